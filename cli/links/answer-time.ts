@@ -34,11 +34,11 @@ const CHANGE = /^\s*mutation\b/
 
 /** Whether the operation changes nothing and costs nothing, so that another replica may do it, too. */
 export function isRead(query: string): boolean {
-  return answerTimeMs(query) === READ_MS
+  return responseTimeoutMs(query) === READ_MS
 }
 
 /** Gives the time in milliseconds within which a subgraph must answer the operation, or count as away. */
-export function answerTimeMs(query: string): number {
+export function responseTimeoutMs(query: string): number {
   if (LONG.test(query)) return LONG_MS
   return CHANGE.test(query) ? CHANGE_MS : READ_MS
 }

@@ -43,7 +43,7 @@ function registerSessions(app: FastifyInstance, { sessions, authenticator, oidc,
     const token = readSessionCookie(request.headers)
     if (token === null) return
     await sessions.end(token, contextOf(request))
-    authenticator.forget(token)
+    authenticator.evict(token)
   }
 
   app.removeAllContentTypeParsers()
@@ -88,7 +88,7 @@ function registerSessions(app: FastifyInstance, { sessions, authenticator, oidc,
     )
     // The browser forgets the session that it had.
     await end(request).catch(() => undefined)
-    return begin(request, reply, opened)
+    return sendNewSession(request, reply, opened)
   })
   app.delete('/session', async (request, reply) => {
     await end(request)
@@ -97,7 +97,11 @@ function registerSessions(app: FastifyInstance, { sessions, authenticator, oidc,
 }
 
 /** Answers with the cookie of a new session. */
-function begin({ headers }: FastifyRequest, reply: FastifyReply, { id, token, expiresAt }: Awaited<ReturnType<SessionStore['open']>>) {
+function sendNewSession(
+  { headers }: FastifyRequest,
+  reply: FastifyReply,
+  { id, token, expiresAt }: Awaited<ReturnType<SessionStore['open']>>,
+) {
   return reply
     .code(201)
     .header('set-cookie', sessionCookie(headers, token, expiresAt))

@@ -32,7 +32,7 @@ const tokenizer = new Tokenizer(JSON.parse(read('tokenizer.json')), JSON.parse(r
 const session = await ort.InferenceSession.create(new URL('model.onnx', import.meta.url).pathname, { intraOpNumThreads: 1 })
 
 /** The states of a text's own tokens, one after the other. */
-async function statesOf({ purpose, text }: Text): Promise<Float32Array> {
+async function hiddenStatesOf({ purpose, text }: Text): Promise<Float32Array> {
   const ids = tokenizer.encode(`${purpose}: ${text}`).ids.slice(0, MAX_TOKENS)
   const shape = [1, ids.length]
   const feeds = {
@@ -41,20 +41,20 @@ async function statesOf({ purpose, text }: Text): Promise<Float32Array> {
     // Of the output `token_embeddings`, which is not read.
     token_mean: new ort.Tensor('int64', new BigInt64Array(1), [1]),
   }
-  const { last_hidden_state: states } = await session.run(feeds, ['last_hidden_state'])
-  return (states!.data as Float32Array).subarray(LEADING_TOKENS[purpose] * FULL, (ids.length - 1) * FULL)
+  const { last_hidden_state: hiddenStates } = await session.run(feeds, ['last_hidden_state'])
+  return (hiddenStates!.data as Float32Array).subarray(LEADING_TOKENS[purpose] * FULL, (ids.length - 1) * FULL)
 }
 
 const sums = new Map<string, { readonly sum: Float64Array; count: number }>()
 const sample: { readonly group: string; readonly state: Float32Array }[] = []
 for (const text of texts) {
   const group = `${text.purpose} ${text.language}`
-  const states = await statesOf(text)
+  const hiddenStates = await hiddenStatesOf(text)
   const of = sums.get(group) ?? { sum: new Float64Array(FULL), count: 0 }
   sums.set(group, of)
-  for (let at = 0; at < states.length; at += FULL, of.count++) {
-    for (let i = 0; i < FULL; i++) of.sum[i]! += states[at + i]!
-    if (text.purpose === 'passage' && of.count % SAMPLED === 0) sample.push({ group, state: states.slice(at, at + FULL) })
+  for (let at = 0; at < hiddenStates.length; at += FULL, of.count++) {
+    for (let i = 0; i < FULL; i++) of.sum[i]! += hiddenStates[at + i]!
+    if (text.purpose === 'passage' && of.count % SAMPLED === 0) sample.push({ group, state: hiddenStates.slice(at, at + FULL) })
   }
 }
 const meanOf = (group: string) => sums.get(group)!.sum.map((x) => x / sums.get(group)!.count)

@@ -53,14 +53,14 @@ function toInvitation(data: Selected<'Invitation', typeof INVITATION>) {
 
 const INVITE_NAMES = { organizationId: 'organization_id' }
 
-export const peopleRoutes: readonly Route[] = [
+export const memberRoutes: readonly Route[] = [
   listRoute('/v1/members', LIST_MEMBERS, (data) => data.organization.members, toMember),
   readRoute('/v1/members/{id}', GET_MEMBER, 'member', ({ member }) => member && toMember(member)),
   {
     method: 'PATCH',
     path: '/v1/members/{id}',
-    async handle({ ask, params, body }) {
-      const data = await ask(UPDATE_MEMBER, { input: { id: params.id, role: toEnum(String(body.role)) } })
+    async handle({ execute, params, body }) {
+      const data = await execute(UPDATE_MEMBER, { input: { id: params.id, role: toEnum(String(body.role)) } })
       const { member } = data.updateMember
       return ok({ ...toMember(member), created_key_ids: member.createdApiKeys.map(readId) })
     },
@@ -68,8 +68,8 @@ export const peopleRoutes: readonly Route[] = [
   {
     method: 'DELETE',
     path: '/v1/members/{id}',
-    async handle({ ask, params, query }) {
-      const data = await ask(REMOVE_MEMBER, { input: { id: params.id, revokeCreatedKeys: query.revoke_created_keys ?? false } })
+    async handle({ execute, params, query }) {
+      const data = await execute(REMOVE_MEMBER, { input: { id: params.id, revokeCreatedKeys: query.revoke_created_keys ?? false } })
       const { id, createdApiKeys } = data.removeMember.member
       return ok({ id, object: 'member', deleted: true, created_key_ids: createdApiKeys.map(readId) })
     },
@@ -78,9 +78,9 @@ export const peopleRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: '/v1/invitations',
-    async handle({ ask, body: { organization_id: organizationId, email, role } }) {
+    async handle({ execute, body: { organization_id: organizationId, email, role } }) {
       const input = { organizationId, email, role: toEnum(String(role)) }
-      const { inviteMember } = await ask(INVITE, { input }, INVITE_NAMES)
+      const { inviteMember } = await execute(INVITE, { input }, INVITE_NAMES)
       return created({ ...toInvitation(inviteMember.invitation), token: inviteMember.token, link: inviteMember.link })
     },
   },

@@ -21,8 +21,8 @@ export const viewerRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/v1/key',
-    async handle({ ask }) {
-      const { viewer } = await ask(VIEWER)
+    async handle({ execute }) {
+      const { viewer } = await execute(VIEWER)
       const { organization, member, ...key } = viewer!
       return ok({
         ...toKey(key),

@@ -8,13 +8,13 @@ import {
 } from '@modelcontextprotocol/sdk/types.js'
 import { gatewayOperation } from '../../schema/operations.ts'
 import { KisError } from '../../subgraphs/common/errors.ts'
-import type { Answer, Call } from '../http/route.ts'
+import type { Call, RouteResponse } from '../http/route.ts'
 import { Exchange } from './exchange.ts'
 import { createServer } from './server.ts'
 import type { RequestsUnderWay } from './under-way.ts'
 
 const SESSION_HEADER = 'mcp-session-id'
-const ACCEPTED: Answer = { status: 202, body: '' }
+const ACCEPTED: RouteResponse = { status: 202, body: '' }
 /**
  * Values of one message: its objects, lists and all that is in them. The longest filter of a search has some 500. The
  * SDK describes each wrong value, so that a message of 600,000 would take seconds of the event loop.
@@ -24,10 +24,10 @@ const MAX_VALUES = 1_000
 const MAX_ID = 256
 
 /** Answers a message of the Model Context Protocol; undefined: the answer was streamed. */
-export async function answerMessage(call: Call, underWay: RequestsUnderWay): Promise<Answer | undefined> {
+export async function handleMessage(call: Call, underWay: RequestsUnderWay): Promise<RouteResponse | undefined> {
   const { headers, context, ids } = call
   // The key is checked before every message, so that a caller without one learns nothing about the protocol's state.
-  await call.ask(gatewayOperation('query CheckKey { __typename }'))
+  await call.execute(gatewayOperation('query CheckKey { __typename }'))
   const message = parseMessage(call)
   const version = headers['mcp-protocol-version']
   if (version !== undefined && !SUPPORTED_PROTOCOL_VERSIONS.includes(String(version)))
@@ -45,10 +45,10 @@ export async function answerMessage(call: Call, underWay: RequestsUnderWay): Pro
   await server.connect(exchange)
   using _request = underWay.add(context.caller, session, message.id, () => void server.close())
   exchange.receive(message)
-  const answered = await exchange.answered
+  const response = await exchange.response
   // A session only names the requests that can be cancelled. It needs no memory and never ends.
-  if (!answered || !InitializeRequestSchema.safeParse(message).success) return answered
-  return { ...answered, headers: { [SESSION_HEADER]: ids('mcp') } }
+  if (!response || !InitializeRequestSchema.safeParse(message).success) return response
+  return { ...response, headers: { [SESSION_HEADER]: ids('mcp') } }
 }
 
 function parseMessage({ body }: Call): JSONRPCMessage {

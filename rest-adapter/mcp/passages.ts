@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { CallToolResult, RequestId } from '@modelcontextprotocol/sdk/types.js'
-import { asForeignText } from '../../subgraphs/common/foreign-text.ts'
+import { escapeUntrustedText } from '../../subgraphs/common/foreign-text.ts'
 
 /** Sent with every passage, because anybody may have written the text. */
 export const NOTICE =
@@ -41,7 +41,7 @@ export function sourceLine(
   },
 ): string {
   const pages = pageStart === null ? '' : `, p. ${pageStart}${pageEnd === null || pageEnd === pageStart ? '' : `-${pageEnd}`}`
-  return [`[#${mark}] ${asForeignText(fileName)}${pages}`, ...headingPath.map(asForeignText)].join(' › ')
+  return [`[#${mark}] ${escapeUntrustedText(fileName)}${pages}`, ...headingPath.map(escapeUntrustedText)].join(' › ')
 }
 
 export function toResult(text: string, structuredContent: Readonly<Record<string, unknown>>): CallToolResult {

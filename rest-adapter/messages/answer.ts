@@ -1,5 +1,5 @@
 import { messageCitations } from '../chat/annotations.ts'
-import type { ChargedUsage, ChatAnswer } from '../chat/chat-operations.ts'
+import type { ChargedUsage, ChatResult } from '../chat/chat-operations.ts'
 import type { JsonObject } from '../http/route.ts'
 import { blockOfCall, blockOfDetail, type ReasoningBlock, unsignedSignature } from './reasoning.ts'
 
@@ -20,7 +20,7 @@ const STOP_REASONS: Readonly<Record<string, string>> = {
 }
 
 /** Turns a completion of the chat protocol into a message. `newId` names calls that the engine left without an id. */
-export function toMessage({ response, usage }: ChatAnswer, hidesThinking: boolean, newId: () => string): JsonObject {
+export function toMessage({ response, usage }: ChatResult, hidesThinking: boolean, newId: () => string): JsonObject {
   const { id, model, choices } = response as JsonObject & { readonly choices?: readonly JsonObject[] }
   const choice = (Array.isArray(choices) ? choices[0] : undefined) ?? {}
   const message = (choice.message ?? {}) as JsonObject

@@ -16,7 +16,7 @@ const BAR = '[|\\uff5c\\u00a6\\u2223\\u01c0]'
 /** `[#7]`, in any digits and brackets. Each part ends where the next begins, so a text takes linear time. */
 const MARK = new RegExp(`${OPEN}${UNSEEN}*${HASH}((?:${UNSEEN}*\\p{Nd})+)${UNSEEN}*${CLOSE}`, 'gu')
 /** `<|im_start|>`, `<｜end▁of▁sentence｜>`: without their ends they are words. */
-const TOKEN_BEGIN = new RegExp(`${LESS}${UNSEEN}*(?=${BAR})`, 'gu')
+const TOKEN_START = new RegExp(`${LESS}${UNSEEN}*(?=${BAR})`, 'gu')
 const TOKEN_END = new RegExp(`(?<=${BAR})${UNSEEN}{0,8}${MORE}`, 'gu')
 /** A tag, and a word in brackets. Their names decide. */
 const TAG = new RegExp(
@@ -46,7 +46,7 @@ const BRACKETS = new Set(
 )
 
 /** Those that are made of parts. A test applies them to the longest texts. */
-export const MADE_EXPRESSIONS: readonly RegExp[] = [MARK, TOKEN_BEGIN, TOKEN_END, TAG, BRACKETED]
+export const COMPOSED_EXPRESSIONS: readonly RegExp[] = [MARK, TOKEN_START, TOKEN_END, TAG, BRACKETED]
 
 const bare = (text: string) => text.normalize('NFKC').replaceAll(new RegExp(UNSEEN, 'gu'), '')
 
@@ -56,9 +56,9 @@ export function escapeMarks(text: string): string {
 }
 
 /** The text as a model may read it. The text that is stored, and shown to people, stays as it is. */
-export function asForeignText(text: string): string {
+export function escapeUntrustedText(text: string): string {
   return escapeMarks(text)
-    .replaceAll(TOKEN_BEGIN, '‹')
+    .replaceAll(TOKEN_START, '‹')
     .replaceAll(TOKEN_END, '›')
     .replaceAll(TAG, (tag, slash: string, name: string, rest: string) => {
       const plain = bare(name).toLowerCase()

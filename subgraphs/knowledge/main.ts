@@ -79,7 +79,7 @@ export async function createKnowledge(
   const recogniser = await openPageRecogniser({ log })
   const stopping = new AbortController()
   const { signal } = stopping
-  const own = async () => (await folder.look()).installation
+  const own = async () => (await folder.inspect()).installation
   const { store: documents, collections } = openDocuments(knowledgeStore, {
     async open() {
       return (await openOwnDocuments({ mongodb, file: files.documents, own, kinds: KNOWLEDGE_KINDS, isOfService: true, log })).store
@@ -105,7 +105,7 @@ export async function createKnowledge(
         const { openElasticsearchChunkIndex } = await import('./adapters/elasticsearch/chunk-index.ts')
         return openElasticsearchChunkIndex({ ...elasticsearch, installation: own, log })
       }
-      const { lost } = await folder.look()
+      const { lost } = await folder.inspect()
       return openSqliteChunkIndex({ file: files.index, installation: await own(), isLost: lost.includes(files.index), log })
     },
     clock,

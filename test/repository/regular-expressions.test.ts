@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads'
 import { check } from 'recheck'
 import { afterAll, describe, expect, it } from 'vitest'
 import { parseAst } from 'vitest/node'
-import { MADE_EXPRESSIONS } from '../../subgraphs/common/foreign-text.ts'
+import { COMPOSED_EXPRESSIONS } from '../../subgraphs/common/foreign-text.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -209,7 +209,7 @@ describe('the regular expressions of the product', () => {
   it('that recheck cannot judge read a long text of what repeats in time', { timeout: 600_000 }, async () => {
     const texts = PUMPS.map((pump) => ({ pump, text: `${pump.repeat(TEXT_LENGTH / pump.length)}\u0000` }))
     const slow: string[] = []
-    const made = MADE_EXPRESSIONS.map(({ source, flags }) => ({ source, flags, place: 'subgraphs/common/foreign-text.ts' }))
+    const made = COMPOSED_EXPRESSIONS.map(({ source, flags }) => ({ source, flags, place: 'subgraphs/common/foreign-text.ts' }))
     const alone = judged.filter(({ source }) => TIMED_ALONE.some((start) => source.startsWith(start)))
     for (const literal of [...alone, ...made])
       for (const { pump, text } of texts) {

@@ -8,13 +8,13 @@ import { signIn } from '../people/use-cases/sign-in.ts'
 import { openSessionOf } from '../sessions/use-cases/open-session.ts'
 import type { MutationResolvers, QueryResolvers, Resolvers } from './generated.ts'
 
-export const peopleQueries: QueryResolvers = {
+export const memberQueries: QueryResolvers = {
   member(_parent, { id }, { deps, caller }) {
     return findMember(deps, requireScope(caller, 'admin'), id)
   },
 }
 
-export const peopleMutations: MutationResolvers = {
+export const memberMutations: MutationResolvers = {
   async inviteMember(_parent, { input }, { deps, caller }) {
     const { invitation, token } = await inviteMember(deps, requirePrincipal(caller), input)
     return { invitation, token, link: deps.publicUrl && `${deps.publicUrl}/sign-in?invitation=${token}` }
@@ -41,7 +41,7 @@ export const peopleMutations: MutationResolvers = {
   },
 }
 
-export const peopleTypes: Resolvers = {
+export const memberTypes: Resolvers = {
   Member: {
     __resolveReference({ id }, { deps, caller }) {
       return findMember(deps, requirePrincipal(caller), id)

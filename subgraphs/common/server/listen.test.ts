@@ -124,7 +124,11 @@ async function pacedServer(options: { readonly pace?: Partial<typeof MINIMUM_DAT
   app.get('/large', async () => LARGE_ANSWER)
   app.get('/', async () => 'answered')
   const pace = { ...MINIMUM_DATA_RATE, ...options.pace }
-  const listening = await listen(app, { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: 0, hasPeers: false, ...options, pace }, [])
+  const listening = await listen(
+    app,
+    { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: 0, hasPeers: false, ...options, dataRate: pace },
+    [],
+  )
   onTestFinished(() => listening[Symbol.asyncDispose]())
   const client = (text: string) => {
     const socket = connect({ host: '127.0.0.1', port: Number(new URL(listening.url).port) })

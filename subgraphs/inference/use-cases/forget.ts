@@ -7,41 +7,41 @@ const MAX_SWEPT = 100
 /** Most ids of one query, a limit of the store. */
 const MAX_IDS = 1_000
 
-type ForgetDeps = Pick<Ports, 'collections' | 'clock'>
+type PurgeDeps = Pick<Ports, 'collections' | 'clock'>
 
 /** Deletes a deleted agent's record and all its versions from the store. Can be repeated. */
-export async function forgetAgent({ collections }: ForgetDeps, agent: AgentRecord): Promise<void> {
-  await forgetVersions(collections.agentVersions, agent)
+export async function purgeAgent({ collections }: PurgeDeps, agent: AgentRecord): Promise<void> {
+  await purgeVersions(collections.agentVersions, agent)
   await collections.agents.findOneAndDelete({ _id: agent._id, listed: false })
 }
 
 /** Does the same for a workflow, after its runs in progress have ended: they need its versions. */
-export async function forgetWorkflow({ collections, clock }: ForgetDeps, workflow: WorkflowRecord): Promise<void> {
+export async function purgeWorkflow({ collections, clock }: PurgeDeps, workflow: WorkflowRecord): Promise<void> {
   const { _id } = workflow
   if ((await collections.workflowRuns.countDocuments({ 'job.workflowId': _id })) > 0) {
     const forgetAt = new Date(clock.now().getTime() + LATER_MS)
     await collections.workflows.findOneAndUpdate({ _id, listed: false }, { $set: { forgetAt } })
     return
   }
-  await forgetVersions(collections.workflowVersions, workflow)
+  await purgeVersions(collections.workflowVersions, workflow)
   await collections.workflows.findOneAndDelete({ _id, listed: false })
 }
 
 /** Deletes agents whose deletion waits or was cut by a crash, at most 100 per call. */
-export async function forgetDeletedAgents(deps: ForgetDeps): Promise<void> {
-  for (const agent of await deps.collections.agents.find(...dueIn(deps))) await forgetAgent(deps, agent)
+export async function purgeDeletedAgents(deps: PurgeDeps): Promise<void> {
+  for (const agent of await deps.collections.agents.find(...dueIn(deps))) await purgeAgent(deps, agent)
 }
 
-export async function forgetDeletedWorkflows(deps: ForgetDeps): Promise<void> {
-  for (const workflow of await deps.collections.workflows.find(...dueIn(deps))) await forgetWorkflow(deps, workflow)
+export async function purgeDeletedWorkflows(deps: PurgeDeps): Promise<void> {
+  for (const workflow of await deps.collections.workflows.find(...dueIn(deps))) await purgeWorkflow(deps, workflow)
 }
 
-function dueIn({ clock }: ForgetDeps) {
+function dueIn({ clock }: PurgeDeps) {
   return [{ forgetAt: { $lte: clock.now() } }, { sort: { forgetAt: 1 }, limit: MAX_SWEPT }] as const
 }
 
 /** Deletes all versions, and the next one, which a change that the deletion overtook may have written. */
-async function forgetVersions(
+async function purgeVersions(
   versions: Collections['agentVersions'],
   { _id, version }: Pick<AgentRecord, '_id' | 'version'>,
 ): Promise<void> {

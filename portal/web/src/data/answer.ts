@@ -4,13 +4,13 @@ import { connection } from './connection.ts'
 import { type Failure, toFailure } from './failure.ts'
 
 /** What a page shows: it waits, it failed, or it has all of what it asked for. */
-export type Answer<Data> =
+export type QueryResult<Data> =
   | { readonly state: 'loading' }
   | { readonly state: 'failed'; readonly failure: Failure; readonly retry: () => void }
   | { readonly state: 'ready'; readonly data: Data; readonly isRefreshing: boolean; readonly refresh: () => void }
 
 /** Asks, and asks again when a lost connection is back. While it asks again, the earlier answer stays. */
-export function useAnswer<Data, Variables extends AnyVariables>(
+export function useQueryResult<Data, Variables extends AnyVariables>(
   query: TypedDocumentNode<Data, Variables>,
   variables: Variables,
   options: {
@@ -19,12 +19,12 @@ export function useAnswer<Data, Variables extends AnyVariables>(
     /** Types that the answer depends on although it may hold none of them: a list that is empty. */
     readonly types?: readonly string[]
   } = {},
-): Answer<Data> {
+): QueryResult<Data> {
   const { pause = false } = options
   const types = options.types?.join()
   const context = useMemo(() => (types ? { additionalTypenames: types.split(',') } : {}), [types])
-  const [{ data, error, fetching, stale }, ask] = useQuery<Data, Variables>({ query, variables, pause, context } as never)
-  const refresh = useCallback(() => ask({ requestPolicy: 'network-only' }), [ask])
+  const [{ data, error, fetching, stale }, execute] = useQuery<Data, Variables>({ query, variables, pause, context } as never)
+  const refresh = useCallback(() => execute({ requestPolicy: 'network-only' }), [execute])
   useEffect(() => connection.onReturn(refresh), [refresh])
   if (error) {
     const failure = toFailure(error)

@@ -4,9 +4,9 @@ import { MAX_API_KEYS } from '../../accounts/domain/api-key.ts'
 import { type MemberRole, rankOfRole, SCOPES_OF } from '../../accounts/domain/member-role.ts'
 import { ownKey, requireUnlimited } from '../../accounts/use-cases/manage-api-key.ts'
 import { rankOfKey, requireRank } from '../../accounts/use-cases/rank-of-key.ts'
-import { forgetSessions, markDescendants } from '../../accounts/use-cases/revoke-api-key.ts'
+import { markDescendants, purgeSessions } from '../../accounts/use-cases/revoke-api-key.ts'
 import { putInForce } from '../../accounts/use-cases/rules-in-force.ts'
-import { forgetRevokedSpending } from '../../accounts/use-cases/spend-limit.ts'
+import { purgeRevokedSpending } from '../../accounts/use-cases/spend-limit.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { mayRead } from '../../use-cases/may-read.ts'
 import type { ApiKey, Member } from '../../use-cases/tables.ts'
@@ -99,8 +99,8 @@ export async function removeMember(
   await listAsOwner(deps, removed)
   await putInForce(deps, organizationId)
   for (const key of own) await markDescendants(deps, key)
-  await forgetSessions(deps, apiKeyId)
-  await forgetRevokedSpending(deps, organizationId)
+  await purgeSessions(deps, apiKeyId)
+  await purgeRevokedSpending(deps, organizationId)
   return removed
 }
 

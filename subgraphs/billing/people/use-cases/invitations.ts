@@ -17,7 +17,7 @@ const INVITATION_ID = /^inv_[0-9a-f]{32}$/
 /** Long enough for a holiday weekend, short enough that a link in an old mailbox lets nobody in. */
 const INVITATION_LIFE_MS = 7 * 86_400_000
 /** How long invitations are kept after their end, so that admins see which were not accepted. */
-const KEPT_MS = 30 * 86_400_000
+const RETENTION_MS = 30 * 86_400_000
 /** More than an organization invites in a week; each is one more way in. */
 const MAX_OPEN_INVITATIONS = 100
 /** Whoever invites and revokes in turn does not fill the store. */
@@ -59,8 +59,8 @@ export async function inviteMember(
   const open = { organizationId, acceptedAt: null, revokedAt: null, expiresAt: { $gt: now } }
   if ((await invitations.countDocuments(open, { limit: MAX_OPEN_INVITATIONS })) >= MAX_OPEN_INVITATIONS)
     throw new KisError('invalid_request', `An organization has at most ${MAX_OPEN_INVITATIONS} open invitations. Revoke some.`)
-  await invitations.deleteMany({ organizationId, expiresAt: { $lt: new Date(now.getTime() - KEPT_MS) } })
-  await forgetRevoked(deps, organizationId)
+  await invitations.deleteMany({ organizationId, expiresAt: { $lt: new Date(now.getTime() - RETENTION_MS) } })
+  await purgeRevoked(deps, organizationId)
   const token = PREFIX + randomBytes(32).toString('base64url')
   const invitation: Invitation = {
     _id: deps.ids('inv'),
@@ -79,7 +79,7 @@ export async function inviteMember(
 }
 
 /** Deletes the revoked invitations of an organization but for the last ones. */
-async function forgetRevoked({ collections: { invitations } }: BillingDeps, organizationId: string): Promise<void> {
+async function purgeRevoked({ collections: { invitations } }: BillingDeps, organizationId: string): Promise<void> {
   const unaccepted = { organizationId, acceptedAt: null }
   const revoked = { ...unaccepted, revokedAt: { $gt: new Date(0) } }
   const last = await invitations.find(revoked, { sort: { revokedAt: -1 }, limit: MAX_REVOKED_INVITATIONS })

@@ -14,7 +14,7 @@ import { rotateApiKey } from '../../accounts/use-cases/rotate-api-key.ts'
 import { updateApiKey } from '../../accounts/use-cases/update-api-key.ts'
 import { revokeSession } from '../../sessions/use-cases/manage-sessions.ts'
 import { openSessionOf } from '../../sessions/use-cases/open-session.ts'
-import { ManualClock, makePrincipal, openBilling } from '../../test-support/world.ts'
+import { createPrincipal, ManualClock, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Member } from '../../use-cases/tables.ts'
 import { removeMember, updateMember } from './change-member.ts'
@@ -22,7 +22,7 @@ import { inviteMember, listInvitations, revokeInvitation } from './invitations.t
 import { findMember, listCreatedKeys, listMembers, listMemberships } from './members.ts'
 import { type SignInRequest, signIn } from './sign-in.ts'
 
-const OPERATOR = makePrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
+const OPERATOR = createPrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
 const ISSUER = 'https://id.example'
 const DAY_MS = 86_400_000
 

@@ -67,7 +67,7 @@ async function join(deps: BillingDeps, person: Person, { assigned, assignedRole 
     const organization = await deps.collections.organizations.findOne({ _id: id })
     if (!organization || organization.deletedAt || isSuspended(organization)) continue
     if (await findRecord(deps, person, id)) continue
-    const member = await makeMember(deps, person, id, assignedRole)
+    const member = await createMember(deps, person, id, assignedRole)
     if (member) landing = id
     else isFull = true
   }
@@ -94,7 +94,7 @@ async function byInvitation(deps: BillingDeps, person: Person, token: string): P
   if (isSuspended(organization)) return 'organization_suspended'
   if (!(await claimInvitation(deps, invitation))) return 'invitation_invalid'
   try {
-    const member = await makeMember(deps, person, organizationId, role)
+    const member = await createMember(deps, person, organizationId, role)
     if (member) return member
   } catch (error) {
     await unclaimInvitation(deps, invitation)
@@ -120,7 +120,7 @@ async function enter(deps: BillingDeps, member: Member, { name, verifiedEmail }:
 }
 
 /** Makes somebody a member who is none. Null: the organization can have no more. */
-async function makeMember(deps: BillingDeps, person: Person, organizationId: string, role: MemberRole): Promise<Member | null> {
+async function createMember(deps: BillingDeps, person: Person, organizationId: string, role: MemberRole): Promise<Member | null> {
   const { members, apiKeys } = deps.collections
   if ((await members.countDocuments({ organizationId, removedAt: null }, { limit: MAX_MEMBERS })) >= MAX_MEMBERS) return null
   if ((await apiKeys.countDocuments({ organizationId, revokedAt: null }, { limit: MAX_API_KEYS })) >= MAX_API_KEYS) return null
@@ -133,16 +133,16 @@ async function makeMember(deps: BillingDeps, person: Person, organizationId: str
   const now = deps.clock.now()
   const { issuer, subject, name, verifiedEmail } = person
   const fields = { email: verifiedEmail, name, role, apiKeyId: key._id, lastSeenAt: now, removedAt: null }
-  const made = before
+  const created = before
     ? await members.findOneAndUpdate({ _id, apiKeyId: before.apiKeyId }, { $set: fields })
     : await insert(deps, { _id, organizationId, issuer, subject, createdAt: now, ...fields })
-  if (!made) {
+  if (!created) {
     // Another sign-in of the same person was faster.
     await apiKeys.findOneAndDelete({ _id: key._id })
     return findRecord(deps, person, organizationId)
   }
-  await listAsOwner(deps, made)
-  return made
+  await listAsOwner(deps, created)
+  return created
 }
 
 async function insert({ collections }: BillingDeps, member: Member): Promise<Member | null> {

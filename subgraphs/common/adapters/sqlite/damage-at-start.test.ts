@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { damageSeenAtStart, readEnds } from './damage-at-start.ts'
+import { findCorruptionAtStart, readEnds } from './damage-at-start.ts'
 
 let folder: string
 let file: string
@@ -32,7 +32,7 @@ function opened<T>(run: (database: DatabaseSync) => T): T {
 }
 
 it('reads both ends of tables of every kind, with numbers larger than those of JavaScript', () => {
-  expect(opened((database) => damageSeenAtStart(database, file))).toBe(null)
+  expect(opened((database) => findCorruptionAtStart(database, file))).toBe(null)
   opened(readEnds)
 })
 
@@ -40,7 +40,7 @@ it('says in one line what SQLite says of an overwritten page', () => {
   const bytes = readFileSync(file)
   bytes.fill(7, bytes.length - 4096)
   writeFileSync(file, bytes)
-  expect(opened((database) => damageSeenAtStart(database, file))).toMatch(/^(?!\*).+$/)
+  expect(opened((database) => findCorruptionAtStart(database, file))).toMatch(/^(?!\*).+$/)
   writeFileSync(file, bytes.fill(7, 4096))
   expect(() => opened(readEnds)).toThrow('malformed')
 })

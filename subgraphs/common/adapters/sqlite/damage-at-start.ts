@@ -12,7 +12,7 @@ const TABLES = `
  * only both ends of each table are read; `kis verify` reads everything.
  * @throws {Error} SQLite cannot read a page
  */
-export function damageSeenAtStart(database: DatabaseSync, file: string): string | null {
+export function findCorruptionAtStart(database: DatabaseSync, file: string): string | null {
   if (statSync(file).size > MAX_CHECKED_BYTES) {
     readEnds(database)
     return null

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseBoundedJson } from './bounded-json.ts'
+import { parseLimitedJson } from './bounded-json.ts'
 
 const tooMany = expect.objectContaining({ code: 'payload_too_large' })
 
@@ -11,7 +11,7 @@ describe('parseBoundedJson', () => {
     ['texts that end with backslashes', { a: '\\'.repeat(200_001), b: '\\\\"'.repeat(100_000), c: '"' }],
     ['Arabic', { text: 'وثيقة "عربية"، '.repeat(50_000) }],
   ])('reads %s', (_what, value) => {
-    expect(parseBoundedJson(JSON.stringify(value))).toEqual(value)
+    expect(parseLimitedJson(JSON.stringify(value))).toEqual(value)
   })
 
   it.each([
@@ -22,11 +22,11 @@ describe('parseBoundedJson', () => {
     ['items after a text that ends with backslashes', `["${'\\\\'.repeat(100)}",${'0,'.repeat(700_000)}0]`],
     ['items after a quote in a text', `["\\"",${'0,'.repeat(700_000)}0]`],
   ])('refuses too many %s, without reading them', (_what, text) => {
-    expect(() => parseBoundedJson(text)).toThrow(tooMany)
+    expect(() => parseLimitedJson(text)).toThrow(tooMany)
   })
 
   it('leaves a text that is no JSON to the parser', () => {
-    expect(() => parseBoundedJson(`"${'x'.repeat(200_000)}`)).toThrow(SyntaxError)
-    expect(() => parseBoundedJson('')).toThrow(SyntaxError)
+    expect(() => parseLimitedJson(`"${'x'.repeat(200_000)}`)).toThrow(SyntaxError)
+    expect(() => parseLimitedJson('')).toThrow(SyntaxError)
   })
 })

@@ -16,7 +16,7 @@ const [QUOTE, BACKSLASH] = [0x22, 0x5c]
  * that they are counted first.
  * @throws {KisError} `payload_too_large` @throws {SyntaxError}
  */
-export function parseBoundedJson(text: string): unknown {
+export function parseLimitedJson(text: string): unknown {
   checkJsonSize(text)
   return JSON.parse(text)
 }

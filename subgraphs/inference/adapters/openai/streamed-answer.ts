@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from 'node:http'
 import { KisError } from '../../../common/errors.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
 import { MAX_STREAM_BYTES } from '../../domain/engines/answer-limits.ts'
-import { NeverAsked, type ProtocolObject } from '../../ports/engines.ts'
+import { NeverSent, type ProtocolObject } from '../../ports/engines.ts'
 import { type EngineErrors, findVendorError } from '../vendor/engine-errors.ts'
 import { IdleWatch } from '../vendor/idle-watch.ts'
 import { isExcessiveEvent } from '../vendor/json-gauge.ts'
@@ -12,12 +12,12 @@ import { EventStreamParser, EventTooLong } from './event-stream.ts'
 import type { Completeness } from './stream-completeness.ts'
 
 /** A streamed answer: takes events as the socket brings them, and gives them to the reader on request. */
-export class StreamedAnswer implements Receiver {
+export class StreamedResponse implements Receiver {
   readonly #errors: EngineErrors
   readonly #redactFacts: (event: ProtocolObject) => ProtocolObject
   readonly #completeness: Completeness
   readonly #idleMs: number
-  readonly #parser = new EventStreamParser((data, name) => this.#take(data, name), MAX_EVENT_LENGTH)
+  readonly #parser = new EventStreamParser((data, name) => this.#receive(data, name), MAX_EVENT_LENGTH)
   readonly #header = Promise.withResolvers<void>()
   #exchange: Exchange | undefined
   /** Chunks that have arrived since the reader's last turn, and about how many bytes they take. */
@@ -40,10 +40,10 @@ export class StreamedAnswer implements Receiver {
 
   /**
    * Resolves with the iterator once the answer's header has arrived. Rejects when that is not a good one.
-   * @throws {NeverAsked} the signal has aborted before anything was sent
+   * @throws {NeverSent} the signal has aborted before anything was sent
    */
   async open(send: (receiver: Receiver) => Exchange, signal: AbortSignal): Promise<AsyncIterableIterator<readonly ProtocolObject[]>> {
-    if (signal.aborted) throw new NeverAsked(signal.reason)
+    if (signal.aborted) throw new NeverSent(signal.reason)
     const exchange = send(this)
     this.#exchange = exchange
     const onAbort = () => {
@@ -93,7 +93,7 @@ export class StreamedAnswer implements Receiver {
       this.#parse(() => this.#parser.end())
       // Some vendors end without `[DONE]`. If nothing is missing, the answer was not cut off.
       if (this.#completeness.complete) this.#finish({})
-      else this.#break(this.#errors.invalidAnswer('broke off its answer'))
+      else this.#break(this.#errors.invalidResponse('broke off its answer'))
     }
   }
 
@@ -106,7 +106,7 @@ export class StreamedAnswer implements Receiver {
    * Takes one event.
    * @throws {KisError} it is not a chunk, or it is an error of the vendor
    */
-  #take(data: string, name: string): void {
+  #receive(data: string, name: string): void {
     if (this.#outcome) return
     if (data === '[DONE]') {
       this.#finish({})
@@ -117,9 +117,9 @@ export class StreamedAnswer implements Receiver {
     try {
       chunk = JSON.parse(data)
     } catch (cause) {
-      throw this.#errors.invalidAnswer('gave a malformed chunk', cause)
+      throw this.#errors.invalidResponse('gave a malformed chunk', cause)
     }
-    if (typeof chunk !== 'object' || chunk === null || Array.isArray(chunk)) throw this.#errors.invalidAnswer('gave a malformed chunk')
+    if (typeof chunk !== 'object' || chunk === null || Array.isArray(chunk)) throw this.#errors.invalidResponse('gave a malformed chunk')
     const error = name === 'error' ? chunk : findVendorError(chunk)
     if (error) throw this.#errors.ofErrorObject(error)
     this.#completeness.see(chunk as ProtocolObject)
@@ -132,7 +132,7 @@ export class StreamedAnswer implements Receiver {
       read()
     } catch (error) {
       if (error instanceof EventTooLong) this.#break(this.#errors.stopped('gave an event that is too long', error))
-      else this.#break(error instanceof KisError ? error : this.#errors.invalidAnswer('gave a broken event stream', error))
+      else this.#break(error instanceof KisError ? error : this.#errors.invalidResponse('gave a broken event stream', error))
     }
   }
 
@@ -153,9 +153,9 @@ export class StreamedAnswer implements Receiver {
   }
 
   #pull(): Promise<IteratorResult<readonly ProtocolObject[], undefined>> {
-    if (this.#arrived.length > 0 || this.#outcome) return new Promise((resolve) => resolve(this.#give()))
+    if (this.#arrived.length > 0 || this.#outcome) return new Promise((resolve) => resolve(this.#nextItem()))
     this.#idle?.waits()
-    return new Promise<void>(this.#wait).then(this.#give)
+    return new Promise<void>(this.#wait).then(this.#nextItem)
   }
 
   readonly #wait = (resolve: () => void) => {
@@ -166,7 +166,7 @@ export class StreamedAnswer implements Receiver {
    * Everything that one read of the socket brings is handed to `data` before the woken reader runs, so it becomes one
    * item.
    */
-  readonly #give = (): IteratorResult<readonly ProtocolObject[], undefined> => {
+  readonly #nextItem = (): IteratorResult<readonly ProtocolObject[], undefined> => {
     this.#idle?.has()
     if (this.#arrived.length > 0) {
       const value = this.#arrived
@@ -191,7 +191,7 @@ export class StreamedAnswer implements Receiver {
   }
 
   #refuse({ status, headers, body }: { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Buffer }): void {
-    this.#header.reject(status === 200 ? this.#errors.notAStream(body) : this.#errors.ofAnswer(status, headers, body))
+    this.#header.reject(status === 200 ? this.#errors.notAStream(body) : this.#errors.ofResponse(status, headers, body))
     this.#exchange?.abort()
   }
 }

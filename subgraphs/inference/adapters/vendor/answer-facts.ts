@@ -19,7 +19,7 @@ const MAX_SEARCHES = 20_000
  * Returns a function that removes the operator's keys from the facts of a vendor's answer or chunk: from all its short
  * texts but those of the model, and fields whose names have one. It changes what it is given.
  */
-export function factsRedactor(keys: readonly string[]): <Answer extends ProtocolObject>(answer: Answer) => Answer {
+export function factsRedactor(keys: readonly string[]): <Value extends ProtocolObject>(response: Value) => Value {
   const redact = redactorOf(keys)
   const known = new LRUCache<string, true>({ max: MAX_KNOWN })
   const whole = keys.filter(({ length }) => length >= MIN_SECRET_LENGTH)
@@ -30,7 +30,7 @@ export function factsRedactor(keys: readonly string[]): <Answer extends Protocol
     return redacted
   }
 
-  return (answer) => {
+  return (response) => {
     let left = MAX_SEARCHES
     const withoutKeys = (text: string): string => {
       if (text.length > MAX_LENGTH) return whole.some((key) => text.includes(key)) ? '…' : text
@@ -52,7 +52,7 @@ export function factsRedactor(keys: readonly string[]): <Answer extends Protocol
         } else if (typeof value === 'object' && value !== null && key !== 'logprobs') visit(value as Record<string, unknown>, isModels)
       }
     }
-    visit(answer as Record<string, unknown>, false)
-    return answer
+    visit(response as Record<string, unknown>, false)
+    return response
   }
 }

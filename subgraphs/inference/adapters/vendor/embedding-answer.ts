@@ -1,7 +1,7 @@
 import { isCount } from '../../domain/tokens/usage.ts'
 import type { EngineErrors } from './engine-errors.ts'
 
-interface EmbeddingAnswer {
+interface EmbeddingResponse {
   /** In the order of the input, each of length 1. */
   readonly vectors: readonly Float32Array[]
   /** The vendor's report; null: it has none. */
@@ -12,20 +12,20 @@ interface EmbeddingAnswer {
  * Reads the protocol's embeddings object. Vendors may send numbers although base64 was asked for.
  * @throws {KisError} `engine_error`: it does not have exactly `count` valid vectors
  */
-export function readEmbeddings(answer: unknown, count: number, dimensions: number | null, errors: EngineErrors): EmbeddingAnswer {
-  const { data, usage } = (answer ?? {}) as { data?: unknown; usage?: { prompt_tokens?: unknown } }
+export function readEmbeddings(response: unknown, count: number, dimensions: number | null, errors: EngineErrors): EmbeddingResponse {
+  const { data, usage } = (response ?? {}) as { data?: unknown; usage?: { prompt_tokens?: unknown } }
   if (!Array.isArray(data) || data.length !== count)
-    throw errors.invalidAnswer(`gave ${Array.isArray(data) ? data.length : 'no'} vectors for ${count} texts`)
+    throw errors.invalidResponse(`gave ${Array.isArray(data) ? data.length : 'no'} vectors for ${count} texts`)
   const vectors = new Array<Float32Array | undefined>(count)
   for (const item of data) {
     const { index, embedding } = (item ?? {}) as { index?: unknown; embedding?: unknown }
     if (!Number.isInteger(index) || !((index as number) >= 0 && (index as number) < count) || vectors[index as number])
-      throw errors.invalidAnswer('gave vectors with wrong indices')
+      throw errors.invalidResponse('gave vectors with wrong indices')
     const vector = decode(embedding)
-    if (!vector) throw errors.invalidAnswer('gave a vector that is neither numbers nor base64')
+    if (!vector) throw errors.invalidResponse('gave a vector that is neither numbers nor base64')
     const width = dimensions ?? vectors.find((other) => other !== undefined)?.length ?? vector.length
-    if (vector.length !== width) throw errors.invalidAnswer(`gave a vector of ${vector.length} numbers instead of ${width}`)
-    if (!normalise(vector)) throw errors.invalidAnswer('gave a vector without a direction')
+    if (vector.length !== width) throw errors.invalidResponse(`gave a vector of ${vector.length} numbers instead of ${width}`)
+    if (!normalise(vector)) throw errors.invalidResponse('gave a vector without a direction')
     vectors[index as number] = vector
   }
   const tokens = usage?.prompt_tokens

@@ -29,7 +29,7 @@ const OTHER_REASONS: ReadonlyMap<unknown, string> = new Map([
 ])
 
 /** Names for an answer to which the engine gave none, or none that may be passed on. */
-export interface AnswerNames {
+export interface ResponseNames {
   /** Makes an id: `chatcmpl-…` for the answer, `call_…` for a tool call. */
   newId(kind: 'chatcmpl' | 'call'): string
   readonly model: string
@@ -43,19 +43,19 @@ export interface AnswerNames {
  * is not charged: it becomes the charged one.
  * @throws {KisError} `engine_error`: it has more choices or calls of tools than a right answer
  */
-export function completedAnswer(answer: ProtocolObject, names: AnswerNames, usage: Usage): ProtocolObject {
-  const { choices } = answer
+export function completedResponse(response: ProtocolObject, names: ResponseNames, usage: Usage): ProtocolObject {
+  const { choices } = response
   if (Array.isArray(choices)) checkCount(choices.length, MAX_CHOICES, 'choices')
   return {
-    ...withoutOddFacts(answer),
-    ...buildHead(answer, 'chat.completion', names),
+    ...withoutOddFacts(response),
+    ...buildHead(response, 'chat.completion', names),
     ...(Array.isArray(choices) && { choices: choices.map((choice, index) => completedChoice(asObject(choice), index, names)) }),
-    usage: completeUsage(answer, usage),
+    usage: completeUsage(response, usage),
   }
 }
 
 /** The head of an answer, the same in all its chunks. */
-export function buildHead({ id, created, model }: ProtocolObject, object: string, names: AnswerNames): ProtocolObject {
+export function buildHead({ id, created, model }: ProtocolObject, object: string, names: ResponseNames): ProtocolObject {
   return {
     id: matches(id, NAME) ? id : names.newId('chatcmpl'),
     object,
@@ -65,15 +65,15 @@ export function buildHead({ id, created, model }: ProtocolObject, object: string
 }
 
 /** The answer or chunk without a fingerprint or a tier that does not look like one. */
-export function withoutOddFacts(answer: ProtocolObject): ProtocolObject {
+export function withoutOddFacts(response: ProtocolObject): ProtocolObject {
   const isOdd = (fact: unknown) => fact !== undefined && fact !== null && !matches(fact, FACT)
-  if (!isOdd(answer.system_fingerprint) && !isOdd(answer.service_tier)) return answer
-  const { system_fingerprint: fingerprint, service_tier: tier, ...rest } = answer
+  if (!isOdd(response.system_fingerprint) && !isOdd(response.service_tier)) return response
+  const { system_fingerprint: fingerprint, service_tier: tier, ...rest } = response
   return { ...rest, ...(!isOdd(fingerprint) && { system_fingerprint: fingerprint }), ...(!isOdd(tier) && { service_tier: tier }) }
 }
 
 /** The id of a tool call. The caller sends ours back to the engine, too. */
-export function toCallId(id: unknown, names: AnswerNames): string {
+export function toCallId(id: unknown, names: ResponseNames): string {
   return matches(id, CALL_ID) ? id : names.newId('call')
 }
 
@@ -133,7 +133,7 @@ export function defaultFinishReason(hasCalls: boolean): string {
   return hasCalls ? 'tool_calls' : 'stop'
 }
 
-function completedChoice(choice: ProtocolObject, position: number, names: AnswerNames): ProtocolObject {
+function completedChoice(choice: ProtocolObject, position: number, names: ResponseNames): ProtocolObject {
   const message = asObject(choice.message)
   const calls = Array.isArray(message.tool_calls) && message.tool_calls.length > 0 ? message.tool_calls : undefined
   checkCount(calls?.length ?? 0, MAX_CALLS_OF_CHOICE, 'calls of tools')
@@ -152,6 +152,6 @@ function completedChoice(choice: ProtocolObject, position: number, names: Answer
   }
 }
 
-function completedCall(call: ProtocolObject, names: AnswerNames): ProtocolObject {
+function completedCall(call: ProtocolObject, names: ResponseNames): ProtocolObject {
   return { ...call, id: toCallId(call.id, names), type: toCallType(call.type) }
 }

@@ -103,7 +103,7 @@ export function countChunk(chunk: ProtocolObject, count: OutputCount): void {
 }
 
 /** Tokens of a whole answer for which the engine reported none. */
-export function countAnswerTokens(completion: ProtocolObject): number {
+export function countCompletionTokens(completion: ProtocolObject): number {
   let tokens = 0
   for (const { message } of readChoices(completion)) for (const text of listTexts(message)) tokens += estimateTokens(text)
   return tokens

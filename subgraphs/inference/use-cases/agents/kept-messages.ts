@@ -9,20 +9,20 @@ const MAX_CHARACTERS = 4_000_000
  * images do not fit the store.
  * @throws {KisError} `string_above_max_length`: without images, the messages are still too long.
  */
-export function toKeptForm(messages: readonly ProtocolObject[]): readonly ProtocolObject[] {
-  const kept = messages.map((message) =>
-    Array.isArray(message.content) ? { ...message, content: message.content.map(keptPart) } : message,
+export function toStoredForm(messages: readonly ProtocolObject[]): readonly ProtocolObject[] {
+  const stored = messages.map((message) =>
+    Array.isArray(message.content) ? { ...message, content: message.content.map(storedPart) } : message,
   )
-  if (JSON.stringify(kept).length > MAX_CHARACTERS)
+  if (JSON.stringify(stored).length > MAX_CHARACTERS)
     refuse(
       'string_above_max_length',
       'input.messages',
       `The messages of a run have at most ${MAX_CHARACTERS} characters in all, images left out.`,
     )
-  return kept
+  return stored
 }
 
-function keptPart(part: { readonly type?: unknown; readonly image_url?: { readonly url?: unknown } }): unknown {
+function storedPart(part: { readonly type?: unknown; readonly image_url?: { readonly url?: unknown } }): unknown {
   const isBytes = part.type === 'image_url' && String(part.image_url?.url).startsWith('data:')
   return isBytes ? { type: 'text', text: '[An image was here.]' } : part
 }

@@ -5,12 +5,12 @@ import type { RunEventWriter } from '../runs/run-log.ts'
  * Writes the events of an agent's run, each once. A process that continues a run repeats it from the beginning with the
  * answers that are kept, and does not write the events that an earlier process wrote.
  */
-export class RunTelling {
+export class RunProgress {
   readonly #steps: RunStep[] = []
   readonly #stepsBefore: readonly RunStep[]
   readonly #writer: RunEventWriter<RunEvent>
   /** The number of times that an event was written before and has not come again, by the event's name. */
-  readonly #toldBefore = new Map<string, number>()
+  readonly #writtenBefore = new Map<string, number>()
   /** By step, the text that was written before and has not come again. */
   readonly #textBefore = new Map<number, string>()
   /** Steps that have written text. */
@@ -26,7 +26,7 @@ export class RunTelling {
       } else {
         // The step began again, without the text that it had.
         if (event.type === 'step_started') this.#textBefore.delete(event.number)
-        this.#toldBefore.set(nameEvent(event), (this.#toldBefore.get(nameEvent(event)) ?? 0) + 1)
+        this.#writtenBefore.set(nameEvent(event), (this.#writtenBefore.get(nameEvent(event)) ?? 0) + 1)
       }
     }
   }
@@ -39,15 +39,15 @@ export class RunTelling {
     return this.#steps.length < this.#stepsBefore.length ? this.#stepsBefore : this.#steps
   }
 
-  tell(event: RunEvent): void {
+  report(event: RunEvent): void {
     if (event.type === 'text_delta') {
-      this.#tellText(event.number, event.text)
+      this.#reportText(event.number, event.text)
       return
     }
     if (event.type === 'usage') this.#steps.push(event.step)
     const name = nameEvent(event)
-    const times = this.#toldBefore.get(name) ?? 0
-    if (times > 0) this.#toldBefore.set(name, times - 1)
+    const times = this.#writtenBefore.get(name) ?? 0
+    if (times > 0) this.#writtenBefore.set(name, times - 1)
     else this.#writer.write(event)
   }
 
@@ -55,7 +55,7 @@ export class RunTelling {
    * Called when the model is asked. A second `step_started` with the same number tells followers to discard the text of
    * the step.
    */
-  asks(number: number): void {
+  modelCalled(number: number): void {
     if (!this.#withText.delete(number)) return
     this.#textBefore.delete(number)
     this.#writer.write({ type: 'step_started', number })
@@ -65,7 +65,7 @@ export class RunTelling {
     return this.#writer.flushed()
   }
 
-  #tellText(number: number, text: string): void {
+  #reportText(number: number, text: string): void {
     const before = this.#textBefore.get(number) ?? ''
     this.#textBefore.set(number, before.slice(text.length))
     const rest = text.slice(before.length)

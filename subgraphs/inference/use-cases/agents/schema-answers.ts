@@ -13,7 +13,7 @@ export const MAX_SCHEMA_TRIES = 3
 /** Longest answer that is judged; no model writes as much at once. */
 const MAX_JUDGED_CHARACTERS = 1_048_576
 /** Most characters that an error repeats of a failed answer, and of each fault, which may quote the answer. */
-const MAX_TOLD_CHARACTERS = 2_000
+const MAX_QUOTED_CHARACTERS = 2_000
 const MAX_FAULT_CHARACTERS = 200
 
 type Judgement = { readonly value: unknown } | { readonly faults: readonly string[] }
@@ -37,7 +37,7 @@ export async function checkSchemas(
  * Judges a text by a schema. The text is JSON and may stand in a Markdown fence.
  * @throws {KisError} `output_schema_failed`: the schema judge failed.
  */
-export async function judgeAnswer(deps: Ports, context: CallContext, schema: ProtocolObject, text: string): Promise<Judgement> {
+export async function judgeReply(deps: Ports, context: CallContext, schema: ProtocolObject, text: string): Promise<Judgement> {
   if (text.length > MAX_JUDGED_CHARACTERS) return { faults: [`it has more than ${MAX_JUDGED_CHARACTERS} characters`] }
   const json = withoutFence(text)
   let value: unknown
@@ -57,7 +57,7 @@ export async function judgeAnswer(deps: Ports, context: CallContext, schema: Pro
  */
 export async function meeting(deps: Ports, context: CallContext, schema: ProtocolObject, output: unknown): Promise<unknown> {
   const text = JSON.stringify(output)
-  const judged = await judgeAnswer(deps, context, schema, text)
+  const judged = await judgeReply(deps, context, schema, text)
   if ('faults' in judged) throw schemaFailed(judged.faults, text)
   return output
 }
@@ -106,6 +106,6 @@ export function schemaFaults(faults: readonly string[]): ProtocolObject {
 }
 
 export function schemaFailed(faults: readonly string[], text: string): KisError {
-  const told = text.slice(0, MAX_TOLD_CHARACTERS)
-  return new KisError('output_schema_failed', `The answer did not match the schema: ${faults.join('; ')}. It was: ${told}`)
+  const quoted = text.slice(0, MAX_QUOTED_CHARACTERS)
+  return new KisError('output_schema_failed', `The answer did not match the schema: ${faults.join('; ')}. It was: ${quoted}`)
 }

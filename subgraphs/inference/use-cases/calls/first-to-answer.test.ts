@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { KisError } from '../../../common/errors.ts'
 import { EngineFailure } from '../../domain/engines/engine-failure.ts'
-import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { completion, stream, usage, usageChunk } from '../../test-support/scripted-engine.ts'
 import { MAX_CALL_MS } from '../money/billed-call.ts'
 import { createChatCompletion } from './create-chat-completion.ts'
@@ -38,7 +38,7 @@ const WAYS: Record<
     fail: (engine, failure) => {
       engine.completions = [failure]
     },
-    ask: ({ deps }, caller) => createChatCompletion(deps, asking(caller), request),
+    ask: ({ deps }, caller) => createChatCompletion(deps, createRequestContext(caller), request),
   },
   'a stream': {
     fail: (engine, failure) => {
@@ -46,7 +46,7 @@ const WAYS: Record<
     },
     async ask({ deps }, caller) {
       const events: ChatEvent[] = []
-      for await (const event of streamChatCompletion(deps, asking(caller), request)) events.push(event)
+      for await (const event of streamChatCompletion(deps, createRequestContext(caller), request)) events.push(event)
       return { cost: events.at(-1)!.cost, warnings: events.flatMap(({ warnings }) => warnings ?? []) }
     },
   },
@@ -154,7 +154,7 @@ describe.each(Object.entries(WAYS))('%s', (_way, { fail, ask }) => {
 it('a stream that fails after its first chunk gives what came and one error, and no other model is asked', async () => {
   const { deps, billing, far, near } = under()
   far.steps = [...stream(2), down]
-  const events = streamChatCompletion(deps, asking(), request)
+  const events = streamChatCompletion(deps, createRequestContext(), request)
   expect((await events.next()).value?.chunks).toEqual(far.steps[0])
   expect((await events.next()).value?.chunks).toEqual(far.steps[1])
   await expect(events.next()).rejects.toBe(down)
@@ -165,7 +165,7 @@ it('a stream that fails after its first chunk gives what came and one error, and
 it('a stream that fails after its usage came is charged by it, once', async () => {
   const { deps, billing, far } = under()
   far.steps = [...stream(1), [usageChunk(20, 1)], down]
-  const events = streamChatCompletion(deps, asking(), request)
+  const events = streamChatCompletion(deps, createRequestContext(), request)
   await events.next()
   await expect(events.next()).rejects.toBe(down)
   expect(billing.only.charged).toBe(22_000n)
@@ -176,8 +176,10 @@ it('two models that stand in for each other are asked in turn once, not for ever
   const these = parts({ catalog })
   these.far.completions = [refused(401)]
   these.near.completions = [refused(403)]
-  await expect(createChatCompletion(these.deps, asking(), request)).rejects.toThrow('status 403')
-  await expect(createChatCompletion(these.deps, asking(), { ...request, model: 'vendor/spare' })).rejects.toThrow('status 401')
+  await expect(createChatCompletion(these.deps, createRequestContext(), request)).rejects.toThrow('status 403')
+  await expect(createChatCompletion(these.deps, createRequestContext(), { ...request, model: 'vendor/spare' })).rejects.toThrow(
+    'status 401',
+  )
   expect([these.far.chats, these.near.chats]).toEqual([2, 2])
 })
 
@@ -189,7 +191,7 @@ it('no model is asked once the time of the call is over', async () => {
     nowMs += MAX_CALL_MS
     throw down
   }
-  await expect(createChatCompletion({ ...deps, clock }, asking(), request)).rejects.toBe(down)
+  await expect(createChatCompletion({ ...deps, clock }, createRequestContext(), request)).rejects.toBe(down)
   expect(near.chats).toBe(0)
 })
 
@@ -201,7 +203,7 @@ describe('a stream whose engine is silent for too long', () => {
     const { deps, billing, far, near } = under()
     Object.assign(far, script)
     const engines = new Map([...deps.engines].map(([name, engine]) => [name, name === 'far' ? { ...engine, firstByteMs: 5 } : engine]))
-    const events = streamChatCompletion({ ...deps, engines }, asking(), request)
+    const events = streamChatCompletion({ ...deps, engines }, createRequestContext(), request)
     expect((await events.next()).value).toMatchObject({ warnings: ['answered_by:vendor/spare'], chunks: near.steps[0] })
     expect([far.chats, far.ended, near.chats]).toEqual([1, 1, 1])
     expect([...billing.holds.values()].map(({ state }) => state)).toEqual(['settled', 'dispatched'])
@@ -212,7 +214,7 @@ describe('a stream whose engine is silent for too long', () => {
     const { deps, far } = under()
     far.steps = [...stream(1), 'wait']
     const engines = new Map([...deps.engines].map(([name, engine]) => [name, { ...engine, firstByteMs: 5 }]))
-    const events = streamChatCompletion({ ...deps, engines }, asking(), request)
+    const events = streamChatCompletion({ ...deps, engines }, createRequestContext(), request)
     await events.next()
     const pending = events.next()
     await new Promise((resolve) => setTimeout(resolve, 20))

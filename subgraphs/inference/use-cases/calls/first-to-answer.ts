@@ -32,12 +32,12 @@ export function listCandidates({ catalog }: Ports, principal: Principal, model: 
  * the whole call must end, in milliseconds since the epoch, and what earlier attempts were charged, in nano-USD.
  * @throws {KisError} the error of the last engine that failed.
  */
-export async function firstToAnswer<Answer>(
+export async function withFallbacks<Result>(
   deps: Ports,
   context: CallContext,
   models: readonly Model[],
-  attempt: (model: Model, endsAt: number, chargedBefore: bigint) => Promise<Answer>,
-): Promise<Answer> {
+  attempt: (model: Model, endsAt: number, chargedBefore: bigint) => Promise<Result>,
+): Promise<Result> {
   const { clock, log } = deps
   const endsAt = clock.now().getTime() + MAX_CALL_MS
   let failure: unknown
@@ -55,10 +55,10 @@ export async function firstToAnswer<Answer>(
       const leftMs = endsAt - clock.now().getTime()
       if (leftMs <= 0) throw failure
       try {
-        const answer = await attempt(model, endsAt, charged)
+        const result = await attempt(model, endsAt, charged)
         breaker.succeeded()
         if (model !== models[0]) log.info({ ...facts, asked: models[0]?.id }, 'fallback answered')
-        return answer
+        return result
       } catch (error) {
         if (error instanceof StoppedByLimit) charged += error.charged
         if (!(error instanceof KisError) || context.signal.aborted) throw error
@@ -78,7 +78,7 @@ export async function firstToAnswer<Answer>(
           isRepeatable(error) &&
           (error.retryAfterMs ?? 0) <= LONGEST_RETRY_AFTER_MS &&
           delayMs < leftMs &&
-          retries.take()
+          retries.tryConsume()
         log.info({ ...facts, code: error.code, vendorCode: error.vendorCode, isRepeated }, 'engine failed')
         if (!isRepeated) break
         await clock.sleep(delayMs, context.signal)

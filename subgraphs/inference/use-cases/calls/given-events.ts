@@ -5,7 +5,7 @@ import { endableIterator } from '../../../common/process/endable-iterator.ts'
  * ahead.
  * @throws the reason of the signal, when it is aborted.
  */
-type Give<Event> = (event: Event, signal: AbortSignal) => Promise<void>
+type Push<Event> = (event: Event, signal: AbortSignal) => Promise<void>
 
 interface Step<Event> {
   readonly value: Event
@@ -18,40 +18,40 @@ interface Step<Event> {
  */
 export function streamEvents<Event>(
   signal: AbortSignal,
-  work: (give: Give<Event>, signal: AbortSignal) => Promise<Event>,
+  work: (push: Push<Event>, signal: AbortSignal) => Promise<Event>,
 ): AsyncIterableIterator<Event, undefined> {
   const stop = new AbortController()
   let next = Promise.withResolvers<Step<Event>>()
-  let goOn = () => {}
+  let resume = () => {}
   let end: Promise<Step<Event>> | undefined
   let hasEnded = false
   let isOver = false
 
-  const give: Give<Event> = (value, until) =>
+  const push: Push<Event> = (value, until) =>
     new Promise((resolve, reject) => {
       if (until.aborted) return reject(until.reason)
       const onAbort = () => reject(until.reason)
       until.addEventListener('abort', onAbort, { once: true })
-      goOn = () => {
+      resume = () => {
         until.removeEventListener('abort', onAbort)
         resolve()
       }
       next.resolve({ value, isLast: false })
     })
-  const begin = () => {
+  const start = () => {
     const onEnd = () => {
       hasEnded = true
       next.resolve(end!)
     }
-    end = work(give, stop.signal).then((value) => ({ value, isLast: true }))
+    end = work(push, stop.signal).then((value) => ({ value, isLast: true }))
     end.then(onEnd, onEnd)
   }
   const pull = async (): Promise<IteratorResult<Event, undefined>> => {
     if (isOver) return { done: true, value: undefined }
     next = Promise.withResolvers()
-    if (!end) begin()
+    if (!end) start()
     else if (hasEnded) next.resolve(end)
-    else goOn()
+    else resume()
     const { value, isLast } = await next.promise
     isOver = isLast
     return { done: false, value }

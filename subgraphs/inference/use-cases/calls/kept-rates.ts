@@ -19,12 +19,12 @@ export interface RateWaits {
 export const NO_WAITS: RateWaits = { requestMs: 0, tokenMs: 0 }
 
 /** What the calls of keys have taken of the keys' rates. */
-export interface KeptRates {
+export interface RateUsage {
   /**
    * Takes one request and `tokens` from the limits of the key if both fit, and then gives `NO_WAITS`. Else it takes
    * nothing. Never rejects.
    */
-  take(rates: KeyRates, tokens: number): RateWaits | Promise<RateWaits>
+  consume(rates: KeyRates, tokens: number): RateWaits | Promise<RateWaits>
   /** Takes more, whether or not it fits. Negative amounts are given back. */
   correct(rates: KeyRates, requests: number, tokens: number): void
   /** What remains of the limits of the key; null: it has none. */
@@ -56,10 +56,10 @@ export function isFree({ requestMs, tokenMs }: RateWaits): boolean {
 }
 
 /** Takes the amounts whether or not they fit. */
-export function takeFrom({ requests, tokens }: Meters, rates: KeyRates, amounts: Amounts, now: number): void {
+export function consumeFrom({ requests, tokens }: Meters, rates: KeyRates, amounts: Amounts, now: number): void {
   const { requestsPerMinute, tokensPerMinute } = rates
-  if (requestsPerMinute !== null) requests.take(amounts.requests, requestsPerMinute, now)
-  if (tokensPerMinute !== null) tokens.take(amounts.tokens, tokensPerMinute, now)
+  if (requestsPerMinute !== null) requests.consume(amounts.requests, requestsPerMinute, now)
+  if (tokensPerMinute !== null) tokens.consume(amounts.tokens, tokensPerMinute, now)
 }
 
 export function readMeters({ requests, tokens }: Meters, rates: KeyRates, now: number): RateLimits | null {
@@ -73,7 +73,7 @@ function readMeter(meter: RateMeter, limit: number | null, now: number): RateLim
 }
 
 /** The rates of keys in the only process of inference. Nothing is stored: a restart clears all use. */
-export class OwnRates implements KeptRates {
+export class OwnRates implements RateUsage {
   readonly #clock: Clock
   readonly #meters = new LRUCache<string, Meters>({ max: MAX_KEYS })
 
@@ -81,17 +81,17 @@ export class OwnRates implements KeptRates {
     this.#clock = clock
   }
 
-  take(rates: KeyRates, tokens: number): RateWaits {
+  consume(rates: KeyRates, tokens: number): RateWaits {
     const meters = this.#getMeters(rates)
     const amounts = { requests: 1, tokens }
     const now = this.#now()
     const waits = waitsOf(meters, rates, amounts, now)
-    if (isFree(waits)) takeFrom(meters, rates, amounts, now)
+    if (isFree(waits)) consumeFrom(meters, rates, amounts, now)
     return waits
   }
 
   correct(rates: KeyRates, requests: number, tokens: number): void {
-    takeFrom(this.#getMeters(rates), rates, { requests, tokens }, this.#now())
+    consumeFrom(this.#getMeters(rates), rates, { requests, tokens }, this.#now())
   }
 
   read(rates: KeyRates): RateLimits | null {

@@ -3,14 +3,14 @@ import type { Model } from '../../domain/catalog.ts'
 import { checkRerankRequest, type RerankRequest } from '../../domain/rerank/rerank-request.ts'
 import { type Admitted, admit } from '../calls/admit.ts'
 import { limited } from '../calls/limited-call.ts'
-import type { AskContext, KeyedDeps, Ports } from '../deps.ts'
+import type { KeyedDeps, Ports, RequestContext } from '../deps.ts'
 import { onceForStepOf } from '../idempotency/once-for-step.ts'
 import { type Reranked, rerank } from './rerank.ts'
 
 /** A search has its plain order to answer with, so it does not wait longer for a better one. */
 const MAX_MS = 10_000
 
-interface PassagesToRerank {
+interface ChunksToRerank {
   readonly modelId: string
   readonly query: string
   readonly texts: readonly string[]
@@ -25,22 +25,22 @@ interface PassagesToRerank {
  * @throws {KisError} as `admit`; or the error of the engine, and nothing is charged.
  * @throws {KisError} `engine_timeout`: the model took longer than 10 s.
  */
-export function rerankPassages(deps: KeyedDeps, ask: AskContext, { step, ...passages }: PassagesToRerank): Promise<Reranked> {
-  const once = (asking: AskContext) =>
-    limited(deps, asking, 'chat', async (call, admitted) => {
-      const { principal, model, request } = admitPassages(deps, admitted, passages)
+export function rerankChunks(deps: KeyedDeps, requestContext: RequestContext, { step, ...chunks }: ChunksToRerank): Promise<Reranked> {
+  const once = (effectiveContext: RequestContext) =>
+    limited(deps, effectiveContext, 'chat', async (call, admitted) => {
+      const { principal, model, request } = admitChunks(deps, admitted, chunks)
       return rerank(deps, await call.admit(principal, null), model, request, MAX_MS)
     })
   // The step's own path is that of the query's embedding.
-  return step == null ? once(ask) : onceForStepOf(deps, ask, `${step}/rerank`, once)
+  return step == null ? once(requestContext) : onceForStepOf(deps, requestContext, `${step}/rerank`, once)
 }
 
 /**
  * Returns the id of a model that can rerank for the caller.
  * @throws {KisError} as `admit`: the caller may not use the model.
  */
-export function describeRerankModel(deps: Ports, ask: AskContext, modelId: string): Pick<Model, 'id'> {
-  const { model } = admit(deps.catalog, ask.caller, {
+export function describeRerankModel(deps: Ports, requestContext: RequestContext, modelId: string): Pick<Model, 'id'> {
+  const { model } = admit(deps.catalog, requestContext.caller, {
     scope: null,
     kind: 'rerank',
     modelParam: 'id',
@@ -49,8 +49,8 @@ export function describeRerankModel(deps: Ports, ask: AskContext, modelId: strin
   return { id: model.id }
 }
 
-function admitPassages(deps: Ports, ask: AskContext, { modelId, query, texts }: PassagesToRerank): Admitted<RerankRequest> {
-  return admit(deps.catalog, ask.caller, {
+function admitChunks(deps: Ports, requestContext: RequestContext, { modelId, query, texts }: ChunksToRerank): Admitted<RerankRequest> {
+  return admit(deps.catalog, requestContext.caller, {
     scope: 'knowledge:read',
     kind: 'rerank',
     modelParam: 'modelId',

@@ -7,19 +7,19 @@ import type { RunEventBase } from './run-log.ts'
  * Characters that the ended runs of one kind of an organization may take: their records, events and kept answers. The
  * oldest runs are deleted first. No other quota counts them, and a run that fails may cost nothing.
  */
-export const MAX_KEPT_CHARACTERS = 512 * 1024 ** 2
+export const MAX_RETAINED_CHARACTERS = 512 * 1024 ** 2
 /** Most runs that the end of one run deletes. */
 const MAX_DELETED = 1_000
 const PAGE = 100
 
 /** Returns the fields of a run that ends now and takes this many characters: its place among the ended runs. */
-export async function placeAtEnd(
+export async function positionAtEnd(
   { collections }: Pick<Ports, 'collections'>,
   organizationId: string,
   noun: 'agent' | 'workflow',
   characters: number,
 ): Promise<{ readonly keptOf: string; readonly keptAt: number }> {
-  const total = await collections.keptRuns.findOneAndUpdate(
+  const total = await collections.retainedRuns.findOneAndUpdate(
     { _id: `${organizationId}_${noun}` },
     { $inc: { characters } },
     { upsert: true },
@@ -33,19 +33,19 @@ export async function deleteSurplus<Run extends RunBase, Event extends RunEventB
   kind: RunKind<Run, Event>,
   { keptOf, keptAt }: RunBase,
 ): Promise<void> {
-  if (keptOf === undefined || keptAt === undefined || keptAt <= MAX_KEPT_CHARACTERS) return
-  const surplus = { keptOf, keptAt: { $lte: keptAt - MAX_KEPT_CHARACTERS } }
+  if (keptOf === undefined || keptAt === undefined || keptAt <= MAX_RETAINED_CHARACTERS) return
+  const surplus = { keptOf, keptAt: { $lte: keptAt - MAX_RETAINED_CHARACTERS } }
   for (let deleted = 0; deleted < MAX_DELETED; deleted += PAGE) {
     const page = await kind.records.find(surplus, { sort: { keptAt: 1 }, limit: PAGE })
     // The events of the runs' ends are delivered before the runs are deleted.
     if (page.length > 0) await deps.runEnds.drain(keptOf)
-    for (const { _id } of page) await forgetRun(deps, kind, _id)
+    for (const { _id } of page) await purgeRun(deps, kind, _id)
     if (page.length < PAGE) return
   }
 }
 
 /** Deletes an ended run with its events and the answers of its calls. Can be repeated. */
-export async function forgetRun<Run extends RunBase, Event extends RunEventBase>(
+export async function purgeRun<Run extends RunBase, Event extends RunEventBase>(
   { collections }: Pick<Ports, 'collections'>,
   kind: RunKind<Run, Event>,
   runId: string,
@@ -53,6 +53,6 @@ export async function forgetRun<Run extends RunBase, Event extends RunEventBase>
   const { runEvents, keyedCalls } = collections
   while ((await runEvents.deleteMany({ runId })) > 0);
   while ((await keyedCalls.deleteMany({ 'step.runId': runId })) > 0);
-  await kind.forgetGiven(runId)
+  await kind.deleteInput(runId)
   await kind.records.findOneAndDelete({ _id: runId })
 }

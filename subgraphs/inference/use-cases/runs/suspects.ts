@@ -13,7 +13,7 @@ const ALONE_MS = 500
  * since is a suspect: it may have ended its process. A suspect starts alone, until its first call or for a short time,
  * and its record says so. If the process ends during that time, this run ended it.
  */
-export class Suspects {
+export class PoisonGuard {
   /** The id of this process, and of the lock under which runs start: shared, or exclusive for a suspect. */
   readonly #id = randomHex(32)
   readonly #clock: Clock
@@ -34,7 +34,7 @@ export class Suspects {
    * Starts a run that is not a suspect, while no suspect starts.
    * @throws the reason of the signal, when it is aborted.
    */
-  async begin<T>(signal: AbortSignal, run: () => Promise<T>): Promise<T> {
+  async start<T>(signal: AbortSignal, run: () => Promise<T>): Promise<T> {
     await locks.request(this.#id, { mode: 'shared', signal }, () => undefined)
     return run()
   }
@@ -45,7 +45,7 @@ export class Suspects {
    * @param run starts the run. It calls `calling` and awaits it before each of the run's calls.
    * @throws the reason of the signal, when it is aborted.
    */
-  async beginAlone<T>(
+  async startIsolated<T>(
     signal: AbortSignal,
     mark: (alone: string | null) => Promise<void>,
     run: (calling: () => Promise<void>) => Promise<T>,

@@ -21,16 +21,16 @@ const NOBODY = ''
 /** For reads that run although their caller has left. */
 const NO_END = new AbortController().signal
 
-interface Bounds {
+interface ReadLimits {
   /** A call is refused when so many of the organization wait. */
   readonly maxWaiting?: number
   readonly signal?: AbortSignal
 }
 
 /** Reads of collections, by turns of their organizations. So none fills the connections to the index. */
-export class ReadTurns {
+export class FairReads {
   readonly #readOrganization: (collectionId: string) => Promise<string | undefined>
-  readonly #places = new FairSemaphore(READS_AT_ONCE, MAX_WAITING_READS)
+  readonly #permits = new FairSemaphore(READS_AT_ONCE, MAX_WAITING_READS)
   /** Of collections, by id. It never changes for one. */
   readonly #organizations = new Map<string, Promise<string>>()
 
@@ -44,14 +44,18 @@ export class ReadTurns {
    * @throws {TooBusy} too many calls of the organization wait, or its turn did not come in time
    * @throws the reason of the aborted signal
    */
-  async run<R>(collectionId: string, read: () => Promise<R>, { maxWaiting = MAX_WAITING_READS, signal = NO_END }: Bounds = {}): Promise<R> {
+  async run<R>(
+    collectionId: string,
+    read: () => Promise<R>,
+    { maxWaiting = MAX_WAITING_READS, signal = NO_END }: ReadLimits = {},
+  ): Promise<R> {
     const organizationId = await untilAborted(this.#organizationOf(collectionId), signal)
-    if (this.#places.waitingOf(organizationId) >= maxWaiting) throw new TooBusy(tooMany(organizationId))
-    return this.#inTurn(organizationId, read, signal)
+    if (this.#permits.waitingOf(organizationId) >= maxWaiting) throw new TooBusy(tooMany(organizationId))
+    return this.#withPermit(organizationId, read, signal)
   }
 
   /** The collection has been dropped. */
-  forget(collectionId: string): void {
+  evict(collectionId: string): void {
     this.#organizations.delete(collectionId)
   }
 
@@ -59,29 +63,29 @@ export class ReadTurns {
   #organizationOf(collectionId: string): Promise<string> {
     let organization = this.#organizations.get(collectionId)
     if (!organization) {
-      organization = this.#askOrganization(collectionId)
+      organization = this.#fetchOrganization(collectionId)
       this.#organizations.set(collectionId, organization)
     }
     return organization
   }
 
-  async #askOrganization(collectionId: string): Promise<string> {
+  async #fetchOrganization(collectionId: string): Promise<string> {
     let organizationId: string | undefined
     try {
-      organizationId = await this.#inTurn(NOBODY, () => this.#readOrganization(collectionId), NO_END)
+      organizationId = await this.#withPermit(NOBODY, () => this.#readOrganization(collectionId), NO_END)
     } finally {
       // It may exist later.
-      if (organizationId === undefined) this.forget(collectionId)
+      if (organizationId === undefined) this.evict(collectionId)
     }
     return organizationId ?? NOBODY
   }
 
-  async #inTurn<R>(organizationId: string, read: () => Promise<R>, signal: AbortSignal): Promise<R> {
-    const leave = await acquireWithTimeout(this.#places, organizationId, MAX_WAIT_MS, signal).catch(orTooBusy(tooMany(organizationId)))
+  async #withPermit<R>(organizationId: string, read: () => Promise<R>, signal: AbortSignal): Promise<R> {
+    const release = await acquireWithTimeout(this.#permits, organizationId, MAX_WAIT_MS, signal).catch(orTooBusy(tooMany(organizationId)))
     try {
       return await read()
     } finally {
-      leave()
+      release()
     }
   }
 }

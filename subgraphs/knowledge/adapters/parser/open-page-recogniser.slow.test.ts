@@ -32,7 +32,7 @@ afterAll(async () => {
 
 /** What the parser leaves, and what is recognised of it. */
 async function read(bytes: Uint8Array, name: string, by = recogniser) {
-  const parsed = await parser.parse(bytes, name, never, { leavesPictures: true })
+  const parsed = await parser.parse(bytes, name, never, { defersOcr: true })
   return { parsed, pages: await recognise(bytes, parsed.mediaType, parsed.unread, by) }
 }
 

@@ -25,7 +25,7 @@ export interface Aim {
 }
 
 /** For a model whose calibration is not known, cosines are used as they are. */
-export function takeAim(query: Float32Array, language: Language | null, calibration: CosineCalibration | null): Aim {
+export function createAim(query: Float32Array, language: Language | null, calibration: CosineCalibration | null): Aim {
   if (!calibration) {
     const cosineOf = (candidate: ChunkCandidate) => candidate.cosine ?? -1
     return { vector: query, anchor: null, cosineOf, closenessOf: cosineOf, logOddsOf: null }

@@ -1,17 +1,17 @@
 import { expect, it } from 'vitest'
 import { makeChunk, makeDocument } from '../../../../test/support/data/chunks.ts'
 import { MemoryBlobStore } from '../../../../test/support/knowledge.ts'
-import { keepPassages, readKeptGroup } from './kept-passages.ts'
+import { readChunkGroup, storeChunks } from './kept-passages.ts'
 
 const place = { documentId: 'doc_1', generation: 'g1', collectionId: 'col_1' }
 
 it('keeps vectors and token states of passages, also of those without', async () => {
   const blobs = new MemoryBlobStore()
   const chunks = ['one', 'two', 'three', 'four'].map((text, i) => makeChunk(text, i))
-  await keepPassages({ blobs }, { ...makeDocument('doc_1'), collectionId: 'col_1' }, chunks)
-  const kept = await readKeptGroup({ blobs }, place, 0)
-  expect(kept!.passages.map(({ vector }) => vector)).toEqual(chunks.map(({ vector }) => vector))
-  expect(kept!.passages.map(({ tokenStates }) => tokenStates)).toEqual(chunks.map(({ tokenStates }) => tokenStates))
+  await storeChunks({ blobs }, { ...makeDocument('doc_1'), collectionId: 'col_1' }, chunks)
+  const kept = await readChunkGroup({ blobs }, place, 0)
+  expect(kept!.chunks.map(({ vector }) => vector)).toEqual(chunks.map(({ vector }) => vector))
+  expect(kept!.chunks.map(({ tokenStates }) => tokenStates)).toEqual(chunks.map(({ tokenStates }) => tokenStates))
 })
 
 it('reads what was kept before token states were', async () => {
@@ -20,9 +20,9 @@ it('reads what was kept before token states were', async () => {
   const json = Buffer.from(JSON.stringify({ attributes: {}, passages: [passage] }))
   const length = Buffer.alloc(4)
   length.writeUInt32LE(json.length)
-  await keepPassages({ blobs }, { ...makeDocument('doc_1'), collectionId: 'col_1' }, [makeChunk('other', 0)])
+  await storeChunks({ blobs }, { ...makeDocument('doc_1'), collectionId: 'col_1' }, [makeChunk('other', 0)])
   const [key] = blobs.keys.keys()
   await blobs.put(key!, Buffer.concat([length, json, Buffer.from(vector.buffer)]))
-  const kept = await readKeptGroup({ blobs }, place, 0)
-  expect(kept!.passages).toEqual([{ ...passage, vector, tokenStates: null }])
+  const kept = await readChunkGroup({ blobs }, place, 0)
+  expect(kept!.chunks).toEqual([{ ...passage, vector, tokenStates: null }])
 })

@@ -13,22 +13,22 @@ import { toTerms } from './rebuild-index.ts'
  * each passage as the JSON says.
  */
 
-export const PASSAGES_PER_BLOB = 16
+export const CHUNKS_PER_BLOB = 16
 const LENGTH_BYTES = 4
 
 /** Terms are not kept, because they can be computed again. */
-type KeptPassage = Omit<IndexedChunk, 'vector' | 'tokenStates' | keyof Terms>
+type BlobChunk = Omit<IndexedChunk, 'vector' | 'tokenStates' | keyof Terms>
 
 interface Header {
   readonly attributes: IndexedDocument['attributes']
-  readonly passages: readonly KeptPassage[]
+  readonly passages: readonly BlobChunk[]
   /** Bytes of each passage's token states. Absent in blobs that were written before they were kept. */
   readonly tokenStates?: readonly number[]
 }
 
-export interface KeptGroup {
+export interface ChunkGroup {
   readonly attributes: IndexedDocument['attributes']
-  readonly passages: readonly (KeptPassage & Pick<IndexedChunk, 'vector' | 'tokenStates'>)[]
+  readonly chunks: readonly (BlobChunk & Pick<IndexedChunk, 'vector' | 'tokenStates'>)[]
 }
 
 /** Returns the key of a document's extracted text. */
@@ -42,7 +42,7 @@ function ingestionPrefix(documentId: string, generation: string): string {
 }
 
 /** Returns the prefix of the keys of an ingestion's passages in one index. */
-function passagesPrefix(documentId: string, generation: string, indexName: string): string {
+function chunksPrefix(documentId: string, generation: string, indexName: string): string {
   const tag = indexTagOf(indexName)
   return ingestionPrefix(documentId, generation) + (tag && `${tag}_`)
 }
@@ -59,62 +59,62 @@ export function linesKey(documentId: string, generation: string, group: number):
 
 /** Returns the number of the group, and so of the blob, of a passage. */
 export function toGroup(ordinal: number): number {
-  return Math.floor(ordinal / PASSAGES_PER_BLOB)
+  return Math.floor(ordinal / CHUNKS_PER_BLOB)
 }
 
 /** Keeps passages, all of one group, beside those of the group that were kept before. */
-export async function keepPassages(
+export async function storeChunks(
   { blobs }: Pick<Deps, 'blobs'>,
   document: IndexedDocument,
   chunks: readonly IndexedChunk[],
 ): Promise<void> {
   const { documentId, generation, collectionId, attributes } = document
   const group = toGroup(chunks[0]!.ordinal)
-  const key = passagesPrefix(documentId, generation, collectionId) + group
-  const isWhole = chunks.length === PASSAGES_PER_BLOB
+  const key = chunksPrefix(documentId, generation, collectionId) + group
+  const isWhole = chunks.length === CHUNKS_PER_BLOB
   const before = isWhole ? null : await blobs.get(key)
-  const kept = new Map((before ? unpack(before).passages : []).map((passage) => [passage.ordinal, passage]))
-  for (const { words, grams, ...passage } of chunks) kept.set(passage.ordinal, passage)
-  const passages = [...kept.values()].sort((a, b) => a.ordinal - b.ordinal)
-  await blobs.put(key, pack({ attributes, passages }))
+  const stored = new Map((before ? unpack(before).chunks : []).map((chunk) => [chunk.ordinal, chunk]))
+  for (const { words, grams, ...chunk } of chunks) stored.set(chunk.ordinal, chunk)
+  const sorted = [...stored.values()].sort((a, b) => a.ordinal - b.ordinal)
+  await blobs.put(key, pack({ attributes, chunks: sorted }))
 }
 
 /** Deletes transcribed sound: a retry may be by another model. */
-export async function forgetTranscripts({ blobs }: Pick<Deps, 'blobs'>, id: string): Promise<void> {
+export async function purgeTranscripts({ blobs }: Pick<Deps, 'blobs'>, id: string): Promise<void> {
   await blobs.deleteAll(`${id}_speech_`)
 }
 
 /** Takes the vectors from the passages that an ingestion has kept. Nothing counts them once it has failed. Repeatable. */
-export async function keepTextsOnly({ blobs }: Pick<Deps, 'blobs'>, document: DocumentRecord): Promise<void> {
+export async function dropVectors({ blobs }: Pick<Deps, 'blobs'>, document: DocumentRecord): Promise<void> {
   const { generation, indexName, chunks } = findReadSoFar(document) ?? { generation: 0, indexName: '', chunks: 0 }
-  const prefix = passagesPrefix(document._id, generationName(generation), indexName)
+  const prefix = chunksPrefix(document._id, generationName(generation), indexName)
   // A crash may have kept one group that was not recorded.
   for (let group = 0; group <= toGroup(chunks); group++) {
     const bytes = await blobs.get(prefix + group)
     if (!bytes) continue
-    const { attributes, passages } = unpack(bytes)
-    const texts = passages.map((passage) => ({ ...passage, vector: new Float32Array(), tokenStates: null }))
-    await blobs.put(prefix + group, pack({ attributes, passages: texts }))
+    const { attributes, chunks: stored } = unpack(bytes)
+    const texts = stored.map((chunk) => ({ ...chunk, vector: new Float32Array(), tokenStates: null }))
+    await blobs.put(prefix + group, pack({ attributes, chunks: texts }))
   }
 }
 
 /** Lists the passages with ordinals from `from` to before `to`, as they were kept for an index. */
-export async function listKeptPassages(
+export async function listStoredChunks(
   deps: Pick<Deps, 'blobs'>,
   ingestion: Pick<IndexedDocument, 'documentId' | 'generation' | 'collectionId'>,
   from: number,
   to: number,
-): Promise<KeptGroup['passages']> {
-  const found: KeptGroup['passages'][number][] = []
-  for (let group = toGroup(from); group * PASSAGES_PER_BLOB < to; group++) {
-    const kept = await readKeptGroup(deps, ingestion, group)
-    found.push(...(kept?.passages ?? []).filter(({ ordinal }) => ordinal >= from && ordinal < to))
+): Promise<ChunkGroup['chunks']> {
+  const found: ChunkGroup['chunks'][number][] = []
+  for (let group = toGroup(from); group * CHUNKS_PER_BLOB < to; group++) {
+    const stored = await readChunkGroup(deps, ingestion, group)
+    found.push(...(stored?.chunks ?? []).filter(({ ordinal }) => ordinal >= from && ordinal < to))
   }
   return found
 }
 
 /** Deletes the texts and passages of the ingestions with these numbers, from `from` to before `to`. */
-export async function forgetIngestions({ blobs }: Pick<Deps, 'blobs'>, id: string, from: number, to: number): Promise<void> {
+export async function purgeIngestions({ blobs }: Pick<Deps, 'blobs'>, id: string, from: number, to: number): Promise<void> {
   for (let number = from; number < to; number++) {
     const generation = generationName(number)
     await blobs.delete(textKey(id, generation))
@@ -123,25 +123,25 @@ export async function forgetIngestions({ blobs }: Pick<Deps, 'blobs'>, id: strin
 }
 
 /** Deletes the passages that were kept for one index of a document's live version. Its text stays. */
-export async function forgetPassages(
+export async function purgeChunks(
   { blobs }: Pick<Deps, 'blobs'>,
   { _id, liveGeneration, chunkCount }: Pick<DocumentRecord, '_id' | 'liveGeneration' | 'chunkCount'>,
   indexName: string,
 ): Promise<void> {
   if (liveGeneration === null) return
-  const prefix = passagesPrefix(_id, liveGeneration, indexName)
+  const prefix = chunksPrefix(_id, liveGeneration, indexName)
   // Without a tag, the prefix is that of all other indices, too.
   if (indexTagOf(indexName)) return blobs.deleteAll(prefix)
-  for (let group = 0; group * PASSAGES_PER_BLOB < chunkCount; group++) await blobs.delete(prefix + group)
+  for (let group = 0; group * CHUNKS_PER_BLOB < chunkCount; group++) await blobs.delete(prefix + group)
 }
 
 /** Returns the passages of one group that were kept for an index, or null if they are not kept. */
-export async function readKeptGroup(
+export async function readChunkGroup(
   { blobs }: Pick<Deps, 'blobs'>,
   { documentId, generation, collectionId: indexName }: Pick<IndexedDocument, 'documentId' | 'generation' | 'collectionId'>,
   group: number,
-): Promise<KeptGroup | null> {
-  const bytes = await blobs.get(passagesPrefix(documentId, generation, indexName) + group)
+): Promise<ChunkGroup | null> {
+  const bytes = await blobs.get(chunksPrefix(documentId, generation, indexName) + group)
   return bytes && unpack(bytes)
 }
 
@@ -157,58 +157,58 @@ export async function restoreDocument(
   const { _id: documentId, organizationId, liveGeneration: generation, chunkCount } = document
   if (generation === null) return false
   for (let group = 0, found = 0; found < chunkCount; group++) {
-    const kept = await readKeptGroup({ blobs }, { documentId, generation, collectionId: indexName }, group)
-    if (!kept) return false
-    const { passages } = kept
-    const attributes = documentAttributes(kept.attributes, document)
-    if (passages.length !== Math.min(PASSAGES_PER_BLOB, chunkCount - found)) return false
-    const terms = await toTerms(passages)
+    const stored = await readChunkGroup({ blobs }, { documentId, generation, collectionId: indexName }, group)
+    if (!stored) return false
+    const { chunks } = stored
+    const attributes = documentAttributes(stored.attributes, document)
+    if (chunks.length !== Math.min(CHUNKS_PER_BLOB, chunkCount - found)) return false
+    const terms = await toTerms(chunks)
     await index.put(
       { organizationId, collectionId: indexName, documentId, generation, attributes },
-      passages.map((passage, i) => ({ ...passage, ...terms[i]! })),
+      chunks.map((chunk, i) => ({ ...chunk, ...terms[i]! })),
     )
-    found += passages.length
+    found += chunks.length
   }
   return true
 }
 
 /** Returns the attributes with which an ingestion was kept, or null if nothing of it is kept. */
-export async function readKeptAttributes(
+export async function readStoredAttributes(
   { blobs }: Pick<Deps, 'blobs'>,
   document: Pick<IndexedDocument, 'documentId' | 'generation' | 'collectionId'>,
 ): Promise<IndexedDocument['attributes'] | null> {
-  return (await readKeptGroup({ blobs }, document, 0))?.attributes ?? null
+  return (await readChunkGroup({ blobs }, document, 0))?.attributes ?? null
 }
 
-function pack({ attributes, passages }: KeptGroup): Uint8Array {
-  const states = passages.map(({ tokenStates }) => tokenStates ?? new Int8Array())
+function pack({ attributes, chunks }: ChunkGroup): Uint8Array {
+  const tokenEmbeddings = chunks.map(({ tokenStates }) => tokenStates ?? new Int8Array())
   const header: Header = {
     attributes,
-    passages: passages.map(({ vector: _, tokenStates: __, ...passage }) => passage),
-    tokenStates: states.map(({ length }) => length),
+    passages: chunks.map(({ vector: _, tokenStates: __, ...chunk }) => chunk),
+    tokenStates: tokenEmbeddings.map(({ length }) => length),
   }
   const json = Buffer.from(JSON.stringify(header))
   const length = Buffer.alloc(LENGTH_BYTES)
   length.writeUInt32LE(json.length)
-  const numbers = [...passages.map(({ vector }) => vector), ...states]
+  const numbers = [...chunks.map(({ vector }) => vector), ...tokenEmbeddings]
   return Buffer.concat([length, json, ...numbers.map(({ buffer, byteOffset, byteLength }) => Buffer.from(buffer, byteOffset, byteLength))])
 }
 
-function unpack(bytes: Uint8Array): KeptGroup {
+function unpack(bytes: Uint8Array): ChunkGroup {
   const all = Buffer.from(bytes)
   const end = LENGTH_BYTES + all.readUInt32LE(0)
-  const { attributes, passages, tokenStates = [] } = JSON.parse(all.toString('utf8', LENGTH_BYTES, end)) as Header
-  let statesAt = all.length - tokenStates.reduce((sum, length) => sum + length, 0)
+  const { attributes, passages: headers, tokenStates = [] } = JSON.parse(all.toString('utf8', LENGTH_BYTES, end)) as Header
+  let embeddingsAt = all.length - tokenStates.reduce((sum, length) => sum + length, 0)
   // Copy the bytes, because a Float32Array must begin at a multiple of four bytes.
-  const floats = new Float32Array(Uint8Array.from(all.subarray(end, statesAt)).buffer)
-  const dimensions = floats.length / passages.length
+  const floats = new Float32Array(Uint8Array.from(all.subarray(end, embeddingsAt)).buffer)
+  const dimensions = floats.length / headers.length
   return {
     attributes,
-    passages: passages.map((passage, i) => {
-      const states = all.subarray(statesAt, statesAt + (tokenStates[i] ?? 0))
-      statesAt += states.length
+    chunks: headers.map((header, i) => {
+      const embeddings = all.subarray(embeddingsAt, embeddingsAt + (tokenStates[i] ?? 0))
+      embeddingsAt += embeddings.length
       const vector = floats.subarray(i * dimensions, (i + 1) * dimensions)
-      return { ...passage, vector, tokenStates: states.length > 0 ? Int8Array.from(states) : null }
+      return { ...header, vector, tokenStates: embeddings.length > 0 ? Int8Array.from(embeddings) : null }
     }),
   }
 }

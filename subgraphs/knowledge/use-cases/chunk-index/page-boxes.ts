@@ -5,7 +5,7 @@ import type { Deps } from '../deps.ts'
 import { linesKey } from './kept-passages.ts'
 
 /** Keeps where the pages show the text of an ingestion. Repeatable. */
-export async function keepLines(
+export async function storeLines(
   { blobs }: Pick<Deps, 'blobs'>,
   { documentId, generation }: Pick<StoredChunk, 'documentId' | 'generation'>,
   { layout }: Pick<ParsedDocument, 'layout'>,

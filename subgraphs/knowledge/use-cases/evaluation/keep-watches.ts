@@ -8,10 +8,10 @@ import type { Deps } from '../deps.ts'
 import { getCollection } from '../documents/collections.ts'
 import { isDocumentEvent } from '../documents/document-events.ts'
 import { mayRepeat } from '../may-repeat.ts'
-import { beginEvaluation, requireEvaluator } from './evaluations.ts'
+import { createEvaluation, requireEvaluator } from './evaluations.ts'
 
 /** The interval at which watches are looked at. */
-const LOOK_MS = 5_000
+const POLL_MS = 5_000
 /** Watches that are read at once. */
 const PAGE = 100
 /** Pages of events of one organization in a round, so that a busy organization does not delay the others. */
@@ -27,11 +27,11 @@ type WatchDeps = Pick<Deps, 'store' | 'events' | 'accounts' | 'clock' | 'ids' | 
 
 /** Evaluates watched collections after changes. Several processes may do it at once. */
 export function watching(deps: WatchDeps): Task {
-  return { name: 'look_at_watches', everyMs: LOOK_MS, run: (signal) => lookAtWatches(deps, signal) }
+  return { name: 'look_at_watches', everyMs: POLL_MS, run: (signal) => checkWatches(deps, signal) }
 }
 
 /** Looks at every watch once. One that fails does not keep the others from it. */
-export async function lookAtWatches(deps: WatchDeps, signal: AbortSignal): Promise<void> {
+export async function checkWatches(deps: WatchDeps, signal: AbortSignal): Promise<void> {
   const { store, events, log } = deps
   for (let after = ''; ; ) {
     const page = await store.evaluationWatches.find({ _id: { $gt: after } }, { sort: { _id: 1 }, limit: PAGE })
@@ -39,7 +39,7 @@ export async function lookAtWatches(deps: WatchDeps, signal: AbortSignal): Promi
     const ends = await events.ends([...new Set(active.map(({ organizationId }) => organizationId))])
     for (const watch of active) {
       if (signal.aborted) return
-      await look(deps, watch, ends.get(watch.organizationId) ?? 0, signal).catch((error: unknown) => {
+      await checkWatch(deps, watch, ends.get(watch.organizationId) ?? 0, signal).catch((error: unknown) => {
         if (!signal.aborted) log.warn({ err: error, collectionId: watch._id }, 'a watch is looked at again')
       })
     }
@@ -48,7 +48,7 @@ export async function lookAtWatches(deps: WatchDeps, signal: AbortSignal): Promi
   }
 }
 
-async function look(deps: WatchDeps, found: EvaluationWatchRecord, end: number, signal: AbortSignal): Promise<void> {
+async function checkWatch(deps: WatchDeps, found: EvaluationWatchRecord, end: number, signal: AbortSignal): Promise<void> {
   const { store, clock } = deps
   const counted = found.position < end ? await countEvents(deps, found) : found
   if (!counted) return
@@ -66,7 +66,7 @@ async function look(deps: WatchDeps, found: EvaluationWatchRecord, end: number, 
   const isQuiet = now.getTime() - changedAt.getTime() >= QUIET_MS && !(await isBusy(deps, counted))
   if (!isQuiet && now.getTime() - waitingSince.getTime() < MAX_WAIT_MS) return
   if ((await store.goldQuestions.countDocuments({ collectionId: _id })) === 0) return
-  await begin(deps, counted, now, signal)
+  await moveChanges(deps, counted, now, signal)
 }
 
 /** Counts the changes that events tell of. Returns null if another process has counted them. */
@@ -74,14 +74,14 @@ async function countEvents({ store, events }: WatchDeps, watch: EvaluationWatchR
   let counted: EvaluationWatchRecord | null = watch
   for (let page = 0; page < MAX_PAGES && counted; page++) {
     const { _id, organizationId, position } = counted
-    const told = await events.page(organizationId, position)
-    if (told.length === 0) return counted
-    const own = told.filter((event) => isDocumentEvent(event) && event.data.collectionId === _id)
+    const published = await events.page(organizationId, position)
+    if (published.length === 0) return counted
+    const own = published.filter((event) => isDocumentEvent(event) && event.data.collectionId === _id)
     const { added, replaced, deleted } = await countKinds({ store }, own)
     counted = await store.evaluationWatches.findOneAndUpdate(
       { _id, position },
       {
-        $set: { position: told.at(-1)!.sequence },
+        $set: { position: published.at(-1)!.sequence },
         $inc: { 'changes.added': added, 'changes.replaced': replaced, 'changes.deleted': deleted },
       },
     )
@@ -101,15 +101,20 @@ async function countKinds({ store }: Pick<Deps, 'store'>, events: readonly Event
 /** Whether documents of the collection wait for a worker, or are being worked on. */
 async function isBusy({ store }: Pick<Deps, 'store'>, { _id: collectionId, organizationId }: EvaluationWatchRecord): Promise<boolean> {
   for (const status of ['queued', 'processing']) if (await store.documents.findOne({ collectionId, listed: true, status })) return true
-  for (const turn of ['job.organizationId', 'job.slowOrganizationId']) {
-    const jobs = await store.documents.find({ [turn]: organizationId }, { sort: { 'job.dueAt': 1 }, limit: MAX_JOBS })
+  for (const field of ['job.organizationId', 'job.slowOrganizationId']) {
+    const jobs = await store.documents.find({ [field]: organizationId }, { sort: { 'job.dueAt': 1 }, limit: MAX_JOBS })
     if (jobs.some((document) => document.collectionId === collectionId)) return true
   }
   return false
 }
 
 /** Moves the changes from the watch to an evaluation with a new id, which is then started once, whoever dies. */
-async function begin(deps: WatchDeps, { _id, changes, startedAt }: EvaluationWatchRecord, now: Date, signal: AbortSignal): Promise<void> {
+async function moveChanges(
+  deps: WatchDeps,
+  { _id, changes, startedAt }: EvaluationWatchRecord,
+  now: Date,
+  signal: AbortSignal,
+): Promise<void> {
   const starting = { id: deps.ids('evl'), changes: { ...changes } }
   const begun = await deps.store.evaluationWatches.findOneAndUpdate(
     { _id, startedAt, 'starting.id': null },
@@ -143,7 +148,7 @@ async function start(
       const fall = maxFallThousandths === null ? {} : { maxFallThousandths }
       const payer = requirePayer(caller)
       const collection = await getCollection(deps, organizationId, _id)
-      await beginEvaluation(deps, payer, collection, { _id: id, settings, changes, ...fall })
+      await createEvaluation(deps, payer, collection, { _id: id, settings, changes, ...fall })
     }
     await store.evaluationWatches.findOneAndUpdate({ _id, 'starting.id': id }, { $unset: { starting: '' } })
   } catch (error) {

@@ -12,7 +12,7 @@ const READ_FOR_EACH = 5
 /** A shorter passage is a heading. */
 const MIN_CHARACTERS = 40
 
-export interface PickedPassage {
+export interface PickedChunk {
   readonly chunk: StoredChunk
   readonly document: DocumentRecord
 }
@@ -22,12 +22,12 @@ export interface PickedPassage {
  * `documentIds` these are the newest 1,000.
  * @throws {NotFound} if the collection has no such document.
  */
-export async function pickPassages(
+export async function pickRandomChunks(
   { store, index }: Pick<Deps, 'store' | 'index'>,
   collection: CollectionRecord,
   documentIds: readonly string[] | null,
   count: number,
-): Promise<readonly PickedPassage[]> {
+): Promise<readonly PickedChunk[]> {
   const documents = await findDocuments({ store }, collection._id, documentIds)
   const ready = documents.filter(({ status, liveGeneration, chunkCount }) => status === 'ready' && liveGeneration && chunkCount > 0)
   const ids = pickChunks(shuffled(ready), count * READ_FOR_EACH)

@@ -14,7 +14,7 @@ import {
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { KisError } from '../../../common/errors.ts'
 import { systemClock } from '../../../common/process/clock.ts'
-import { MAX_SOUND_BYTES } from '../../domain/media-types.ts'
+import { MAX_AUDIO_BYTES } from '../../domain/media-types.ts'
 import type { InnerFile } from '../../ports/document-parser.ts'
 import type { Deps } from '../deps.ts'
 import { createCollection, updateCollection } from '../documents/collections.ts'
@@ -105,7 +105,7 @@ it('refuses sound where no speech model is named, or a file that is too large fo
   })
   const collection = await createCollection(deps, context, { code: 'large', name: 'C', embeddingModel: 'embed' })
   const file = await uploadFile(deps, context, { name: 'large.wav', contentBase64: base64('large') })
-  await deps.store.files.findOneAndUpdate({ _id: file._id }, { $set: { sizeBytes: MAX_SOUND_BYTES + 1 } })
+  await deps.store.files.findOneAndUpdate({ _id: file._id }, { $set: { sizeBytes: MAX_AUDIO_BYTES + 1 } })
   const input = { collectionId: collection._id, fileId: file._id, transcriptionModel: 'speech' }
   await expect(createDocument(deps, context, input)).rejects.toMatchObject({ code: 'payload_too_large', param: 'input.fileId' })
 })

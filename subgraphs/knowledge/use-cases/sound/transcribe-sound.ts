@@ -12,7 +12,7 @@ import { readBytes } from '../files/files.ts'
  * @throws {ParseFailure} `no_text` if nothing is said.
  * @throws {KisError} as `Inference.transcribe`.
  */
-export async function transcribeSound(
+export async function transcribeAudio(
   deps: Pick<Deps, 'store' | 'blobs' | 'inference'>,
   { _id }: Pick<DocumentRecord, '_id'>,
   file: FileRecord,
@@ -20,11 +20,11 @@ export async function transcribeSound(
   context: CallContext,
 ): Promise<ParsedDocument> {
   const key = `${_id}_speech_${file._id}`
-  const kept = await deps.blobs.get(key)
-  const segments = kept
-    ? (JSON.parse(Buffer.from(kept).toString()) as readonly SpokenSegment[])
+  const stored = await deps.blobs.get(key)
+  const segments = stored
+    ? (JSON.parse(Buffer.from(stored).toString()) as readonly SpokenSegment[])
     : await hear(deps, file, modelId, { ...context, step: `${_id}/${file._id}/${modelId}` })
-  if (!kept) await deps.blobs.put(key, Buffer.from(JSON.stringify(segments)))
+  if (!stored) await deps.blobs.put(key, Buffer.from(JSON.stringify(segments)))
   const document = toTranscript(file.mediaType, segments)
   if (document.text === '')
     throw new ParseFailure(

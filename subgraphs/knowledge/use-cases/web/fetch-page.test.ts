@@ -12,7 +12,7 @@ const asked: string[] = []
 
 /** Fetches a page of a new site with this robots.txt. */
 function fetchFrom(robots: string, path = 'a'.repeat(2_000), findPrincipal: Accounts['findPrincipal'] = async () => principal) {
-  const fetched = async ({ url, letLeave }: EgressRequest) => {
+  const fetched = async ({ url, authorize: letLeave }: EgressRequest) => {
     await letLeave?.(url)
     asked.push(url)
     const body = Buffer.from(url.endsWith('/robots.txt') ? robots : 'page')

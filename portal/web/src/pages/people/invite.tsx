@@ -61,10 +61,10 @@ function Fields({
     setTried(true)
     if (!isEmail) return
     onBusy(true)
-    const answer = await invite.run({ input: { email: email.trim(), role } })
+    const invited = await invite.run({ input: { email: email.trim(), role } })
     onBusy(false)
-    if (!answer?.inviteMember) return
-    const { token, link } = answer.inviteMember
+    if (!invited?.inviteMember) return
+    const { token, link } = invited.inviteMember
     onInvited({ name: email.trim(), secret: link ?? `${location.origin}/sign-in?invitation=${token}` })
   }
   return (

@@ -1,9 +1,9 @@
 import { useState } from 'react'
 import { holds } from '../../app/session.tsx'
-import { useAction, useAnswer } from '../../data/answer.ts'
+import { useAction, useQueryResult } from '../../data/answer.ts'
 import type { ResultOf } from '../../data/graphql.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
-import { Answered, FailureNotice, Loading } from '../../parts/states.tsx'
+import { FailureNotice, Loading, WhenReady } from '../../parts/states.tsx'
 import { UserText } from '../../parts/user-text.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Checkbox } from '../../ui/choices.tsx'
@@ -22,7 +22,7 @@ export function RoleDialog({ member, name, isOwner, onClose }: MemberDialogProps
   const text = useText()
   const [role, setRole] = useState(member.role)
   const change = useAction(CHANGE_ROLE)
-  const [kept, setKept] = useState<readonly CreatedKey[]>([])
+  const [exceedingKeys, setExceedingKeys] = useState<readonly CreatedKey[]>([])
   const save = async () => {
     const done = await change.run({ input: { id: member.id, role } })
     if (!done) return
@@ -30,9 +30,9 @@ export function RoleDialog({ member, name, isOwner, onClose }: MemberDialogProps
     const { apiKey, createdApiKeys } = done.updateMember.member
     const exceeding = apiKey ? createdApiKeys.filter(({ scopes }) => !scopes.every((scope) => holds(apiKey.scopes, scope))) : createdApiKeys
     if (exceeding.length === 0) onClose()
-    else setKept(exceeding)
+    else setExceedingKeys(exceeding)
   }
-  if (kept.length > 0) return <ExceedingKeys keys={kept} name={name} onClose={onClose} />
+  if (exceedingKeys.length > 0) return <ExceedingKeys keys={exceedingKeys} name={name} onClose={onClose} />
   return (
     <Dialog
       isOpen
@@ -115,7 +115,7 @@ function ExceedingKeys({
 export function RemoveDialog({ member, name, onClose }: MemberDialogProps) {
   const text = useText()
   const [isRevoking, setRevoking] = useState(false)
-  const keys = useAnswer(CREATED_KEYS, { id: member.id }, { types: ['ApiKey'] })
+  const keys = useQueryResult(CREATED_KEYS, { id: member.id }, { types: ['ApiKey'] })
   const remove = useAction(REMOVE)
   return (
     <ConfirmDialog
@@ -133,7 +133,7 @@ export function RemoveDialog({ member, name, onClose }: MemberDialogProps) {
     >
       <div className="flex flex-col gap-3">
         <FailureNotice failure={remove.failure} />
-        <Answered answer={keys} loading={<Loading lines={1} />}>
+        <WhenReady result={keys} loading={<Loading lines={1} />}>
           {({ member }) =>
             member && member.createdApiKeys.length > 0 ? (
               <>
@@ -154,7 +154,7 @@ export function RemoveDialog({ member, name, onClose }: MemberDialogProps) {
               </>
             ) : null
           }
-        </Answered>
+        </WhenReady>
       </div>
     </ConfirmDialog>
   )

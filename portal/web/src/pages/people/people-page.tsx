@@ -1,7 +1,7 @@
 import { EllipsisVertical, MailX, Plus, UserCog, UserMinus, Users } from 'lucide-react'
 import { useState } from 'react'
 import { useViewer } from '../../app/session.tsx'
-import { useAction, useAnswer } from '../../data/answer.ts'
+import { useAction, useQueryResult } from '../../data/answer.ts'
 import { useSignInOptions } from '../../data/sign-in-options.ts'
 import { useText } from '../../i18n/text.tsx'
 import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
@@ -19,13 +19,13 @@ import { InviteDialog } from './invite.tsx'
 import { RemoveDialog, RoleDialog } from './member-dialogs.tsx'
 import { INVITATIONS, type Invitation, MEMBERS, type Member, REVOKE_INVITATION, ROLES, VIEWER_ROLE } from './people.ts'
 
-export function PeoplePage() {
+export function MembersPage() {
   const text = useText()
   const [isInviting, setInviting] = useState(false)
   const [secret, setSecret] = useState<Secret | null>(null)
   const options = useSignInOptions()
   const hasOidc = options === 'unknown' || options === null ? null : options.oidc !== null
-  const viewer = useAnswer(VIEWER_ROLE, {}, { types: ['Member'] })
+  const viewer = useQueryResult(VIEWER_ROLE, {}, { types: ['Member'] })
   const own = viewer.state === 'ready' ? viewer.data.viewer?.member : undefined
   // A key of the organization stands as high as an owner. The service decides; this only leaves out what it would refuse.
   const isOwner = own === null || own?.role === 'OWNER'
@@ -67,7 +67,7 @@ function Members({ isOwner }: { readonly isOwner: boolean }) {
   const { id: ownKey } = useViewer()
   const [open, setOpen] = useState<{ readonly step: 'role' | 'remove'; readonly member: Member } | null>(null)
   const paging = usePaging()
-  const answer = useAnswer(MEMBERS, paging.variables, { types: ['Member'] })
+  const result = useQueryResult(MEMBERS, paging.variables, { types: ['Member'] })
   const nameOf = ({ name, email }: Member) => name ?? email ?? text('people.unnamed')
   const columns: readonly Column<Member>[] = [
     {
@@ -115,7 +115,7 @@ function Members({ isOwner }: { readonly isOwner: boolean }) {
       </h2>
       <DataTable
         label={text('people.members')}
-        answer={answer}
+        result={result}
         page={({ organization }) => organization?.members ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}
@@ -137,7 +137,7 @@ function Invitations() {
   const [revoking, setRevoking] = useState<Invitation | null>(null)
   const revoke = useAction(REVOKE_INVITATION)
   const paging = usePaging()
-  const answer = useAnswer(INVITATIONS, paging.variables, { types: ['Invitation'] })
+  const result = useQueryResult(INVITATIONS, paging.variables, { types: ['Invitation'] })
   const columns: readonly Column<Invitation>[] = [
     { id: 'email', header: text('people.email'), cell: ({ email }) => <UserText className="max-w-48 sm:max-w-72">{email}</UserText> },
     { id: 'role', header: text('people.role'), cell: ({ role }) => <Badge>{text(`people.role.${role}`)}</Badge> },
@@ -180,7 +180,7 @@ function Invitations() {
       )}
       <DataTable
         label={text('people.invitations')}
-        answer={answer}
+        result={result}
         page={({ organization }) => organization?.invitations ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}

@@ -2,7 +2,7 @@ import { createRoute } from '@tanstack/react-router'
 import { lazyPage } from '../../app/lazy-page.ts'
 import { root } from '../../app/root.tsx'
 
-export const peopleRoutes = [
+export const memberRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/people',

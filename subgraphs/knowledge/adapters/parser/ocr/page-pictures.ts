@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { PDF } from '../../../domain/media-types.ts'
-import type { Picture } from './page-reader.ts'
+import type { PageImage } from './page-reader.ts'
 import { listTiffPages, withFirstPage } from './tiff-pages.ts'
 
 /** Finds more words than 200, Arabic ones above all: see `docs/measurements.md`. */
@@ -18,10 +18,10 @@ const CHUNK_HEAD_BYTES = 8
 const ORIENTATION = /\x01\x12\x00\x03\x00\x00\x00\x01\x00([\x01-\x08])|\x12\x01\x03\x00\x01\x00\x00\x00([\x01-\x08])\x00/
 
 /** Gives the picture of a page, from 1. */
-type Pictures = (page: number) => Promise<Picture>
+type PageImages = (page: number) => Promise<PageImage>
 
 /** Opens a file whose pages are to be recognised. */
-export async function openPictures(bytes: Uint8Array, mediaType: string): Promise<Pictures> {
+export async function openPageImages(bytes: Uint8Array, mediaType: string): Promise<PageImages> {
   if (mediaType === PDF) return openDrawnPages(bytes)
   if (mediaType !== 'image/tiff') return async () => ({ bytes, scale: 1, orientation: readOrientation(bytes) })
   const pages = listTiffPages(bytes)
@@ -29,7 +29,7 @@ export async function openPictures(bytes: Uint8Array, mediaType: string): Promis
 }
 
 /** Draws the pages of a PDF with PDFium. */
-async function openDrawnPages(bytes: Uint8Array): Promise<Pictures> {
+async function openDrawnPages(bytes: Uint8Array): Promise<PageImages> {
   const { PDFiumLibrary } = await importPdfium()
   const wasm = readFileSync(fileURLToPath(import.meta.resolve('@hyzyla/pdfium/pdfium.wasm')))
   const wasmBinary = Uint8Array.from(wasm).buffer

@@ -5,8 +5,8 @@ import { listTiffPages } from '../ocr/tiff-pages.ts'
 import type { DocumentBuilder } from './document-builder.ts'
 
 /** Checks the pages of a picture, and leaves all of them for OCR. Returns their number. */
-export async function readPicture(bytes: Uint8Array, builder: DocumentBuilder, { maxPages, maxPixels }: ParserLimits): Promise<number> {
-  if (!builder.leavesPictures)
+export async function readImage(bytes: Uint8Array, builder: DocumentBuilder, { maxPages, maxPixels }: ParserLimits): Promise<number> {
+  if (!builder.defersOcr)
     throw new ParseFailure('no_text', 'The file is a picture, and the collection does not use OCR. Set `ocr` of the collection to `auto`.')
   const single = imageDimensionsFromData(bytes)
   const pages = single ? [single] : listTiffPages(bytes)
@@ -15,6 +15,6 @@ export async function readPicture(bytes: Uint8Array, builder: DocumentBuilder, {
     throw new ParseFailure('limit_exceeded', `The picture has more than ${maxPages} pages. Split it into smaller files.`)
   if (pages.some(({ width, height }) => width * height > maxPixels))
     throw new ParseFailure('limit_exceeded', `The picture has more than ${maxPixels} pixels. Scan it at 300 dpi, or make it smaller.`)
-  builder.leave(pages.map((_, index) => index + 1))
+  builder.deferPages(pages.map((_, index) => index + 1))
   return pages.length
 }

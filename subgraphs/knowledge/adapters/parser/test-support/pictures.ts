@@ -111,20 +111,20 @@ function codesOf({ counts, values }: typeof DC): ReadonlyMap<number, readonly [c
 }
 
 const COSINES = Array.from({ length: 64 }, (_, at) => {
-  const [frequency, place] = [at >> 3, at & 7]
-  return Math.cos(((2 * place + 1) * frequency * Math.PI) / 16) * (frequency === 0 ? Math.SQRT1_2 : 1) * 0.5
+  const [frequency, position] = [at >> 3, at & 7]
+  return Math.cos(((2 * position + 1) * frequency * Math.PI) / 16) * (frequency === 0 ? Math.SQRT1_2 : 1) * 0.5
 })
 
 /** A baseline JPEG (ITU T.81) in shades of grey, with an orientation of Exif. */
-export function toJpeg(picture: Grey, orientation = 1, isBigEndian = true): Buffer {
-  const { width, height } = picture
+export function toJpeg(image: Grey, orientation = 1, isBigEndian = true): Buffer {
+  const { width, height } = image
   const bits = new Bits(true, (byte, bytes) => (byte === 0xff ? bytes.push(byte, 0) : bytes.push(byte)))
   const [dc, ac] = [codesOf(DC), codesOf(AC)]
   const writeValue = (value: number, size: number) => bits.write(value < 0 ? value + (1 << size) - 1 : value, size)
   let last = 0
   for (let top = 0; top < height; top += 8) {
     for (let left = 0; left < width; left += 8) {
-      const block = transformed(picture, left, top)
+      const block = transformed(image, left, top)
       const values = ZIGZAG.map((at) => Math.round(block[at]! / STEP))
       const size = sizeOf(values[0]! - last)
       bits.write(...dc.get(size)!)
@@ -203,8 +203,8 @@ function transformed({ width, height, data }: Grey, left: number, top: number): 
 }
 
 /** Turns a picture clockwise by quarter turns. */
-export function turned(picture: Grey, quarters: number): Grey {
-  let { width, height, data } = picture
+export function turned(image: Grey, quarters: number): Grey {
+  let { width, height, data } = image
   for (let turn = 0; turn < quarters; turn += 1) {
     const next = new Uint8Array(data.length)
     for (let y = 0; y < height; y += 1) for (let x = 0; x < width; x += 1) next[x * height + (height - 1 - y)] = data[y * width + x]!

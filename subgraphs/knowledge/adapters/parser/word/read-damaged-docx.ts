@@ -14,7 +14,7 @@ const STYLES = ["p[style-name='Title'] => h1:fresh", "p[style-name='Subtitle'] =
  * @throws {ParseFailure} `corrupt` if mammoth cannot read the document.
  * @throws {ParseFailure} `limit_exceeded` if it exceeds a limit.
  */
-export async function readDamagedDocx(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
+export async function readCorruptedDocx(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
   const archive = new ZipArchive(bytes, limits)
   const parts = archive.names.filter((name) => /\.(?:xml|rels)$/.test(name))
   const buffer = await packParts(archive, parts)

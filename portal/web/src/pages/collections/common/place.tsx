@@ -1,14 +1,14 @@
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { UserText } from '../../../parts/user-text.tsx'
 
-interface PlaceProps {
+interface ChunkLocationProps {
   readonly headingPath: readonly string[]
   readonly pageStart: number | null
   readonly pageEnd: number | null
 }
 
 /** Where a passage stands: its page, and the headings above it. */
-export function Place({ headingPath, pageStart, pageEnd }: PlaceProps) {
+export function ChunkLocation({ headingPath, pageStart, pageEnd }: ChunkLocationProps) {
   const text = useText()
   const { number } = useFormats()
   if (pageStart === null && headingPath.length === 0) return null

@@ -1,23 +1,23 @@
 import { Link } from '@tanstack/react-router'
 import { Text as TextIcon } from 'lucide-react'
-import { useAnswer } from '../../../data/answer.ts'
+import { useQueryResult } from '../../../data/answer.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { usePaging } from '../../../parts/data-table.tsx'
 import { MarkedText } from '../../../parts/marked-text.tsx'
-import { Answered, EmptyState } from '../../../parts/states.tsx'
+import { EmptyState, WhenReady } from '../../../parts/states.tsx'
 import { Pagination } from '../../../ui/pagination.tsx'
 import { Card } from '../../../ui/surface.tsx'
-import { Place } from '../common/place.tsx'
-import { DOCUMENT_PASSAGES } from './document.ts'
+import { ChunkLocation } from '../common/place.tsx'
+import { DOCUMENT_CHUNKS } from './document.ts'
 
 /** The passages of a document in the order of its text. */
-export function Passages({ collectionId, documentId }: { readonly collectionId: string; readonly documentId: string }) {
+export function Chunks({ collectionId, documentId }: { readonly collectionId: string; readonly documentId: string }) {
   const text = useText()
   const { number } = useFormats()
   const paging = usePaging(documentId)
-  const answer = useAnswer(DOCUMENT_PASSAGES, { id: documentId, ...paging.variables }, { types: ['Chunk'] })
+  const result = useQueryResult(DOCUMENT_CHUNKS, { id: documentId, ...paging.variables }, { types: ['Chunk'] })
   return (
-    <Answered answer={answer}>
+    <WhenReady result={result}>
       {({ document }) => {
         if (!document || document.chunks.edges.length === 0) return <EmptyState icon={TextIcon} title={text('document.noPassages')} />
         const { edges, pageInfo, totalCount } = document.chunks
@@ -33,7 +33,7 @@ export function Passages({ collectionId, documentId }: { readonly collectionId: 
                 <li key={node.id}>
                   <Card className="sm:p-4">
                     <div className="mb-2 flex flex-wrap items-baseline justify-between gap-x-4 gap-y-1">
-                      <Place headingPath={node.headingPath} pageStart={node.pageStart} pageEnd={node.pageEnd} />
+                      <ChunkLocation headingPath={node.headingPath} pageStart={node.pageStart} pageEnd={node.pageEnd} />
                       <Link
                         to="/collections/$id/documents/$documentId"
                         params={{ id: collectionId, documentId }}
@@ -49,13 +49,13 @@ export function Passages({ collectionId, documentId }: { readonly collectionId: 
               ))}
             </ol>
             <Pagination
-              isBusy={answer.state === 'ready' && answer.isRefreshing}
+              isBusy={result.state === 'ready' && result.isRefreshing}
               onNewer={paging.newer}
               onOlder={pageInfo.hasNextPage && pageInfo.endCursor ? () => paging.older(pageInfo.endCursor!) : null}
             />
           </>
         )
       }}
-    </Answered>
+    </WhenReady>
   )
 }

@@ -45,18 +45,18 @@ export class Operations {
   readonly #federation: Federation
   readonly #mask: Mask
   readonly #watch: Pick<KeyWatch, 'watch'>
-  readonly #authenticator: Pick<Authenticator, 'forgetAfterChange'>
+  readonly #authenticator: Pick<Authenticator, 'evictAfterChange'>
   readonly #config: Pick<GatewayConfig, 'introspection' | 'countNodes'>
-  readonly #requests: Pick<RequestFacts, 'tell'>
+  readonly #requests: Pick<RequestFacts, 'report'>
 
   constructor(
     documents: Documents,
     federation: Federation,
     mask: Mask,
     watch: Pick<KeyWatch, 'watch'>,
-    authenticator: Pick<Authenticator, 'forgetAfterChange'>,
+    authenticator: Pick<Authenticator, 'evictAfterChange'>,
     config: Pick<GatewayConfig, 'introspection' | 'countNodes'>,
-    requests: Pick<RequestFacts, 'tell'> = { report: () => undefined },
+    requests: Pick<RequestFacts, 'report'> = { report: () => undefined },
   ) {
     this.#documents = documents
     this.#federation = federation

@@ -46,7 +46,7 @@ export async function runExport(args: ExportArguments, environment: NodeJS.Proce
   requireData(locations)
   process.umask(GROUP_AND_OTHERS)
   const file = resolve(args.file)
-  const options = { places: locations, file, passphrase }
+  const options = { locations, file, passphrase }
   if (organizationId === undefined) {
     const { manifest, bytes } = await exportInstallation({ ...options, environmentSecret: secret, say })
     const { to, records, files } = manifest

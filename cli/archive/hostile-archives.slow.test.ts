@@ -98,8 +98,8 @@ const importing = async (file: string) => {
   const archive = await ArchiveReader.open(file)
   const { scope } = archive.head
   if (scope.what !== 'organization') throw new Error('is of an installation')
-  const places = { config: readConfig(environment()), places: readStoreLocations(environment()).locations }
-  return importOrganization({ ...places, archive, scope, as: null, check: false, passphrase: async () => '', log: silentLog })
+  const target = { config: readConfig(environment()), locations: readStoreLocations(environment()).locations }
+  return importOrganization({ ...target, archive, scope, as: null, check: false, passphrase: async () => '', log: silentLog })
 }
 
 /** The first entry is a link. */

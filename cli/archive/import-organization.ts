@@ -117,7 +117,7 @@ export async function importOrganization({
   if (!rules || manifest.records[FIRST] !== 1) throw new Error(NO_ORGANIZATION)
   if (check) return { organizationId, manifest, rules, wasDone: state === 'done', key: null, lackingModels: [], problems }
   if (state !== 'done') {
-    await archive.read(listener(takers, 'take'))
+    await archive.read(listener(takers, 'write'))
     await countImported({ store, organizationId })
   }
   const adminKey = await accounts.finish(pepper!)
@@ -128,7 +128,7 @@ export async function importOrganization({
 }
 
 /** Checks or takes what an archive has, by who takes it. */
-function listener(takers: readonly ArchiveTakers[], step: 'check' | 'take', references?: References): ArchiveListener {
+function listener(takers: readonly ArchiveTakers[], step: 'check' | 'write', references?: References): ArchiveListener {
   const records = new Map<string, RecordTaker>(takers.flatMap((each) => each.records.map((one) => [one.kind.name, one] as const)))
   const files = new Map(takers.flatMap((each) => each.files.map((one) => [one.folder, one] as const)))
   let isBegun = false
@@ -151,7 +151,7 @@ function listener(takers: readonly ArchiveTakers[], step: 'check' | 'take', refe
     async file(folder, name, sizeBytes, bytes) {
       const taker = files.get(folder)!
       taker.check(name, sizeBytes)
-      if (step === 'take') await taker.write(name, sizeBytes, bytes)
+      if (step === 'write') await taker.write(name, sizeBytes, bytes)
     },
   }
 }

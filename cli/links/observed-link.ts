@@ -13,7 +13,7 @@ export interface LinkObservers {
   /** Gets the time, the outcome and the span of each operation. Default: nothing does. */
   readonly telemetry?: Telemetry | undefined
   /** Knows the running operations by name: until the result, or the first event of a subscription. Default: nothing does. */
-  readonly watch?: Pick<QueueWatch, 'begin'> | undefined
+  readonly watch?: Pick<QueueWatch, 'start'> | undefined
 }
 
 /** Wraps a link so that each of its operations is reported to the observers. `to` names the other side. */

@@ -49,7 +49,7 @@ export interface ServeOptions {
   readonly problems?: () => Promise<readonly string[]>
   readonly tokens: PrincipalTokens
   /** Gets the running operations. Default: nobody does. */
-  readonly watch?: Pick<QueueWatch, 'begin'>
+  readonly watch?: Pick<QueueWatch, 'start'>
   readonly log: Log
   /** Default: nothing is told. */
   readonly telemetry?: Telemetry

@@ -21,7 +21,7 @@ const TIMEOUT_MS = 5_000
 
 interface SessionRouteParts {
   readonly sessions: SessionStore
-  readonly authenticator: Pick<Authenticator, 'forget'>
+  readonly authenticator: Pick<Authenticator, 'evict'>
   /** The provider by which people sign in. Null: there is none. */
   readonly oidc: { readonly name: string } | null
   readonly mask: Mask

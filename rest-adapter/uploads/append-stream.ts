@@ -15,7 +15,7 @@ export const STREAM_BYTES = 8 * 1024 * 1024
  * what has come in is kept, so that it can continue from there.
  */
 export async function appendStream(
-  call: Pick<Call, 'ask' | 'cleanUp' | 'context'>,
+  call: Pick<Call, 'execute' | 'cleanUp' | 'context'>,
   id: string,
   offset: number,
   source: AsyncIterable<Uint8Array>,

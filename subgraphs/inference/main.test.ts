@@ -45,7 +45,7 @@ const runtime = {
     },
   },
   billing: {} as Link,
-  folder: { look: async () => ({ installation: { id: 'inst_1' }, lost: [] }) },
+  folder: { inspect: async () => ({ installation: { id: 'inst_1' }, lost: [] }) },
   bytePaths: bytePaths(systemClock, new Uint8Array(32)),
   secret: new Uint8Array(32),
   queue: { wait: () => () => undefined },

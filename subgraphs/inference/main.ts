@@ -68,7 +68,7 @@ import { WorkflowRuns } from './use-cases/workflows/workflow-runs.ts'
 export interface InferenceRuntime {
   readonly billing: Link
   readonly knowledge: Link
-  readonly folder: Pick<DataFolder, 'look'>
+  readonly folder: Pick<DataFolder, 'inspect'>
   readonly bytePaths: BytePaths
   /** The installation's, under which what callers trust the service with is sealed. */
   readonly secret: Uint8Array

@@ -56,7 +56,7 @@ export interface KnowledgeLinks {
 }
 
 export interface KnowledgeRuntime {
-  readonly folder: Pick<DataFolder, 'look'>
+  readonly folder: Pick<DataFolder, 'inspect'>
   readonly bytePaths: BytePaths
   readonly clock: Clock
   readonly ids: IdSource

@@ -220,7 +220,7 @@ describe.each(Object.entries(SUBGRAPHS))('%s, asked past the gateway', (_name, s
     const knowing = (parts: object) =>
       new Proxy(parts, { get: (known, property) => Reflect.get(known, property) ?? Reflect.get(unused, property) })
     const principals = new Principals(unused as never, systemClock)
-    const ofRuns = { opened: never, isExclusive: true, suspects: new PoisonGuard(systemClock), tasks: unused as never }
+    const ofRuns = { opened: never, isExclusive: true, poisonGuard: new PoisonGuard(systemClock), tasks: unused as never }
     const deps = knowing({
       // What a call counts in its process comes before anything is judged.
       load,

@@ -71,7 +71,7 @@ describe.skipIf(!existsSync(CORPUS))(existsSync(CORPUS) ? title : `${title} (ski
       const aim = createAim(given.vectors[i]!, language, calibration)
       const aimed = { collectionId: 'all', vector: aim.vector, anchor: aim.anchor, candidates: 100, filter: null }
       const candidates = await index.search({ ...aimed, ...queryTerms(query) }, new AbortController().signal)
-      const compared = { states: given.tokenStates[i]!, language, mode: 'hybrid', aim } as const
+      const compared = { tokenEmbeddings: given.tokenStates[i]!, language, mode: 'hybrid', aim } as const
       const tokenCloseness = await compareTokens((ids) => index.tokenEmbeddings('all', ids), compared, candidates)
       const ranking = { query, language, mode: 'hybrid', limit: 10, aim, spread: 0.03, tokenCloseness } as const
       const hits = await rankCandidates((ids) => index.get('all', ids), ranking, candidates)

@@ -4,7 +4,7 @@ import { Egress, EgressError, type EgressRequest } from '../../common/egress/egr
  * The internet of a test: what is at an address, by its URL. Everything else is unreachable. Checks addresses like the
  * real one. DNS knows the hosts with pages.
  */
-export class FakeEgress implements Pick<Egress, 'mayAsk' | 'mayReach' | 'fetch'> {
+export class FakeEgress implements Pick<Egress, 'allows' | 'mayReach' | 'fetch'> {
   readonly #real = new Egress()
   readonly pages = new Map<string, Uint8Array | number | EgressError | 'wait'>()
   readonly fetched: EgressRequest[] = []

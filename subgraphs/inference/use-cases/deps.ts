@@ -46,7 +46,7 @@ export interface Ports {
   readonly billing: Billing
   readonly knowledge: Knowledge
   /** Fetches the images at callers' addresses. */
-  readonly egress: Pick<Egress, 'mayAsk' | 'mayReach' | 'fetch'>
+  readonly egress: Pick<Egress, 'allows' | 'mayReach' | 'fetch'>
   /** Connects to MCP servers for their tools. */
   readonly mcp: McpClients
   /** Evaluates callers' schemas. */

@@ -30,7 +30,7 @@ for (const { name, open } of STORES)
       const deps = openBilling(store, new ManualClock())
       const opening = { ...deps, secret, madeWith }
       const pepper = await openPepper(opening, await decideFirst(opening, SETTINGS))
-      const egress = { mayAsk: () => true, mayReach: async () => true, isNamed: () => true } as never
+      const egress = { allows: () => true, mayReach: async () => true, isNamed: () => true } as never
       return { ...deps, egress, pepper: () => pepper, sealed: sealedBy(secret, 'webhook secrets') }
     }
     /** What version 0.2 leaves of a first start with the secret `a`: keys, and no pepper. */

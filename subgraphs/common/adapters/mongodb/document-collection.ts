@@ -26,7 +26,7 @@ import type { ResilientClient } from './resilient-client.ts'
 interface StoreAccess {
   /** Begins the message of a failure: `The document store`. */
   readonly what: string
-  readonly client: Pick<ResilientClient, 'bounded'>
+  readonly client: Pick<ResilientClient, 'withTimeout'>
   readonly longReads: LongReads
   /** Of all reads. Undefined: each shows what is there. */
   readonly session?: ClientSession | undefined

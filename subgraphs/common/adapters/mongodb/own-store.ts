@@ -15,7 +15,7 @@ import { type Claim, claimDatabase } from './store-mark.ts'
 export async function openOwnMongoStore(
   { url, database }: MongoDatabase,
   claiming: () => Promise<Claim>,
-  { kinds, inspect, isOfService, log }: Pick<OwnDocumentsOptions, 'kinds' | 'look' | 'isOfService' | 'log'>,
+  { kinds, inspect, isOfService, log }: Pick<OwnDocumentsOptions, 'kinds' | 'inspect' | 'isOfService' | 'log'>,
 ): Promise<OwnDocuments> {
   const client = await connectMongo({ url, database })
   try {

@@ -299,7 +299,7 @@ describe('a model that fails', () => {
        export const call = async ({ task }: { task: { method: string } }) => {
          if (task.method === 'load') return { value: 5 }
          await new Promise((resolve) => setTimeout(resolve, 20))
-         return { value: { vectors: new Float32Array([batches++]), tokenStates: [] } }
+         return { value: { vectors: new Float32Array([batches++]), tokenEmbeddings: [] } }
        }`,
     )
     await using thread = new ModelThread(MODEL, silentLog, systemClock, pathToFileURL(file))
@@ -308,7 +308,7 @@ describe('a model that fails', () => {
     const embedOne = async (purpose: 'query' | 'passage') =>
       (await thread.embed([text], NEVER, 'searching', { purpose, withTokenEmbeddings: false })).vectors[0]![0]!
     const documents = ['a', 'b'].map((organizationId) => {
-      const asked = { purpose: 'passage', withTokenStates: false } as const
+      const asked = { purpose: 'passage', withTokenEmbeddings: false } as const
       return thread.embed(
         Array.from({ length: 20 }, () => text),
         controller.signal,

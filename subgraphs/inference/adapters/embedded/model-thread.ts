@@ -60,7 +60,7 @@ export class ModelThread implements AsyncDisposable {
   }
 
   /**
-   * Embeds texts, or tokens, and leaves out what exceeds 512 tokens. `withTokenStates` asks for token embeddings, of texts
+   * Embeds texts, or tokens, and leaves out what exceeds 512 tokens. `withTokenEmbeddings` asks for token embeddings, of texts
    * for this purpose. A call for a query whose texts fit into one batch goes before other calls.
    */
   embed(
@@ -94,7 +94,7 @@ export class ModelThread implements AsyncDisposable {
           if (withTokenEmbeddings) tokenEmbeddings[index] = embedded.tokenEmbeddings[row]!
         }
       })
-      return { vectors, tokenStates: tokenEmbeddings, tokens: texts.reduce((sum, { length }) => sum + length, 0) }
+      return { vectors, tokenEmbeddings, tokens: texts.reduce((sum, { length }) => sum + length, 0) }
     })
   }
 

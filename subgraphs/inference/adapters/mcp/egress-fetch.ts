@@ -54,7 +54,7 @@ export function egressFetch(egress: Egress, organizationId: string, authorize: A
       headers: Object.fromEntries(new Headers(init.headers)),
       maxBytes: MAX_BYTES,
       totalMs,
-      letLeave: authorize,
+      authorize,
       ...(text !== undefined && { body: text }),
     } as const
     const response = await egress.open(request, signal).catch((error: unknown) => {

@@ -43,7 +43,7 @@ export class ShownChunks {
     return chunks.map((chunk) => {
       const known = this.#byChunk.get(chunk.chunkId)
       if (known) return known
-      const shown = { number: this.nextMark, passage: chunk }
+      const shown = { number: this.nextMark, chunk }
       this.#byChunk.set(chunk.chunkId, shown)
       return shown
     })

@@ -500,7 +500,7 @@ describe('a call that a limit or a deadline of ours ends', () => {
       isFreeWhenCut: true,
       holding: async () => undefined,
       holdEnded: () => undefined,
-      answered: () => Promise.reject(engineDown),
+      completed: () => Promise.reject(engineDown),
     }
     for (const [leave, charged] of [
       ['return', BigInt(INPUT + 2) * 1_000n],

@@ -54,7 +54,7 @@ export async function embedInBatches(
   { requestId, caller }: Pick<CallContext, 'requestId' | 'caller'>,
   model: Model,
   { input, counts }: Counted,
-  options: Pick<EmbeddingCall, 'dimensions' | 'purpose' | 'withTokenStates'>,
+  options: Pick<EmbeddingCall, 'dimensions' | 'purpose' | 'withTokenEmbeddings'>,
   signal: AbortSignal,
   onSent: (inputs: number) => void = () => undefined,
 ): Promise<Embedded> {

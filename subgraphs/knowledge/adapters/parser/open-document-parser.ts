@@ -99,7 +99,7 @@ class ChildDocumentParser implements DocumentParser {
     refuseTooLarge(sizeBytes, mediaType)
     // Its child holds the file beside what reading takes. One at a time keeps the memory of all children bounded.
     const limits = { ...this.#limits, maxRssBytes: this.#limits.maxRssBytes + LARGE_FILE_COPIES * sizeBytes }
-    const request = { mediaType, limits, leavesPictures: defersOcr, sizeBytes }
+    const request = { mediaType, limits, defersOcr, sizeBytes }
     return locks.request(LARGE_FILES, { signal }, () => this.#read(request, file.stream(), onPages, signal))
   }
 

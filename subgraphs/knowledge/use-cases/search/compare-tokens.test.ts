@@ -54,7 +54,7 @@ it('reads the states of the 40 closest only', async () => {
 })
 
 it.each([
-  ['the query has no states', { states: null }],
+  ['the query has no token embeddings', { tokenEmbeddings: null }],
   ['the query’s language is unknown', { language: null }],
   ['the mode is lexical', { mode: 'lexical', aim: null }],
   ['the mode is vector', { mode: 'vector' }],

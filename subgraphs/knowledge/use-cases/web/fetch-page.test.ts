@@ -19,7 +19,7 @@ function fetchFrom(robots: string, path = 'a'.repeat(2_000), findPrincipal: Acco
     return { status: 200, headers: {}, body, url }
   }
   // Only these two members are used.
-  const egress = { mayAsk: () => true, fetch: fetched } as unknown as Egress
+  const egress = { allows: () => true, fetch: fetched } as unknown as Egress
   const url = `https://site-${sites++}.example/${path}`
   return fetchPage(
     { accounts: { findPrincipal }, egress, log: silentLog },

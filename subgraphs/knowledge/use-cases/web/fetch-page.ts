@@ -156,7 +156,7 @@ async function readRobots(deps: FetchDeps, principal: Principal, origin: string,
   const url = `${origin}/robots.txt`
   const authorize = () => requireEgressAllowed(deps, principal, signal)
   try {
-    const request = { url, organizationId, maxBytes: MAX_ROBOTS_BYTES, totalMs: ROBOTS_MS, letLeave: authorize }
+    const request = { url, organizationId, maxBytes: MAX_ROBOTS_BYTES, totalMs: ROBOTS_MS, authorize }
     const { status, body } = await deps.egress.fetch(request, signal)
     if (status >= 500) return null
     return parseRobots(url, status === 200 ? body.toString() : '')

@@ -229,7 +229,15 @@ describe('archives', () => {
     archive.read = (listener) =>
       read.call(archive, ++passes === 1 ? listener : { ...listener, file: async () => Promise.reject(new Error('cut off')) })
     const { scope } = archive.head as unknown as { scope: InstallationScope }
-    const options = { archive, scope, locations: to, environmentSecret: null, passphrase: async () => '', log: silentLog, say: () => undefined }
+    const options = {
+      archive,
+      scope,
+      locations: to,
+      environmentSecret: null,
+      passphrase: async () => '',
+      log: silentLog,
+      say: () => undefined,
+    }
     await expect(importInstallation(options)).rejects.toThrow('cut off')
     await expect(seen(to)).rejects.toThrow(/has not ended/)
     await expect(imported(other, to)).rejects.toThrow(/another archive/)

@@ -21,8 +21,8 @@ import { untilAborted } from '../../subgraphs/common/process/until-aborted.ts'
 import { FACTS_HEADER } from '../../subgraphs/common/telemetry/request-facts.ts'
 import { FACTS_EXTENSION } from '../../subgraphs/common/telemetry/socket-operation.ts'
 import { noTelemetry, type Telemetry } from '../../subgraphs/common/telemetry/telemetry.ts'
-import { isRead, LONG_MS, responseTimeoutMs } from './answer-time.ts'
 import { type Endpoint, Endpoints, type ReplicaAttempt } from './endpoints.ts'
+import { isRead, LONG_MS, responseTimeoutMs } from './response-timeout.ts'
 import { UnreadEvents } from './unread-events.ts'
 
 /** Concurrent HTTP operations of one process at one replica. A call of a slow model keeps its connection busy. */

@@ -13,7 +13,7 @@ export function mcpRoutes(underWay: RequestsUnderWay): readonly Route[] {
       dialect: MCP_DIALECT,
       refuse: refuseUnknownHosts,
       async handle(call) {
-        const { handleMessage } = await import('./answer.ts')
+        const { handleMessage } = await import('./handle-message.ts')
         return handleMessage(call, underWay)
       },
     },

@@ -3,10 +3,10 @@ import { toErrorCode } from '../../schema/errors.ts'
 import { gatewayOperation } from '../../schema/operations.ts'
 import { textAt } from '../../subgraphs/common/check.ts'
 import { KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
-import { escapeMarks, escapeUntrustedText } from '../../subgraphs/common/foreign-text.ts'
+import { escapeMarks, escapeUntrustedText } from '../../subgraphs/common/untrusted-text.ts'
 import type { Call, JsonObject } from '../http/route.ts'
 import { EVENT, type RunData, type RunEventData, toRun } from '../routes/agent-run-objects.ts'
-import { sourceLine, toResult } from './passages.ts'
+import { sourceLine, toResult } from './chunk-marks.ts'
 import type { Named } from './tools.ts'
 
 const RUN = gatewayOperation(`subscription McpAgentRun($input: RunAgentInput!) { agentRun(input: $input) { ${EVENT} } }`)

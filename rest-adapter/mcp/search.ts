@@ -1,9 +1,9 @@
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import { checkInteger, checkOneOf, isAbsent, textAt } from '../../subgraphs/common/check.ts'
-import { escapeUntrustedText } from '../../subgraphs/common/foreign-text.ts'
+import { escapeUntrustedText } from '../../subgraphs/common/untrusted-text.ts'
 import type { Call, JsonObject } from '../http/route.ts'
 import { type HitData, SEARCH, toSearchResult } from '../routes/search.ts'
-import { NOTICE, sourceLine, toResult } from './passages.ts'
+import { NOTICE, sourceLine, toResult } from './chunk-marks.ts'
 import type { CollectionData } from './tools.ts'
 
 /** As the description of the tool says. */

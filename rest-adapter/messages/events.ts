@@ -2,7 +2,7 @@ import { KisError } from '../../subgraphs/common/errors.ts'
 import { messageCitations } from '../chat/annotations.ts'
 import type { ChargedUsage } from '../chat/chat-operations.ts'
 import type { JsonObject } from '../http/route.ts'
-import { describeEnd, type Ending, messageHead, messageUsage, readReasoningText, textBlock, toolUseBlock } from './answer.ts'
+import { describeEnd, type Ending, messageHead, messageUsage, readReasoningText, textBlock, toolUseBlock } from './message-response.ts'
 import { blockOfCall, blockOfDetail, unsignedSignature } from './reasoning.ts'
 
 export interface MessageEvent extends JsonObject {

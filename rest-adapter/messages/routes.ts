@@ -3,9 +3,9 @@ import { completeChat, noResponse, streamChat, warningHeader } from '../chat/cha
 import { quoteChat } from '../chat/quote.ts'
 import { toKisError } from '../http/errors.ts'
 import { type Call, isStream, ok, type Route } from '../http/route.ts'
-import { toMessage } from './answer.ts'
 import { MESSAGES_DIALECT, messagesErrorBody } from './errors.ts'
 import { MessageEvents } from './events.ts'
+import { toMessage } from './message-response.ts'
 import { ownWarning, type Translation, toChatRequest } from './request.ts'
 
 function toWarningHeaders({ warnings }: Translation, more: readonly string[] | null | undefined): Readonly<Record<string, string>> {

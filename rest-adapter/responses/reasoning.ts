@@ -1,5 +1,5 @@
 import { isAbsent, listAt, objectAt, textAt } from '../../subgraphs/common/check.ts'
-import { parseLimitedJson } from '../../subgraphs/common/server/bodies/bounded-json.ts'
+import { parseLimitedJson } from '../../subgraphs/common/server/bodies/limited-json.ts'
 import type { JsonObject } from '../http/route.ts'
 
 /** What an engine wants back besides the text of its reasoning. */

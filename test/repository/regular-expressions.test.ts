@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads'
 import { check } from 'recheck'
 import { afterAll, describe, expect, it } from 'vitest'
 import { parseAst } from 'vitest/node'
-import { COMPOSED_EXPRESSIONS } from '../../subgraphs/common/foreign-text.ts'
+import { COMPOSED_EXPRESSIONS } from '../../subgraphs/common/untrusted-text.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 
@@ -26,12 +26,12 @@ const TIMED_ALONE = ['__(?=\\S)((?:', 'prompt is too long|', '!?\\[([^[\\]\\n]{0
  * `redact-secrets.ts` are alternatives of escaped literals.
  */
 const MADE = [
-  'cli/links/answer-time.ts',
+  'cli/links/response-timeout.ts',
   'schema/breaks.ts',
   'schema/generate.ts',
   'subgraphs/billing/accounts/domain/api-key.ts',
   'subgraphs/common/documents/lists.ts',
-  'subgraphs/common/foreign-text.ts',
+  'subgraphs/common/untrusted-text.ts',
   'subgraphs/common/link/connection.ts',
   'subgraphs/inference/adapters/embedded/tokenizer/word-tokenizer.ts',
   'subgraphs/inference/domain/redact-secrets.ts',
@@ -209,7 +209,7 @@ describe('the regular expressions of the product', () => {
   it('that recheck cannot judge read a long text of what repeats in time', { timeout: 600_000 }, async () => {
     const texts = PUMPS.map((pump) => ({ pump, text: `${pump.repeat(TEXT_LENGTH / pump.length)}\u0000` }))
     const slow: string[] = []
-    const made = COMPOSED_EXPRESSIONS.map(({ source, flags }) => ({ source, flags, place: 'subgraphs/common/foreign-text.ts' }))
+    const made = COMPOSED_EXPRESSIONS.map(({ source, flags }) => ({ source, flags, place: 'subgraphs/common/untrusted-text.ts' }))
     const alone = judged.filter(({ source }) => TIMED_ALONE.some((start) => source.startsWith(start)))
     for (const literal of [...alone, ...made])
       for (const { pump, text } of texts) {

@@ -9,7 +9,7 @@ import { readCalibration } from '../../subgraphs/inference/adapters/embedded/rea
 import { openDocumentParser } from '../../subgraphs/knowledge/adapters/parser/open-document-parser.ts'
 import { openSqliteChunkIndex } from '../../subgraphs/knowledge/adapters/sqlite/chunk-index.ts'
 import { chunkDocument, type DocumentChunk, toEmbeddingText } from '../../subgraphs/knowledge/domain/chunking/chunk-document.ts'
-import { createAim } from '../../subgraphs/knowledge/domain/search/aim.ts'
+import { createAim } from '../../subgraphs/knowledge/domain/search/query-vectors.ts'
 import type { Relevance } from '../../subgraphs/knowledge/domain/search/relevance.ts'
 import { grams, hasWords, normaliseForEmbedding, queryTerms, words } from '../../subgraphs/knowledge/domain/text/text-analysis.ts'
 import type { ChunkIndex, IndexedChunk } from '../../subgraphs/knowledge/ports/chunk-index.ts'

@@ -1,7 +1,7 @@
 import { entities } from './entities.ts'
 import type { Resolvers } from './generated.ts'
+import { memberMutations, memberQueries, memberTypes } from './members.ts'
 import { Mutation } from './mutation.ts'
-import { memberMutations, memberQueries, memberTypes } from './people.ts'
 import { Query } from './query.ts'
 import { Subscription, WalletChanged } from './subscription.ts'
 import { webhookMutations, webhookQueries, webhookTypes } from './webhooks.ts'

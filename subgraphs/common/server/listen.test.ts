@@ -112,7 +112,9 @@ const MINIMUM_DATA_RATE = {
 /** More than the kernel's buffers take from a client that does not read. */
 const LARGE_ANSWER = 'x'.repeat(32 * 1024 * 1024)
 
-async function rateLimitedServer(options: { readonly dataRate?: Partial<typeof MINIMUM_DATA_RATE>; readonly maxConnections?: number } = {}) {
+async function rateLimitedServer(
+  options: { readonly dataRate?: Partial<typeof MINIMUM_DATA_RATE>; readonly maxConnections?: number } = {},
+) {
   const app = fastify(APP_OPTIONS)
   const bodies = new LargeBodies({ largestBytes: 500_000, waitMs: 30_000 })
   let closedAnswers = 0

@@ -1,7 +1,7 @@
 import { refuse, toInt } from '../../common/check.ts'
 import { requireScope } from '../../common/identity/principal.ts'
 import { isAgentModel } from '../domain/agents/chat-of-agent.ts'
-import { firstChoiceDelta, readChoices, readFinishReason, readRefusal, readText, readToolCalls } from '../domain/chat/chat-answer.ts'
+import { firstChoiceDelta, readChoices, readFinishReason, readRefusal, readText, readToolCalls } from '../domain/chat/chat-response.ts'
 import type { Quantities } from '../ports/billing.ts'
 import { completeByAgent, streamByAgent } from '../use-cases/agents/agent-chat.ts'
 import { type ChatCompletion, createChatCompletion } from '../use-cases/calls/create-chat-completion.ts'

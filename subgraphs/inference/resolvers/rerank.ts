@@ -2,7 +2,7 @@ import { readRateLimits } from '../use-cases/calls/limited-call.ts'
 import { isReplayed, onceForKey } from '../use-cases/idempotency/once-for-key.ts'
 import { createRerank } from '../use-cases/rerank/create-rerank.ts'
 import { type QuotedReranker, quoteRerank } from '../use-cases/rerank/quote-rerank.ts'
-import { describeRerankModel, rerankChunks } from '../use-cases/rerank/rerank-passages.ts'
+import { describeRerankModel, rerankChunks } from '../use-cases/rerank/rerank-chunks.ts'
 import type { MutationResolvers, QueryResolvers, QuotedRerankerResolvers, RerankingResolvers, RerankQuoteResolvers } from './generated.ts'
 
 export type RerankQuote = readonly QuotedReranker[]

@@ -1,7 +1,7 @@
 import { eraseEvents } from '../../common/events/event-log.ts'
 import type { DocumentCollection } from '../../common/ports/document-store.ts'
 import type { ServedDeps } from './deps.ts'
-import { purgeAgent, purgeWorkflow } from './forget.ts'
+import { purgeAgent, purgeWorkflow } from './purge.ts'
 import type { AgentRecord, Collections, WorkflowRecord } from './tables.ts'
 
 const PAGE = 100

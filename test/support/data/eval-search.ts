@@ -1,6 +1,6 @@
 import { readCalibration } from '../../../subgraphs/inference/adapters/embedded/read-calibration.ts'
-import { createAim } from '../../../subgraphs/knowledge/domain/search/aim.ts'
 import type { RankedChunk, SearchMode } from '../../../subgraphs/knowledge/domain/search/fuse.ts'
+import { createAim } from '../../../subgraphs/knowledge/domain/search/query-vectors.ts'
 import { grams, normaliseForEmbedding, queryTerms, words } from '../../../subgraphs/knowledge/domain/text/text-analysis.ts'
 import type { ChunkIndex } from '../../../subgraphs/knowledge/ports/chunk-index.ts'
 import { compareTokens } from '../../../subgraphs/knowledge/use-cases/search/compare-tokens.ts'

@@ -82,11 +82,7 @@ async function embedAndKeep(texts: readonly string[], purpose: 'query' | 'passag
   const call = { engineModel: 'e5-small-ar-en', requestId: 'eval', dimensions: null, purpose, withTokenEmbeddings: true } as const
   const kept: { vectors: string[]; states: string[] } = { vectors: [], states: [] }
   for (let at = 0; at < texts.length; at += BATCH) {
-    const { vectors, tokenEmbeddings } = await engines.embedding.embed(
-      call,
-      texts.slice(at, at + BATCH),
-      new AbortController().signal,
-    )
+    const { vectors, tokenEmbeddings } = await engines.embedding.embed(call, texts.slice(at, at + BATCH), new AbortController().signal)
     kept.vectors.push(...vectors.map(base64Of))
     kept.states.push(...tokenEmbeddings!.map(base64Of))
   }

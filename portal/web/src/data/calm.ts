@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useRef } from 'react'
-import type { QueryResult } from './answer.ts'
 import { connection } from './connection.ts'
+import type { QueryResult } from './query-result.ts'
 
 /** Calls `act` at most once in `pauseMs`, however often it is asked to, and once more after the last time. */
 export function useCalm(act: () => void, pauseMs: number): () => void {

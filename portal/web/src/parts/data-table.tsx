@@ -1,5 +1,5 @@
 import { Fragment, type ReactNode, useState } from 'react'
-import type { QueryResult } from '../data/answer.ts'
+import type { QueryResult } from '../data/query-result.ts'
 import { useText } from '../i18n/text.tsx'
 import { classes } from '../ui/classes.ts'
 import { Pagination } from '../ui/pagination.tsx'

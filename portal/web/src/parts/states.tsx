@@ -1,7 +1,7 @@
 import { CircleAlert, Lock, type LucideIcon, RotateCw, SearchX, WifiOff } from 'lucide-react'
 import { type ReactNode, useLayoutEffect, useState } from 'react'
-import type { QueryResult } from '../data/answer.ts'
 import type { Failure } from '../data/failure.ts'
+import type { QueryResult } from '../data/query-result.ts'
 import { type MessageId, useText } from '../i18n/text.tsx'
 import { Button } from '../ui/button.tsx'
 import { classes } from '../ui/classes.ts'

@@ -1,5 +1,5 @@
 import type { LanguageModelV4FinishReason, LanguageModelV4StreamPart } from '@ai-sdk/provider'
-import { MAX_SIGNED_LENGTH } from '../../domain/chat/complete-answer.ts'
+import { MAX_SIGNED_LENGTH } from '../../domain/chat/complete-response.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { EngineErrors } from '../vendor/engine-errors.ts'
 import { classifyEnd, type ResponseFacts, readRefusal, toCreated, toExtraContent, toFinishReason, toStopText } from './completion.ts'

@@ -1,5 +1,5 @@
 import type { Clock } from '../../../common/process/clock.ts'
-import { MAX_RESPONSE_BYTES } from '../../domain/engines/answer-limits.ts'
+import { MAX_RESPONSE_BYTES } from '../../domain/engines/response-limits.ts'
 import { estimateTokens } from '../../domain/tokens/estimate-tokens.ts'
 import type {
   AudioFile,
@@ -10,14 +10,14 @@ import type {
   TranscriptionEngine,
   TranscriptionOptions,
 } from '../../ports/engines.ts'
-import { factsRedactor } from '../vendor/answer-facts.ts'
-import { readEmbeddings } from '../vendor/embedding-answer.ts'
+import { readEmbeddings } from '../vendor/embedding-response.ts'
 import { EngineErrors, type OnOperatorFault } from '../vendor/engine-errors.ts'
 import { maxEmbeddingsBytes, TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
+import { factsRedactor } from '../vendor/response-facts.ts'
 import { parseResponse, Upstream, type UpstreamResponse } from '../vendor/upstream.ts'
 import type { AzureAddresses } from './azure.ts'
 import { ChatCompleteness, TranscriptCompleteness } from './stream-completeness.ts'
-import { StreamedResponse } from './streamed-answer.ts'
+import { StreamedResponse } from './streamed-response.ts'
 
 interface OpenAiEngineOptions {
   /** The engine's name in the catalog, for messages. */

@@ -1,6 +1,6 @@
 import type { Clock } from '../../../common/process/clock.ts'
 import type { RerankProtocol } from '../../domain/catalog/engine.ts'
-import { MAX_RESPONSE_BYTES } from '../../domain/engines/answer-limits.ts'
+import { MAX_RESPONSE_BYTES } from '../../domain/engines/response-limits.ts'
 import type { RerankEngine } from '../../ports/engines.ts'
 import { EngineErrors, type OnOperatorFault } from '../vendor/engine-errors.ts'
 import { TIMEOUTS, type Timeouts } from '../vendor/limits.ts'

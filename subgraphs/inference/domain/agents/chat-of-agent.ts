@@ -2,7 +2,7 @@ import { isAbsent, refuse } from '../../../common/check.ts'
 import type { Quantities } from '../../ports/billing.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { type ChatRequest, checkChatRequest, requestedOutputTokens } from '../chat/chat-request.ts'
-import { marksIn } from './found-passages.ts'
+import { marksIn } from './found-chunks.ts'
 import { schemaAt } from './response-schema.ts'
 import type { RunOutcome } from './run.ts'
 

@@ -1,4 +1,4 @@
-import { escapeUntrustedText } from '../../../common/foreign-text.ts'
+import { escapeUntrustedText } from '../../../common/untrusted-text.ts'
 import type { CollectionContents, CollectionDescription } from '../../ports/knowledge.ts'
 
 /**

@@ -1,4 +1,4 @@
-import { escapeMarks } from '../../../common/foreign-text.ts'
+import { escapeMarks } from '../../../common/untrusted-text.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { MAX_TOOL_CALLS } from './definition.ts'
 import { MAX_CHUNKS } from './search-tools.ts'

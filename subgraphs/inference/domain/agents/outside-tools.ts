@@ -1,5 +1,5 @@
 import { KisError } from '../../../common/errors.ts'
-import { escapeUntrustedText } from '../../../common/foreign-text.ts'
+import { escapeUntrustedText } from '../../../common/untrusted-text.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { McpTool, McpToolResult } from '../../ports/mcp.ts'
 import type { McpServer } from './mcp-servers.ts'

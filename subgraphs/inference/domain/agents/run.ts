@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../../../../schema/errors.ts'
 import type { Quantities } from '../../ports/billing.ts'
 import type { FoundChunk } from '../../ports/knowledge.ts'
-import type { ToolCall } from '../chat/chat-answer.ts'
+import type { ToolCall } from '../chat/chat-response.ts'
 
 export type RunStatus = 'running' | 'completed' | 'failed' | 'cancelled'
 

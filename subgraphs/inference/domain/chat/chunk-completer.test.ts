@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { believedUsage, reportedUsage } from '../tokens/usage.ts'
 import { ChunkCompleter } from './chunk-completer.ts'
-import type { ResponseNames } from './complete-answer.ts'
+import type { ResponseNames } from './complete-response.ts'
 
 const names: ResponseNames = { newId: (kind) => `${kind}-made`, model: 'our-model', created: 1_795_000_000 }
 const head = { id: 'theirs', object: 'chat.completion.chunk', created: 1_750_000_000, model: 'their-model' }

@@ -11,7 +11,7 @@ import {
   type ResponseNames,
   toFinishReason,
   withoutOddFacts,
-} from './complete-answer.ts'
+} from './complete-response.ts'
 import { MAX_CHOICES } from './sampling-fields.ts'
 import { ToolCallDeltas } from './tool-call-deltas.ts'
 

@@ -1,5 +1,14 @@
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { asObject, checkCount, isIndex, isText, MAX_CALLS_OF_CHOICE, type ResponseNames, toCallId, toCallType } from './complete-answer.ts'
+import {
+  asObject,
+  checkCount,
+  isIndex,
+  isText,
+  MAX_CALLS_OF_CHOICE,
+  type ResponseNames,
+  toCallId,
+  toCallType,
+} from './complete-response.ts'
 
 interface OpenCall {
   readonly index: number

@@ -2,7 +2,7 @@ import { refuse } from '../../../common/check.ts'
 import { sizeText } from '../../../common/sizes.ts'
 import type { Model } from '../catalog.ts'
 import { type ChatRequest, requestedOutputTokens } from '../chat/chat-request.ts'
-import { MAX_RESPONSE_BYTES, MAX_STREAM_BYTES } from '../engines/answer-limits.ts'
+import { MAX_RESPONSE_BYTES, MAX_STREAM_BYTES } from '../engines/response-limits.ts'
 import { longestOutput } from './ceiling.ts'
 
 /** Text of long tokens has about as many. A stream has more, but some vendors send many tokens in an event. */

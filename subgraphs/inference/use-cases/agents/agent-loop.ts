@@ -10,19 +10,19 @@ import {
   type ShownChunk,
   ShownChunks,
   searchToolResult,
-} from '../../domain/agents/found-passages.ts'
+} from '../../domain/agents/found-chunks.ts'
 import { OUTSIDE_TOOLS_NOTICE } from '../../domain/agents/outside-tools.ts'
 import type { Citation, RunEvent, RunOutcome, RunStep } from '../../domain/agents/run.ts'
 import { type SearchTool, searchArguments, toolDefinition, toSearchTools } from '../../domain/agents/search-tools.ts'
 import type { Model } from '../../domain/catalog.ts'
-import type { ToolCall } from '../../domain/chat/chat-answer.ts'
+import type { ToolCall } from '../../domain/chat/chat-response.ts'
 import { findEarlierQuestion, isFollowUp, readSmallTalk } from '../../domain/chat/question.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { ChunkQuery, FoundChunk, FoundChunks } from '../../ports/knowledge.ts'
 import type { CallContext, With } from '../deps.ts'
 import { type McpTools, type OutsideTool, openMcpTools } from './mcp-tools.ts'
 import type { ModelReply } from './model-step.ts'
-import { judgeReply, MAX_SCHEMA_TRIES, schemaFailed, schemaFaults, schemaOrder } from './schema-answers.ts'
+import { judgeReply, MAX_SCHEMA_TRIES, schemaFailed, schemaFaults, schemaOrder } from './schema-replies.ts'
 import { type Tool, type ToolResult, toolFailure } from './tools.ts'
 
 /** Most tool calls of one step that run at the same time. */

@@ -10,8 +10,8 @@ import type { RunRecord } from '../tables.ts'
 import { runAgentLoop } from './agent-loop.ts'
 import { admitModel } from './agents.ts'
 import { callModel } from './model-step.ts'
-import { readRunInput, type StoredRunInput } from './run-given.ts'
-import { RunProgress } from './run-telling.ts'
+import { RunProgress } from './run-progress.ts'
+import { readRunInput, type StoredRunInput } from './stored-run-input.ts'
 import { addToThread } from './threads.ts'
 
 /** The work on one run of an agent in one process. */

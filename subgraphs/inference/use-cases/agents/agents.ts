@@ -18,11 +18,11 @@ import type { Model } from '../../domain/catalog.ts'
 import { permits } from '../../domain/engines/residency.ts'
 import { admit } from '../calls/admit.ts'
 import type { Ports, RequestContext, With } from '../deps.ts'
-import { purgeAgent } from '../forget.ts'
+import { purgeAgent } from '../purge.ts'
 import type { AgentRecord } from '../tables.ts'
 import { storeVersion } from '../versions.ts'
 import { headersSealName } from './mcp-tools.ts'
-import { checkSchemas } from './schema-answers.ts'
+import { checkSchemas } from './schema-replies.ts'
 
 /** Most agents of one organization. */
 const MAX_AGENTS = 1_000

@@ -1,7 +1,7 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Principal } from '../../../common/identity/principal.ts'
-import { marksIn } from '../../domain/agents/found-passages.ts'
+import { marksIn } from '../../domain/agents/found-chunks.ts'
 import type { RunOutcome } from '../../domain/agents/run.ts'
 import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { calls, says } from '../../test-support/scripted-engine.ts'

@@ -1,6 +1,6 @@
 import { KisError } from '../../../common/errors.ts'
-import { escapeUntrustedText } from '../../../common/foreign-text.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
+import { escapeUntrustedText } from '../../../common/untrusted-text.ts'
 import type { AgentDefinition } from '../../domain/agents/definition.ts'
 import type { Headers, McpServer } from '../../domain/agents/mcp-servers.ts'
 import { outsideArguments, outsideResult, toOutsideTools } from '../../domain/agents/outside-tools.ts'

@@ -8,7 +8,7 @@ import type { RunOutcome } from '../../domain/agents/run.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { Ports, RequestContext } from '../deps.ts'
 import type { AgentRecord, RunRecord, ThreadRecord } from '../tables.ts'
-import type { StoredRunInput } from './run-given.ts'
+import type { StoredRunInput } from './stored-run-input.ts'
 
 /** Limits of a thread: messages, and characters of their JSON. The oldest messages are dropped first. */
 const MAX_MESSAGES = 100

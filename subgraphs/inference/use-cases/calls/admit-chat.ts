@@ -1,7 +1,7 @@
 import { refuse } from '../../../common/check.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { type ChatRequest, checkAgainstModel, checkChatRequest } from '../../domain/chat/chat-request.ts'
-import type { ResponseNames } from '../../domain/chat/complete-answer.ts'
+import type { ResponseNames } from '../../domain/chat/complete-response.ts'
 import { countInputTokens, fewestInputTokens, measureInput } from '../../domain/chat/count-chat-tokens.ts'
 import { chatCeiling, chatTokensConsumed } from '../../domain/money/ceiling.ts'
 import { checkResponseFits } from '../../domain/money/response-size.ts'
@@ -11,9 +11,9 @@ import { type CallContext, getEnginePart, type Ports, type RequestContext } from
 import type { HoldTerms } from '../money/hold.ts'
 import { admit } from './admit.ts'
 import { leastTokensPerMinute } from './call-limits.ts'
-import { listCandidates } from './first-to-answer.ts'
 import type { LimitedCall } from './limited-call.ts'
 import { type RequestWithImages, requestImages } from './request-images.ts'
+import { listCandidates } from './with-fallbacks.ts'
 
 export interface AdmittedChat {
   readonly context: CallContext

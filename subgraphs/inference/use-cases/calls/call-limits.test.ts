@@ -14,9 +14,9 @@ import { quoteRerank } from '../rerank/quote-rerank.ts'
 import { createTranscription } from '../transcription/create-transcription.ts'
 import { CallLimits } from './call-limits.ts'
 import { createChatCompletion } from './create-chat-completion.ts'
-import { OwnRates } from './kept-rates.ts'
 import { LoadShedder } from './load-shedding.ts'
 import { quoteChatCompletion } from './quote-chat-completion.ts'
+import { OwnRates } from './rate-usage.ts'
 import { streamChatCompletion } from './stream-chat-completion.ts'
 
 const hello = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }

@@ -1,7 +1,7 @@
 import type { RateLimits } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { KeyRates, Principal } from '../../../common/identity/principal.ts'
-import { isFree, type RateUsage, type RateWaits } from './kept-rates.ts'
+import { isFree, type RateUsage, type RateWaits } from './rate-usage.ts'
 
 /** When a call in progress ends is unknown; most take about a second. */
 const CONCURRENCY_RETRY_MS = 1_000

@@ -1,6 +1,6 @@
 import type { RateLimits } from '../../../../schema/errors.ts'
 import { requestFor } from '../../domain/chat/chat-request.ts'
-import { completedResponse } from '../../domain/chat/complete-answer.ts'
+import { completedResponse } from '../../domain/chat/complete-response.ts'
 import { countCompletionTokens } from '../../domain/chat/count-chat-tokens.ts'
 import { ResponseTooLarge } from '../../domain/engines/engine-failure.ts'
 import { believedUsage, countedUsage, isZeroReported, reportedUsage, type Usage } from '../../domain/tokens/usage.ts'
@@ -8,8 +8,8 @@ import type { ProtocolObject } from '../../ports/engines.ts'
 import { type CallDeps, getEnginePart, type RequestContext } from '../deps.ts'
 import { billedCall, MAX_CALL_MS } from '../money/billed-call.ts'
 import { admitChat, namesFor, toChatCall } from './admit-chat.ts'
-import { withFallbacks } from './first-to-answer.ts'
 import { type LimitedCall, limited } from './limited-call.ts'
+import { withFallbacks } from './with-fallbacks.ts'
 
 export interface ChatCompletion {
   /** The whole object of the engine, with the fields that the protocol requires. */

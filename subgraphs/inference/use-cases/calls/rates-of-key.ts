@@ -2,7 +2,7 @@ import type { KeyRates } from '../../../common/identity/principal.ts'
 import { randomHex } from '../../../common/process/ids.ts'
 import { RateMeter } from '../../domain/engines/rate-meter.ts'
 import type { KeyRateRecord } from '../tables.ts'
-import { type Amounts, consumeFrom, isFree, type Meters, type RateWaits, waitsOf } from './kept-rates.ts'
+import { type Amounts, consumeFrom, isFree, type Meters, type RateWaits, waitsOf } from './rate-usage.ts'
 
 /**
  * All processes together keep at most this part of a limit ahead, so that at most as much is refused although nobody

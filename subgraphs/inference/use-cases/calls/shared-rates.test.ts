@@ -5,7 +5,7 @@ import type { DocumentCollection } from '../../../common/ports/document-store.ts
 import { systemClock } from '../../../common/process/clock.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import { type KeyRateRecord, openCollections } from '../tables.ts'
-import { isFree } from './kept-rates.ts'
+import { isFree } from './rate-usage.ts'
 import { SharedRates } from './shared-rates.ts'
 
 const key = (requestsPerMinute: number | null, tokensPerMinute: number | null = null): KeyRates => ({

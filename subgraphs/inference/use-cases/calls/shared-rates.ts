@@ -6,7 +6,7 @@ import type { Clock } from '../../../common/process/clock.ts'
 import type { Log } from '../../../common/process/log.ts'
 import type { Task } from '../../../common/process/tasks.ts'
 import type { KeyRateRecord } from '../tables.ts'
-import { consumeFrom, isFree, MAX_KEYS, NO_WAITS, type RateUsage, type RateWaits, readMeters, waitsOf } from './kept-rates.ts'
+import { consumeFrom, isFree, MAX_KEYS, NO_WAITS, type RateUsage, type RateWaits, readMeters, waitsOf } from './rate-usage.ts'
 import {
   AHEAD_MS,
   dropAhead,

@@ -1,8 +1,8 @@
 import { KisError } from '../../../common/errors.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
 import type { Model } from '../../domain/catalog.ts'
-import { readChoices } from '../../domain/chat/chat-answer.ts'
 import { requestFor } from '../../domain/chat/chat-request.ts'
+import { readChoices } from '../../domain/chat/chat-response.ts'
 import { ChunkCompleter } from '../../domain/chat/chunk-completer.ts'
 import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
 import { StreamMeter } from '../../domain/money/stream-meter.ts'
@@ -14,9 +14,9 @@ import type { BilledEvent } from '../idempotency/stream-once-for-key.ts'
 import { callTookTooLong, MAX_CALL_MS } from '../money/billed-call.ts'
 import { type OpenHold, openHold } from '../money/hold.ts'
 import { type AdmittedChat, admitChat, namesFor, toChatCall } from './admit-chat.ts'
-import { withFallbacks } from './first-to-answer.ts'
 import { LimitedCall } from './limited-call.ts'
 import { byRulesInForce } from './principals.ts'
+import { withFallbacks } from './with-fallbacks.ts'
 
 /** The chunks that arrived together. The last event has the usage chunk, the usage and the cost. */
 export interface ChatEvent extends BilledEvent {

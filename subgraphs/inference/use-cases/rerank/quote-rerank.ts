@@ -1,7 +1,7 @@
 import type { Model } from '../../domain/catalog.ts'
 import { countRerank } from '../../domain/rerank/rerank-usage.ts'
-import { listCandidates } from '../calls/first-to-answer.ts'
 import { consumeRequest } from '../calls/limited-call.ts'
+import { listCandidates } from '../calls/with-fallbacks.ts'
 import { getEnginePart, type RequestContext, type With } from '../deps.ts'
 import { quoteHolds } from '../money/quote-holds.ts'
 import { admitRerank, type RerankInput } from './create-rerank.ts'

@@ -4,7 +4,7 @@ import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
 import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { createRerank } from './create-rerank.ts'
 import { quoteRerank } from './quote-rerank.ts'
-import { describeRerankModel, rerankChunks } from './rerank-passages.ts'
+import { describeRerankModel, rerankChunks } from './rerank-chunks.ts'
 
 const REQUEST = { model: 'rank', query: 'tea', documents: ['a', 'bbb', 'cc', 'dddd'] }
 /** USD 2 for a thousand search units. */

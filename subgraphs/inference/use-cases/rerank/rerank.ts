@@ -4,7 +4,7 @@ import { countRerank, rerankCeiling, rerankUsage } from '../../domain/rerank/rer
 import { isCount } from '../../domain/tokens/usage.ts'
 import type { Quantities } from '../../ports/billing.ts'
 import { NeverSent, type Reranking } from '../../ports/engines.ts'
-import { listCandidates, withFallbacks } from '../calls/first-to-answer.ts'
+import { listCandidates, withFallbacks } from '../calls/with-fallbacks.ts'
 import { type CallContext, getEnginePart, type HoldDeps } from '../deps.ts'
 import { billedCall, MAX_CALL_MS } from '../money/billed-call.ts'
 

@@ -1,6 +1,6 @@
 import { checkLength, listAt, refuse, textAt } from '../../../common/check.ts'
 import { KisError } from '../../../common/errors.ts'
-import { readChoices, readText } from '../../domain/chat/chat-answer.ts'
+import { readChoices, readText } from '../../domain/chat/chat-response.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { createChatCompletion } from '../calls/create-chat-completion.ts'
 import type { CallDeps, RequestContext } from '../deps.ts'

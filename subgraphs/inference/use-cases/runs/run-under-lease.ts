@@ -7,12 +7,12 @@ import { renewWhile } from '../../../common/process/renew-while.ts'
 import type { CallContext, RunDeps } from '../deps.ts'
 import type { OpenRunHold } from '../money/hold.ts'
 import type { RunBase } from '../tables.ts'
-import { deleteSurplus, positionAtEnd } from './kept-runs.ts'
+import type { PoisonGuard } from './poison-guard.ts'
+import { deleteSurplus, positionAtEnd } from './retained-runs.ts'
 import type { AtEnd, RunEnd, RunKind, RunWork } from './run-kind.ts'
 import type { RunEventBase, RunEventWriter, RunLog } from './run-log.ts'
 import { chargesOfRun, freeRest, reserveAgain, reserveWhileWaiting, sumCharges } from './run-money.ts'
 import { LeftToOthers, PutOff, RunSteps, type Waits } from './run-steps.ts'
-import type { PoisonGuard } from './suspects.ts'
 
 /** Pause after which a run that its process could not continue is tried again. */
 const PAUSE_MS = 5_000

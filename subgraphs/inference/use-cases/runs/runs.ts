@@ -13,13 +13,13 @@ import type { CallContext, RequestContext, RunDeps } from '../deps.ts'
 import { reused } from '../idempotency/keyed-calls.ts'
 import { type OpenRunHold, openRunHold } from '../money/hold.ts'
 import type { RunBase } from '../tables.ts'
-import { purgeRun } from './kept-runs.ts'
+import type { PoisonGuard } from './poison-guard.ts'
+import { purgeRun } from './retained-runs.ts'
 import type { RunKind } from './run-kind.ts'
 import { type RunEventBase, RunLog } from './run-log.ts'
 import { reserveWhileWaiting } from './run-money.ts'
 import { LeftToOthers } from './run-steps.ts'
 import { CANCELLED, RunUnderLease } from './run-under-lease.ts'
-import type { PoisonGuard } from './suspects.ts'
 
 /** How often a process looks for runs without a process, and for cancellations made through another process. */
 const POLL_MS = 1_000

@@ -1,7 +1,7 @@
 import { checkLength, checkOneOf, listAt, textAt } from '../../../common/check.ts'
-import { escapeUntrustedText } from '../../../common/foreign-text.ts'
+import { escapeUntrustedText } from '../../../common/untrusted-text.ts'
 import { withoutFence } from '../../domain/agents/response-schema.ts'
-import { readChoices, readText } from '../../domain/chat/chat-answer.ts'
+import { readChoices, readText } from '../../domain/chat/chat-response.ts'
 import { createChatCompletion } from '../calls/create-chat-completion.ts'
 import type { CallDeps, RequestContext } from '../deps.ts'
 

@@ -7,8 +7,8 @@ import {
   type TranscriptionRequest,
 } from '../../domain/transcription/transcription-request.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { streamEvents } from '../calls/given-events.ts'
 import { limited } from '../calls/limited-call.ts'
+import { streamEvents } from '../calls/push-stream.ts'
 import type { CallDeps, RequestContext } from '../deps.ts'
 import type { BilledEvent } from '../idempotency/stream-once-for-key.ts'
 import { ofCaller, type Speech, transcribe } from './transcribe.ts'

@@ -19,6 +19,7 @@ import type { TokenEmbeddings } from '../../ports/inference.ts'
 import { awaitResponse, checkItems, elasticsearchClient, readStatus, toFailure } from './client.ts'
 import { createIndex } from './create-index.ts'
 import { type ChunkSource, COPIED, type EntrySource, toEntry, toStoredChunk, withAttributes } from './entries.ts'
+import { FairReads, MAX_WAITING_SEARCHES } from './fair-reads.ts'
 import {
   ADDED_FIELDS,
   collectionsIndex,
@@ -31,7 +32,6 @@ import {
   nextChunksIndex,
   readChunkId,
 } from './indices.ts'
-import { FairReads, MAX_WAITING_SEARCHES } from './read-turns.ts'
 import { move, rebuildStep, writtenIndex } from './rebuild.ts'
 import { search, searchAll } from './search.ts'
 import { checkStart, rethrowUnfit } from './start-check.ts'

@@ -1,4 +1,4 @@
-import { findCorruptionAtStart } from '../../../common/adapters/sqlite/damage-at-start.ts'
+import { findCorruptionAtStart } from '../../../common/adapters/sqlite/corruption-at-start.ts'
 import { orFailure } from '../../../common/adapters/sqlite/database.ts'
 import { Eraser } from '../../../common/adapters/sqlite/eraser.ts'
 import { servingFiles } from '../../../common/process/threads/thread-calls.ts'

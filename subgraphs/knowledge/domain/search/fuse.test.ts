@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ChunkCandidate } from '../../ports/chunk-index.ts'
-import { createAim } from './aim.ts'
 import { fuse, type SearchMode } from './fuse.ts'
+import { createAim } from './query-vectors.ts'
 
 function candidate(chunkId: string, language: string | null, cosine: number | null, wordCoverage = 0, gramCoverage = 0): ChunkCandidate {
   return { chunkId, documentId: 'doc', generation: 'g', language, cosine, anchorCosine: null, wordCoverage, gramCoverage }

@@ -1,6 +1,6 @@
 import type { ChunkCandidate } from '../../ports/chunk-index.ts'
 import type { Language } from '../text/language.ts'
-import type { Aim } from './aim.ts'
+import type { Aim } from './query-vectors.ts'
 import { type ChunkFigures, judgeRelevance, type Relevance, toRelevance } from './relevance.ts'
 
 export type SearchMode = 'hybrid' | 'vector' | 'lexical'

@@ -6,8 +6,8 @@ import type { BlobStore } from '../../ports/blob-store.ts'
 import type { ChunkIndex, IndexedDocument } from '../../ports/chunk-index.ts'
 import type { KnowledgeStore } from '../../ports/knowledge-store.ts'
 import { markTerms } from './index-mark.ts'
-import { type ChunkGroup, readChunkGroup, toGroup } from './kept-passages.ts'
 import { toTerms } from './rebuild-index.ts'
+import { type ChunkGroup, readChunkGroup, toGroup } from './stored-chunks.ts'
 
 interface FilledStores {
   readonly store: KnowledgeStore

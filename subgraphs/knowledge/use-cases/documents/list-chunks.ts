@@ -10,7 +10,7 @@ import {
 } from '../../domain/records.ts'
 import type { StoredChunk } from '../../ports/chunk-index.ts'
 import { readIndex } from '../chunk-index/index-names.ts'
-import { listStoredChunks } from '../chunk-index/kept-passages.ts'
+import { listStoredChunks } from '../chunk-index/stored-chunks.ts'
 import type { Deps } from '../deps.ts'
 
 const CHUNK_ID = /^chunk_[0-9a-f]{32}_g\d{1,9}_\d{1,9}$/

@@ -1,7 +1,7 @@
 import { KisError } from '../../../common/errors.ts'
 import { type DocumentRecord, readableGeneration } from '../../domain/records.ts'
 import { MARK_CHARS, startsInPair, type TextMap } from '../../domain/text/text-map.ts'
-import { textKey, textMapKey } from '../chunk-index/kept-passages.ts'
+import { textKey, textMapKey } from '../chunk-index/stored-chunks.ts'
 import type { Deps } from '../deps.ts'
 
 /** The most characters of one answer: about 1 MB of JSON in Arabic. */

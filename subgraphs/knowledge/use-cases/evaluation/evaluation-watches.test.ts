@@ -16,7 +16,7 @@ import { toFallEvent } from './evaluation-events.ts'
 import { deleteWatch, findWatch, setWatch, type WatchInput } from './evaluation-watches.ts'
 import { findEvaluation, startEvaluation } from './evaluations.ts'
 import { addGoldQuestions } from './gold-questions.ts'
-import { checkWatches } from './keep-watches.ts'
+import { checkWatches } from './run-watches.ts'
 
 const context = makeContext()
 const stranger = makeContext({ ...principal, organizationId: 'org_2', apiKeyId: 'key_2' })

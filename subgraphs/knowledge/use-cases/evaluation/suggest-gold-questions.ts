@@ -11,7 +11,7 @@ import type { StoredChunk } from '../../ports/chunk-index.ts'
 import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
 import { getCollection } from '../documents/collections.ts'
-import { type PickedChunk, pickRandomChunks } from './pick-passages.ts'
+import { type PickedChunk, pickRandomChunks } from './pick-chunks.ts'
 
 const MAX_COUNT = 20
 const DEFAULT_COUNT = 10

@@ -5,7 +5,7 @@ import { type LineGroup, toLineGroup } from '../../domain/text/page-boxes.ts'
 import type { TextMap } from '../../domain/text/text-map.ts'
 import type { BlobStore } from '../../ports/blob-store.ts'
 import type { KnowledgeStore } from '../../ports/knowledge-store.ts'
-import { linesKey, readChunkGroup, textKey, textMapKey } from '../chunk-index/kept-passages.ts'
+import { linesKey, readChunkGroup, textKey, textMapKey } from '../chunk-index/stored-chunks.ts'
 import { streamBlob } from '../files/pieces.ts'
 import {
   BYTES,
@@ -22,7 +22,7 @@ import {
   UNREAD,
   WATCH,
 } from './kinds.ts'
-import { toPortableChunk } from './passages.ts'
+import { toPortableChunk } from './portable-chunks.ts'
 
 interface KnowledgeExport {
   readonly store: KnowledgeStore

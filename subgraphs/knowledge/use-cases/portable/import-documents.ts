@@ -12,11 +12,11 @@ import { documentAttributes } from '../../domain/document-attributes.ts'
 import { indexNameOf } from '../../domain/index-name.ts'
 import { type CollectionRecord, type DocumentRecord, findPending, newJob } from '../../domain/records.ts'
 import type { IndexedChunk } from '../../ports/chunk-index.ts'
-import { linesKey, storeChunks, textKey, textMapKey } from '../chunk-index/kept-passages.ts'
+import { linesKey, storeChunks, textKey, textMapKey } from '../chunk-index/stored-chunks.ts'
 import { storeSketch } from '../documents/similar-documents.ts'
 import type { KnowledgeImport } from './import-knowledge.ts'
 import { CHUNKS, DOCUMENT, LINES, type PortableChunks, TEXT_MAP, UNREAD } from './kinds.ts'
-import { toChunks } from './passages.ts'
+import { toChunks } from './portable-chunks.ts'
 
 /** More than the largest text of a document, which has 20 MiB. A text without a map is read as a whole. */
 const MAX_TEXT_BYTES = 64 * 1024 * 1024

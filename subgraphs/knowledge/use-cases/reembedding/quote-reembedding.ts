@@ -5,11 +5,11 @@ import type { LinkContext } from '../../../common/link/link.ts'
 import { indexNameOf } from '../../domain/index-name.ts'
 import type { CollectionRecord } from '../../domain/records.ts'
 import type { CallContext, EmbeddingModel } from '../../ports/inference.ts'
-import { CHUNKS_PER_BLOB } from '../chunk-index/kept-passages.ts'
+import { CHUNKS_PER_BLOB } from '../chunk-index/stored-chunks.ts'
 import type { Deps } from '../deps.ts'
 import { getCollection, naming } from '../documents/collections.ts'
 import { countChunks } from '../documents/documents.ts'
-import { readChunks } from './read-passages.ts'
+import { readChunks } from './read-chunks.ts'
 
 /** Passages whose tokens a quote counts. With an embedded model, this takes some tenths of a second. */
 const MAX_COUNTED = 2_048

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { createAim } from '../../domain/search/aim.ts'
+import { createAim } from '../../domain/search/query-vectors.ts'
 import type { ChunkCandidate } from '../../ports/chunk-index.ts'
 import { type Compared, compareTokens } from './compare-tokens.ts'
 

@@ -1,6 +1,6 @@
-import type { Aim } from '../../domain/search/aim.ts'
 import { isOtherLanguage, type SearchMode } from '../../domain/search/fuse.ts'
 import { toMaxSim } from '../../domain/search/max-sim.ts'
+import type { Aim } from '../../domain/search/query-vectors.ts'
 import type { Language } from '../../domain/text/language.ts'
 import type { ChunkCandidate } from '../../ports/chunk-index.ts'
 

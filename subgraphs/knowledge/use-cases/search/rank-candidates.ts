@@ -1,7 +1,7 @@
-import type { Aim } from '../../domain/search/aim.ts'
 import { findExactThings, weighExactThings } from '../../domain/search/exact-things.ts'
 import { fuse, isOtherLanguage, type RankedChunk, type SearchMode } from '../../domain/search/fuse.ts'
 import { findRepeated, isJunk, JUNK_PENALTY } from '../../domain/search/prose.ts'
+import type { Aim } from '../../domain/search/query-vectors.ts'
 import { findRequiredPhrases, spell } from '../../domain/search/quoted-phrases.ts'
 import { weighNames } from '../../domain/search/transliterated-names.ts'
 import { findWordPairs } from '../../domain/search/word-pairs.ts'

@@ -3,7 +3,7 @@ import { type Caller, requireScope } from '../../../common/identity/principal.ts
 import { decodeScanCursor, encodeScanCursor } from '../../../common/link/scan-cursor.ts'
 import type { BlobRecord, DocumentRecord } from '../../domain/records.ts'
 import { BlobCorrupted } from '../../ports/blob-store.ts'
-import { textKey } from '../chunk-index/kept-passages.ts'
+import { textKey } from '../chunk-index/stored-chunks.ts'
 import type { Deps } from '../deps.ts'
 import { readBlob } from '../files/pieces.ts'
 

@@ -6,7 +6,7 @@ import { belongs, isInRepair, isWhole, lastWhole } from '../../domain/index-diff
 import { collectionIdOf, indexNameOf, indexNamesOf } from '../../domain/index-name.ts'
 import type { CollectionRecord, DocumentRecord } from '../../domain/records.ts'
 import type { IndexedCollection, IndexedGeneration } from '../../ports/chunk-index.ts'
-import { restoreDocument } from '../chunk-index/kept-passages.ts'
+import { restoreDocument } from '../chunk-index/stored-chunks.ts'
 import type { Deps } from '../deps.ts'
 import { type Payer, requeueDocument } from '../documents/requeue-document.ts'
 

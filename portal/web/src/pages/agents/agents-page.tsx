@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import { Bot, Plus } from 'lucide-react'
-import { useQueryResult } from '../../data/answer.ts'
+import { useQueryResult } from '../../data/query-result.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { ResidencyBadge } from '../../parts/badges.tsx'
 import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'

@@ -1,7 +1,7 @@
 import { useCallback, useState } from 'react'
 import { useScope, useViewer } from '../../app/session.tsx'
-import { useEvents, useQueryResult } from '../../data/answer.ts'
 import { useCalm, useRepeat } from '../../data/calm.ts'
+import { useEvents, useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
 import { Loading, WhenReady } from '../../parts/states.tsx'

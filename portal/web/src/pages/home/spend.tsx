@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import { useScope } from '../../app/session.tsx'
-import { type QueryResult, useEvents, useQueryResult } from '../../data/answer.ts'
 import { useCalm } from '../../data/calm.ts'
+import { type QueryResult, useEvents, useQueryResult } from '../../data/query-result.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { Money, useMoney } from '../../parts/money.tsx'
 import { WhenReady } from '../../parts/states.tsx'

@@ -1,7 +1,7 @@
 import { type FormEvent, useState } from 'react'
 import { holds, type Scope, useViewer } from '../../app/session.tsx'
-import { useQueryResult } from '../../data/answer.ts'
 import type { Failure } from '../../data/failure.ts'
+import { useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { FailureNotice } from '../../parts/states.tsx'
 import { Button } from '../../ui/button.tsx'

@@ -1,6 +1,6 @@
 import { Ban, Pencil, RotateCw } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
-import { useAction, useQueryResult } from '../../data/answer.ts'
+import { useAction, useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { Digits } from '../../parts/digits.tsx'
 import { FactList } from '../../parts/fact-list.tsx'

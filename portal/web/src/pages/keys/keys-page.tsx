@@ -1,7 +1,7 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { KeyRound, Plus, SearchX } from 'lucide-react'
 import { useState } from 'react'
-import { useAction, useQueryResult } from '../../data/answer.ts'
+import { useAction, useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
 import { Money } from '../../parts/money.tsx'

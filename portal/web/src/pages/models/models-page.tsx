@@ -1,6 +1,6 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Boxes, SearchX } from 'lucide-react'
-import { useQueryResult } from '../../data/answer.ts'
+import { useQueryResult } from '../../data/query-result.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { ResidencyBadge } from '../../parts/badges.tsx'
 import { type Column, RowsTable } from '../../parts/data-table.tsx'

@@ -1,5 +1,5 @@
-import { useQueryResult } from '../../data/answer.ts'
 import { useRepeat } from '../../data/calm.ts'
+import { useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { StatusBadge } from '../../parts/badges.tsx'
 import { FailureNotice } from '../../parts/states.tsx'

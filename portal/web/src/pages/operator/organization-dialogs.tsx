@@ -1,5 +1,5 @@
 import { type FormEvent, useState } from 'react'
-import { useAction, useQueryResult } from '../../data/answer.ts'
+import { useAction, useQueryResult } from '../../data/query-result.ts'
 import { Text, useText } from '../../i18n/text.tsx'
 import { useFieldFailures } from '../../parts/field-failure.tsx'
 import { FailureNotice } from '../../parts/states.tsx'

@@ -1,7 +1,7 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Building2, Plus, SearchX } from 'lucide-react'
 import { type FormEvent, useState } from 'react'
-import { useAction, useQueryResult } from '../../data/answer.ts'
+import { useAction, useQueryResult } from '../../data/query-result.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { type Column, DataTable, usePaging } from '../../parts/data-table.tsx'
 import { useFieldFailures } from '../../parts/field-failure.tsx'

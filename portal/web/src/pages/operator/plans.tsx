@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import { Layers } from 'lucide-react'
-import { useQueryResult } from '../../data/answer.ts'
+import { useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { type Column, RowsTable } from '../../parts/data-table.tsx'
 import { EmptyState, WhenReady } from '../../parts/states.tsx'

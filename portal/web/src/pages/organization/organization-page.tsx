@@ -1,5 +1,5 @@
 import { getRouteApi } from '@tanstack/react-router'
-import { useQueryResult } from '../../data/answer.ts'
+import { useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
 import { NotFound, WhenReady } from '../../parts/states.tsx'

@@ -1,5 +1,5 @@
 import { useScope } from '../../app/session.tsx'
-import { useQueryResult } from '../../data/answer.ts'
+import { useQueryResult } from '../../data/query-result.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { FactList } from '../../parts/fact-list.tsx'
 import { Money } from '../../parts/money.tsx'

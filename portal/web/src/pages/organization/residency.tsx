@@ -1,7 +1,7 @@
 import { Ban, Check } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { useScope } from '../../app/session.tsx'
-import { useAction, useQueryResult } from '../../data/answer.ts'
+import { useAction, useQueryResult } from '../../data/query-result.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { ResidencyBadge } from '../../parts/badges.tsx'
 import { FailureNotice, WhenReady } from '../../parts/states.tsx'

@@ -1,7 +1,7 @@
 import { LogOut, MonitorSmartphone } from 'lucide-react'
 import { useState } from 'react'
 import { useScope, useSession } from '../../app/session.tsx'
-import { useAction, useQueryResult } from '../../data/answer.ts'
+import { useAction, useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { type Column, DataTable, usePaging } from '../../parts/data-table.tsx'
 import { EmptyState, FailureNotice } from '../../parts/states.tsx'

@@ -1,7 +1,7 @@
 import { ChartColumn } from 'lucide-react'
 import { Suspense, useMemo } from 'react'
-import { useQueryResult } from '../../data/answer.ts'
 import { lazyPart } from '../../data/lazy-part.ts'
+import { useQueryResult } from '../../data/query-result.ts'
 import { directionOf } from '../../i18n/preferences.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { usePreferences } from '../../i18n/use-preferences.ts'

@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import { History } from 'lucide-react'
-import { useEvents, useQueryResult } from '../../data/answer.ts'
 import { useCalm, useRepeat } from '../../data/calm.ts'
+import { useEvents, useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
 import { Digits } from '../../parts/digits.tsx'

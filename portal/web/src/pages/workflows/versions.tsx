@@ -1,5 +1,5 @@
 import { useState } from 'react'
-import { useAction, useQueryResult } from '../../data/answer.ts'
+import { useAction, useQueryResult } from '../../data/query-result.ts'
 import { Text, useFormats, useText } from '../../i18n/text.tsx'
 import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
 import { diffLines, foldSame } from '../../parts/diff/diff.ts'

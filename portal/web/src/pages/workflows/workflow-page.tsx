@@ -1,7 +1,7 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Pencil, Play, Trash2 } from 'lucide-react'
 import { type FormEvent, useState } from 'react'
-import { useAction, useQueryResult } from '../../data/answer.ts'
+import { useAction, useQueryResult } from '../../data/query-result.ts'
 import { Text, useText } from '../../i18n/text.tsx'
 import { Digits } from '../../parts/digits.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'

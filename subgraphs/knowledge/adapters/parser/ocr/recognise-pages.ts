@@ -2,7 +2,7 @@ import { findLines } from '../../../domain/text/find-lines.ts'
 import { normaliseText } from '../../../domain/text/normalise-text.ts'
 import type { RecognisedLayout, RecognisedPage } from '../../../ports/page-recogniser.ts'
 import { isLegible } from '../pdf/text-quality.ts'
-import { openPageImages } from './page-pictures.ts'
+import { openPageImages } from './page-images.ts'
 import type { PageReader, PageText, Paragraph } from './page-reader.ts'
 
 /** Lengths are kept in tenths of a unit. */

@@ -33,7 +33,7 @@ const READERS: Readonly<Record<string, () => Promise<Reader>>> = {
   [types.SRT]: async () => (await import('./read-subtitles.ts')).readSubtitles,
   [types.VTT]: async () => (await import('./read-subtitles.ts')).readSubtitles,
   [types.ZIP]: async () => (await import('./read-zip.ts')).readZip,
-  ...Object.fromEntries(types.IMAGES.map((mediaType) => [mediaType, async () => (await import('./read-picture.ts')).readImage])),
+  ...Object.fromEntries(types.IMAGES.map((mediaType) => [mediaType, async () => (await import('./read-image.ts')).readImage])),
 }
 
 /** Formats that may contain pictures instead of text. */

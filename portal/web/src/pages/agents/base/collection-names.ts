@@ -1,6 +1,6 @@
 import { useMemo } from 'react'
 import { useScope } from '../../../app/session.tsx'
-import { useQueryResult } from '../../../data/answer.ts'
+import { useQueryResult } from '../../../data/query-result.ts'
 import { COLLECTIONS } from './agents.ts'
 
 /** The names of the collections by id; none for a key that may not read them. */

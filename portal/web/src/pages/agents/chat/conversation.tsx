@@ -1,7 +1,7 @@
 import { ArrowUp, Bot } from 'lucide-react'
 import { type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from 'react'
-import { useQueryResult } from '../../../data/answer.ts'
 import type { Failure } from '../../../data/failure.ts'
+import { useQueryResult } from '../../../data/query-result.ts'
 import { useText } from '../../../i18n/text.tsx'
 import { EmptyState, FailureNotice, NotFound, WhenReady } from '../../../parts/states.tsx'
 import { harmless } from '../../../parts/user-text.tsx'

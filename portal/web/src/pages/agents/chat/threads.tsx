@@ -1,6 +1,6 @@
 import { Trash2 } from 'lucide-react'
 import { useEffect, useState } from 'react'
-import { useAction, useQueryResult } from '../../../data/answer.ts'
+import { useAction, useQueryResult } from '../../../data/query-result.ts'
 import { useText } from '../../../i18n/text.tsx'
 import { usePaging } from '../../../parts/data-table.tsx'
 import { FailureNotice, Loading, WhenReady } from '../../../parts/states.tsx'

@@ -1,7 +1,7 @@
 import { Receipt as ReceiptIcon, Search, Square, Wrench } from 'lucide-react'
 import { useEffect, useRef } from 'react'
-import { useAction, useQueryResult } from '../../../data/answer.ts'
 import { failureOfWork } from '../../../data/failure.ts'
+import { useAction, useQueryResult } from '../../../data/query-result.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { CopyButton } from '../../../parts/copy-button.tsx'
 import { Source } from '../../../parts/source.tsx'

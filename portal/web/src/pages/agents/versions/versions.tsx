@@ -1,6 +1,6 @@
 import { getRouteApi } from '@tanstack/react-router'
 import { GitCompare } from 'lucide-react'
-import { useQueryResult } from '../../../data/answer.ts'
+import { useQueryResult } from '../../../data/query-result.ts'
 import { type MessageId, useFormats, useText } from '../../../i18n/text.tsx'
 import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../../parts/data-table.tsx'
 import { diffLines } from '../../../parts/diff/diff.ts'

@@ -1,6 +1,6 @@
 import { useId } from 'react'
 import { useScope } from '../../../app/session.tsx'
-import { useQueryResult } from '../../../data/answer.ts'
+import { useQueryResult } from '../../../data/query-result.ts'
 import { useText } from '../../../i18n/text.tsx'
 import { ResidencyBadge } from '../../../parts/badges.tsx'
 import { Money } from '../../../parts/money.tsx'

@@ -1,6 +1,6 @@
 import { useCallback, useRef, useState } from 'react'
-import { type QueryResult, useEvents } from '../../../data/answer.ts'
 import { useCalm, useRepeat } from '../../../data/calm.ts'
+import { type QueryResult, useEvents } from '../../../data/query-result.ts'
 import { DOCUMENT_UPDATED, type LiveDocument } from './documents.ts'
 
 /** Between two questions for the list, while many documents move. */

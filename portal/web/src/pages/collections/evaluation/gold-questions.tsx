@@ -1,7 +1,7 @@
 import { ListChecks, Plus, Sparkles, Trash2 } from 'lucide-react'
 import { type FormEvent, useState } from 'react'
 import { useScope } from '../../../app/session.tsx'
-import { useAction, useQueryResult } from '../../../data/answer.ts'
+import { useAction, useQueryResult } from '../../../data/query-result.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../../parts/data-table.tsx'
 import { Money } from '../../../parts/money.tsx'

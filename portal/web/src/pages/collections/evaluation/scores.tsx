@@ -1,5 +1,5 @@
 import { useId, useState } from 'react'
-import { useQueryResult } from '../../../data/answer.ts'
+import { useQueryResult } from '../../../data/query-result.ts'
 import { useFindText, useFormats, useText } from '../../../i18n/text.tsx'
 import { type Column, RowsTable } from '../../../parts/data-table.tsx'
 import { WhenReady } from '../../../parts/states.tsx'

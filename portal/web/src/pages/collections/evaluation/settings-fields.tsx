@@ -1,6 +1,6 @@
 import { Plus, Trash2 } from 'lucide-react'
 import { useScope } from '../../../app/session.tsx'
-import { useQueryResult } from '../../../data/answer.ts'
+import { useQueryResult } from '../../../data/query-result.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { Button, IconButton } from '../../../ui/button.tsx'
 import { Select } from '../../../ui/input.tsx'

@@ -1,7 +1,7 @@
 import { BellRing } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
-import { useAction, useQueryResult } from '../../../data/answer.ts'
 import { failureOfWork } from '../../../data/failure.ts'
+import { useAction, useQueryResult } from '../../../data/query-result.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { FactList } from '../../../parts/fact-list.tsx'
 import { FailureText } from '../../../parts/failure-text.tsx'

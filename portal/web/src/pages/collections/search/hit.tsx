@@ -6,7 +6,7 @@ import { UserText } from '../../../parts/user-text.tsx'
 import { DisclosureButton } from '../../../ui/button.tsx'
 import { Badge, Card } from '../../../ui/surface.tsx'
 import { Tooltip } from '../../../ui/tooltip.tsx'
-import { ChunkLocation } from '../common/place.tsx'
+import { ChunkLocation } from '../common/chunk-location.tsx'
 import type { Hit } from './search.ts'
 
 interface HitCardProps {

@@ -1,7 +1,7 @@
 import { ImagePlus, SendHorizontal, Square, X } from 'lucide-react'
 import { type ChangeEvent, type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from 'react'
-import { useEvents } from '../../../data/answer.ts'
 import type { Failure } from '../../../data/failure.ts'
+import { useEvents } from '../../../data/query-result.ts'
 import { type MessageId, Text, useFormats, useText } from '../../../i18n/text.tsx'
 import { toDataUrl } from '../../../parts/read-file.ts'
 import { FailureNotice } from '../../../parts/states.tsx'

@@ -1,6 +1,6 @@
 import { FileAudio } from 'lucide-react'
 import { type FormEvent, useRef, useState } from 'react'
-import { useAction } from '../../../data/answer.ts'
+import { useAction } from '../../../data/query-result.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { CopyButton } from '../../../parts/copy-button.tsx'
 import { toBase64 } from '../../../parts/read-file.ts'

@@ -1,5 +1,5 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
-import { useQueryResult } from '../../../data/answer.ts'
+import { useQueryResult } from '../../../data/query-result.ts'
 import { Text, useText } from '../../../i18n/text.tsx'
 import { ResidencyBadge } from '../../../parts/badges.tsx'
 import { PageHeader } from '../../../parts/page-header.tsx'

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterEach, beforeEach, expect, it } from 'vitest'
-import { findCorruptionAtStart, readEnds } from './damage-at-start.ts'
+import { findCorruptionAtStart, readEnds } from './corruption-at-start.ts'
 
 let folder: string
 let file: string

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { Kind, type ObjectTypeDefinitionNode, parse } from 'graphql'
 import { expect, it } from 'vitest'
-import { LONG_FIELDS, responseTimeoutMs } from './answer-time.ts'
+import { LONG_FIELDS, responseTimeoutMs } from './response-timeout.ts'
 
 const rootFields = ['billing', 'inference', 'knowledge'].flatMap((name) =>
   parse(readFileSync(new URL(`../../schema/${name}.graphql`, import.meta.url), 'utf8'))

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { streamEvents } from './given-events.ts'
+import { streamEvents } from './push-stream.ts'
 
 const NEVER = new AbortController().signal
 

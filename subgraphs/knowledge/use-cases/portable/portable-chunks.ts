@@ -1,8 +1,8 @@
 import { buildChunkId } from '../../domain/records.ts'
 import { MAX_TOKEN_EMBEDDINGS_BYTES } from '../../domain/search/max-sim.ts'
 import type { IndexedChunk } from '../../ports/chunk-index.ts'
-import { type ChunkGroup, toGroup } from '../chunk-index/kept-passages.ts'
 import { toTerms } from '../chunk-index/rebuild-index.ts'
+import { type ChunkGroup, toGroup } from '../chunk-index/stored-chunks.ts'
 import type { PortableChunk } from './kinds.ts'
 
 /** Vectors have length 1. Those of another engine may be rounded. */

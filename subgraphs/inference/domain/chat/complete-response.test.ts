@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { believedUsage, countedUsage, reportedUsage } from '../tokens/usage.ts'
-import { completedResponse, type ResponseNames } from './complete-answer.ts'
+import { completedResponse, type ResponseNames } from './complete-response.ts'
 
 let made = 0
 const names: ResponseNames = { newId: (kind) => `${kind}-${++made}`, model: 'our-model', created: 1_795_000_000 }

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { KisError } from '../../../common/errors.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
-import { MAX_STREAM_BYTES } from '../../domain/engines/answer-limits.ts'
+import { MAX_STREAM_BYTES } from '../../domain/engines/response-limits.ts'
 import { NeverSent, type ProtocolObject } from '../../ports/engines.ts'
 import { type EngineErrors, findVendorError } from '../vendor/engine-errors.ts'
 import { IdleWatch } from '../vendor/idle-watch.ts'

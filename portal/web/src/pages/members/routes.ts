@@ -6,6 +6,6 @@ export const memberRoutes = [
   createRoute({
     getParentRoute: () => root,
     path: '/people',
-    component: lazyPage(() => import('./people-page.tsx'), 'PeoplePage', ['people']),
+    component: lazyPage(() => import('./members-page.tsx'), 'MembersPage', ['people']),
   }),
 ] as const

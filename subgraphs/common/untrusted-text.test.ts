@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { escapeUntrustedText } from './foreign-text.ts'
+import { escapeUntrustedText } from './untrusted-text.ts'
 
 describe('a text that anybody may have written', () => {
   it.each([

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
-import { CheckedPieces, chunksAsText, marksIn, ShownChunks, searchToolResult } from './found-passages.ts'
+import { CheckedPieces, chunksAsText, marksIn, ShownChunks, searchToolResult } from './found-chunks.ts'
 import { outsideResult } from './outside-tools.ts'
 
 function shown(count: number): ShownChunks {

@@ -1,5 +1,5 @@
 import { type FormEvent, useState } from 'react'
-import { useAction } from '../../data/answer.ts'
+import { useAction } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { useFieldFailures } from '../../parts/field-failure.tsx'
 import { FailureNotice } from '../../parts/states.tsx'
@@ -8,7 +8,7 @@ import { RadioGroup } from '../../ui/choices.tsx'
 import { Dialog } from '../../ui/dialog.tsx'
 import { Field } from '../../ui/field.tsx'
 import { Input } from '../../ui/input.tsx'
-import { INVITE, ROLES, type Role } from './people.ts'
+import { INVITE, ROLES, type Role } from './members.ts'
 
 const MAX_EMAIL = 254
 const EMAIL = /^[^\s@]+@[^\s@]+\.[^\s@]+$/

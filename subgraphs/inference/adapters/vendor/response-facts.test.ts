@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { factsRedactor } from './answer-facts.ts'
+import { factsRedactor } from './response-facts.ts'
 
 const KEY = 'operators-key-1234'
 const redact = factsRedactor([KEY, 'short'])

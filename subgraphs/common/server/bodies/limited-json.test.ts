@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { parseLimitedJson } from './bounded-json.ts'
+import { parseLimitedJson } from './limited-json.ts'
 
 const tooMany = expect.objectContaining({ code: 'payload_too_large' })
 

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import type { CallToolResult, RequestId } from '@modelcontextprotocol/sdk/types.js'
-import { escapeUntrustedText } from '../../subgraphs/common/foreign-text.ts'
+import { escapeUntrustedText } from '../../subgraphs/common/untrusted-text.ts'
 
 /** Sent with every passage, because anybody may have written the text. */
 export const NOTICE =

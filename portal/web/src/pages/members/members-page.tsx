@@ -1,7 +1,7 @@
 import { EllipsisVertical, MailX, Plus, UserCog, UserMinus, Users } from 'lucide-react'
 import { useState } from 'react'
 import { useViewer } from '../../app/session.tsx'
-import { useAction, useQueryResult } from '../../data/answer.ts'
+import { useAction, useQueryResult } from '../../data/query-result.ts'
 import { useSignInOptions } from '../../data/sign-in-options.ts'
 import { useText } from '../../i18n/text.tsx'
 import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
@@ -17,7 +17,7 @@ import { Badge, Notice } from '../../ui/surface.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { InviteDialog } from './invite.tsx'
 import { RemoveDialog, RoleDialog } from './member-dialogs.tsx'
-import { INVITATIONS, type Invitation, MEMBERS, type Member, REVOKE_INVITATION, ROLES, VIEWER_ROLE } from './people.ts'
+import { INVITATIONS, type Invitation, MEMBERS, type Member, REVOKE_INVITATION, ROLES, VIEWER_ROLE } from './members.ts'
 
 export function MembersPage() {
   const text = useText()

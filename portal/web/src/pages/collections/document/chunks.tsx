@@ -1,13 +1,13 @@
 import { Link } from '@tanstack/react-router'
 import { Text as TextIcon } from 'lucide-react'
-import { useQueryResult } from '../../../data/answer.ts'
+import { useQueryResult } from '../../../data/query-result.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { usePaging } from '../../../parts/data-table.tsx'
 import { MarkedText } from '../../../parts/marked-text.tsx'
 import { EmptyState, WhenReady } from '../../../parts/states.tsx'
 import { Pagination } from '../../../ui/pagination.tsx'
 import { Card } from '../../../ui/surface.tsx'
-import { ChunkLocation } from '../common/place.tsx'
+import { ChunkLocation } from '../common/chunk-location.tsx'
 import { DOCUMENT_CHUNKS } from './document.ts'
 
 /** The passages of a document in the order of its text. */

@@ -1,4 +1,4 @@
-import { escapeUntrustedText } from '../../../common/foreign-text.ts'
+import { escapeUntrustedText } from '../../../common/untrusted-text.ts'
 import type { FoundChunk } from '../../ports/knowledge.ts'
 
 /** A passage that a model was shown in a run, and the number by which it cites it. */

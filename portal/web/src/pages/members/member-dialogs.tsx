@@ -1,7 +1,7 @@
 import { useState } from 'react'
 import { holds } from '../../app/session.tsx'
-import { useAction, useQueryResult } from '../../data/answer.ts'
 import type { ResultOf } from '../../data/graphql.ts'
+import { useAction, useQueryResult } from '../../data/query-result.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { FailureNotice, Loading, WhenReady } from '../../parts/states.tsx'
 import { UserText } from '../../parts/user-text.tsx'
@@ -10,7 +10,7 @@ import { Checkbox } from '../../ui/choices.tsx'
 import { ConfirmDialog, Dialog } from '../../ui/dialog.tsx'
 import { toast } from '../../ui/toast.tsx'
 import { RoleChoice } from './invite.tsx'
-import { CHANGE_ROLE, CREATED_KEYS, type Member, REMOVE, REVOKE_KEY } from './people.ts'
+import { CHANGE_ROLE, CREATED_KEYS, type Member, REMOVE, REVOKE_KEY } from './members.ts'
 
 interface MemberDialogProps {
   readonly member: Member

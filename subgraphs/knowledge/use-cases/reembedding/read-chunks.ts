@@ -4,7 +4,7 @@ import { toEmbeddingText } from '../../domain/chunking/chunk-document.ts'
 import { buildChunkId, type DocumentRecord } from '../../domain/records.ts'
 import { normaliseForEmbedding } from '../../domain/text/text-analysis.ts'
 import type { IndexedChunk, IndexedDocument, Terms } from '../../ports/chunk-index.ts'
-import { CHUNKS_PER_BLOB, readChunkGroup } from '../chunk-index/kept-passages.ts'
+import { CHUNKS_PER_BLOB, readChunkGroup } from '../chunk-index/stored-chunks.ts'
 import type { Deps } from '../deps.ts'
 
 /** A passage without what its model made of it. */

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { makeChunk, makeDocument } from '../../../../test/support/data/chunks.ts'
 import { MemoryBlobStore } from '../../../../test/support/knowledge.ts'
-import { readChunkGroup, storeChunks } from './kept-passages.ts'
+import { readChunkGroup, storeChunks } from './stored-chunks.ts'
 
 const place = { documentId: 'doc_1', generation: 'g1', collectionId: 'col_1' }
 

@@ -146,7 +146,7 @@ async function addOrganizations(tables: Tables, size: number): Promise<readonly 
   const { organizations, wallets, apiKeys, bootstrap } = tables
   const first = (await bootstrap.findOne({ _id: 'operator' }))!
   const { organizationId, apiKeyId } = first
-  const pepper = await openPepper({ collections: tables, secret: parseSecret(TEST_SECRET), madeWith: null }, first)
+  const pepper = await openPepper({ collections: tables, secret: parseSecret(TEST_SECRET), secretFingerprint: null }, first)
   const organization = (await organizations.findOne({ _id: organizationId }))!
   const apiKey = (await apiKeys.findOne({ _id: apiKeyId }))!
   const made = Array.from({ length: size }, (_, i) => ({ id: `org_${size}_${i}`, ...newSecret(pepper) }))

@@ -77,7 +77,7 @@ export async function importOrganization({
   if (problem) throw new Error(problem)
   const store = knowledgeStore(stores.documents.knowledge)
   const own = { collections: openAccountCollections(stores.documents.billing), clock: systemClock, ids: idSource(systemClock) }
-  const opening = { ...own, secret: config.secret, madeWith: stores.madeWith }
+  const opening = { ...own, secret: config.secret, secretFingerprint: stores.secretFingerprint }
   const pepper = await pepperOf(opening, config.settings.billing.bootstrapCreditNanoUsd, check)
   const accounts = importAccounts(
     {

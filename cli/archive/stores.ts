@@ -64,7 +64,7 @@ export interface WriteStores extends AsyncDisposable {
   readonly blobs: BlobStore
   readonly index: ChunkIndex
   /** What the mark of billing's store says: see `OwnMark`. */
-  readonly madeWith: string | null
+  readonly secretFingerprint: string | null
 }
 
 /** A collection of documents, and the name of its kind in archives: `billing/wallets`. */
@@ -241,7 +241,7 @@ export async function openToWrite(locations: StoreLocations, { installation: exp
   const newId = () => idSource(systemClock)('inst')
   await using opening = new AsyncDisposableStack()
   let installation = expected
-  let madeWith: string | null = null
+  let secretFingerprint: string | null = null
   const folder = new DataFolder({
     files: [...(mongodb ? [] : [files.billing, files.knowledge, files.blobs, files.inference]), ...(elasticsearch ? [] : [files.index])],
     readInstallationId: () => (installation ? Promise.resolve(installation.id) : null),
@@ -261,7 +261,7 @@ export async function openToWrite(locations: StoreLocations, { installation: exp
       log,
     })
     if (mongodb) installation ??= opened.installation
-    if (subgraph === 'billing') madeWith = opened.madeWith
+    if (subgraph === 'billing') secretFingerprint = opened.secretFingerprint
     return opened.store
   }
   // Before a file of another installation is opened, or a missing one is made.
@@ -275,7 +275,7 @@ export async function openToWrite(locations: StoreLocations, { installation: exp
   await index.ping(AbortSignal.timeout(READY_TIMEOUT_MS))
   folder.noteSiblings()
   const closing = opening.move()
-  return { documents, blobs, index, madeWith, [Symbol.asyncDispose]: () => closing.disposeAsync() }
+  return { documents, blobs, index, secretFingerprint, [Symbol.asyncDispose]: () => closing.disposeAsync() }
 }
 
 async function openBlobs(mongodb: StoreLocations['mongodb'], file: string, own: () => Promise<Installation>, log: Log) {

@@ -54,7 +54,7 @@ export async function rotateSecret(environment: NodeJS.ProcessEnv, say: (line: s
     }
     if (isBegun) {
       await resealEndpoints(accounts, ...both('webhook secrets'))
-      await endRotation({ collections: accounts, secret, madeWith: null }, next)
+      await endRotation({ collections: accounts, secret, secretFingerprint: null }, next)
     }
   }
   if (environmentSecret) return say('The data depends on the new secret. Give it to every process as KIS_SECRET, and start the service.')

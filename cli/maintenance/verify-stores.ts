@@ -42,19 +42,19 @@ interface FilesPage extends Page {
 export async function verifyFiles(service: Service, form: Form, say: Say): Promise<boolean> {
   const report = teller(form, say)
   let checked = 0
-  let damaged = 0
+  let corrupted = 0
   for (const role of ['Billing', 'Inference', 'Knowledge']) {
     for await (const { files } of fetchPages<FilesPage>(service, `verify${role}Files`, 'files { name problems }')) {
       for (const { name: file, problems } of files) {
         checked++
-        if (problems.length > 0) damaged++
+        if (problems.length > 0) corrupted++
         for (const problem of problems) report({ part: 'files', kind: 'damaged', file, problem }, `damaged ${file}: ${problem}`)
       }
     }
   }
-  const text = checked === 0 ? 'files: none; the database servers check their own' : `files: ${checked} checked, ${damaged} damaged`
-  report({ part: 'files', files: checked, damaged }, text)
-  return damaged === 0
+  const text = checked === 0 ? 'files: none; the database servers check their own' : `files: ${checked} checked, ${corrupted} damaged`
+  report({ part: 'files', files: checked, damaged: corrupted }, text)
+  return corrupted === 0
 }
 
 interface LedgerPage extends Page {

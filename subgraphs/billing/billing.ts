@@ -101,7 +101,7 @@ export function billingOn(
   const tasks = new Tasks({ part: 'billing', leases: collections.taskLeases, isExclusive, clock, log, metrics: telemetry.metrics })
   const settings = { apiKey: config.bootstrapApiKey, creditNanoUsd: config.bootstrapCreditNanoUsd }
   const openFirst = async () => {
-    const parts = { ...deps, secret: config.secret, madeWith: mark().madeWith }
+    const parts = { ...deps, secret: config.secret, secretFingerprint: mark().secretFingerprint }
     const first = await decideFirst(parts, settings)
     opened = await openPepper(parts, first)
     return bootstrap(deps, settings, first)

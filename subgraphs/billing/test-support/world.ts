@@ -64,7 +64,7 @@ export const SMALL_PLAN: Plan = { ...SELF_HOSTED, code: 'small', storageBytes: 1
 const PEPPER = new Uint8Array(32).fill(7)
 
 /** What the mark of a store says. */
-export const TEST_MARK = () => ({ installation: { id: 'inst_1' }, madeWith: null })
+export const TEST_MARK = () => ({ installation: { id: 'inst_1' }, secretFingerprint: null })
 
 /** Billing's objects in one process. Opening them again on the same store and clock stands for a restart. */
 export function openBilling(store: DocumentStore, clock: Clock, ids: IdSource = idSource(clock)): BillingDeps {

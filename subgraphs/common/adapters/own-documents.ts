@@ -20,8 +20,8 @@ export interface OwnDocumentsOptions {
   /** Default: as `own`. For the database that names the installation. */
   readonly claim?: Claim | undefined
   readonly kinds: readonly Kind[]
-  /** Looks at the documents before they are migrated, and may refuse them. `madeWith`: as in `OwnMark`. */
-  readonly inspect?: ((documents: Pick<DocumentStore, 'collection'>, madeWith: string | null) => Promise<void>) | undefined
+  /** Looks at the documents before they are migrated, and may refuse them. `secretFingerprint`: as in `OwnMark`. */
+  readonly inspect?: ((documents: Pick<DocumentStore, 'collection'>, secretFingerprint: string | null) => Promise<void>) | undefined
   /** The log says where documents are, and warns of a MongoDB server that is alone. Default: it does not. */
   readonly isOfService?: boolean | undefined
   readonly log: Log
@@ -31,7 +31,7 @@ export interface OwnDocumentsOptions {
 export interface OwnMark {
   readonly installation: Installation
   /** The fingerprint of the secret with which version 0.2 made the store; null: a later one did, or 0.1. */
-  readonly madeWith: string | null
+  readonly secretFingerprint: string | null
 }
 
 /** The documents of an installation. */
@@ -59,14 +59,14 @@ export async function openOwnDocuments({
   const installation = await own()
   if (inspect) await inspectFile(file, inspect)
   const store = await openSqliteDocumentStore({ file, installation, kinds, log })
-  return { store, installation, madeWith: markOfFile(file).mark?.madeWith ?? null }
+  return { store, installation, secretFingerprint: markOfFile(file).mark?.secretFingerprint ?? null }
 }
 
 async function inspectFile(file: string, inspect: NonNullable<OwnDocumentsOptions['inspect']>): Promise<void> {
   if (!statSync(file, { throwIfNoEntry: false })?.size) return
   try {
     using database = new DatabaseSync(file, { readOnly: true })
-    await inspect(readOnlyDocuments(database), markOfFile(file).mark?.madeWith ?? null)
+    await inspect(readOnlyDocuments(database), markOfFile(file).mark?.secretFingerprint ?? null)
   } catch (error) {
     // Before the first write of a first start.
     if (!(error instanceof Error && /no such table/.test(error.message))) throw toOpeningFailure(file, error)

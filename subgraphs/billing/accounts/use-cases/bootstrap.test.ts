@@ -9,7 +9,7 @@ import { principalOfApiKey } from './find-principal.ts'
 const settings = { apiKey: null, creditNanoUsd: 100n }
 
 async function bootstrap(deps: BillingDeps, given: BootstrapSettings) {
-  return begin(deps, given, await decideFirst({ ...deps, secret: new Uint8Array(32), madeWith: null }, given))
+  return begin(deps, given, await decideFirst({ ...deps, secret: new Uint8Array(32), secretFingerprint: null }, given))
 }
 
 async function everythingMade(store: MemoryDocumentStore) {

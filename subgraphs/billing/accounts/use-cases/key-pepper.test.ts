@@ -26,9 +26,9 @@ for (const { name, open } of STORES)
     afterEach(() => store[Symbol.asyncDispose]())
 
     /** A process that starts now with this secret. */
-    async function start(secret: Uint8Array, madeWith: string | null = null) {
+    async function start(secret: Uint8Array, secretFingerprint: string | null = null) {
       const deps = openBilling(store, new ManualClock())
-      const opening = { ...deps, secret, madeWith }
+      const opening = { ...deps, secret, secretFingerprint }
       const pepper = await openPepper(opening, await decideFirst(opening, SETTINGS))
       const egress = { allows: () => true, mayReach: async () => true, isNamed: () => true } as never
       return { ...deps, egress, pepper: () => pepper, sealed: sealedBy(secret, 'webhook secrets') }
@@ -36,7 +36,7 @@ for (const { name, open } of STORES)
     /** What version 0.2 leaves of a first start with the secret `a`: keys, and no pepper. */
     async function startedEarlier() {
       const deps = { ...openBilling(store, new ManualClock()), pepper: () => deriveKey(a, 'api key pepper') }
-      await decideFirst({ ...deps, secret: a, madeWith: null }, SETTINGS)
+      await decideFirst({ ...deps, secret: a, secretFingerprint: null }, SETTINGS)
       await deps.collections.bootstrap.findOneAndUpdate({ _id: 'operator' }, { $unset: { sealedPepper: '', secretFingerprint: '' } })
       return { deps, ...(await createOrganization(deps, OPERATOR, { name: 'A tenant' })) }
     }
@@ -44,7 +44,7 @@ for (const { name, open } of STORES)
       const { collections } = openBilling(store, new ManualClock())
       if (!(await startRotation(collections, from, to))) return
       await resealEndpoints(collections, sealedBy(from, 'webhook secrets'), sealedBy(to, 'webhook secrets'))
-      await endRotation({ collections, secret: from, madeWith: null }, to)
+      await endRotation({ collections, secret: from, secretFingerprint: null }, to)
     }
 
     it('is made once, by one of the processes that start together, and is not derived from the secret', async () => {

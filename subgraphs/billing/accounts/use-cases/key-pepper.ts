@@ -12,7 +12,7 @@ export interface PepperDeps {
   /** Of the installation. */
   readonly secret: Uint8Array
   /** See `OwnMark`. */
-  readonly madeWith: string | null
+  readonly secretFingerprint: string | null
 }
 
 /** A new pepper, sealed under the secret. */
@@ -22,8 +22,8 @@ export function newPepper(secret: Uint8Array): Pick<Bootstrap, 'secretFingerprin
 
 /** Refuses documents that depend on another secret. See `OwnDocumentsOptions.look`. */
 export function requireSecret(secret: Uint8Array) {
-  return async (documents: Pick<DocumentStore, 'collection'>, madeWith: string | null): Promise<void> => {
-    refuseAnother(await documents.collection<Bootstrap>(BOOTSTRAP).findOne({ _id: 'operator' }), secret, madeWith)
+  return async (documents: Pick<DocumentStore, 'collection'>, secretFingerprint: string | null): Promise<void> => {
+    refuseAnother(await documents.collection<Bootstrap>(BOOTSTRAP).findOne({ _id: 'operator' }), secret, secretFingerprint)
   }
 }
 
@@ -33,8 +33,8 @@ export function requireSecret(secret: Uint8Array) {
  * @throws {Error} the secret is another one than that of the data, or is being rotated
  */
 export async function openPepper(deps: PepperDeps, first: Bootstrap): Promise<Uint8Array> {
-  const { collections, secret, madeWith } = deps
-  refuseAnother(first, secret, madeWith)
+  const { collections, secret, secretFingerprint } = deps
+  refuseAnother(first, secret, secretFingerprint)
   const { sealedPepper } = first
   if (sealedPepper !== undefined)
     return new Uint8Array(Buffer.from(sealedBy(secret, 'sealed pepper').open(sealedPepper, SEAL_CONTEXT), 'hex'))
@@ -79,9 +79,9 @@ export async function endRotation(deps: PepperDeps, next: Uint8Array): Promise<v
   await bootstrap.findOneAndUpdate({ _id: 'operator' }, { $set: sealed, $unset: { rotatingTo: '' } })
 }
 
-function refuseAnother(first: Bootstrap | null, secret: Uint8Array, madeWith: string | null): void {
+function refuseAnother(first: Bootstrap | null, secret: Uint8Array, secretFingerprint: string | null): void {
   if (first?.rotatingTo !== undefined) throw new Error(HALF_ROTATED)
-  const fingerprint = first?.secretFingerprint ?? madeWith
+  const fingerprint = first?.secretFingerprint ?? secretFingerprint
   if (fingerprint !== null && fingerprint !== fingerprintSecret(secret)) throw anotherSecret()
 }
 

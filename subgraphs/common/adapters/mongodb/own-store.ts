@@ -21,7 +21,7 @@ export async function openOwnMongoStore(
   try {
     const db = client.db(database)
     const claimed = await claimDatabase(db, claiming)
-    await inspect?.(documentsOf(client, database), claimed.madeWith)
+    await inspect?.(documentsOf(client, database), claimed.secretFingerprint)
     const migrations = await migrateDatabase(db, kinds, log)
     if (isOfService) await announce(client, database, log)
     return { store: documentsOf(client, database, migrations), ...claimed }

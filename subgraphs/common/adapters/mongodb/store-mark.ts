@@ -22,10 +22,10 @@ export type Claim = Installation | { readonly id: null; readonly newId: () => st
  */
 export async function claimDatabase(db: Db, claiming: () => Promise<Claim>): Promise<OwnMark> {
   const claim = await claiming()
-  const { installationId: id, secretFingerprint: madeWith = null } = await markIn(db, claim)
+  const { installationId: id, secretFingerprint = null } = await markIn(db, claim)
   const problem = explainMismatch(`The database ${db.databaseName} in MongoDB`, { id }, { id: claim.id ?? id })
   if (problem) throw new Error(problem)
-  return { installation: { id }, madeWith }
+  return { installation: { id }, secretFingerprint }
 }
 
 async function markIn(db: Db, claim: Claim): Promise<Mark> {

@@ -6,7 +6,7 @@ export interface StoreMark extends Installation {
   /** Names of the files that were opened together with it, including itself; empty until all of them existed. */
   readonly siblings: readonly string[]
   /** The fingerprint of the secret with which version 0.2 made the file. */
-  readonly madeWith: string | null
+  readonly secretFingerprint: string | null
 }
 
 /** `secret` is empty since a key pepper is in the store, so that version 0.2 refuses what it cannot read. */
@@ -55,8 +55,8 @@ export function noteSiblings(file: string, siblings: readonly string[]): void {
 
 function markIn(database: DatabaseSync): StoreMark | null {
   if (!database.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = 'installation'").get()) return null
-  const row = database.prepare("SELECT id, NULLIF(secret, '') AS madeWith, siblings FROM installation").get() as
-    | { id: string; madeWith: string | null; siblings: string }
+  const row = database.prepare("SELECT id, NULLIF(secret, '') AS secretFingerprint, siblings FROM installation").get() as
+    | { id: string; secretFingerprint: string | null; siblings: string }
     | undefined
   return row ? { ...row, siblings: JSON.parse(row.siblings) as string[] } : null
 }

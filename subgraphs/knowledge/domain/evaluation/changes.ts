@@ -1,13 +1,13 @@
-/** What has changed in a collection: how often each kind of change has happened. */
+/** Number of changes of a collection, by kind. */
 export interface CollectionChanges {
-  /** Documents that searches find for the first time. */
+  /** Documents that became searchable for the first time. */
   readonly added: number
   /** New versions of documents. */
   readonly replaced: number
   readonly deleted: number
-  /** Changes of a document's name or metadata. */
+  /** Changes of documents' names or metadata. */
   readonly updated: number
-  /** Changes of the collection's settings that concern its search. */
+  /** Changes of collection settings that affect search. */
   readonly settings: number
 }
 

@@ -119,10 +119,7 @@ export function fuse(candidates: readonly ChunkCandidate[], options: FuseOptions
   }))
 }
 
-/**
- * Returns a function that computes the scores of chunks, which it must be given from the best on. `place` is the value
- * by which they are ordered.
- */
+/** Returns a function that scores chunks, called from the best chunk on. The order of the chunks is by `place`. */
 function toScores(candidates: readonly ChunkCandidate[], options: FuseOptions) {
   const { mode, aim, language, evidence = NONE, tokenCloseness = NONE } = options
   if (mode !== 'lexical' && aim?.logOddsOf === null) {

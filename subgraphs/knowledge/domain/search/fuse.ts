@@ -119,7 +119,10 @@ export function fuse(candidates: readonly ChunkCandidate[], options: FuseOptions
   }))
 }
 
-/** Returns a function that scores chunks, called from the best chunk on. The order of the chunks is by `place`. */
+/**
+ * Returns a function that scores chunks. Call it from the best chunk on. `orderingScore` is the value by which the
+ * chunks are ordered.
+ */
 function toScores(candidates: readonly ChunkCandidate[], options: FuseOptions) {
   const { mode, aim, language, evidence = NONE, tokenCloseness = NONE } = options
   if (mode !== 'lexical' && aim?.logOddsOf === null) {

@@ -1,10 +1,10 @@
 import type { ErrorCode } from '../../../schema/errors.ts'
 import { KisError } from '../../common/errors.ts'
 
-/** Errors that say nothing about the job: it waits until they end, however long that takes. */
+/** Errors that are not the job's fault. The job waits until they end, however long that takes. */
 const WAITS: readonly ErrorCode[] = ['service_unavailable', 'index_rebuilding', 'organization_suspended']
 
-/** Whether a repeat of the job may succeed. */
+/** Whether a retry of the job may succeed. */
 export function mayRepeat(error: unknown): boolean {
   return !(error instanceof KisError) || error.shouldRetry || isOutage(error)
 }

@@ -27,9 +27,9 @@ const FREE_TIMEOUT_MS = 10_000
 const MAX_CHARS = 20 * 1024 * 1024
 
 /**
- * Recognises the pages that parsing left, and returns the document with their text. `told` is called after each page
- * with the number of pages that are done; `isKept` says that a crash would not repeat them. The pages are kept as long
- * as the document, so that it is read the same way when its index is repaired, and a retry pays for no page again.
+ * Recognizes the pages that parsing left to OCR, and returns the document with their text. `report` is called after
+ * each page with the number of finished pages; `isStored` means that a crash would not repeat them. The pages are
+ * stored as long as the document. A repair of its index then yields the same text, and a retry pays for no page again.
  * @throws {KisError} `insufficient_quota` if the quota of the plan or the wallet does not cover the next pages.
  * @throws {ParseFailure} `no_text` if no page has text. `limit_exceeded` if there is too much.
  */

@@ -5,7 +5,7 @@ import type { EvaluatedQuestion, EvaluatedSettings, EvaluationRecord } from '../
 import { detectLanguage } from '../../domain/text/language.ts'
 import type { Deps } from '../deps.ts'
 
-/** An evaluation whose ranks are complete in memory but may not be recorded yet. */
+/** The compared fields of an evaluation. The current evaluation's ranks may not be recorded yet. */
 type Judged = Pick<EvaluationRecord, '_id' | 'collectionId' | 'settings' | 'questions' | 'ranks'>
 
 /**

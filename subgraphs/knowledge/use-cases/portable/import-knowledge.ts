@@ -16,10 +16,7 @@ export interface KnowledgeImport {
   readonly blobs: BlobStore
   readonly index: ChunkIndex
   readonly organizationId: string
-  /**
-   * Says why vectors of this model cannot be used here; null: they can.
-   * @param dimensions their length
-   */
+  /** Explains why vectors of this model cannot be used here. Null: they can. */
   explainModel(model: string, dimensions: number): string | null
   readonly clock: Clock
   readonly log: Log
@@ -109,12 +106,12 @@ export function knowledgeTakers(to: KnowledgeImport): ArchiveTakers {
   }
 }
 
-/** Counts what the organization has stored, when all of it is there. Can be repeated. */
+/** Counts the organization's stored amounts after everything was imported. Can be repeated. */
 export async function countImported({ store, organizationId }: Pick<KnowledgeImport, 'store' | 'organizationId'>): Promise<void> {
   let storageBytes = 0
   let vectors = 0
   const chunks: Record<string, number> = {}
-  // After the id of the organization comes a digest, of which no digit is above `f`.
+  // A hexadecimal digest follows the organization's ID, so every key is below `g`.
   for (let after = `${organizationId}_`; ; ) {
     const page = await store.blobs.find({ _id: { $gt: after, $lt: `${organizationId}_g` } }, { sort: { _id: 1 }, limit: 500 })
     for (const { counted } of page) storageBytes += counted.value

@@ -25,7 +25,7 @@ import { MAX_REFRESH_SECONDS, MIN_REFRESH_SECONDS } from '../web/sources.ts'
 
 const NAME = text(2_000)
 const MODEL = text(500)
-/** Exceeds the largest list of a document. */
+/** Maximum entries of a list. It exceeds the largest list of a document. */
 const MAX_LISTED = 100_000
 const INDEX_NAME = z.string().regex(/^col_[0-9a-f]{32}(?:_[0-9a-f]{32})?$/)
 const GENERATION = z.string().regex(/^g[1-9]\d{0,8}$/)

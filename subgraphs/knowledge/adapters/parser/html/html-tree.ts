@@ -51,7 +51,7 @@ export function* findElements(root: Node, tagName?: string): Generator<Element> 
   }
 }
 
-/** Asides that are notes, as books mark them (EPUB Structural Semantics). */
+/** Asides that are notes, as EPUB marks them (EPUB Structural Semantics). */
 const NOTES = /^(?:foot|end|rear)notes?$/
 
 export function isHidden(element: Element): boolean {

@@ -3,7 +3,7 @@ import { resolveBareGaps } from './bare-gaps.ts'
 import { type GlyphItem, type Matrix, multiplied, readGlyphItems, readTextItems } from './glyph-items.ts'
 import type { Pdfjs } from './pdfjs.ts'
 
-/** The largest slope of a level line, because scans are seldom straight. */
+/** Maximum slope of a level line, because scans are seldom straight. */
 const MAX_SLOPE_RADIANS = 0.1
 
 /** Adjacent glyphs from left to right. A glyph may be several letters, in logical order. */
@@ -11,7 +11,7 @@ export interface TextRun {
   readonly glyphs: readonly string[]
   readonly x0: number
   readonly x1: number
-  /** The base line, in points from the top of the page downwards. */
+  /** The baseline, in points from the top of the page downwards. */
   readonly y: number
   readonly size: number
   readonly isBold: boolean
@@ -27,7 +27,7 @@ interface Frame {
   readonly height: number
 }
 
-/** What a page shows, and its size. */
+/** The text of a page and the page's size. */
 interface PageText {
   readonly width: number
   readonly height: number

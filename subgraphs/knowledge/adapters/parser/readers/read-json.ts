@@ -6,13 +6,13 @@ import { type Field, toLines } from './record-lines.ts'
 
 type Json = string | null | readonly Json[] | { readonly [name: string]: Json }
 
-/** The nesting depth of values. No real data is deeper. */
+/** Maximum nesting depth. No real data is deeper. */
 const MAX_DEPTH = 200
 
 /**
- * Reads JSON and JSON Lines. Each object is a paragraph of `name: value` lines. The fields of an object inside it are
- * lines of `outer.name: value`. Objects in a list are paragraphs of their own. The lists and objects in the outermost
- * object have their names as headings. Numbers stay as they are written.
+ * Reads JSON and JSON Lines. Each object is a paragraph of `name: value` lines. Fields of a nested object are lines of
+ * `outer.name: value`. Objects in a list are separate paragraphs. Lists and objects in the outermost object have their
+ * names as headings. Numbers are unchanged.
  * @throws {ParseFailure} `limit_exceeded` if values are nested too deeply.
  */
 export function readJson(bytes: Uint8Array, builder: DocumentBuilder): void {

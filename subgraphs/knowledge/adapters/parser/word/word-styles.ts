@@ -9,7 +9,7 @@ export interface WordStyle {
   readonly level?: number
 }
 
-/** The number of styles that are followed from one to its base. It ends circles. */
+/** Maximum styles that are followed from one to its base. It ends cycles. */
 const MAX_BASES = 20
 
 /** Returns the paragraph styles by id. */

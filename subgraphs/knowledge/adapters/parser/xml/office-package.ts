@@ -23,13 +23,13 @@ export class OfficePackage {
 
   /**
    * Reads a part.
-   * @throws {ParseFailure} as `readXml` and `ZipArchive.piecesOf` do.
+   * @throws {ParseFailure} like `readXml` and `ZipArchive.piecesOf`.
    */
   read(part: string): Promise<XmlElement> {
     return readXmlTree(this.archive.piecesOf(part), this.#limits, { without: FALLBACKS })
   }
 
-  /** Returns the relationships of a part by id. Leaves out targets outside the package. */
+  /** Returns the relationships of a part by ID. Omits targets outside the package. */
   async readRelationships(part: string): Promise<ReadonlyMap<string, Relationship>> {
     const name = relationshipsOf(part)
     if (!this.archive.has(name)) return new Map()
@@ -51,7 +51,7 @@ export class OfficePackage {
   }
 }
 
-/** Returns the name of the part with the relationships of a part. */
+/** Returns the name of the part that has a part's relationships. */
 export function relationshipsOf(part: string): string {
   const slash = part.lastIndexOf('/') + 1
   return `${part.slice(0, slash)}_rels/${part.slice(slash)}.rels`

@@ -148,7 +148,7 @@ function toSegments(runs: readonly TextRun[]): readonly Segment[] {
   return segments.map(({ bold, ...segment }) => ({ ...segment, isBold: bold > segment.glyphs.length * ALL_BOLD }))
 }
 
-/** Inserts separately placed vowel marks before the letters below them, from left to right. */
+/** Inserts separately placed vowel marks to the left of the letters below them. */
 function withMarks(runs: readonly TextRun[]): readonly TextRun[] {
   const marks = runs.filter(isOnlyMarks)
   const sorted = runs.filter((run) => !isOnlyMarks(run)).toSorted((a, b) => a.x0 - b.x0)

@@ -1,6 +1,7 @@
 import { join } from 'node:path'
 import type { MongoDatabase } from '../common/documents/mongodb-url.ts'
 
+/** The settings of the knowledge subgraph. */
 export interface KnowledgeConfig {
   /** Folder of the embedded stores. */
   readonly dataDirectory: string
@@ -19,6 +20,7 @@ export interface KnowledgeConfig {
   readonly elasticsearch: ElasticsearchConfig | null
 }
 
+/** The connection to Elasticsearch, and the size of new indices. */
 export interface ElasticsearchConfig {
   /**
    * Format of `KIS_ELASTICSEARCH_URL`: one or several addresses, which may contain `user:password@`. Never write it to

@@ -53,11 +53,13 @@ const EXPUNGE_MS = 24 * 3_600_000
 /** Less than the 2 s within which `problems()` must return. */
 const PING_TIMEOUT_MS = 1_500
 
+/** Links to the subgraphs that knowledge calls. */
 export interface KnowledgeLinks {
   readonly billing: Link
   readonly inference: Link
 }
 
+/** The runtime services that the process provides. */
 export interface KnowledgeRuntime {
   readonly folder: Pick<DataFolder, 'inspect'>
   readonly bytePaths: BytePaths

@@ -17,6 +17,7 @@ const TTL_SECONDS = 3_600
 /** Billing's price is per million units. */
 const MILLION = 1_000_000n
 
+/** Implements `PageBilling` with calls to billing. */
 export function pageBillingOver(link: Link, ids: IdSource): PageBilling {
   return {
     async hold(pages, context) {

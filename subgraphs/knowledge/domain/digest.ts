@@ -28,7 +28,10 @@ interface DigestTitle {
 
 type Examined = Pick<DocumentRecord, 'fileName' | 'language' | 'chunkCount' | 'createdAt' | 'outline'>
 
-/** @param newest ready documents, newest first */
+/**
+ * Builds the digest of a collection.
+ * @param newest ready documents, newest first
+ */
 export function buildDigest(newest: readonly Examined[], documentCount: number, oldestAt: Date | null): CollectionDigest {
   const longest = newest.toSorted((a, b) => b.chunkCount - a.chunkCount)
   const byLanguage = [...Map.groupBy(newest, ({ language }) => language)]

@@ -24,7 +24,7 @@ export function newIndexName(collectionId: string, reembeddingId: string): strin
   return `${collectionId}_${reembeddingId.split('_')[1]}`
 }
 
-/** Returns the id of the collection to which an index belongs. */
+/** Returns the ID of the collection to which an index belongs. */
 export function collectionIdOf(indexName: string): string {
   return indexName.split('_').slice(0, 2).join('_')
 }

@@ -71,6 +71,7 @@ export const FORMAT_LIST = Object.values(FORMATS).join(', ')
 
 export const READABLE: readonly string[] = Object.keys(FORMATS)
 
+/** Whether a reader extracts text from this format. */
 export function isReadable(mediaType: string): boolean {
   return Object.hasOwn(FORMATS, mediaType)
 }

@@ -11,6 +11,7 @@ import type { SearchMode } from './search/fuse.ts'
  * filter by it.
  */
 
+/** A collection of documents. */
 export interface CollectionRecord {
   readonly _id: string
   readonly organizationId: string
@@ -57,7 +58,7 @@ export interface FileRecord {
   readonly organizationId: string
   readonly name: string
   readonly mediaType: string
-  /** 64 hexadecimal digits. */
+  /** The SHA-256 of the content, 64 hexadecimal digits. */
   readonly sha256: string
   readonly sizeBytes: number
   /**
@@ -158,6 +159,7 @@ export type WebSourceErrorReason = (typeof WEB_SOURCE_ERROR_REASONS)[number]
 
 type UploadStatus = 'open' | 'completed' | 'cancelled'
 
+/** The stored bytes of files with equal content, within one organization. */
 export interface BlobRecord {
   /** Organization and SHA-256. */
   readonly _id: string
@@ -255,6 +257,7 @@ export interface DocumentVersion {
 /** Maximum former versions of a document. */
 export const MAX_VERSIONS = 20
 
+/** A document of a collection, with the state of its ingestion. */
 export interface DocumentRecord extends Telling {
   readonly _id: string
   readonly organizationId: string
@@ -316,7 +319,7 @@ export interface DocumentRecord extends Telling {
   readonly pageCount: number | null
   readonly chunkCount: number
   readonly language: string | null
-  /** Absent until it is ready for the first time. */
+  /** Absent until the document is ready for the first time. */
   readonly outline?: Outline
   /**
    * The SHA-256 of the live text, 64 hexadecimal digits. Absent until the document is ready for the first time, and in
@@ -361,6 +364,7 @@ export interface GoldQuestionRecord {
   readonly createdAt: Date
 }
 
+/** A named set of search settings that an evaluation compares with others. */
 export interface EvaluatedSettings {
   readonly label: string
   readonly mode: SearchMode
@@ -371,6 +375,7 @@ export interface EvaluatedSettings {
   readonly lexicalWeight: number
 }
 
+/** A gold question as it was at the start of an evaluation. */
 export interface EvaluatedQuestion {
   readonly id: string
   readonly query: string
@@ -507,6 +512,7 @@ export interface Job extends FairLeasable {
   readonly outages?: number
 }
 
+/** Creates a job that is due at `dueAt`. `weight` is its organization's share in the fair queue. */
 export function newJob(kind: Job['kind'], organizationId: string, dueAt: Date, weight = 1): Job {
   const job: Job = { kind, organizationId, dueAt, lease: null, starts: 0, failures: 0, firstFailureAt: null }
   return weight === 1 ? job : { ...job, weight }
@@ -566,11 +572,11 @@ export function toSlowJob({ organizationId, ...job }: Job, dueAt: Date): Job {
 
 /** An organization's stored amounts. `marks` are running changes: see `use-cases/count-usage.ts`. */
 export interface UsageRecord {
-  /** The organization's id. */
+  /** The organization's ID. */
   readonly _id: string
   readonly storageBytes: number
   readonly vectors: number
-  /** Chunks of ready documents by collection. */
+  /** Chunks of ready documents, by collection ID. */
   readonly chunks: Readonly<Record<string, number>>
   readonly marks: Readonly<Record<string, UsageMark>>
 }
@@ -588,6 +594,7 @@ export interface UsageMark {
   readonly at: number
 }
 
+/** Returns the name of a generation: `g1` for 1. */
 export function generationName(number: number): string {
   return `g${number}`
 }
@@ -596,6 +603,7 @@ export function generationNumber(name: string): number {
   return Number(name.slice(1))
 }
 
+/** Returns the ID of a chunk. It is deterministic, so that a repeated write overwrites the chunk. */
 export function buildChunkId(documentId: string, generation: string, ordinal: number): string {
   return `${documentId.replace('doc_', 'chunk_')}_${generation}_${ordinal}`
 }

@@ -33,6 +33,7 @@ export interface IndexedChunk extends Terms {
   readonly context: string
 }
 
+/** Identifies one ingestion of a document, with the attributes of its chunks. */
 export interface IndexedDocument {
   readonly organizationId: string
   readonly collectionId: string
@@ -46,6 +47,7 @@ export interface IndexedDocument {
   readonly attributes: Readonly<Record<string, string | number | boolean | null>>
 }
 
+/** The retrievers' input for a search in one collection. */
 export interface ChunkQuery {
   readonly collectionId: string
   /** Null disables the vector retriever, and candidates have no cosine. */

@@ -65,6 +65,7 @@ export const DOCUMENT_WARNING_CODES = [
 ] as const
 type DocumentWarningCode = (typeof DOCUMENT_WARNING_CODES)[number]
 
+/** The text of a document with its structure. */
 export interface ParsedDocument {
   readonly mediaType: string
   /**
@@ -95,6 +96,7 @@ export interface InnerFile {
   readonly bytes: Uint8Array | null
 }
 
+/** Reasons why a file cannot be parsed. */
 export type ParseFailureCode = 'empty' | 'corrupt' | 'password_required' | 'no_text' | 'unsupported_type' | 'limit_exceeded' | 'timeout'
 
 /** A file that is too large to be held in memory. */

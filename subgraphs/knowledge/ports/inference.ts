@@ -12,6 +12,7 @@ export interface CosineCalibration {
   readonly slope: number
 }
 
+/** The properties of an embedding model that ingestion and search need. */
 export interface EmbeddingModel {
   readonly id: string
   readonly dimensions: number
@@ -32,6 +33,7 @@ export interface EmbeddingModel {
  */
 export type TokenEmbeddings = Int8Array
 
+/** The result of embedding a batch of texts. */
 export interface EmbeddedChunks {
   readonly vectors: readonly Float32Array[]
   /** One per text. Null or absent: the engine returns none. */
@@ -39,6 +41,7 @@ export interface EmbeddedChunks {
   readonly tokens: number
 }
 
+/** The caller on whose behalf inference is called, and who is charged. */
 export interface CallContext {
   readonly caller: Principal
   readonly requestId: string
@@ -63,7 +66,10 @@ export interface Inference {
    * @throws {KisError} `rate_limit_exceeded`: the limit is reached
    */
   countRequest(context: CallContext): Promise<void>
-  /** @throws {KisError} `model_not_found`, `residency_policy_violation`: the caller may not use the model */
+  /**
+   * Returns the model's properties.
+   * @throws {KisError} `model_not_found`, `residency_policy_violation`: the caller may not use the model
+   */
   embeddingModel(id: string, context: CallContext): Promise<EmbeddingModel>
   /** Returns the names of the agents that search a collection. */
   agentsOf(collectionId: string, context: CallContext): Promise<readonly string[]>
@@ -108,7 +114,10 @@ export interface Inference {
     readonly questions: readonly { readonly passage: number; readonly question: string; readonly phrase: string }[]
     readonly cost: bigint
   }>
-  /** @throws {KisError} `model_not_found`, `residency_policy_violation`: the caller may not rerank with the model */
+  /**
+   * Returns the catalog ID of a rerank model, which `id` may name by an alias.
+   * @throws {KisError} `model_not_found`, `residency_policy_violation`: the caller may not rerank with the model
+   */
   rerankModel(id: string, context: CallContext): Promise<{ readonly id: string }>
   /**
    * Orders the chunks of a search (at most 1,000), best first. `index` is the index in `texts`, and `cost` is in
@@ -121,7 +130,10 @@ export interface Inference {
     texts: readonly string[],
     context: CallContext,
   ): Promise<{ readonly results: readonly { readonly index: number; readonly score: number }[]; readonly cost: bigint }>
-  /** @throws {KisError} `model_not_found`, `residency_policy_violation`: the caller may not transcribe with the model */
+  /**
+   * Returns the catalog ID of a speech model, which `id` may name by an alias.
+   * @throws {KisError} `model_not_found`, `residency_policy_violation`: the caller may not transcribe with the model
+   */
   transcriptionModel(id: string, context: CallContext): Promise<{ readonly id: string }>
   /**
    * Transcribes an audio file of at most `MAX_AUDIO_BYTES`. Returns segments with text, in order. Takes at most 15

@@ -2,7 +2,7 @@ import type { Box, StreamedFile } from './document-parser.ts'
 
 /** The OCR result of a page. */
 export interface RecognisedPage {
-  /** From 1. */
+  /** Counts from 1. */
   readonly page: number
   /** OCR confidence, 0 to 100. Null if the page took too much time or memory, or cannot be rendered. */
   readonly confidence: number | null
@@ -18,6 +18,7 @@ export interface RecognisedPage {
   readonly layout?: RecognisedLayout
 }
 
+/** The size of a page, and the positions of its lines. */
 export interface RecognisedLayout {
   readonly width: number
   readonly height: number

@@ -9,6 +9,7 @@ export function mayRepeat(error: unknown): boolean {
   return !(error instanceof KisError) || error.shouldRetry || isOutage(error)
 }
 
+/** Whether the error is one for whose end a job waits, without counting it as a failure. */
 export function isOutage(error: unknown): boolean {
   return error instanceof KisError && WAITS.includes(error.code)
 }

@@ -102,6 +102,7 @@ export function checkItems(items: readonly estypes.BulkResponseItem[], except: r
   }
 }
 
+/** Returns the HTTP status of an error. Returns 0 if there was no response. */
 export function readStatus(error: unknown): number {
   return error instanceof errors.ResponseError ? (error.statusCode ?? 0) : 0
 }

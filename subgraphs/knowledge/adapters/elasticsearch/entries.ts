@@ -23,7 +23,7 @@ export interface ChunkSource {
 /** Fields that a rebuild copies: all except terms and fields of earlier layouts. */
 export const COPIED = { excludes: ['copied', 'small_vector'], exclude_vectors: false }
 
-/** The `_source` of an entry, as `COPIED` requests it. */
+/** The `_source` of an entry, as requested with `COPIED`. */
 export interface EntrySource extends ChunkSource {
   readonly attributes: readonly string[]
   readonly vector: number[]

@@ -24,6 +24,7 @@ export interface IndexNames {
   readonly patterns: readonly [collections: string, chunks: string]
 }
 
+/** The size of new indices. */
 export interface IndexSize {
   /** Primary shards of an index of chunks. A collection is in one of them. */
   readonly shards: number
@@ -68,6 +69,7 @@ export function entryId(collectionId: string, chunkId: string): string {
   return `${collectionId}/${chunkId}`
 }
 
+/** Returns the chunk ID of an entry ID. */
 export function readChunkId(collectionId: string, id: string): string {
   return id.slice(collectionId.length + 1)
 }

@@ -49,6 +49,7 @@ interface Step {
   readonly next: RebuildCursor | null
 }
 
+/** Performs one step of a rebuild, as `ChunkIndex.rebuild` specifies. */
 export async function rebuildStep(parts: Parts, after: string | null, toTerms: ToTerms, signal: AbortSignal): Promise<RebuildStep> {
   const { chunks, next } = await stepAt(parts, readCursor(after), toTerms, signal)
   return { chunks, next: next && Buffer.from(JSON.stringify(next)).toString('base64url') }

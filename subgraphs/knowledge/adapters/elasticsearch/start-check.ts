@@ -68,7 +68,7 @@ async function wrongMappings(client: Client, names: IndexNames): Promise<readonl
 
 /**
  * Returns the names of differing fields. The server returns more than it was given, and some numbers and booleans as
- * texts.
+ * strings.
  */
 function differences(expected: estypes.MappingTypeMapping, actual: estypes.MappingTypeMapping): readonly string[] {
   const { properties = {} } = actual

@@ -21,6 +21,7 @@ const MAX_COUNT = 255
  */
 const MARK_LENGTH = 8
 
+/** Returns the mark of a collection's terms. */
 export function termMark(collectionId: string): string {
   return createHash('sha256').update(collectionId).digest('base64url').slice(0, MARK_LENGTH)
 }

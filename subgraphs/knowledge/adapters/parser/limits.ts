@@ -2,9 +2,9 @@ import { PAGE_CPU_SECONDS } from '../../domain/recognised-pages.ts'
 
 /** Limits per document. They come from measured attacks: a DOCX of 18 KB can request 2 GB of memory. */
 export interface ParserLimits {
-  /** Pages of a PDF. */
+  /** Maximum pages of a PDF. */
   readonly maxPages: number
-  /** UTF-8 bytes of the extracted text. 20 MiB is about 7,000 pages of prose. */
+  /** Maximum UTF-8 bytes of the extracted text. 20 MiB is about 7,000 pages of prose. */
   readonly maxTextBytes: number
   /** Maximum paragraphs, table rows and other blocks. Each is an object in the memory of the service. */
   readonly maxBlocks: number
@@ -13,7 +13,7 @@ export interface ParserLimits {
    * be false.
    */
   readonly maxInflatedBytes: number
-  /** Inflated bytes per archive byte. The limit applies after `RATIO_FLOOR_BYTES`. */
+  /** Maximum inflated bytes per archive byte. The limit applies after `RATIO_THRESHOLD_BYTES`. */
   readonly maxInflationRatio: number
   readonly maxArchiveEntries: number
   /** Maximum bytes of an embedded file, which is in the service's memory while it is stored. */
@@ -36,6 +36,7 @@ export interface ParserLimits {
 
 const MIB = 1024 * 1024
 
+/** The limits in production. */
 export const DEFAULT_LIMITS: ParserLimits = {
   maxPages: 2_000,
   maxTextBytes: 20 * MIB,
@@ -57,7 +58,7 @@ export const DEFAULT_LIMITS: ParserLimits = {
  */
 export const MAX_PLACED_LINES = 200_000
 
-/** Small, harmless archives of repetitive XML exceed a ratio of 100:1. */
+/** Up to this size, the ratio is not limited: small, harmless archives of repetitive XML exceed 100:1. */
 export const RATIO_THRESHOLD_BYTES = 8 * MIB
 
 /** The heap of V8 in MB. Strings and inflate buffers take the rest of `maxRssBytes`. */

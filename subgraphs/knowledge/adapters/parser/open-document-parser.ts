@@ -41,7 +41,7 @@ interface DocumentParserDeps {
 }
 
 /**
- * Opens a parser that reads documents in child processes. It keeps a spare child ready, because starting one takes
+ * Opens a parser that reads documents in child processes. It always has a spare child ready, because starting one takes
  * longer than reading a short text.
  */
 export async function openDocumentParser(deps: DocumentParserDeps): Promise<DocumentParser> {

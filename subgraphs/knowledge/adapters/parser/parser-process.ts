@@ -16,7 +16,7 @@ import {
   type UnpackRequest,
 } from './wire.ts'
 
-/** The interval of the memory check. A child that allocates 1 GB per second exceeds the limit by 100 MB. */
+/** Interval of the memory check. A child that allocates 1 GB per second exceeds the limit by 100 MB. */
 const WATCH_INTERVAL_MS = 100
 
 /**

@@ -34,7 +34,7 @@ const LEAST_COLUMNS: readonly (readonly [delimiter: string, columns: number, med
 ]
 
 const SUBRIP = /^\s*(?:\d{1,6}\s*\n)?\d{1,3}:\d{2}:\d{2}[,.]\d{1,3}\s+-->\s/
-/** Matches the beginning of JSON: an object with a quoted name, or a list of objects, lists or strings. */
+/** Matches the start of JSON: an object with a quoted name, or a list of objects, lists or strings. */
 const JSON_START = /^\s*(?:\{\s*(?:"[^"\n]{0,200}"\s*:|\}\s*$)|\[\s*(?:\{\s*["}]|\[\s*["[{\d-]|"[^"\n]{0,1000}"\s*[,\]]|\]\s*$))/
 const HEADER_LINE = /^([!-9;-~]{1,80}):(?:[ \t]|$)/
 const MAIL_HEADERS = new Set(
@@ -101,7 +101,7 @@ function findRoot(text: string): string | undefined {
 }
 
 function tableType(text: string): string | undefined {
-  // The end of the head may cut the last line.
+  // The end of the head may truncate the last line.
   const whole = text.slice(0, text.lastIndexOf('\n') + 1)
   for (const [delimiter, least, mediaType] of LEAST_COLUMNS) {
     const { alike, columns, rows } = measureShape(whole, delimiter)

@@ -63,6 +63,7 @@ type PackedLine = readonly [page: number, charStart: number, charEnd: number, x:
 /** `within` (index), start and end. */
 type PackedLocation = readonly [within: number, start: string, end: string]
 
+/** Encodes a request as one line of JSON. */
 export function encodeRequest(request: Request): Buffer {
   return Buffer.from(`${JSON.stringify(request)}\n`)
 }
@@ -207,6 +208,7 @@ function refuseFailure(response: Readonly<Record<string, unknown>>): void {
   throw code ? new ParseFailure(code, String(response.message)) : malformed()
 }
 
+/** Encodes a result: one line of JSON, followed by the text in UTF-8. */
 export function encodeDocument({ text, blocks, layout, ...facts }: ParsedDocument): Buffer {
   const headers = new Numbered()
   const containers = new Numbered()

@@ -1,11 +1,12 @@
 import type { FileKind } from '../../../common/adapters/sqlite/database.ts'
 
+/** Identifies the file format to SQLite. */
 export const BLOB_FILE: FileKind = {
   name: 'blob store',
   /** "KisB" in ASCII. */
   applicationId: 0x4b69_7342,
   schemaVersion: 1,
-  /** Large pages keep the chains of the pieces short. */
+  /** Large pages shorten the overflow chains of the pieces. */
   pageSize: 32_768,
 }
 

@@ -7,6 +7,7 @@ import { describeLocation } from './locations.ts'
 import { packChunks } from './pack-chunks.ts'
 import { type CountTokens, TokenCounter } from './token-counter.ts'
 
+/** A chunk of a document before it is embedded. */
 export interface DocumentChunk {
   /** Counts from 0 in the order of the text. */
   readonly ordinal: number

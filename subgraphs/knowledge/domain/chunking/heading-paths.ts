@@ -19,6 +19,7 @@ export interface HeadingPaths {
   above(block: number): Section | null
 }
 
+/** Builds the tree of headings from the levels of a document's headings. */
 export function buildHeadingPaths({ blocks, text }: ParsedDocument): HeadingPaths {
   let section: Section | null = null
   const sections = blocks.map((block) => {

@@ -13,6 +13,7 @@ export interface CollectionChanges {
 
 export const NO_CHANGES: CollectionChanges = { added: 0, replaced: 0, deleted: 0, updated: 0, settings: 0 }
 
+/** Returns the total number of changes. */
 export function countChanges({ added, replaced, deleted, updated, settings }: CollectionChanges): number {
   return added + replaced + deleted + updated + settings
 }

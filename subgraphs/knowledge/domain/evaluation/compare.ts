@@ -16,7 +16,7 @@ const ROUNDING = 1e-9
 
 /** A measure of the combined ranking that has decreased. */
 interface Fall {
-  /** The label of the settings. */
+  /** The label of the evaluated settings. */
   readonly settings: string
   /** Null: the questions of all languages. */
   readonly language: Language | null

@@ -27,7 +27,7 @@ export interface RankedHit {
   readonly vectorRank: number | null
 }
 
-/** Returns the ranks of the expected passages among the hits of a search, best first. */
+/** Returns the ranks of the expected chunks among the hits of a search, best first. */
 export function rankExpected(expected: readonly Expected[], hits: readonly RankedHit[]): Ranks {
   const texts = hits.map(({ text }) => fold(text))
   const found = expected.map((each) => {

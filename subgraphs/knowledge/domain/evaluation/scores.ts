@@ -23,6 +23,7 @@ export interface Scores {
   readonly mrrAt10: number
 }
 
+/** A question with the ranks of its expected chunks. */
 export interface JudgedQuestion {
   readonly language: Language | null
   readonly ranks: Ranks

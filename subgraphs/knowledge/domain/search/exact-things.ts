@@ -87,6 +87,7 @@ function toWord(run: string | undefined): string | null {
   return token === undefined || more !== undefined || /\d/.test(token) ? null : stemOf(token)
 }
 
+/** The text of a candidate chunk, which is compared with the query. */
 export interface CandidateText {
   readonly chunkId: string
   readonly language: string | null

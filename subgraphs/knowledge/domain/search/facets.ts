@@ -1,6 +1,7 @@
 import type { DocumentRecord } from '../records.ts'
 import type { FilterValue } from './search-filter.ts'
 
+/** The values of a field among the found documents, with the number of documents for each. */
 export interface Facet {
   readonly field: string
   /** Most frequent first. */

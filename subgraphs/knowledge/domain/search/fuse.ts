@@ -3,8 +3,10 @@ import type { Language } from '../text/language.ts'
 import type { Aim } from './query-vectors.ts'
 import { type ChunkFigures, judgeRelevance, type Relevance, toRelevance } from './relevance.ts'
 
+/** The retrievers of a search: vectors and words, vectors only, or words and 3-grams only. */
 export type SearchMode = 'hybrid' | 'vector' | 'lexical'
 
+/** A candidate with its score and rank. */
 export interface RankedChunk {
   readonly chunkId: string
   readonly documentId: string
@@ -48,7 +50,6 @@ interface FuseOptions {
   readonly aim: Aim | null
   /** The model's usual standard deviation of a query's cosines. Null: computed from the candidates. */
   readonly spread: number | null
-  /** The query's language. */
   readonly language: Language | null
   /** Weight of lexical evidence relative to vectors. Default: 1. */
   readonly lexicalWeight?: number

@@ -88,6 +88,7 @@ export function judgeRelevance(mode: SearchMode, candidates: readonly ChunkFigur
   }
 }
 
+/** Converts a score to a word. */
 export function toRelevance(score: number): Relevance {
   return score >= RELEVANCE_OF_SCORE.strong ? 'strong' : score >= RELEVANCE_OF_SCORE.likely ? 'likely' : 'weak'
 }

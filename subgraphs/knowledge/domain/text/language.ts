@@ -1,3 +1,4 @@
+/** The languages with stemming and language-specific ranking. */
 export type Language = 'ar' | 'en'
 
 /** Characters sampled from a whole document: enough for every language that matters in it. */

@@ -26,6 +26,7 @@ interface Header {
   readonly tokenStates?: readonly number[]
 }
 
+/** The chunks of one blob. */
 export interface ChunkGroup {
   readonly attributes: IndexedDocument['attributes']
   readonly chunks: readonly (BlobChunk & Pick<IndexedChunk, 'vector' | 'tokenStates'>)[]

@@ -37,7 +37,7 @@ interface CollectionInput {
  * @throws {KisError} `residency_policy_violation` if the organization's residency policy excludes the model.
  * @throws {KisError} as for the embedding model, if the key may not use the rerank model or the speech model.
  * @throws {KisError} `already_exists` if another collection of the organization has the code.
- * @throws {KisError} `storage_quota_exceeded` if the organization has the largest number of collections.
+ * @throws {KisError} `storage_quota_exceeded` if the organization has the maximum number of collections.
  */
 export async function createCollection(
   deps: Deps,
@@ -84,7 +84,7 @@ export async function createCollection(
 }
 
 /**
- * Changes the given fields of a collection.
+ * Changes the specified fields of a collection.
  * @throws {KisError} `not_found` if the organization has no such collection.
  * @throws {KisError} `already_exists` if another collection of the organization has the code.
  */
@@ -163,7 +163,7 @@ export async function getCollection(
   return collection
 }
 
-/** Finds a collection of the caller's organization by its id or code. Returns null if there is none. */
+/** Finds a collection of the caller's organization by its ID or code. Returns null if there is none. */
 export async function findCollection(
   { store }: Pick<Deps, 'store'>,
   { caller }: LinkContext,

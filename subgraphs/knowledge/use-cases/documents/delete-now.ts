@@ -67,7 +67,7 @@ async function deleteDocumentNow(deps: Deps, id: string): Promise<void> {
   if (document?.job?.kind === 'delete') await finishDocumentDeletion(deps, document)
 }
 
-/** Deletes what a hidden document has, and its record last. Each step may be repeated. */
+/** Deletes a hidden document's data, then its record. Each step may be repeated. */
 export async function finishDocumentDeletion(deps: Deps, document: DocumentRecord): Promise<void> {
   const { store } = deps
   await dropContents(deps, document)

@@ -39,6 +39,7 @@ const MAX_TRIES = 100
 const WAIT_MS = 20
 const DOCUMENT_ID = /^doc_/
 
+/** A file to attach to a collection, with options. */
 export interface DocumentInput {
   readonly collectionId: string
   readonly fileId: string
@@ -53,6 +54,7 @@ export interface DocumentInput {
   readonly transcriptionModel?: string | null
 }
 
+/** The result of attaching a file. */
 export interface AttachedDocument {
   readonly document: DocumentRecord
   /** `unchanged`: the collection already has these bytes. */

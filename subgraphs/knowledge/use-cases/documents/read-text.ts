@@ -9,6 +9,7 @@ const MAX_CHARS = 262_144
 /** Maximum bytes of these characters, including the text up to the next marks on both sides. */
 const MAX_BYTES = 4 * (MAX_CHARS + 2 * MARK_CHARS)
 
+/** The requested part of a text. */
 export interface TextRange {
   readonly pageStart?: number | null
   readonly pageEnd?: number | null

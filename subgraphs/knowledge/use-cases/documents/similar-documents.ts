@@ -57,6 +57,7 @@ export async function storeSketch(
   )
 }
 
+/** Deletes a document's sketch. Repeatable. */
 export async function purgeSketch({ store }: Pick<Deps, 'store'>, documentId: string): Promise<void> {
   await store.sketches.deleteMany({ documentId })
 }

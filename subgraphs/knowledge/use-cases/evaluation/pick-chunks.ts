@@ -12,6 +12,7 @@ const READ_FOR_EACH = 5
 /** A shorter chunk is a heading. */
 const MIN_CHARACTERS = 40
 
+/** A chunk with its document. */
 export interface PickedChunk {
   readonly chunk: StoredChunk
   readonly document: DocumentRecord

@@ -215,7 +215,7 @@ export async function sweepBlobs(deps: BlobDeps): Promise<boolean> {
   return pending.length === SWEEP_PAGE
 }
 
-/** Returns the id of the blob with this content. It ends with the 64 hexadecimal digits of the SHA-256. */
+/** Returns the ID of the blob with this content. It ends with the 64 hexadecimal digits of the SHA-256. */
 export function blobId(organizationId: string, sha256: string): string {
   return `${organizationId}_${sha256}`
 }

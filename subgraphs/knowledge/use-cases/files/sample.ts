@@ -12,6 +12,7 @@ interface FileSample {
   readonly cutBytes: number
 }
 
+/** Reads the bytes of a file that determine its format. */
 export async function sampleOf(
   sizeBytes: number,
   read: (range: { readonly offset: number; readonly length: number }) => Promise<Uint8Array>,

@@ -11,17 +11,22 @@ import { documentTakers } from './import-documents.ts'
 import { fileTakers } from './import-files.ts'
 import { COLLECTION, EVALUATION, GOLD_QUESTION, REEMBEDDING, SOURCE, WATCH } from './kinds.ts'
 
+/** The stores to which an organization is imported. */
 export interface KnowledgeImport {
   readonly store: KnowledgeStore
   readonly blobs: BlobStore
   readonly index: ChunkIndex
   readonly organizationId: string
-  /** Explains why vectors of this model cannot be used here. Null: they can. */
+  /**
+   * Explains why vectors of this model cannot be used here. Null: they can.
+   * @param dimensions of the vectors
+   */
   explainModel(model: string, dimensions: number): string | null
   readonly clock: Clock
   readonly log: Log
 }
 
+/** Returns the functions that import each kind of archive entry. */
 export function knowledgeTakers(to: KnowledgeImport): ArchiveTakers {
   const { store, index, organizationId, explainModel } = to
   const ofCollections = (imported: readonly { readonly collectionId: string }[]) =>

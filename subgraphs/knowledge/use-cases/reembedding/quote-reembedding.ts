@@ -20,6 +20,7 @@ const MILLION = 1_000_000n
 /** Factor on an estimate, because uncounted chunks may be longer. */
 const RESERVE = 1.1
 
+/** The estimated or exact cost of a re-embedding. */
 export interface ReembeddingQuote {
   readonly collection: CollectionRecord
   readonly model: EmbeddingModel

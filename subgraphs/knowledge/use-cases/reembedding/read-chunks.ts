@@ -10,6 +10,7 @@ import type { Deps } from '../deps.ts'
 /** A chunk without data that depends on the model. */
 type BareChunk = Omit<IndexedChunk, 'vector' | 'tokenStates' | keyof Terms>
 
+/** A group of chunks with their embedding texts. */
 export interface ReembeddingGroup {
   readonly chunks: readonly BareChunk[]
   /** The embedding text of each chunk, in order. */

@@ -29,6 +29,7 @@ const GROUPED = 200
 /** Maximum records per read of the store and of the chunk index. */
 const BATCH = 1_000
 
+/** A found chunk with its document and figures. */
 export interface SearchHit {
   readonly chunk: StoredChunk
   readonly document: DocumentRecord

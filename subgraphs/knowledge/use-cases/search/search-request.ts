@@ -45,6 +45,7 @@ export interface SearchInput {
   readonly facets?: readonly string[] | null
 }
 
+/** A validated search with defaults applied. */
 export interface SearchRequest {
   readonly collectionIds: readonly string[]
   readonly query: string

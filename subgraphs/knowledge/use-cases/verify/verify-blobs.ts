@@ -24,6 +24,7 @@ interface Fault {
   readonly detail: string
 }
 
+/** Corrupted or missing bytes of files or of a text. */
 export interface BlobFinding extends Fault {
   readonly organizationId: string
   /** The first `MAX_FILE_IDS` files with this content. Empty for a text. */

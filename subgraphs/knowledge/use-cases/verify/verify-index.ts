@@ -33,6 +33,7 @@ export interface IndexFinding {
   readonly restored?: boolean
 }
 
+/** The result of one page of the verification. */
 export interface IndexVerification {
   /** The number of collections that this page starts, and of documents and chunks that it has checked. */
   readonly collections: number

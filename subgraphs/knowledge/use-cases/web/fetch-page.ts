@@ -27,6 +27,7 @@ interface Validators {
   readonly lastModified: string | null
 }
 
+/** The content of an address, with validators for the next conditional fetch. */
 export interface FetchedPage extends Validators {
   /** The final URL after redirects. */
   readonly url: string

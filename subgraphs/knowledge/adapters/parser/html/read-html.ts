@@ -24,7 +24,7 @@ const XML_CHARSET = /^<\?xml[^>]{0,100} encoding=["']([\w-]{1,40})/
 /** Elements without an end tag. */
 const VOID = new Set('area base br col embed hr img input link meta source track wbr'.split(' '))
 
-/** Stands for `<br>` while white space is folded. Normalising turns it into a line feed. */
+/** Represents `<br>` while white space is folded. Normalization converts it to a line feed. */
 const LINE_BREAK = '\u2028'
 
 interface Context {
@@ -81,7 +81,7 @@ function findMainContent(document: Node): Node {
     const isMain = node.tagName === 'main' || node.attrs.some(({ name, value }) => name === 'role' && value === 'main')
     if (!isMain) continue
     if (readText(node).trim() !== '') return node
-    // Elements inside this one have no text either.
+    // Elements inside this one also have no text.
     skip()
   }
   const articles = [...findElements(document, 'article')]

@@ -22,7 +22,7 @@ const ORIENTATION = /\x01\x12\x00\x03\x00\x00\x00\x01\x00([\x01-\x08])|\x12\x01\
 /** Returns the image of a page. Pages count from 1. */
 type PageImages = (page: number) => Promise<PageImage>
 
-/** Opens a file whose pages are to be recognised. */
+/** Opens a file whose pages need OCR. */
 export async function openPageImages(bytes: Uint8Array, mediaType: string): Promise<PageImages> {
   if (mediaType === PDF) return openDrawnPages(bytes)
   if (mediaType !== 'image/tiff') return async () => ({ bytes, scale: 1, orientation: readOrientation(bytes) })

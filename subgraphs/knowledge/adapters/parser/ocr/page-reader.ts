@@ -16,8 +16,9 @@ export interface PageImage {
   readonly orientation: number
 }
 
+/** The OCR result of an image. */
 export interface PageText {
-  /** The mean over all letters, 0 to 100. */
+  /** The mean confidence of all letters, 0 to 100. */
   readonly confidence: number
   readonly paragraphs: readonly Paragraph[]
   /** The size of the image as displayed, in pixels. */
@@ -25,6 +26,7 @@ export interface PageText {
   readonly height: number
 }
 
+/** A paragraph with the positions of its lines. */
 export interface Paragraph {
   readonly text: string
   /** The lines with their positions in the image, in pixels. */

@@ -1,7 +1,7 @@
 /** A word that Tesseract found. Its position is in pixels. */
 export interface Word {
   readonly text: string
-  /** 0 to 100. */
+  /** OCR confidence, 0 to 100. */
   readonly confidence: number
   readonly left: number
   readonly top: number

@@ -1,6 +1,6 @@
 import type { Row, Segment } from './rows.ts'
 
-/** The number of positions across a page at which `findFlows` looks for a gap between columns. */
+/** Positions across a page that `findFlows` checks for a gap between columns. */
 const BINS = 200
 /** Maximum rows. A page with more is read without columns. */
 const MAX_ROWS = 5_000
@@ -9,7 +9,7 @@ const MAX_DEPTH = 6
 const LEAST_LINES = 4
 /**
  * A side of a gap is running text if its median line has at least this fill and this number of letters. The fill is the
- * share of the space beside the gap that the line takes. Lines with less are cells of a table.
+ * line's share of the space beside the gap. Lines with less are cells of a table.
  */
 const LEAST_FILL = 0.6
 const LEAST_LETTERS = 16

@@ -283,7 +283,6 @@ class ItemBuilder {
   readonly all: GlyphItem[] = []
   readonly #page: PDFPageProxy
   #open: { readonly first: Matrix; readonly glyphs: string[] } | undefined
-  /** The last letter. */
   #last: Placed | undefined
   /** True if a space follows the last letter. */
   #isSpaced = false

@@ -33,7 +33,7 @@ type OpenPdf = Pdf & { readonly hasManyDrawings: boolean }
 
 interface Page {
   readonly number: number
-  /** The height of the first frame. */
+  /** The height of the page in the first frame. */
   readonly height: number
   /** The size of the page as displayed. */
   readonly size: { readonly width: number; readonly height: number }

@@ -213,7 +213,7 @@ function findUsualSize(pieces: readonly { readonly size: number; readonly glyphs
 
 /**
  * Reports whether a line is right-to-left: it has about as many words of that direction as of the other. On a
- * right-to-left page some such words are enough.
+ * right-to-left page, a few such words are enough.
  */
 export function isRightToLeft(glyphs: readonly string[], isRtlPage: boolean): boolean {
   const { rtl, ltr } = directionCounts(glyphs)

@@ -18,7 +18,7 @@ export interface TextRun {
   readonly font: string
 }
 
-/** Text of a page in one direction. The coordinates are those of the page turned so that the text is upright. */
+/** Text of a page in one direction. The coordinates are those of the page rotated so that the text is upright. */
 interface Frame {
   /** The number of quarter turns from upright, or 4 for any other angle. */
   readonly turn: number
@@ -36,8 +36,8 @@ interface PageText {
 
 /**
  * Reads the text of a page, by direction. Upright text comes first.
- * @param hasManyDrawings true if memory for all operators of a page may be short
- * @throws {ParseFailure} `limit_exceeded` if the page has too many pieces of text.
+ * @param hasManyDrawings true if the page's operators may take too much memory
+ * @throws {ParseFailure} `limit_exceeded` if the page has too many text items.
  */
 export async function readFrames(page: PDFPageProxy, pdfjs: Pdfjs, hasManyDrawings = false): Promise<PageText> {
   const { transform, width, height } = page.getViewport({ scale: 1 })

@@ -7,6 +7,7 @@ export interface MailAttachment {
   readonly bytes: Uint8Array
 }
 
+/** A mail message, independent of its format. */
 export interface MailMessage {
   readonly subject: string
   /** Lines such as `From: …`. */

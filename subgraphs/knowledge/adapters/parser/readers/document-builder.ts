@@ -15,6 +15,7 @@ import { MAX_PLACED_LINES, type ParserLimits } from '../limits.ts'
 type BlockKind = Block['kind']
 type Warning = ParsedDocument['warnings'][number]
 
+/** Optional properties of a block. */
 export interface BlockFacts {
   readonly level?: number
   readonly page?: number

@@ -73,7 +73,7 @@ function readJsonLines(text: string): readonly Line[] | undefined {
   return lines.length > 0 ? lines : undefined
 }
 
-/** Adds one paragraph for the plain fields, and then the items of the lists. */
+/** Adds a paragraph for the scalar fields, followed by the items of the lists. */
 function addValue(name: string, value: Json, builder: DocumentBuilder, depth: number, facts: BlockFacts = {}): void {
   if (depth > MAX_DEPTH) throw tooDeep()
   if (!isContainer(value)) {

@@ -7,7 +7,7 @@ const UNDERLINE = /^ {0,3}(=+|-{2,})[ \t]*$/
 const FENCE = /^ {0,3}(`{3,}|~{3,})/
 const RULE = /^ {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$/
 const ITEM = /^[ \t]*(?:[-*+]|(\d{1,9}[.)]))[ \t]+(.*)$/s
-/** Matches a trimmed line. */
+/** Matches a trimmed line below a table's header row. */
 const DELIMITER_ROW = /^\|?(?:[ \t]*:?-+:?[ \t]*\|)+(?:[ \t]*:?-+:?)?$/
 
 /**
@@ -25,7 +25,7 @@ export function readMarkdown(bytes: Uint8Array, builder: DocumentBuilder): void 
     open = undefined
   }
   while (at < lines.length) {
-    // Quoted lines are read as the text that they quote.
+    // Quoted lines are read as plain text.
     const line = lines[at]!.replace(/^ {0,3}(?:> ?)+/, '')
     const heading = HEADING.exec(line)
     const item = ITEM.exec(line)

@@ -220,7 +220,7 @@ class RtfReader {
     for (const byte of bytes.subarray(skipped)) this.#pending.push(byte)
   }
 
-  /** Decodes the pending bytes. They are collected because the bytes of one character may come in several tokens. */
+  /** Decodes the pending bytes. They are collected because the bytes of one character may span several tokens. */
   #flushBytes(): void {
     if (this.#pending.length === 0) return
     this.#addText(new TextDecoder(this.#pendingCharset).decode(Uint8Array.from(this.#pending)))

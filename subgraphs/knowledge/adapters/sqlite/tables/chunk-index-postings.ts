@@ -8,6 +8,7 @@ import type { CollectionRow, Tables } from './chunk-index-schema.ts'
  */
 export const SMALL_COLLECTION = 512
 
+/** A chunk's ID with its encoded term counts. */
 export interface EncodedChunk {
   readonly id: number
   readonly counts: Uint8Array
@@ -35,6 +36,7 @@ export function removePostings(db: DatabaseSync, { postings }: Tables, chunks: r
   for (const { id, counts } of chunks) remove.run(id, postingsOf(counts, words))
 }
 
+/** Returns the IDs of all terms of the collection that are words. */
 export function readWordIds(db: DatabaseSync, { terms }: Tables): ReadonlySet<number> {
   const rows = db.prepare(`SELECT id FROM ${terms} WHERE term >= 'w' AND term < 'x'`).all()
   return new Set(rows.map(({ id }) => Number(id)))

@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { BUSY_TIMEOUT_MS } from '../../../../common/adapters/sqlite/database.ts'
 
-/** Bytes of the write-ahead log that stay on disk after a checkpoint. */
+/** Bytes of the write-ahead log that remain on disk after a checkpoint. */
 const WAL_LIMIT_BYTES = 67_108_864
 
 /**
@@ -152,6 +152,7 @@ export function createSearchTables(db: DatabaseSync, tables: Tables): void {
     CREATE TABLE IF NOT EXISTS ${tables.tokenEmbeddings} (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT`)
 }
 
+/** Drops a collection's tables and deletes its row. */
 export function dropCollectionRow(db: DatabaseSync, { key }: { readonly key: number }): void {
   for (const table of Object.values(nameTables({ key }))) db.exec(`DROP TABLE IF EXISTS ${table}`)
   db.prepare('DELETE FROM collections WHERE key = ?').run(key)

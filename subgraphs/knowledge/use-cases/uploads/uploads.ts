@@ -13,7 +13,9 @@ import { deletePieces, pieceKey, readPieces } from '../files/pieces.ts'
 const MAX_APPENDED_BYTES = 4 * 1024 * 1024
 /** A smaller last piece is merged with the next append, so that a file has few pieces however it is sent. */
 const FULL_PIECE_BYTES = 1024 * 1024
-/** Lifetime of an upload. A day is enough for 500 MB at 50 kbit/s. */
+/**
+ * Lifetime of an upload. A day is enough for 500 MB at 50 kbit/s. After a longer pause, the client starts a new upload.
+ */
 const LIFE_MS = 24 * 60 * 60_000
 /** Maximum unfinished uploads per organization, more than a browser's folder upload has in parallel. */
 const MAX_OPEN = 100

@@ -12,7 +12,7 @@ export interface WordStyle {
 /** Maximum styles that are followed from one to its base. It ends cycles. */
 const MAX_BASES = 20
 
-/** Returns the paragraph styles by id. */
+/** Returns the paragraph styles by ID. */
 export function readStyles(root: XmlElement | undefined): ReadonlyMap<string, WordStyle> {
   const elements = new Map(
     (root ? listChildren(root) : [])

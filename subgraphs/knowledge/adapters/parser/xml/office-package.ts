@@ -57,7 +57,7 @@ export function relationshipsOf(part: string): string {
   return `${part.slice(0, slash)}_rels/${part.slice(slash)}.rels`
 }
 
-/** Returns the relationship id in an element's attributes. */
+/** Returns the relationship ID in an element's attributes. */
 export function findRelation(element: XmlElement, name = 'id'): string | undefined {
   for (const key in element.attributes) if (key.endsWith(`:${name}`)) return element.attributes[key]
   return undefined

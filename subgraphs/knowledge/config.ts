@@ -29,7 +29,7 @@ export interface ElasticsearchConfig {
   readonly url: string
   readonly apiKey: string | undefined
   readonly prefix: string | undefined
-  /** For newly created indices. */
+  /** The shards and replicas of newly created indices. */
   readonly size: { readonly shards: number; readonly replicas: number }
 }
 

@@ -1,6 +1,9 @@
 /** The port's limit of a range. */
 const MAX_RANGE_BYTES = 32 * 1024 * 1024
-/** More than the largest text of a file after ingestion, 200 MiB. A blob is in memory while it is written. */
+/**
+ * Maximum bytes of a blob, which is in memory while it is written. The largest text of a file after ingestion has 200
+ * MiB.
+ */
 export const MAX_BLOB_BYTES = 256 * 1024 * 1024
 
 /** @throws {TypeError} the key is invalid: a defect of the caller */

@@ -124,7 +124,7 @@ export interface WebSourceRecord {
   readonly nextFileId?: string | null
   readonly etag: string | null
   readonly lastModified: string | null
-  /** Of the last fetched content. */
+  /** The SHA-256 of the last fetched content. */
   readonly sha256: string | null
   readonly refreshSeconds: number | null
   /** When the next automatic fetch is due. */
@@ -133,7 +133,7 @@ export interface WebSourceRecord {
   readonly dueAt?: Date
   readonly checkedAt: Date | null
   readonly changedAt: Date | null
-  /** Why the last fetch failed. */
+  /** The message of the last failed fetch. Null: the last fetch succeeded. */
   readonly error: string | null
   /** The reason code of `error`. Absent in records of versions before there were reason codes. */
   readonly errorReason?: WebSourceErrorReason | null

@@ -24,7 +24,7 @@ const MAX_WAIT_MS = 5_000
 /** The fair queue's key for collections of no organization. */
 const NOBODY = ''
 
-/** For reads that continue after their caller has aborted. */
+/** The signal of reads that continue after their caller has aborted. */
 const NO_END = new AbortController().signal
 
 interface ReadLimits {

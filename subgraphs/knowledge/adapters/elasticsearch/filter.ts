@@ -3,7 +3,7 @@ import type { FilterValue, SearchFilter } from '../../domain/search/search-filte
 import { attributeTerm, endOfType, typePrefix } from './attributes.ts'
 
 type Query = estypes.QueryDslQueryContainer
-/** Above every page number, and within the range of an integer field. */
+/** An upper limit above every page number, within the range of an integer field. */
 const MAX_PAGE = 1_000_000_000
 
 type Operator = 'eq' | 'gt' | 'gte' | 'lt' | 'lte'

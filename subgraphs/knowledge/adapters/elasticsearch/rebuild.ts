@@ -26,7 +26,7 @@ const COPIED_PER_STEP = 256
 const CHECKED_PER_STEP = 1_000
 /** 256 nodes in the graph of vectors take seconds on a busy server. */
 const COPY_TIMEOUT_MS = 30_000
-/** By then, searches that found the old index through its alias have ended. */
+/** Delay before a replaced index is deleted. By then, searches that found it through its alias have ended. */
 const RETIRE_AFTER_MS = REQUEST_TIMEOUT_MS + 1_000
 
 /** Collection, document, generation and ordinal, which identify a chunk. */

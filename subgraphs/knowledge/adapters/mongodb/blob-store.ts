@@ -216,7 +216,7 @@ class MongoBlobStore implements BlobStore, AsyncDisposable {
     try {
       await this.#bucket.delete(file)
     } catch (error) {
-      // Its chunks are also gone then. The driver has neither a class nor a code for this error.
+      // The file's chunks are also gone then. The driver has neither a class nor a code for this error.
       if (!(error instanceof MongoError && error.message.startsWith('File not found for id'))) throw error
     }
   }

@@ -10,19 +10,19 @@ import { spell } from './quoted-phrases.ts'
  */
 
 /**
- * For an identifier, a telephone number, a date or another number that rarely occurs twice. It exceeds any difference
- * between cosines.
+ * Weight of an identifier, a telephone number, a date or another number that rarely occurs twice. The weight exceeds
+ * any difference between cosines.
  */
 const IDENTIFIER_WEIGHT = 0.08
-/** For a number beside the same word as in the query: «مذكرة رقم 20». */
+/** Weight of a number beside the same word as in the query: «مذكرة رقم 20». */
 const NUMBERED_WEIGHT = 0.07
-/** For a short number or a year anywhere in the chunk. */
+/** Weight of a short number or a year anywhere in the chunk. */
 const NUMBER_WEIGHT = 0.03
-/** For a Latin word of an Arabic query. */
+/** Weight of a Latin word of an Arabic query. */
 const LATIN_WEIGHT = 0.05
 /**
- * For a Latin word of an English query in an Arabic chunk. It counts as a name only if no English chunk and at most two
- * other chunks have it.
+ * Weight of a Latin word of an English query in an Arabic chunk. The word counts as a name only if no English chunk and
+ * at most two other chunks have it.
  */
 const NAME_WEIGHT = 0.02
 const MAX_CHUNKS_OF_NAME = 2

@@ -71,7 +71,10 @@ interface FuseOptions {
 const LEXICAL_WEIGHT = 3
 /** Weight of word pairs in the same sum. From 0.3 to 0.5, the measured quality is the same. */
 const PAIR_WEIGHT = 0.4
-/** For a chunk in another language than the query's, which can share only names, numbers and quotations with it. */
+/**
+ * Lexical weight for a chunk in another language than the query's, which can share only names, numbers and quotations
+ * with the query.
+ */
 const OTHER_LANGUAGE_LEXICAL_WEIGHT = 1.5
 /** Converts evidence to lexical mode. Evidence is in cosines, which differ by 0.1 where coverages differ by 0.5. */
 const EVIDENCE_IN_COVERAGE = 5

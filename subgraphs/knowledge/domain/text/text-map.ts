@@ -2,7 +2,7 @@ import type { ParsedDocument } from '../../ports/document-parser.ts'
 
 /** Maps pages and character offsets of a document's text to bytes. */
 export interface TextMap {
-  /** For each page, the offset of its first character in UTF-16 code units. Null in formats without pages. */
+  /** The offset of each page's first character, in UTF-16 code units. Null in formats without pages. */
   readonly pages: readonly number[] | null
   /** Length of the text in UTF-16 code units. */
   readonly length: number

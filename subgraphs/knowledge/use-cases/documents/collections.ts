@@ -76,7 +76,7 @@ export async function createCollection(
   // Create the index tables first, so that a visible collection can always store chunks. Unused tables do no harm.
   await index.createCollection({ organizationId, collectionId: collection._id, dimensions: model.dimensions })
   await store.collections.insertOne(collection).catch(async (error) => {
-    // After any other error the collection may have been recorded.
+    // After any other error, the collection may have been recorded.
     if (error instanceof DuplicateKey) await index.dropCollection(collection._id)
     throw toCodeConflict(error, input.code)
   })

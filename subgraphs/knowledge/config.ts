@@ -1,30 +1,35 @@
 import { join } from 'node:path'
 import type { MongoDatabase } from '../common/documents/mongodb-url.ts'
 
+/** The settings of the knowledge subgraph. */
 export interface KnowledgeConfig {
   /** Folder of the embedded stores. */
   readonly dataDirectory: string
   /**
-   * First step of the backoff of a failed job, in milliseconds: after the n-th failure it waits up to 2^n of it.
+   * First delay of the retry backoff, in milliseconds. After the n-th failure a job waits at most 2^n times this delay.
    * Default: 1,000.
    */
   readonly retryBackoffMs: number
-  /** Entries `host:port` that documents from the web may always come from. */
+  /** `host:port` entries from which web documents may always be fetched. */
   readonly egressAllowed: ReadonlySet<string>
-  /** By plan: how many documents of an organization are begun in one turn. 1 for other plans. */
+  /** Documents of an organization that start per round of the fair queue, by plan. 1 for other plans. */
   readonly ingestionWeights: ReadonlyMap<string, number>
-  /** The MongoDB database with documents and bytes; null: they are in files of the data folder. */
+  /** The MongoDB database with documents and bytes. Null: both are files in the data folder. */
   readonly mongodb: MongoDatabase | null
-  /** The Elasticsearch with the chunk index; null: it is in a file of the data folder. */
+  /** The Elasticsearch cluster with the chunk index. Null: the index is a file in the data folder. */
   readonly elasticsearch: ElasticsearchConfig | null
 }
 
+/** The connection to Elasticsearch, and the size of new indices. */
 export interface ElasticsearchConfig {
-  /** As `KIS_ELASTICSEARCH_URL`: one or several addresses, which may contain `user:password@`. It goes into no log and no error. */
+  /**
+   * Format of `KIS_ELASTICSEARCH_URL`: one or several addresses, which may contain `user:password@`. Never write it to
+   * a log or an error.
+   */
   readonly url: string
   readonly apiKey: string | undefined
   readonly prefix: string | undefined
-  /** For indices created from now on. */
+  /** The shards and replicas of newly created indices. */
   readonly size: { readonly shards: number; readonly replicas: number }
 }
 

@@ -45,29 +45,37 @@ import { RecordReads } from './use-cases/record-reads.ts'
 import { RecordRoom } from './use-cases/record-room.ts'
 import { refreshing } from './use-cases/web/refresh-source.ts'
 
-/** How long deleted text may stay in the files of Elasticsearch. Expunging rewrites large parts of them, so it is rare. */
+/**
+ * Interval of expunging, and so the longest time that deleted text stays in Elasticsearch's files. Expunging rewrites
+ * large parts of them, so it is rare.
+ */
 const EXPUNGE_MS = 24 * 3_600_000
-/** Below the 2 s in which `problems()` must answer. */
+/** Less than the 2 s within which `problems()` must return. */
 const PING_TIMEOUT_MS = 1_500
 
+/** Links to the subgraphs that knowledge calls. */
 export interface KnowledgeLinks {
   readonly billing: Link
   readonly inference: Link
 }
 
+/** The runtime services that the process provides. */
 export interface KnowledgeRuntime {
   readonly folder: Pick<DataFolder, 'inspect'>
   readonly bytePaths: BytePaths
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
-  /** Default: nothing is told. */
+  /** Default: no telemetry. */
   readonly telemetry?: Telemetry
-  /** The workers wait for it. */
+  /** The workers start only after it has resolved. */
   readonly after?: Promise<unknown>
 }
 
-/** Opens its stores in the background, and starts the workers once all are open and `after` has resolved. */
+/**
+ * Creates the knowledge subgraph. It opens its stores in the background. The workers start once all stores are open and
+ * `after` has resolved.
+ */
 export async function createKnowledge(
   config: KnowledgeConfig,
   links: KnowledgeLinks,

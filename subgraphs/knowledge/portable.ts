@@ -1,4 +1,4 @@
-/** What an export and an import of an organization need of knowledge, over open stores. */
+/** The exports of knowledge that the export and import of an organization use, over open stores. */
 
 export type { BlobStore } from './ports/blob-store.ts'
 export type { ChunkIndex } from './ports/chunk-index.ts'

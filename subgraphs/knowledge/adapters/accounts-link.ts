@@ -7,6 +7,7 @@ const PRINCIPAL_OF_KEY = billingOperation(`query PrincipalOfKey($organizationId:
   principalOfKey(organizationId: $organizationId, apiKeyId: $apiKeyId) { ${PRINCIPAL_FIELDS} }
 }`)
 
+/** Implements `Accounts` with calls to billing. */
 export function accountsOver(link: Link): Accounts {
   return {
     async findPrincipal(organizationId, apiKeyId, signal) {

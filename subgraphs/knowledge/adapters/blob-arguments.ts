@@ -1,9 +1,12 @@
-/** The port's bound of a range. */
+/** The port's limit of a range. */
 const MAX_RANGE_BYTES = 32 * 1024 * 1024
-/** More than the largest text that ingestion makes of a file, 200 MiB. A blob is in memory while it is written. */
+/**
+ * Maximum bytes of a blob, which is in memory while it is written. The largest text of a file after ingestion has 200
+ * MiB.
+ */
 export const MAX_BLOB_BYTES = 256 * 1024 * 1024
 
-/** @throws {TypeError} the key is wrong: a defect of the caller */
+/** @throws {TypeError} the key is invalid: a defect of the caller */
 export function checkKey(key: string): void {
   if (key === '' || !key.isWellFormed()) throw new TypeError(`${JSON.stringify(key)} is no key of a blob`)
 }
@@ -13,7 +16,7 @@ export function checkSize(bytes: Uint8Array): void {
   if (bytes.length > MAX_BLOB_BYTES) throw new RangeError(`a blob of ${bytes.length} bytes is larger than ${MAX_BLOB_BYTES}`)
 }
 
-/** @throws {RangeError} the range is wrong: a defect of the caller */
+/** @throws {RangeError} the range is invalid: a defect of the caller */
 export function checkRange(offset: number, length: number): void {
   if (!Number.isSafeInteger(offset) || offset < 0) throw new RangeError(`the offset of a range is ${offset}`)
   if (!Number.isInteger(length) || length < 0 || length > MAX_RANGE_BYTES) {
@@ -21,7 +24,7 @@ export function checkRange(offset: number, length: number): void {
   }
 }
 
-/** The port's bound of a page. */
+/** The port's limit of a page. */
 const MAX_LISTED = 1_000
 
 /** @throws {RangeError} the limit is out of range: a defect of the caller */

@@ -40,6 +40,7 @@ const CLOSE_EMBEDDING = inferenceOperation(
   'mutation CloseEmbedding($holdId: ID!, $tokens: Int!) { closeEmbedding(holdId: $holdId, tokens: $tokens) { charged } }',
 )
 
+/** Implements `Inference` with calls to the inference subgraph. */
 export function inferenceOver(link: Link): Inference {
   const execute = <Data, Variables>(
     query: OperationText<Data, Variables>,

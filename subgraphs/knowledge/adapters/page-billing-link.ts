@@ -10,13 +10,14 @@ const RENEW = billingOperation('mutation RenewPages($input: CheckpointHoldInput!
 const SETTLE = billingOperation('mutation SettlePages($input: SettleHoldInput!) { settleHold(input: $input) { state } }')
 const VOID = billingOperation('mutation VoidPages($id: ID!) { voidHold(id: $id) { state } }')
 
-/** What usage records call the recogniser. */
+/** The recognizer's model ID in usage records. */
 const MODEL_ID = 'tesseract'
-/** Ten pages take at most 200 s of CPU, by turns with other organizations. */
+/** Ten pages take at most 200 s of CPU, round robin with other organizations. */
 const TTL_SECONDS = 3_600
-/** Billing counts the price of a million units. */
+/** Billing's price is per million units. */
 const MILLION = 1_000_000n
 
+/** Implements `PageBilling` with calls to billing. */
 export function pageBillingOver(link: Link, ids: IdSource): PageBilling {
   return {
     async hold(pages, context) {
@@ -59,7 +60,7 @@ export function pageBillingOver(link: Link, ids: IdSource): PageBilling {
   }
 }
 
-/** Billing says of an ended hold that it is not there, or not to wait for it. An outage has a wait before a retry. */
+/** Billing reports an ended hold as not found, or as not worth a retry. An outage includes a delay before a retry. */
 function isEnded(error: unknown): boolean {
   if (!(error instanceof KisError) || error instanceof StalePrincipal) return false
   return error.code === 'not_found' || (error.code === 'service_unavailable' && error.retryAfterMs === 0)

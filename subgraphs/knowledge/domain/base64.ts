@@ -3,9 +3,9 @@ import { KisError } from '../../common/errors.ts'
 import { sizeTexts } from '../../common/sizes.ts'
 
 /**
- * Decodes base64 in any usual form.
- * @throws {KisError} `invalid_request`: it is not base64
- * @throws {KisError} `payload_too_large`: it has more than `maxBytes`, which is checked before decoding
+ * Decodes base64 in any common variant.
+ * @throws {KisError} `invalid_request`: the text is not base64
+ * @throws {KisError} `payload_too_large`: the result would exceed `maxBytes`, which is checked before decoding
  */
 export function decodeBase64(text: string, maxBytes: number, param: string): Uint8Array {
   const { sizeBytes, decode } = readBase64(text)

@@ -3,32 +3,35 @@ import type { DocumentRecord } from './records.ts'
 const MAX_TITLES = 12
 const MAX_HEADINGS = 24
 
-/** A summary of a collection. */
+/** A summary of a collection's documents. */
 export interface CollectionDigest {
-  /** Documents that searches find. */
+  /** Number of documents that searches find. */
   readonly documentCount: number
-  /** How many of them, the newest, the rest describes. */
+  /** Number of newest documents that the other fields describe. */
   readonly examinedCount: number
-  /** By the number of documents, most frequent first. */
+  /** Languages by the number of documents, most frequent first. */
   readonly languages: readonly { readonly language: string | null; readonly documentCount: number }[]
-  /** Of the longest documents, longest first. */
+  /** Titles of the longest documents, longest first. */
   readonly titles: readonly DigestTitle[]
-  /** Of the same documents: the first of each before the second of any, without repeats. */
+  /** Distinct headings of the same documents: first the first heading of each document, then the second, and so on. */
   readonly headings: readonly string[]
-  /** When the first and the last document was attached; null: there are none. */
+  /** When the first and the last document was attached. Null: the collection has no documents. */
   readonly oldestAt: Date | null
   readonly newestAt: Date | null
 }
 
 interface DigestTitle {
-  /** Null for a document without a heading at its beginning. */
+  /** Null if the document does not start with a heading. */
   readonly title: string | null
   readonly fileName: string
 }
 
 type Examined = Pick<DocumentRecord, 'fileName' | 'language' | 'chunkCount' | 'createdAt' | 'outline'>
 
-/** @param newest ready documents, newest first */
+/**
+ * Builds the digest of a collection.
+ * @param newest ready documents, newest first
+ */
 export function buildDigest(newest: readonly Examined[], documentCount: number, oldestAt: Date | null): CollectionDigest {
   const longest = newest.toSorted((a, b) => b.chunkCount - a.chunkCount)
   const byLanguage = [...Map.groupBy(newest, ({ language }) => language)]

@@ -4,10 +4,10 @@ import type { DocumentRecord } from './records.ts'
 type Attributes = IndexedDocument['attributes']
 type Details = Pick<DocumentRecord, 'fileName' | 'metadata'>
 
-/** Of the fields of a document's own metadata. */
+/** Prefix of the attributes from a document's metadata. */
 export const METADATA_PREFIX = 'metadata.'
 
-/** What filters compare of a document's chunks: `facts` that never change, and the document's own name and metadata. */
+/** Returns the attributes that filters compare: the immutable `facts`, and the document's name and metadata. */
 export function documentAttributes(facts: Attributes, { fileName, metadata }: Details): Attributes {
   const own = Object.entries(metadata).map(([key, value]) => [METADATA_PREFIX + key, value])
   const others = Object.entries(facts).filter(([field]) => !field.startsWith(METADATA_PREFIX))

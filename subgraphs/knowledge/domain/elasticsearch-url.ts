@@ -1,14 +1,14 @@
 interface ElasticsearchNodes {
-  /** Without credentials. */
+  /** URLs without credentials. */
   readonly nodes: readonly string[]
-  /** Empty strings: none. */
+  /** Credentials. Empty strings: none. */
   readonly username: string
   readonly password: string
 }
 
 /**
- * Reads the text of `KIS_ELASTICSEARCH_URL`: the addresses of the nodes of one cluster, separated by commas.
- * @throws {Error} the text is wrong; the message quotes nothing of it
+ * Parses `KIS_ELASTICSEARCH_URL`: the addresses of the nodes of one cluster, separated by commas.
+ * @throws {Error} the text is invalid; the message quotes nothing of it
  */
 export function parseElasticsearchUrl(text: string): ElasticsearchNodes {
   const urls = text.split(',').map((address) => toUrl(address.trim()))
@@ -19,7 +19,7 @@ export function parseElasticsearchUrl(text: string): ElasticsearchNodes {
   return { nodes: urls.map(({ href }) => href), username, password }
 }
 
-/** The user and the password must be decodable: write `%` as `%25`. */
+/** The user and the password are percent-decoded: write `%` as `%25`. */
 function toUrl(address: string): URL {
   const url = URL.canParse(address) ? new URL(address) : undefined
   if (!url || !/^https?:$/.test(url.protocol) || /%(?![0-9a-f]{2})/i.test(url.username + url.password))

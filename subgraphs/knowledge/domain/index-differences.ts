@@ -2,8 +2,9 @@ import type { IndexedGeneration } from '../ports/chunk-index.ts'
 import type { DocumentRecord } from './records.ts'
 
 /**
- * Whether chunks of this ingestion belong in the index: it is live, or running. Read `document` after the index, or an
- * ingestion that began in between would look foreign. Once false, this stays false: generations are never reused.
+ * Returns whether the chunks of this ingestion belong in the index because it is live or running. Read `document` after
+ * the index. Otherwise, an ingestion that started in between would look orphaned. False is final, because generations
+ * are never reused.
  */
 export function belongs(document: DocumentRecord | undefined, { generation }: Pick<IndexedGeneration, 'generation'>): boolean {
   if (!document) return false
@@ -14,7 +15,7 @@ export function belongs(document: DocumentRecord | undefined, { generation }: Pi
   return generation === document.liveGeneration || (document.job !== undefined && generation === nameGeneration(document))
 }
 
-/** Whether all chunks of a ready document exist. */
+/** Returns whether all chunks of a ready document exist. */
 export function isWhole(
   { chunkCount }: Pick<DocumentRecord, 'chunkCount'>,
   found: Pick<IndexedGeneration, 'chunks' | 'lastOrdinal'> | undefined,
@@ -31,12 +32,11 @@ export function lastWhole(entries: readonly IndexedGeneration[]): string {
   return entries.findLast(({ documentId }) => documentId !== cut)?.documentId ?? cut
 }
 
-/** A repair of the index has queued the document again, and is not finished. */
+/** Returns whether a repair of the index has requeued the document and the repair is not finished. */
 export function isInRepair({ payer, status }: DocumentRecord): boolean {
   return payer !== undefined && (status === 'queued' || status === 'processing')
 }
 
-/** Name of the record's current generation. */
 function nameGeneration({ generation }: DocumentRecord): string {
   return `g${generation}`
 }

@@ -23,11 +23,11 @@ export const SOURCE = 'text/x-source'
 export const TEXT = 'text/plain'
 export const MARKDOWN = 'text/markdown'
 export const HTML = 'text/html'
-/** An Office document that opens with a password: what it is only the password tells. */
+/** A password-protected Office document. Its format is unknown without the password. */
 export const ENCRYPTED_OFFICE = 'application/x-encrypted-office'
 export const UNKNOWN = 'application/octet-stream'
 
-/** What there is a reader for, by media type, as people call it. Everything that lists the formats lists these. */
+/** Names of the readable formats by media type. All lists of formats are derived from this one. */
 const FORMATS: Readonly<Record<string, string>> = {
   [PDF]: 'PDF',
   [DOCX]: 'DOCX',
@@ -56,7 +56,7 @@ const FORMATS: Readonly<Record<string, string>> = {
   [ZIP]: 'ZIP',
 }
 
-/** Pictures, which become documents where a collection uses OCR. */
+/** Images, which become documents in collections that use OCR. */
 const IMAGE_FORMATS: Readonly<Record<string, string>> = {
   'image/png': 'PNG',
   'image/jpeg': 'JPEG',
@@ -66,12 +66,12 @@ const IMAGE_FORMATS: Readonly<Record<string, string>> = {
 export const IMAGES: readonly string[] = Object.keys(IMAGE_FORMATS)
 export const IMAGE_LIST = Object.values(IMAGE_FORMATS).join(', ')
 
-/** Their names, as errors and documentation list them. */
+/** The format names for errors and documentation. */
 export const FORMAT_LIST = Object.values(FORMATS).join(', ')
 
-/** Their media types. */
 export const READABLE: readonly string[] = Object.keys(FORMATS)
 
+/** Whether a reader extracts text from this format. */
 export function isReadable(mediaType: string): boolean {
   return Object.hasOwn(FORMATS, mediaType)
 }
@@ -80,19 +80,25 @@ export function isImage(mediaType: string): boolean {
   return Object.hasOwn(IMAGE_FORMATS, mediaType)
 }
 
-/** Formats whose file may be far larger than their text: archives, pages with pictures, OLE files. */
+/** Formats whose file may be far larger than its text: archives, pages with images, OLE files. */
 const BINARY: ReadonlySet<string> = new Set([PDF, DOCX, DOC, ODT, XLSX, ODS, PPTX, ODP, EPUB, MSG, ZIP, ...IMAGES])
 
 export function isBinaryFormat(mediaType: string): boolean {
   return BINARY.has(mediaType)
 }
 
-/** The formats of sound, as people call them. */
+/** The audio formats for errors and documentation. */
 export const AUDIO_LIST = 'FLAC, MP3, MP4, M4A, Ogg, WAV, WebM'
-/** The largest file of sound that speech models take: the limit of OpenAI's transcriptions, which inference has too. */
+/**
+ * The largest audio file that speech models accept. It is the limit of OpenAI's transcriptions, and inference has the
+ * same limit.
+ */
 export const MAX_AUDIO_BYTES = 25 * 1024 * 1024
 
-/** Sound, which a speech model transcribes: for documents if their collection names one, and in workflows. */
+/**
+ * Returns whether the media type is audio. A speech model transcribes audio in workflows, and for documents if their
+ * collection names a model.
+ */
 export function isAudio(mediaType: string): boolean {
   return mediaType.startsWith('audio/')
 }

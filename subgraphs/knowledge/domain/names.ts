@@ -2,8 +2,8 @@ import { KisError } from '../../common/errors.ts'
 import { checkPlain } from '../../common/plain-text.ts'
 
 /**
- * A name for people: trimmed, 1 to `maxLength` characters, none of them hidden.
- * @throws {KisError} the name is wrong; has the `param`
+ * Returns the trimmed display name: 1 to `maxLength` characters, none of them invisible.
+ * @throws {KisError} the name is invalid; has the `param`
  */
 export function requireName(value: string, maxLength: number, param: string): string {
   const name = value.trim().normalize('NFC')
@@ -13,12 +13,12 @@ export function requireName(value: string, maxLength: number, param: string): st
   return name
 }
 
-/** Longest file name on common file systems, counted in characters here. */
+/** The longest file name on common file systems, counted in characters here. */
 const MAX_FILE_NAME = 255
 
 /**
- * A file's name without any path.
- * @throws {KisError} the name is wrong; has the `param`
+ * Returns the file name without its path.
+ * @throws {KisError} the name is invalid; has the `param`
  */
 export function requireFileName(value: string, param: string): string {
   const name = requireName(value, MAX_FILE_NAME, param)
@@ -35,8 +35,8 @@ const MAX_METADATA_VALUE = 512
 type Metadata = Readonly<Record<string, string | number | boolean>>
 
 /**
- * A document's own fields, flat.
- * @throws {KisError} a field is wrong; has its path
+ * Returns the metadata of a document, a flat object.
+ * @throws {KisError} a field is invalid; has the field's path
  */
 export function requireMetadata(value: unknown, param: string): Metadata {
   if (value === null || value === undefined) return {}

@@ -1,12 +1,12 @@
 import { parseFragment } from 'parse5'
 import { toPlain } from '../../common/plain-text.ts'
 
-/** Characters of a page that are searched for its title. */
+/** Characters at the start of a page that are searched for its title. */
 const HEAD_CHARACTERS = 256 * 1024
 const MAX_TITLE_CHARACTERS = 1_000
 const MAX_NAME_CHARACTERS = 200
 
-/** A file name for what an address has given: the page's title, or the last part of the address. */
+/** Returns a file name for a fetched address: the page's title, or else the last part of the address. */
 export function nameOfPage(url: string, page: string | null, extension: string): string {
   const title = page === null ? '' : unescapeHtml(findTitle(page.slice(0, HEAD_CHARACTERS)))
   const { pathname, hostname } = new URL(url)

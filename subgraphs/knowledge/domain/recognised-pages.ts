@@ -2,7 +2,7 @@ import type { Block, Layout, ParsedDocument, PlacedLine } from '../ports/documen
 import type { RecognisedPage } from '../ports/page-recogniser.ts'
 import { namePages } from './name-pages.ts'
 
-/** The processor time that one page may take. */
+/** Limit of processor time per page. */
 export const PAGE_CPU_SECONDS = 20
 /** Below this mean confidence, about one word in five is wrong. */
 const LOW_CONFIDENCE = 75
@@ -10,7 +10,10 @@ const SEPARATOR = '\n\n'
 
 type Warning = ParsedDocument['warnings'][number]
 
-/** Returns the document with the text of recognised pages in its place, and warnings about them and the other pages. */
+/**
+ * Returns the document with the recognized text inserted at its pages, and with warnings about pages that OCR could not
+ * read well.
+ */
 export function insertPages(parsed: ParsedDocument, pages: readonly RecognisedPage[]): ParsedDocument {
   const parts: string[] = []
   const blocks: Block[] = []

@@ -7,128 +7,135 @@ import type { Expected } from './evaluation/ranks.ts'
 import type { SearchMode } from './search/fuse.ts'
 
 /**
- * The records of the primary store. Field names are the store's. Every record names its organization, and is read by
- * it.
+ * Records of the primary store. Field names are those of the store. Every record has its organization, and queries
+ * filter by it.
  */
 
+/** A collection of documents. */
 export interface CollectionRecord {
   readonly _id: string
   readonly organizationId: string
-  /** Unique in the organization. The record's own id once it is being deleted, so that the code is free at once. */
+  /**
+   * Unique in the organization. A collection that is being deleted has its own ID here, so that its code is free at
+   * once.
+   */
   readonly code: string
   readonly name: string
   readonly description: string | null
   readonly embeddingModel: string
   readonly dimensions: number
-  /** The name of its vectors in the chunk index: see `index-name.ts`. Absent: its own id. */
+  /** The name of the collection's index: see `index-name.ts`. Absent: its own ID. */
   readonly indexName?: string
-  /** Set while its passages are embedded with another model. */
+  /** Set while the collection's chunks are embedded with another model. */
   readonly reembedding?: Reembedded
-  /** Orders what its searches find. Absent or null: none. */
+  /** The model that reranks search results. Absent or null: none. */
   readonly rerankModel?: string | null
-  /** Writes down what is said in sound. Absent or null: the collection takes no sound. */
+  /** The model that transcribes audio. Absent or null: the collection accepts no audio. */
   readonly transcriptionModel?: string | null
   /** Absent in collections of earlier versions, which do not use OCR. */
   readonly ocr?: OcrMode
-  /** False as soon as it is deleted: nobody sees it any more. */
+  /** False once deletion has started: the collection is hidden. */
   readonly listed: boolean
   readonly createdAt: Date
-  /** Set while it is being deleted. */
+  /** Set during deletion. */
   readonly job?: Job
 }
 
-/** The index that is filled beside the one that searches ask. Chunks are deleted from both. */
+/** The index that is filled beside the one that serves searches. Chunks are deleted from both. */
 interface Reembedded {
   readonly id: string
   readonly indexName: string
-  /** The worker that waits for the last documents of the former model. No other document begins meanwhile. */
+  /** The worker that waits for the last documents with the former model. No other ingestion starts meanwhile. */
   readonly closedBy?: string
 }
 
-/** Whether pages that are pictures are recognised: never, or where a page has no other text. */
+/** When pages are recognized by OCR: never (`off`), or if a page has no other text (`auto`). */
 export type OcrMode = 'off' | 'auto'
 
-/** A file as its uploader knows it. Its bytes are a blob, which files with equal content share. */
+/** An uploaded file. Its bytes are a blob that files with equal content share. */
 export interface FileRecord {
   readonly _id: string
   readonly organizationId: string
   readonly name: string
   readonly mediaType: string
-  /** 64 hexadecimal digits. */
+  /** The SHA-256 of the content, 64 hexadecimal digits. */
   readonly sha256: string
   readonly sizeBytes: number
-  /** Documents made from it, by id, with their collection. `attachmentCount` is their number, for guards. */
+  /**
+   * The collection of each document created from the file, by the document's ID. `attachmentCount` is their number, for
+   * guards.
+   */
   readonly attachments: Readonly<Record<string, string>>
   readonly attachmentCount: number
-  /** The document that it was unpacked from. It is deleted with the last document made of it. */
+  /** The document from which the file was unpacked. The file is deleted with its last document. */
   readonly partOf?: string
   readonly createdAt: Date
 }
 
-/** Some bytes of a file, under a key of their own in the blob store. */
+/** Some bytes of a file, under their own key in the blob store. */
 export interface Piece {
   readonly key: string
   readonly sizeBytes: number
 }
 
-/** A file that comes in by pieces. */
+/** A resumable upload. */
 export interface UploadRecord {
   readonly _id: string
   readonly organizationId: string
-  /** The organization while it is open. The organization's limits count these. */
+  /** The organization, while the upload is open. The organization's limits count these uploads. */
   readonly openOf?: string
   readonly name: string
-  /** The size of the whole, as its maker has said it; of one that grows, what has come in. */
+  /** The total size that the client declared. For a growing upload, the bytes received so far. */
   readonly sizeBytes: number
-  /** Its maker did not say its size. */
+  /** The client did not declare the size. */
   readonly isGrowing?: true
-  /** The sum of the pieces. */
+  /** The total size of the received pieces. */
   readonly offset: number
   readonly pieces: readonly Piece[]
   readonly status: UploadStatus
-  /** What its maker wants to have back. */
+  /** Opaque to the service. Returned to the client. */
   readonly metadata: string | null
-  /** The id of the file that it becomes. Named from the beginning, so that completing it again gives the same file. */
+  /** The ID of the resulting file. It is assigned at the start, so that a repeated completion returns the same file. */
   readonly fileId: string
-  /** Once it is being completed, 64 hexadecimal digits. It then takes nothing more. */
+  /** Set at the start of the completion, 64 hexadecimal digits. From then on, the upload accepts no bytes. */
   readonly sha256?: string
-  /** When the last step of its completion began. Absent: none is under way. */
+  /** When the last step of the completion started. Absent: none is running. */
   readonly completing?: Date
   readonly createdAt: Date
   readonly expiresAt: Date
 }
 
-/** An address whose content is a document of a collection, and is fetched again. */
+/** A web address whose content is a document of a collection and is fetched again periodically. */
 export interface WebSourceRecord {
   readonly _id: string
   readonly organizationId: string
   readonly collectionId: string
-  /** Collection and address: an address is in a collection once. */
+  /** Collection and address, so that an address is in a collection once. */
   readonly sourceKey: string
-  /** The key whose rules and wallet it uses. */
+  /** The key whose rules and wallet apply to fetches. */
   readonly apiKeyId: string
   readonly url: string
   readonly metadata: Readonly<Record<string, string | number | boolean>>
-  /** Null until it has been fetched for the first time. */
+  /** Null before the first fetch. */
   readonly documentId: string | null
-  /** The file of the version before, which is deleted once the new one is live. */
+  /** The file of the previous version. It is deleted once the new version is live. */
   readonly formerFileId: string | null
-  /** The file that the content under way becomes: it is left over if its worker dies. Null or absent: none. */
+  /** The file that the content in flight becomes. If its worker dies, this file is an orphan. Null or absent: none. */
   readonly nextFileId?: string | null
   readonly etag: string | null
   readonly lastModified: string | null
-  /** Of what was fetched last. */
+  /** The SHA-256 of the last fetched content. */
   readonly sha256: string | null
   readonly refreshSeconds: number | null
-  /** When it is fetched again by itself. */
+  /** When the next automatic fetch is due. */
   readonly refreshAt: Date | null
-  /** When a worker looks at it next. Absent: never by itself. */
+  /** When a worker checks the record next. Absent: never automatically. */
   readonly dueAt?: Date
   readonly checkedAt: Date | null
   readonly changedAt: Date | null
-  /** Why it could not be fetched last. */
+  /** The message of the last failed fetch. Null: the last fetch succeeded. */
   readonly error: string | null
-  /** The reason in `error`. Absent: the record is from before there were reasons. */
+  /** The reason code of `error`. Absent in records of versions before there were reason codes. */
   readonly errorReason?: WebSourceErrorReason | null
   readonly createdAt: Date
 }
@@ -152,26 +159,35 @@ export type WebSourceErrorReason = (typeof WEB_SOURCE_ERROR_REASONS)[number]
 
 type UploadStatus = 'open' | 'completed' | 'cancelled'
 
+/** The stored bytes of files with equal content, within one organization. */
 export interface BlobRecord {
   /** Organization and SHA-256. */
   readonly _id: string
   readonly organizationId: string
   readonly sizeBytes: number
-  /** The key of the bytes. New for each record, so that deleting an old one cannot affect a new one. */
+  /** The key of the bytes. It is unique per record, so that deleting an old record cannot affect a new one. */
   readonly bytesKey: string
-  /** Where the bytes are if they came in pieces: below `bytesKey`, in this order. Absent: all are at `bytesKey`. */
+  /**
+   * The pieces that hold the bytes of a resumable upload: below `bytesKey`, in this order. Absent: all bytes are at
+   * `bytesKey`.
+   */
   readonly pieces?: readonly Piece[]
-  /** Files that use it, by id: with the time (ms) of a running upload or deletion, or 0 for an existing file. */
+  /**
+   * The files that use the blob, by ID. The value is the start (ms) of a running upload or deletion, or 0 for an
+   * existing file.
+   */
   readonly references: Readonly<Record<string, number>>
   readonly referenceCount: number
-  /** Bytes that it adds to the organization's storage: 0 until the bytes exist, then its size. */
+  /** Bytes that the blob adds to the organization's storage: 0 until the bytes exist, then their size. */
   readonly counted: CountedNumber
   /**
-   * True when nothing uses it any more: its bytes and then the record are being deleted, and a new upload waits for
-   * that.
+   * True once no file uses the blob. Its bytes and then the record are being deleted. A new upload of the same bytes
+   * waits for that.
    */
   readonly dying: boolean
-  /** When an upload or deletion last began. The sweep checks old ones, and unsets this when none is running. */
+  /**
+   * When an upload or deletion last started. The sweep checks old values and unsets them if no operation is running.
+   */
   readonly pendingAt?: Date
 }
 
@@ -214,12 +230,12 @@ export interface DocumentError {
   readonly message: string
 }
 
-/** The file of a document's next version. Searches find the live one until it has been ingested. */
+/** The file of a document's next version. Searches find the live version until the next one has been ingested. */
 export interface Replacement {
   readonly fileId: string
   readonly sha256: string
   readonly fileName: string
-  /** Null: the document keeps its own. */
+  /** Null: the document's metadata stays unchanged. */
   readonly metadata: DocumentRecord['metadata'] | null
   readonly status: 'queued' | 'processing' | 'failed'
   readonly stage: IngestionStage | null
@@ -229,7 +245,7 @@ export interface Replacement {
   readonly createdAt: Date
 }
 
-/** A file that a document was made from before. */
+/** A former version of a document. */
 export interface DocumentVersion {
   readonly version: number
   readonly fileId: string
@@ -238,88 +254,97 @@ export interface DocumentVersion {
   readonly replacedAt: Date
 }
 
-/** The most former versions that a document keeps. */
+/** Maximum former versions of a document. */
 export const MAX_VERSIONS = 20
 
+/** A document of a collection, with the state of its ingestion. */
 export interface DocumentRecord extends Telling {
   readonly _id: string
   readonly organizationId: string
   readonly collectionId: string
   readonly fileId: string
   /**
-   * Collection and SHA-256 of the live file; in documents of earlier versions, collection and file. Unset as soon as it is
-   * deleted, so that the bytes can be attached again at once.
+   * Collection and SHA-256 of the live file. In documents of earlier versions: collection and file. Unset when deletion
+   * starts, so that the same bytes can be attached again at once.
    */
   readonly attachKey?: string
-  /** The caller's own id of the document, unique in the collection. */
+  /** The client's own ID of the document, unique in the collection. */
   readonly externalId?: string
-  /** By what a new file finds the document that it replaces: see `version-key.ts`. Unset as soon as it is deleted. */
+  /**
+   * The key by which a new file finds the document that it replaces: see `version-key.ts`. Unset when deletion starts.
+   */
   readonly versionKey?: string
-  /** False as soon as it is deleted: nobody sees it any more. */
+  /** False once deletion has started: the document is hidden. */
   readonly listed: boolean
-  /** The key whose allowlist and wallet its ingestion uses. */
+  /** The key whose allowlist and wallet apply to the ingestion. */
   readonly apiKeyId: string
   /**
-   * Who pays for an ingestion that repairs the index, from the repair until the document is ready: its own organization
-   * has already paid once.
+   * Who pays for an ingestion that repairs the index, from the repair until the document is ready. The document's own
+   * organization has already paid once.
    */
   readonly payer?: { readonly organizationId: string; readonly apiKeyId: string }
-  /** The document whose file this one's is a part of, such as an archive or a message; it is deleted with it. */
+  /**
+   * The document whose file contains this one's file, such as an archive or a message. This document is deleted with
+   * it.
+   */
   readonly parentId?: string
-  /** How many documents its file is inside of. Absent: none. */
+  /** Nesting depth: the number of documents that contain this document's file. Absent: none. */
   readonly depth?: number
-  /** The files inside that are not read, once all that are have become documents. Absent: that is not done. */
+  /** Embedded files that were skipped. Set after expansion has finished. */
   readonly unreadFiles?: readonly string[]
-  /** The speech model that its owner named for it. Absent: that of the collection. */
+  /** The speech model that the client chose for this document. Absent: the collection's model. */
   readonly transcriptionModel?: string
-  /** The document's name: its file's, until it is changed. */
+  /** The document's name. Initially that of its file. */
   readonly fileName: string
-  /** How often name and metadata have changed. Absent: never. */
+  /** Number of changes of name and metadata. Absent: 0. */
   readonly details?: number
   readonly metadata: Readonly<Record<string, string | number | boolean>>
   readonly status: DocumentStatus
   readonly stage: IngestionStage | null
   readonly progress: Progress | null
   readonly error: DocumentError | null
-  /** A file that takes the place of the live one when it has been ingested. Null or absent: none. */
+  /** The file that replaces the live one after its ingestion. Null or absent: none. */
   readonly replacement?: Replacement | null
   /** The number of the live version, and when its file was attached. Absent: the first. */
   readonly version?: number
   readonly versionAt?: Date
-  /** The versions before, oldest first, at most `MAX_VERSIONS`. */
+  /** The former versions, oldest first, at most `MAX_VERSIONS`. */
   readonly versions?: readonly DocumentVersion[]
-  /** Of the live text: see `sketch.ts`. Absent until it is ready for the first time, and in documents of earlier versions. */
+  /**
+   * The sketch of the live text: see `sketch.ts`. Absent until the document is ready for the first time, and in
+   * documents of earlier versions.
+   */
   readonly sketch?: string
   readonly warnings: readonly { readonly code: string; readonly message: string; readonly pages: readonly number[] }[]
   readonly pageCount: number | null
   readonly chunkCount: number
   readonly language: string | null
-  /** Absent until it is ready for the first time. */
+  /** Absent until the document is ready for the first time. */
   readonly outline?: Outline
   /**
-   * Of the live text, 64 hexadecimal digits. Absent until it is ready for the first time, and in documents of earlier
-   * versions.
+   * The SHA-256 of the live text, 64 hexadecimal digits. Absent until the document is ready for the first time, and in
+   * documents of earlier versions.
    */
   readonly textSha256?: string
   readonly attempts: number
-  /** Names the chunks of the document when it is ready; null until it is ready for the first time. */
+  /** Identifies the live chunks. Null until the document is ready for the first time. */
   readonly liveGeneration: string | null
-  /** Number of the generation that ingestion writes: 1, and one more for each retry. */
+  /** The number of the generation that the ingestion writes: 1, plus one per retry. */
   readonly generation: number
-  /** What an ingestion without a live version has read. Absent: nothing yet, or the document is ready. */
+  /** Progress of an ingestion without a live version. Absent: nothing was read yet, or the document is ready. */
   readonly readSoFar?: ReadSoFar
-  /** Vectors that it adds to the organization's count. */
+  /** Vectors that the document adds to the organization's count. */
   readonly countedVectors: CountedNumber
-  /** Chunks that it adds to its collection's count. */
+  /** Chunks that the document adds to its collection's count. */
   readonly countedChunks: CountedNumber
   /**
-   * The hold of the running embedding, the tokens that finished batches used, those of batches that a limit or a
-   * deadline of ours has ended, the generation that it embeds, and the index that it fills.
+   * The hold of the running embedding, the tokens of completed batches, the tokens of batches that a limit or deadline
+   * of the service ended, the generation, and the index that is filled.
    */
   readonly embedding: {
     readonly holdId: string
     readonly tokens: number
-    /** Charged also if the document fails. Absent: none. */
+    /** Charged even if the document fails. Absent: none. */
     readonly stoppedTokens?: number
     readonly generation?: number
     readonly indexName?: string
@@ -328,7 +353,7 @@ export interface DocumentRecord extends Telling {
   readonly job?: Job
 }
 
-/** A question whose answer is known: evaluations of the collection ask it. */
+/** A test question with known expected chunks. Evaluations of the collection search for it. */
 export interface GoldQuestionRecord {
   /** `gq_…` */
   readonly _id: string
@@ -339,39 +364,41 @@ export interface GoldQuestionRecord {
   readonly createdAt: Date
 }
 
+/** A named set of search settings that an evaluation compares with others. */
 export interface EvaluatedSettings {
   readonly label: string
   readonly mode: SearchMode
-  /** As the client wrote it. */
+  /** In the client's form. */
   readonly filter: unknown
-  /** Null: none. Absent: that of the collection. */
+  /** Null: none. Absent: the collection's rerank model. */
   readonly rerankModel?: string | null
   readonly lexicalWeight: number
 }
 
+/** A gold question as it was at the start of an evaluation. */
 export interface EvaluatedQuestion {
   readonly id: string
   readonly query: string
   readonly expected: readonly Expected[]
 }
 
-/** An evaluation of a collection's search: its gold questions, asked by each of the settings. */
+/** An evaluation of a collection's search: the gold questions, searched with each of the settings. */
 export interface EvaluationRecord extends Telling {
   /** `evl_…` */
   readonly _id: string
   readonly organizationId: string
   readonly collectionId: string
-  /** The key that pays. */
+  /** The key that pays for the evaluation. */
   readonly apiKeyId: string
-  /** The collection, until the evaluation has ended: a collection has one at a time. */
+  /** The collection, until the evaluation has ended. A unique index allows one running evaluation per collection. */
   readonly openKey?: string
-  /** The index that its questions are asked. Absent in evaluations of earlier versions. */
+  /** The index that is evaluated. Absent in evaluations of earlier versions. */
   readonly indexName?: string
-  /** `EvaluatedSettings`s as JSON. */
+  /** `EvaluatedSettings[]` as JSON. */
   readonly settings: string
-  /** `EvaluatedQuestion`s as JSON, as they were at the start. */
+  /** `EvaluatedQuestion[]` as JSON, as they were at the start. */
   readonly questions: string
-  /** For each question asked so far, its `Ranks` by each of the settings, as JSON. */
+  /** For each question searched so far, its `Ranks` by each of the settings, as JSON. */
   readonly ranks: string
   readonly status: 'running' | 'completed' | 'failed'
   readonly done: number
@@ -379,48 +406,48 @@ export interface EvaluationRecord extends Telling {
   /** The charge so far in nano-USD, as a decimal. */
   readonly cost: string
   readonly error: { readonly code: ErrorCode; readonly message: string } | null
-  /** What had changed when a watch started it. Absent: somebody asked for it. */
+  /** The changes for which a watch started it. Absent: a client started it. */
   readonly changes?: CollectionChanges
-  /** By how much a measure may fall, in thousandths, before a webhook says so. Absent: nobody wants to know. */
+  /** The largest decrease of a measure without a webhook event, in thousandths. Absent: no webhook event. */
   readonly maxFallThousandths?: number
-  /** A `Comparison` as JSON. Absent: none was made. */
+  /** A `Comparison` as JSON. Absent: there was no comparison. */
   readonly comparison?: string
   readonly startedAt: Date
   readonly endedAt: Date | null
-  /** Set until it has ended. */
+  /** Unset when the evaluation has ended. */
   readonly job?: Job
 }
 
-/** Evaluates a collection after changes. */
+/** Starts evaluations of a collection after changes. */
 export interface EvaluationWatchRecord {
-  /** The id of the collection, which has one watch at most. */
+  /** The ID of the collection. A collection has at most one watch. */
   readonly _id: string
   readonly organizationId: string
   readonly collectionId: string
-  /** The key that pays, and whose rules count. */
+  /** The key that pays and whose rules apply. */
   readonly apiKeyId: string
-  /** `EvaluatedSettings`s as JSON. */
+  /** `EvaluatedSettings[]` as JSON. */
   readonly settings: string
   readonly minIntervalSeconds: number
   /** Null: no event. */
   readonly maxFallThousandths: number | null
-  /** The number of the last event of the organization that `changes` counts. */
+  /** The sequence of the organization's last event that `changes` counts. */
   readonly position: number
-  /** Since its last evaluation began. */
+  /** Changes since the start of the last evaluation. */
   readonly changes: CollectionChanges
   /** The number of changes that a worker has seen, and when it saw the last and the first of them. */
   readonly seen: number
   readonly changedAt: Date | null
   readonly waitingSince: Date | null
-  /** The evaluation that is being started, and the changes that it is for. */
+  /** The evaluation that is being started, and the changes that it covers. */
   readonly starting?: { readonly id: string; readonly changes: CollectionChanges }
   readonly startedAt: Date | null
-  /** Why it has stopped. Null: it watches. */
+  /** Why the watch has stopped. Null: it is active. */
   readonly error: EvaluationRecord['error']
   readonly createdAt: Date
 }
 
-/** Another embedding model for the passages of a collection. */
+/** A change of the embedding model for the chunks of a collection. */
 export interface ReembeddingRecord extends Telling {
   /** `remb_…` */
   readonly _id: string
@@ -428,74 +455,78 @@ export interface ReembeddingRecord extends Telling {
   readonly collectionId: string
   /** The key that pays. */
   readonly apiKeyId: string
-  /** The organization, until it has ended: an organization has one at a time. */
+  /** The organization, until the re-embedding has ended. A unique index allows one at a time per organization. */
   readonly openKey?: string
   readonly formerModel: string
-  /** The index that searches ask until the swap. */
+  /** The index that serves searches until the swap. */
   readonly formerIndexName: string
   readonly embeddingModel: string
   readonly dimensions: number
-  /** The index that it fills. */
+  /** The index that the re-embedding fills. */
   readonly indexName: string
   readonly status: 'running' | 'cancelling' | 'completed' | 'failed' | 'cancelled'
   readonly stage: ReembeddingStage | null
-  /** What its quote said. */
+  /** The figures of its quote. */
   readonly quoted: { readonly passages: number; readonly tokens: number }
-  /** Passages in the new index, and passages of the collection as last counted. */
+  /** Chunks in the new index, and chunks of the collection as last counted. */
   readonly done: number
   readonly total: number
-  /** Tokens that were embedded. */
+  /** Tokens embedded so far. */
   readonly tokens: number
-  /** The price of a million tokens, and the charges of holds that have ended. In nano-USD, as decimals. */
+  /** The price of a million tokens, and the charges of ended holds. In nano-USD, as decimals. */
   readonly rate: string
   readonly charged: string
-  /** The document that is being embedded, and its first passage that is not paid yet. */
+  /** The document that is being embedded, and its first unpaid chunk. */
   readonly at: { readonly documentId: string; readonly generation: string; readonly next: number } | null
-  /** The open hold: the tokens that it is for, and those of the batches so far. */
+  /** The open hold: its reserved tokens, and the tokens of the batches so far. */
   readonly hold: { readonly id: string; readonly tokens: number; readonly used: number } | null
-  /** Null while it is under way. Set before its index goes, so that a crash does not change the outcome. */
+  /** Null while it is running. It is set before its index is deleted, so that a crash does not change the outcome. */
   readonly outcome: 'completed' | 'failed' | 'cancelled' | null
-  /** Why it failed, or waits for a repeat. */
+  /** Why the re-embedding failed or waits for a retry. */
   readonly error: { readonly code: ErrorCode; readonly message: string } | null
   readonly startedAt: Date
   readonly endedAt: Date | null
-  /** Set until it has ended. */
+  /** Unset when the re-embedding has ended. */
   readonly job?: Job
 }
 
-/** `embedding`: passages get their vectors. `swapping`: the last documents are waited for. `tidying`: what is left goes. */
+/**
+ * `embedding`: chunks get their vectors. `swapping`: running ingestions finish. `tidying`: leftover data is deleted.
+ */
 type ReembeddingStage = 'embedding' | 'swapping' | 'tidying'
 
 /**
- * Work that a document, a collection, an evaluation or a re-embedding waits for. `settle`: a document's chunks get its name and metadata.
- * `tidy`: what a new version has replaced goes.
+ * A job of a document, a collection, an evaluation or a re-embedding. `settle` writes a changed name and metadata to
+ * the document's chunks. `tidy` deletes what a new version has replaced.
  */
 export interface Job extends FairLeasable {
   readonly kind: 'ingest' | 'delete' | 'settle' | 'tidy' | 'evaluate' | 'reembed'
   /**
-   * Starts of an ingestion since its last recorded outcome or step. More than one means that workers have died with it.
+   * Starts of an ingestion since its last recorded outcome or step. More than one means that a worker died during it.
    */
   readonly starts: number
-  /** Failures that a retry may fix, and when the first of them was. */
+  /** Number of failures that a retry may fix, and the time of the first. */
   readonly failures: number
   readonly firstFailureAt: Date | null
-  /** How often in a row a part of the service was unavailable for it. Such outages are not failures of the job. */
+  /** Number of consecutive outages of a required part of the service. An outage is not a failure of the job. */
   readonly outages?: number
 }
 
+/** Creates a job that is due at `dueAt`. `weight` is its organization's share in the fair queue. */
 export function newJob(kind: Job['kind'], organizationId: string, dueAt: Date, weight = 1): Job {
   const job: Job = { kind, organizationId, dueAt, lease: null, starts: 0, failures: 0, firstFailureAt: null }
   return weight === 1 ? job : { ...job, weight }
 }
 
-/** The replacement that waits or runs; null: none. A failed one waits for nothing. */
+/** Returns the pending or running replacement, or null. A failed replacement is not pending. */
 export function findPending({ status, replacement }: DocumentRecord): Replacement | null {
   return status === 'ready' && replacement && replacement.status !== 'failed' ? replacement : null
 }
 
 /**
- * The generation whose chunks searches give; null: none. A document that has never been ready gives those of its first
- * ingestion as they come, from its first pages on. One whose index is repaired gives none until it is ready again.
+ * Returns the generation whose chunks searches return, or null. A document that has never been ready exposes the chunks
+ * of its first ingestion as they are indexed, page by page. A document whose index is being repaired exposes none until
+ * it is ready again.
  */
 export function findableGeneration({
   status,
@@ -506,61 +537,64 @@ export function findableGeneration({
   return status === 'processing' && liveGeneration === null ? generationName(generation) : null
 }
 
-/** The generation whose text is kept, how many of its first chunks are kept, and of which index they are. */
+/** The generation whose text is stored, the number of its stored chunks, and the index to which they belong. */
 export interface ReadSoFar {
   readonly generation: number
   readonly indexName: string
   readonly chunks: number
 }
 
-/** What the ingestion in work has read, or the one that failed. Null: nothing, or the document is ready. */
+/** Returns the progress of a running or failed ingestion. Null: nothing was read, or the document is ready. */
 export function findReadSoFar({ status, generation, readSoFar }: DocumentRecord): ReadSoFar | null {
   return status !== 'ready' && readSoFar?.generation === generation ? readSoFar : null
 }
 
-/** The generation whose text and chunks the document shows. Null: none. */
+/** Returns the generation whose text and chunks the document shows, or null. */
 export function readableGeneration(document: DocumentRecord): string | null {
   const read = findReadSoFar(document)
   return read ? generationName(read.generation) : document.liveGeneration
 }
 
-/** One value of a document's sketch: documents with the same key are likely to be alike. See `sketch.ts`. */
+/** One band of a document's sketch. Documents with an equal key are probably similar. See `sketch.ts`. */
 export interface SketchRecord {
-  /** Document and place in the sketch. */
+  /** Document and band index. */
   readonly _id: string
   readonly organizationId: string
   readonly documentId: string
-  /** Collection, place and value. */
+  /** Collection, band index and band value. */
   readonly key: string
 }
 
-/** The same job, given back to wait for its turn among slow work. Failures still count. */
+/** Returns the job without a lease, queued for the slow workers. Its failures still count. */
 export function toSlowJob({ organizationId, ...job }: Job, dueAt: Date): Job {
   return { ...job, slowOrganizationId: organizationId!, dueAt, lease: null, starts: 0 }
 }
 
-/** What an organization has stored. `marks` are running changes: see `use-cases/count-usage.ts`. */
+/** An organization's stored amounts. `marks` are running changes: see `use-cases/count-usage.ts`. */
 export interface UsageRecord {
-  /** The organization's id. */
+  /** The organization's ID. */
   readonly _id: string
   readonly storageBytes: number
   readonly vectors: number
-  /** Chunks of ready documents by collection. */
+  /** Chunks of ready documents, by collection ID. */
   readonly chunks: Readonly<Record<string, number>>
   readonly marks: Readonly<Record<string, UsageMark>>
 }
 
-/** A change of a counted number, from `from` to `to`, which the total includes and the record may not yet. */
+/**
+ * A change of a counted number, from `from` to `to`. The total includes the change. The record may not include it yet.
+ */
 export interface UsageMark {
   readonly id: string
   /** The record's `by` before the change. */
   readonly after: string
   readonly from: number
   readonly to: number
-  /** When it was set, in ms. */
+  /** When the mark was set, in ms. */
   readonly at: number
 }
 
+/** Returns the name of a generation: `g1` for 1. */
 export function generationName(number: number): string {
   return `g${number}`
 }
@@ -569,11 +603,12 @@ export function generationNumber(name: string): number {
   return Number(name.slice(1))
 }
 
+/** Returns the ID of a chunk. It is deterministic, so that a repeated write overwrites the chunk. */
 export function buildChunkId(documentId: string, generation: string, ordinal: number): string {
   return `${documentId.replace('doc_', 'chunk_')}_${generation}_${ordinal}`
 }
 
-/** The document and generation that a chunk id names; undefined when it is not a chunk id. */
+/** Parses a chunk ID into its document and generation. Returns undefined if it is not a chunk ID. */
 export function partsOfChunkId(chunkId: string): { readonly documentId: string; readonly generation: string } | undefined {
   const match = /^chunk_([0-9a-f]{32})_(g\d+)_\d+$/.exec(chunkId)
   return match ? { documentId: `doc_${match[1]}`, generation: match[2]! } : undefined

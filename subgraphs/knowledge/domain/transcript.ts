@@ -2,7 +2,7 @@ import type { Block, ParsedDocument } from '../ports/document-parser.ts'
 import type { SpokenSegment } from '../ports/inference.ts'
 import { normaliseText } from './text/normalise-text.ts'
 
-/** Makes a document of what was said. Each segment is a line, with its times as its place, as those of subtitles are. */
+/** Converts a transcript to a document. Each segment becomes a line with its times as the location, like subtitles. */
 export function toTranscript(mediaType: string, segments: readonly SpokenSegment[]): ParsedDocument {
   const lines: string[] = []
   const blocks: Block[] = []

@@ -4,7 +4,7 @@ import { checkPlain } from '../../common/plain-text.ts'
 
 const MAX_EXTERNAL_ID = 200
 
-/** @throws {KisError} the id is wrong; has the `param` */
+/** @throws {KisError} the ID is invalid; has the `param` */
 export function requireExternalId(value: string, param: string): string {
   if (value.length === 0 || value.trim() !== value)
     throw new KisError('invalid_request', 'An external id is a text without white space around it.', { param })
@@ -13,22 +13,22 @@ export function requireExternalId(value: string, param: string): string {
   throw new KisError('string_above_max_length', `An external id has at most ${MAX_EXTERNAL_ID} characters.`, { param })
 }
 
-/** The document of a collection whose live file has these bytes. */
+/** Returns the `attachKey` of the document whose live file has these bytes. */
 export function bytesKey(collectionId: string, sha256: string): string {
   return `${collectionId}_${sha256}`
 }
 
-/** The document of a collection with this external id. */
+/** Returns the `versionKey` of the document with this external ID. */
 export function externalKey(collectionId: string, externalId: string): string {
   return `${collectionId}_id_${hash(externalId)}`
 }
 
-/** The document of a collection that was attached to replace others of this name. */
+/** Returns the `versionKey` of the document that was attached to replace others of this name. */
 export function nameKey(collectionId: string, fileName: string): string {
   return `${collectionId}_name_${hash(fileName)}`
 }
 
-/** Of one length, because MongoDB and SQLite bound keys of indexes. */
+/** Returns a hash of constant length, because MongoDB and SQLite limit the length of index keys. */
 function hash(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }

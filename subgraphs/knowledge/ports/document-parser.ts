@@ -1,35 +1,33 @@
-/**
- * A run of the text with one role. Blocks are in order, do not overlap, and leave out only white space between them.
- */
+/** A span of the text with one role. Blocks are in order and do not overlap. Only white space lies between them. */
 export interface Block {
   readonly kind: 'heading' | 'paragraph' | 'list_item' | 'table_row' | 'code'
   /** UTF-16 offsets into `text`. */
   readonly charStart: number
   readonly charEnd: number
-  /** 1 to 6, only for headings. */
+  /** 1 to 6. Only headings have it. */
   readonly level?: number
-  /** The page where the block begins, from 1, in formats with pages. Blocks are cut at page ends. */
+  /** The page on which the block starts, from 1, in formats with pages. No block crosses a page end. */
   readonly page?: number
-  /** Text of the header row, for table rows below one. */
+  /** Text of the header row. Only table rows below a header have it. */
   readonly tableHeader?: string
-  /** Where a reader finds it in formats that count otherwise than by pages. */
+  /** Location in formats without pages. */
   readonly location?: BlockLocation
 }
 
 /**
- * Cells of a sheet (`Sales!`, `A2`, `D2`), rows of a file (`row `, `2`, `2`), or times of a recording (``, `00:01:05`,
- * `00:01:09`).
+ * A range of sheet cells (`Sales!`, `A2`, `D2`), of rows (`row `, `2`, `2`), or of times in a recording (``,
+ * `00:01:05`, `00:01:09`).
  */
 export interface BlockLocation {
-  /** What start and end belong to, as it is written before them; empty when there is one of it. */
+  /** Prefix that names what `start` and `end` belong to. Empty if the document has only one such part. */
   readonly within: string
   readonly start: string
   readonly end: string
 }
 
 /**
- * A rectangle of a page. `x` and `y` are its left and upper edges, from the left and upper edges of the page as it is
- * shown, turned if the file says so. In points, 72 to the inch; for pictures in pixels.
+ * A rectangle on a page. `x` and `y` are the left and upper edges, measured from the left and upper edges of the page
+ * as displayed, after its rotation. In points (1/72 inch), or in pixels for images.
  */
 export interface Box {
   readonly x: number
@@ -38,7 +36,7 @@ export interface Box {
   readonly height: number
 }
 
-/** A line of the text, or a row of a table, and where its page shows it. */
+/** A line of the text, or a row of a table, with its rectangle on the page. */
 export interface PlacedLine extends Box {
   readonly page: number
   /** UTF-16 offsets into the text. */
@@ -46,15 +44,15 @@ export interface PlacedLine extends Box {
   readonly charEnd: number
 }
 
-/** Where the pages show the text. */
+/** Positions of the text on the pages. */
 export interface Layout {
-  /** The sizes of the pages that have lines, in the unit of the lines. */
+  /** Sizes of the pages that have lines, in the unit of the lines. */
   readonly pages: readonly { readonly page: number; readonly width: number; readonly height: number }[]
-  /** In the order of the text. They do not overlap in it. */
+  /** In the order of the text. Their text ranges do not overlap. */
   readonly lines: readonly PlacedLine[]
 }
 
-/** What a document can lack. */
+/** Warnings about parts of a document that could not be read. */
 export const DOCUMENT_WARNING_CODES = [
   'pages_without_text',
   'pages_unreadable',
@@ -67,15 +65,16 @@ export const DOCUMENT_WARNING_CODES = [
 ] as const
 type DocumentWarningCode = (typeof DOCUMENT_WARNING_CODES)[number]
 
+/** The text of a document with its structure. */
 export interface ParsedDocument {
   readonly mediaType: string
   /**
-   * Normalised: NFC, Arabic presentation forms folded to letters, no control characters except line feed and tab, at
+   * Normalized: NFC, Arabic presentation forms folded to letters, no control characters except line feed and tab, at
    * most two line feeds in a row.
    */
   readonly text: string
   readonly blocks: readonly Block[]
-  /** Absent in formats without pages that look the same everywhere. */
+  /** Absent in formats without a fixed page layout. */
   readonly layout?: Layout
   readonly pageCount: number | null
   readonly warnings: readonly {
@@ -83,32 +82,33 @@ export interface ParsedDocument {
     readonly message: string
     readonly pages: readonly number[]
   }[]
-  /** The pages without readable text that were left for OCR, in order. The text has nothing of them. */
+  /** Pages without readable text that are left to OCR, in order. `text` contains nothing of them. */
   readonly unread: readonly number[]
-  /** Whether there are files inside, which `unpack` gives. */
+  /** Whether the file contains files, which `unpack` yields. */
   readonly hasFiles: boolean
 }
 
 /** A file inside an archive, or an attachment of a message. */
 export interface InnerFile {
-  /** With its folders, if it has any. */
+  /** Includes the folders, if any. */
   readonly name: string
-  /** Null if it cannot be unpacked, or is too large. */
+  /** Null if the file cannot be unpacked or is too large. */
   readonly bytes: Uint8Array | null
 }
 
+/** Reasons why a file cannot be parsed. */
 export type ParseFailureCode = 'empty' | 'corrupt' | 'password_required' | 'no_text' | 'unsupported_type' | 'limit_exceeded' | 'timeout'
 
-/** A file that is too large to be held whole. */
+/** A file that is too large to be held in memory. */
 export interface StreamedFile {
   readonly sizeBytes: number
-  /** Its two ends, and how much was left out between them. */
+  /** The start and the end of the file, and the number of bytes omitted between them. */
   readonly sample: { readonly bytes: Uint8Array; readonly cutBytes: number }
-  /** Gives all bytes in order, each time from the beginning. */
+  /** Yields all bytes in order. Each call starts from the first byte. */
   stream(): AsyncIterable<Uint8Array>
 }
 
-/** A final verdict on the file: parsing it again gives the same. */
+/** A permanent failure: parsing the file again fails in the same way. */
 export class ParseFailure extends Error {
   readonly code: ParseFailureCode
   constructor(code: ParseFailureCode, message: string, options?: ErrorOptions) {
@@ -119,9 +119,14 @@ export class ParseFailure extends Error {
 }
 
 export interface ParseOptions {
-  /** Whether pages that are pictures, and pictures, are left in `unread`. By default they are warned about or refused. */
+  /**
+   * Leaves images and pages without text in `unread`. By default, such pages cause a warning, and images are refused.
+   */
   readonly defersOcr?: boolean
-  /** Is told how many pages of a PDF have been read: 0 first, all last, and in between not every one. */
+  /**
+   * Called with the number of parsed pages of a PDF: first with 0, last with the total, in between with some of the
+   * counts.
+   */
   readonly onPages?: (done: number, total: number) => void
 }
 
@@ -131,19 +136,19 @@ export interface ParseOptions {
  */
 export interface DocumentParser extends AsyncDisposable {
   /**
-   * Gives the media type, from the bytes and, for kinds of text, from the extension: `application/pdf`;
-   * `application/octet-stream` when unknown. `cutBytes` of a large file are left out between its two ends.
+   * Returns the media type by the bytes and, for text formats, by the extension. `application/octet-stream` if unknown.
+   * `cutBytes` is the number of bytes that were omitted between the two ends of a large file.
    */
   sniff(bytes: Uint8Array, fileName: string, cutBytes?: number): string
   /**
    * @throws {ParseFailure} the file cannot be parsed
-   * @throws {Error} the parser process itself could not run; try again later
+   * @throws {Error} the parser process could not run; try again later
    */
   parse(file: Uint8Array | StreamedFile, fileName: string, signal: AbortSignal, options?: ParseOptions): Promise<ParsedDocument>
   /**
-   * Yields the files inside a file that `parse` has read, one at a time, in their order.
+   * Yields the files inside a file that `parse` has read, one at a time, in order.
    * @throws {ParseFailure} the file cannot be unpacked
-   * @throws {Error} the parser process itself could not run; try again later
+   * @throws {Error} the parser process could not run; try again later
    */
   unpack(file: Uint8Array | StreamedFile, mediaType: string, signal: AbortSignal): AsyncIterable<InnerFile>
 }

@@ -17,12 +17,14 @@ import type {
   WebSourceRecord,
 } from '../domain/records.ts'
 
-/** What is known of the whole chunk index. */
+/** State of the whole chunk index. */
 interface IndexMark extends StoredDocument {
   readonly version: number
 }
 
-/** The primary store's collections. On MongoDB each shards by `organizationId`. Ids sort by creation time. */
+/**
+ * The collections of the primary store. On MongoDB, each can be sharded by `organizationId`. IDs sort by creation time.
+ */
 export interface KnowledgeStore extends EventCollections {
   readonly collections: DocumentCollection<CollectionRecord>
   readonly files: DocumentCollection<FileRecord>

@@ -1,34 +1,37 @@
 import type { Box, StreamedFile } from './document-parser.ts'
 
-/** What OCR read on a page. */
+/** The OCR result of a page. */
 export interface RecognisedPage {
-  /** From 1. */
+  /** Counts from 1. */
   readonly page: number
-  /** How sure it is of the letters, 0 to 100. Null if the page took too much time or memory, or cannot be drawn. */
+  /** OCR confidence, 0 to 100. Null if the page took too much time or memory, or cannot be rendered. */
   readonly confidence: number | null
-  /** The page took too much processor time. Absent: it did not. */
+  /** True if the page exceeded the limit of processor time. */
   readonly isOutOfTime?: true
-  /** The page took too much memory. Absent: it did not. */
+  /** True if the page exceeded the memory limit. */
   readonly isOutOfMemory?: true
-  /** Normalised as the text of a parsed document. Empty if the page has no text, or none that makes words. */
+  /** Normalized like the text of a parsed document. Empty if the page has no text, or none that forms words. */
   readonly paragraphs: readonly string[]
-  /** Where the page shows them. Absent in what earlier versions kept, and where nothing was read. */
+  /**
+   * Positions of the text on the page. Absent in results that earlier versions stored, and if no text was recognized.
+   */
   readonly layout?: RecognisedLayout
 }
 
+/** The size of a page, and the positions of its lines. */
 export interface RecognisedLayout {
   readonly width: number
   readonly height: number
-  /** In the order of the text. Offsets into the paragraphs, joined with two line feeds. */
+  /** In the order of the text. Offsets are into the paragraphs, joined with two line feeds. */
   readonly lines: readonly (Box & { readonly charStart: number; readonly charEnd: number })[]
 }
 
-/** Reads text from pictures of pages, in Arabic and English. It runs as confined as the document parser does. */
+/** Recognizes Arabic and English text in images of pages. It runs in the same sandbox as the document parser. */
 export interface PageRecogniser extends AsyncDisposable {
   /**
-   * Yields all of the pages, in their order. A page takes seconds, and at most 20 s of processor time. Organizations are
+   * Yields all requested pages in order. A page takes seconds, and at most 20 s of processor time. Organizations are
    * served round robin, one page at a time.
-   * @param input.mediaType of a PDF or a picture, as the parser gave it
+   * @param input.mediaType of a PDF or an image, as the parser returned it
    * @throws {Error} the process could not run; try again later
    */
   recognise(

@@ -6,6 +6,6 @@ import type { RecordReads } from '../use-cases/record-reads.ts'
 export type Context = ResolverContext<Deps> & {
   readonly records: RecordReads
   readonly sifting: SiftBudget
-  /** As the subgraph's own. */
+  /** The subgraph's `problems`. */
   readonly problems: Subgraph['problems']
 }

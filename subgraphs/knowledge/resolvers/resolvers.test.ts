@@ -132,6 +132,6 @@ it('reads the files and collections of a page of documents at once, and each onc
   const names = ['three.txt', 'two.txt', 'one.txt', 'a.txt']
   const edges = names.map((name) => ({ node: { file: { name }, collection: { code: 'c' } } }))
   expect(data).toEqual({ collection: { documents: { edges } } })
-  // The first read of a collection is the query's own.
+  // The query itself reads the collection first.
   expect(reads.toSorted()).toEqual(['collections.find', 'collections.findOne', 'files.find'])
 })

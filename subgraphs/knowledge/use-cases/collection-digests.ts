@@ -6,13 +6,13 @@ import type { KnowledgeStore } from '../ports/knowledge-store.ts'
 import { readUsage } from './count-usage.ts'
 
 /**
- * The number of documents that a digest is built from, newest first. This is one page of an index. A tool's description
- * has no room for more.
+ * Number of documents in a digest, newest first. They are one page of an index, and a tool's description has no room
+ * for more.
  */
 const MAX_EXAMINED = 200
-/** The number of digests in the cache, about 5 KB each. */
+/** Maximum cached digests, about 5 KB each. */
 const MAX_CACHED = 1_000
-/** A digest is rebuilt after this time, because some changes leave its signs the same. */
+/** Maximum age of a digest, because some changes affect none of the figures that invalidate it. */
 const MAX_AGE_MS = 300_000
 
 interface CachedDigest {

@@ -36,8 +36,8 @@ async function sumVectors(store: KnowledgeStore): Promise<number> {
 }
 
 /**
- * One worker's changes of one document. The worker takes the lease first, dies at a call, or goes on after another has
- * taken the lease.
+ * One worker's changes of one document. The worker first takes the lease. It may die at a call, or continue after
+ * another worker has taken the lease.
  */
 const worker = fc.record({
   document: fc.constantFrom(...DOCUMENTS),
@@ -68,7 +68,7 @@ it('keeps the total at the sum of the records and below the limit, whatever cras
       expect(unexpected).toEqual([])
       expect(await getTotal(store)).toBeGreaterThanOrEqual(await sumVectors(store))
 
-      // A next worker of each document settles what is left.
+      // Another worker of each document settles the rest.
       for (const [i, _id] of DOCUMENTS.entries()) {
         const leased = await store.documents.findOneAndUpdate({ _id }, { $set: { 'job.lease': `last_${i}` } })
         expect(await count({ store, clock }, countedVectors({ store }, leased!), 1)).toBe('counted')
@@ -81,7 +81,7 @@ it('keeps the total at the sum of the records and below the limit, whatever cras
   )
 }, 120_000)
 
-/** A number in a document that several may change at once, as uploads of the same content do. */
+/** Returns a number of a document that several callers may change concurrently, like uploads of the same content. */
 function shared(store: KnowledgeStore): Counted {
   const _id = DOCUMENTS[0]!
   return {
@@ -107,7 +107,7 @@ it('never takes a competing change of the same record for a limit that is reache
         return count({ store: seen, clock }, shared(seen), LIMIT, LIMIT)
       }
       const outcomes = await scheduler.waitFor(Promise.all([change(), change(), change()]))
-      // One that was interrupted by another's impatience is told so.
+      // A change that an impatient caller interrupted is reported as such.
       expect(outcomes).not.toContain('over_limit')
       expect(outcomes).toContain('counted')
       expect(await getTotal(store)).toBe(LIMIT)

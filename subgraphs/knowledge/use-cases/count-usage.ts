@@ -5,18 +5,20 @@ import { randomHex } from '../../common/process/ids.ts'
 import type { CountedNumber, UsageMark, UsageRecord } from '../domain/records.ts'
 import type { KnowledgeStore } from '../ports/knowledge-store.ts'
 
-/** A number of a record, such as a document's vectors or a blob's bytes, that adds to a total of its organization. */
+/**
+ * A number of a record, such as a document's vectors or a blob's bytes, that is part of a total of its organization.
+ */
 export interface Counted {
   readonly organizationId: string
   /** Identifies the number in the usage marks. It has letters, digits and `_` only. */
   readonly subject: string
   readonly total: 'storageBytes' | 'vectors' | `chunks.${string}`
   /**
-   * True if a lease keeps all other processes from counting this subject. Any mark then belongs to an interrupted
+   * True if a lease prevents all other processes from counting this subject. Any mark then belongs to an interrupted
    * change, and `count` does not wait for it.
    */
   readonly exclusive: boolean
-  /** Returns the number that the record holds now. Undefined means that the record is gone and counts as 0. */
+  /** Returns the number that the record holds now. Undefined: the record is gone and counts as 0. */
   current(): Promise<CountedNumber | undefined>
   /**
    * Writes the number. Does nothing if the record's last change is not that of `before`, or if the caller may no longer
@@ -25,23 +27,21 @@ export interface Counted {
   write(number: CountedNumber, before: CountedNumber): Promise<boolean>
 }
 
-/** A mark older than this was left by a crash, because the two writes after a mark take milliseconds. */
+/** An older mark was left by a crash, because the two writes after a mark take milliseconds. */
 const STALE_MARK_MS = 10_000
 const WAIT_MS = 20
-/** The number of times that `count` waits for a competing change of the same subject. */
+/** Maximum waits of `count` for a competing change of the same subject. */
 const MAX_WAITS = 50
 
 /**
- * Sets a record's number to `to` and moves its organization's total by the difference.
- *
- * The record and the total are in different documents, so there are three writes. The first puts a mark with the old
- * and new number into the usage record. The second writes the record, with the mark's id. The third removes the mark.
- * An increase is added to the total together with the mark. A decrease is subtracted when the mark is removed. The
- * total is therefore never below the sum of the records.
- *
- * A caller that finds the mark of an interrupted change settles that change first. The change is done if the record has
- * the mark's id. Otherwise the caller gives the record a new id, so that the interrupted change can no longer write it.
- *
+ * Sets a record's number to `to` and changes its organization's total by the difference.
+ * The record and the total are in different documents, so there are three writes. The first adds a mark with the old
+ * and new number to the usage record. The second writes the record, with the mark's ID. The third removes the mark. An
+ * increase is added to the total together with the mark. A decrease is subtracted when the mark is removed. The total
+ * is therefore never below the sum of the records.
+ * A caller that finds the mark of an interrupted change settles that change first. The change is complete if the record
+ * has the mark's ID. Otherwise, the caller writes a new ID to the record, so that the interrupted change can no longer
+ * write it.
  * Repeating a change has no effect. If `to` is null, `count` only settles an interrupted change. It returns
  * `over_limit` if the total would exceed `limit`, and `lost` if the record could not be written. In both cases nothing
  * has changed.
@@ -81,7 +81,7 @@ export async function count(
         await settle(store, counted, mark, written ? 'done' : 'not done')
         return written ? 'counted' : 'lost'
       }
-      // The limit refused the mark, or another change of the same record is under way or has just ended.
+      // The limit refused the mark, or another change of the same record is running or has just ended.
       const isCompeting =
         (await store.usage.findOne({ _id: organizationId }))?.marks[subject] || (await counted.current())?.by !== before.by
       if (!isCompeting) return 'over_limit'
@@ -92,7 +92,7 @@ export async function count(
 
 /**
  * Reports whether the change of a mark wrote its record. A change that did not can no longer do so after this call.
- * Returns `open` if the change did not write, and the caller may not write the record either.
+ * Returns `open` if the change did not write and the caller may not write the record either.
  */
 async function findOutcome(counted: Counted, mark: UsageMark): Promise<'done' | 'not done' | 'open'> {
   const number = await counted.current()
@@ -103,7 +103,6 @@ async function findOutcome(counted: Counted, mark: UsageMark): Promise<'done' | 
   return again?.by === mark.id ? 'done' : again?.by === mark.after ? 'open' : 'not done'
 }
 
-/** Removes a mark and corrects the total to match the record. */
 async function settle(
   store: KnowledgeStore,
   { organizationId, subject, total }: Counted,

@@ -16,7 +16,7 @@ import type { PageRecogniser } from '../ports/page-recogniser.ts'
 import type { CollectionDigests } from './collection-digests.ts'
 import type { RecordRoom } from './record-room.ts'
 
-/** The ports of the knowledge subgraph, and the clock, ids and log of its process. */
+/** The ports of the knowledge subgraph, and its clock, ID generator and log. */
 interface Ports {
   readonly store: KnowledgeStore
   readonly blobs: BlobStore
@@ -35,13 +35,13 @@ interface Ports {
   readonly log: Log
 }
 
-/** Everything that the use cases of the knowledge subgraph need. Each use case picks the members that it uses. */
+/** The dependencies of all use cases of the knowledge subgraph. Each use case picks the members that it uses. */
 export interface Deps extends Ports {
   readonly digests: CollectionDigests
   readonly room: RecordRoom
   readonly events: EventLog<Telling>
-  /** By plan: how many documents of an organization are begun in one turn. 1 for other plans. */
+  /** Documents of an organization that start per round of the fair queue, by plan. 1 for other plans. */
   readonly ingestionWeights: ReadonlyMap<string, number>
-  /** Tells the workers that a job is due. */
+  /** Notifies the workers that a job is due. */
   readonly wake: () => void
 }

@@ -5,7 +5,7 @@ import type { Deps } from './deps.ts'
 
 interface Quota {
   readonly used: number
-  /** Null means unlimited. */
+  /** Null: unlimited. */
   readonly limit: number | null
 }
 
@@ -24,7 +24,10 @@ export async function getQuota(
   return { storageBytes: { used: storageBytes, limit: plan.storageBytes }, vectors: { used: vectors, limit: plan.vectors } }
 }
 
-/** Returns what an organization stores. Returns null for another organization than the caller's, unless an operator asks. */
+/**
+ * Returns what an organization stores. Returns null for another organization than the caller's, unless the caller is an
+ * operator.
+ */
 export async function getStored(
   { store }: Pick<Deps, 'store'>,
   { caller }: LinkContext,

@@ -1,7 +1,7 @@
 import type { CollectionChanges } from '../domain/evaluation/changes.ts'
 import type { Deps } from './deps.ts'
 
-/** Counts a change that no event tells, for the watch of the collection if it has one. */
+/** Counts a change that publishes no event, for the collection's watch, if it has one. */
 export async function noteChange(
   { store }: Pick<Deps, 'store'>,
   collectionId: string,

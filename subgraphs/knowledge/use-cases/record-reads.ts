@@ -3,7 +3,7 @@ import { NotFound } from '../../common/errors.ts'
 import type { CollectionRecord, DocumentRecord, FileRecord } from '../domain/records.ts'
 import type { KnowledgeStore } from '../ports/knowledge-store.ts'
 
-/** The records that the fields of one operation point to. What a list of objects points to is read at once. */
+/** Batches and caches record reads of one GraphQL operation. The records that a list refers to are read together. */
 export class RecordReads {
   readonly #files: OwnedReads<FileRecord>
   readonly #documents: OwnedReads<DocumentRecord>
@@ -24,7 +24,7 @@ export class RecordReads {
     return this.#files.find(organizationId, id)
   }
 
-  /** Null also if the document or its collection is deleted. */
+  /** Returns null if the document or its collection is deleted. */
   async findDocument(organizationId: string, id: string): Promise<DocumentRecord | null> {
     const document = await this.#documents.find(organizationId, id)
     return document && (await this.findCollection(organizationId, document.collectionId)) ? document : null

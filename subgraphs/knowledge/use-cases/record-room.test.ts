@@ -54,7 +54,7 @@ it('counts documents over all collections, by what is there and not by what was 
   await attach('col_2', 'a')
   await expect(attach('col_2', 'b')).rejects.toMatchObject(FULL)
   await deleteDocument(bounded, context, first._id)
-  // What was deleted is seen at the next count.
+  // A deletion takes effect at the next count.
   await expect(attach('col_2', 'b')).rejects.toMatchObject(FULL)
   clock.ms += 5_000
   await attach('col_2', 'b')

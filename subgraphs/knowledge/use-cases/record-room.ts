@@ -4,19 +4,19 @@ import type { Clock } from '../../common/process/clock.ts'
 import type { KnowledgeStore } from '../ports/knowledge-store.ts'
 
 /**
- * Records of an organization. Quotas of bytes and vectors do not hold tiny files, and documents that failed. An
- * organization with as many is better served by several.
+ * Maximum records per organization. Quotas of bytes and vectors do not limit tiny files and failed documents. Split a
+ * larger organization into several.
  */
 const MOST_RECORDS = { files: 1_000_000, documents: 1_000_000 }
-/** The number of collections of one organization. Each has its own tables in the embedded index. */
+/** Maximum collections per organization. Each has its own tables in the embedded index. */
 export const MAX_COLLECTIONS = 1_000
 type Kind = keyof typeof MOST_RECORDS
 
-/** A count of a million records takes about 100 ms, so records are counted anew after this many more, ... */
+/** Records are recounted after this number of new ones, because counting a million takes about 100 ms. */
 const RECOUNT_AFTER = 1_000
-/** ... or, when there is no room left, after this time: something may have been deleted. */
+/** At the limit, records are recounted after this time, because some may have been deleted. */
 const RECOUNT_MS = 5_000
-/** Organizations whose counts are kept. */
+/** Maximum organizations with cached counts. */
 const MAX_CACHED = 10_000
 
 interface Count {
@@ -26,8 +26,8 @@ interface Count {
 }
 
 /**
- * Bounds how many files and documents an organization has. Each process counts for itself, so that several processes
- * together may exceed the bound by 1,000 each.
+ * Limits the files and documents of an organization. Each process counts separately, so several processes may exceed
+ * the limit by 1,000 each.
  */
 export class RecordRoom {
   readonly #store: KnowledgeStore
@@ -42,8 +42,8 @@ export class RecordRoom {
   }
 
   /**
-   * Takes room for one more record.
-   * @throws {KisError} `storage_quota_exceeded` if the organization has the most records of the kind.
+   * Reserves room for one more record.
+   * @throws {KisError} `storage_quota_exceeded` if the organization has the maximum number of records of the kind.
    */
   async reserve(kind: Kind, organizationId: string): Promise<void> {
     const most = this.#most[kind]

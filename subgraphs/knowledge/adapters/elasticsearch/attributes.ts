@@ -1,28 +1,28 @@
 import type { FilterValue } from '../../domain/search/search-filter.ts'
 
 /**
- * Attributes as terms of one keyword field: `"file_name"sa b.pdf`. A term is the key in JSON (which ends it
- * unambiguously), one letter for the type of the value, and the value in a form whose bytes sort correctly. So any key
- * can be filtered, a number never equals its text, ranges are ranges of terms, and a strict mapping covers all keys.
+ * Encodes attributes as terms of one keyword field: `"file_name"sa b.pdf`. A term is the key in JSON (which marks its
+ * end), one letter for the type of the value, and the value in a form whose bytes sort correctly. Thus any key can be
+ * filtered, a number never equals its text, ranges are ranges of terms, and a strict mapping covers all keys.
  */
 export function attributeTerm(field: string, value: FilterValue): string {
   return typePrefix(field, value) + (typeof value === 'number' ? sortable(value) : String(value))
 }
 
-/** The exclusive end of all terms of this field and this type of value. */
+/** Returns the exclusive end of all terms of this field and this type of value. */
 export function endOfType(field: string, value: FilterValue): string {
   const prefix = typePrefix(field, value)
   return prefix.slice(0, -1) + String.fromCharCode(prefix.charCodeAt(prefix.length - 1) + 1)
 }
 
-/** The start of all terms of this field and this type of value. */
+/** Returns the common prefix of all terms of this field and this type of value. */
 export function typePrefix(field: string, value: FilterValue): string {
   return JSON.stringify(field) + (typeof value)[0]
 }
 
 /**
- * 16 hexadecimal digits that sort like the numbers: positive numbers get their sign bit set, negative ones all bits
- * inverted.
+ * Returns 16 hexadecimal digits that sort like the numbers: positive numbers get their sign bit set, negative ones all
+ * bits inverted.
  */
 function sortable(value: number): string {
   const view = new DataView(new ArrayBuffer(8))

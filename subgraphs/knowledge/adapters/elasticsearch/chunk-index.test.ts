@@ -20,7 +20,7 @@ const query = (collectionId: string): ChunkQuery => ({
 })
 
 /**
- * `col_a` is of `org_a`, and so on. What reads the chunks of `col_a` waits. Searches of `col_c` take as long as they may.
+ * `col_a` belongs to `org_a`, and so on. Reads of chunks of `col_a` wait. Searches of `col_c` take as long as they may.
  */
 function answer({ method, path, body }: Asked) {
   if (path === '/') return { body: { version: { number: '9.1.0' } } }
@@ -48,7 +48,7 @@ describe('reads while the index is slow', () => {
   beforeEach(async () => {
     server = await startHeldElasticsearch(answer)
     index = await openElasticsearchChunkIndex({ url: server.url, log: silentLog })
-    // On a busy machine, too, a wait ends by its limit only where a test says so.
+    // A wait ends by its limit only where a test advances the time, even on a busy machine.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   })
   afterEach(async () => {
@@ -68,7 +68,7 @@ describe('reads while the index is slow', () => {
     expect(await index.tokenEmbeddings('col_b', ['chunk'])).toEqual(new Map())
     await index.ping(signal)
     expect(server.held).toBe(24)
-    // A search that has begun still reads its passages.
+    // A running search still reads its chunks.
     const passages = code(index.get('col_a', ['chunk']))
     server.release()
     expect(await passages).toBe('answered')
@@ -95,7 +95,7 @@ describe('reads while the index is slow', () => {
     await server.holds(24)
     const caller = new AbortController()
     const waiting = expect(index.search(query('col_a'), caller.signal)).rejects.toThrow('left')
-    // The wait has begun once the organization is known.
+    // The wait starts once the organization is known.
     await new Promise((resolve) => setImmediate(resolve))
     caller.abort(new Error('left'))
     await waiting

@@ -42,37 +42,37 @@ const MAX_CANDIDATES = 1_000
 const MAX_CHUNKS_PER_GET = 1_000
 const MAX_TOKEN_EMBEDDINGS_PER_GET = 100
 const MAX_LISTED = 1_000
-/** The server's own limit for one page of a search. */
+/** The server's limit for one page of a search. */
 const ORDINALS_PER_PAGE = 10_000
-/** 256 chunks are about 5 MB of JSON, and as many nodes in the graph of vectors: seconds on a busy server. */
+/** 256 chunks are about 5 MB of JSON and 256 nodes in the graph of vectors, which take seconds on a busy server. */
 const PUT_TIMEOUT_MS = 30_000
 /** Deleting a collection of a million chunks takes a minute or two. */
 const DELETE_TIMEOUT_MS = 300_000
-/** A million chunks take some twelve minutes of CPU. */
+/** Expunging a million chunks takes some twelve minutes of CPU. */
 const EXPUNGE_TIMEOUT_MS = 1_800_000
 /**
- * A chunk that is written while it is deleted is a conflict. Each pass takes those of the pass before, and the last one
- * finds none.
+ * A chunk that is written during its deletion is a conflict. Each pass deletes those of the previous pass, and the last
+ * one finds none.
  */
 const MAX_DELETE_PASSES = 5
-/** A rebuild takes at least minutes, so a second one does not begin during the repetition. */
+/** A rebuild takes minutes, so a second one does not start between the attempts. */
 const MAX_PUT_PASSES = 3
 
 export interface ElasticsearchOptions {
-  /** As `KIS_ELASTICSEARCH_URL`: one or several addresses, which may contain `user:password@`. */
+  /** Format of `KIS_ELASTICSEARCH_URL`: one or several addresses, which may contain `user:password@`. */
   readonly url: string
   readonly apiKey?: string | undefined
-  /** Precedes the names of all indices, so that several installations can share a cluster. Default: `kis`. */
+  /** Prefix of all index names, so that several installations can share a cluster. Default: `kis`. */
   readonly prefix?: string | undefined
   /** Default: one shard, one replica. */
   readonly size?: IndexSize | undefined
-  /** The installation that the indices must belong to, asked for once the server is suitable. Absent: any. */
+  /** The installation to which the indices must belong, read after the server's check. Absent: any. */
   readonly installation?: () => Promise<Installation>
   readonly log: Log
 }
 
 /**
- * The chunk index in Elasticsearch 9 or newer: one index for each length of vectors, routed by collection.
+ * Opens the chunk index in Elasticsearch 9 or newer: one index for each number of dimensions, routed by collection.
  * @throws {Unfit} it cannot work; the message has every reason, without credentials
  */
 export async function openElasticsearchChunkIndex(options: ElasticsearchOptions): Promise<ChunkIndex> {
@@ -98,7 +98,7 @@ export async function openElasticsearchChunkIndex(options: ElasticsearchOptions)
   }
 }
 
-/** Updates indices of earlier layouts to what is written now. */
+/** Updates indices of earlier layouts to the current one. */
 async function bringUpToDate(client: Client, { allChunks: index }: IndexNames): Promise<void> {
   await awaitResponse(client.indices.putMapping({ index, ignore_unavailable: true, properties: ADDED_FIELDS }, { ignore: [404] }))
   await awaitResponse(client.indices.putSettings({ index, ignore_unavailable: true, settings: EXPUNGE_ALL }, { ignore: [404] }))
@@ -110,8 +110,8 @@ async function hasEarlierFields(client: Client, { allChunks: index }: IndexNames
 }
 
 /**
- * Marks the indices as the installation's if they have no mark.
- * @throws {Error} they have another installation's
+ * Marks unmarked indices as the installation's.
+ * @throws {Error} the indices have another installation's mark
  */
 async function claim(client: Client, { collections }: IndexNames, own: Installation): Promise<void> {
   const found = await awaitResponse(client.indices.getMapping({ index: collections }))
@@ -156,7 +156,10 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     throw new KisError('invalid_request', `Collection ${collectionId} exists with ${found?.dimensions} dimensions.`)
   }
 
-  /** The index joins the alias of all chunks when it can be searched, so that no search of other collections fails meanwhile. */
+  /**
+   * Creates an index of chunks. It joins the alias of all chunks once it is searchable, so that searches of other
+   * collections do not fail meanwhile.
+   */
   async #createChunks(dimensions: number): Promise<void> {
     const alias = this.#names.chunks(dimensions)
     if (await awaitResponse(this.#client.indices.exists({ index: alias }))) return
@@ -169,7 +172,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
   }
 
   async dropCollection(collectionId: string): Promise<void> {
-    // First the collection itself, so that nothing more is put into it.
+    // Delete the collection's entry first, so that no more chunks are written.
     await awaitResponse(this.#client.delete({ index: this.#names.collections, id: collectionId }, { ignore: [404] }))
     await this.#deleteChunks(collectionId, [])
     this.#reads.evict(collectionId)
@@ -194,7 +197,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     }
     if (chunks.length === 0) return
     const mark = termMark(document.collectionId)
-    // Of equal ids the last wins, as with one call after another.
+    // Of equal IDs the last wins, as with sequential calls.
     const distinct = new Map(chunks.map((chunk) => [chunk.chunkId, chunk]))
     await this.#write(
       document.collectionId,
@@ -207,7 +210,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     const { collectionId, documentId, generation, attributes } = document
     const collection = await this.#collection(collectionId)
     if (!collection) return
-    // A write that was cut off before its answer may exist, but not be visible yet.
+    // A write that was interrupted before its response may exist but not be visible yet.
     await this.#refresh()
     const mark = termMark(collectionId)
     for (let after = -1; ; ) {
@@ -231,7 +234,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
         collection.dimensions,
         hits.hits.map(({ _id }, i) => [_id!, withAttributes(sources[i]!, attributes, terms[i]!, mark)]),
       )
-      // While the index is rebuilt, the entry that was read may be in the old index. The new one has replaced it.
+      // During a rebuild, the entry that was read may be in the old index. The entry in the new index has replaced it.
       const replaced = hits.hits.filter(({ _index }) => _index !== written)
       if (replaced.length > 0) {
         const operations = replaced.map(({ _id, _index }) => ({ delete: { _id: _id!, _index, routing: collectionId } }))
@@ -242,7 +245,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     }
   }
 
-  /** Writes entries by id, so that searches see them, and gives the name of the index that has them. */
+  /** Writes entries by ID, visible to searches. Returns the name of the index that has them. */
   async #write(
     collectionId: string,
     dimensions: number,
@@ -251,7 +254,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     const request = {
       index: this.#names.chunks(dimensions),
       routing: collectionId,
-      // Without the alias, a write would create an index of its own with an arbitrary mapping.
+      // Without the alias, a write would create an index with an arbitrary mapping.
       require_alias: true,
       refresh: 'wait_for',
       operations: entries.flatMap(([_id, entry]) => [{ index: { _id } }, entry]),
@@ -259,8 +262,8 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     for (let pass = 0; pass < MAX_PUT_PASSES; pass++) {
       const { items } = await awaitResponse(this.#client.bulk(request, { requestTimeout: PUT_TIMEOUT_MS }))
       checkItems(items.map(({ index }) => index!))
-      // A rebuild that has begun meanwhile may have copied the old index already. What was written there since would be
-      // lost.
+      // A rebuild that has started meanwhile may have copied the old index already. Later writes to the old index would
+      // be lost.
       const written = await writtenIndex(this.#client, this.#names, dimensions)
       if (items.every(({ index }) => index!._index === written)) return written
     }
@@ -268,7 +271,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
   }
 
   async ordinals(collectionId: string, documentId: string, generation: string): Promise<readonly number[]> {
-    // A write that was cut off before its answer may exist, but not be visible yet.
+    // A write that was interrupted before its response may exist but not be visible yet.
     await this.#refresh()
     const found: number[] = []
     for (;;) {
@@ -354,7 +357,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     )
   }
 
-  /** Parts of the entries of chunks, by the chunk's id. */
+  /** Reads fields of chunks' entries, by chunk ID. */
   async #sources<Source>(
     collectionId: string,
     chunkIds: readonly string[],
@@ -379,12 +382,12 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     return rebuildStep({ client: this.#client, names: this.#names, size: this.#size }, after, toTerms, signal)
   }
 
-  /** Elasticsearch maintains its own files. A missing index is created at the next start. */
+  /** Does nothing: Elasticsearch maintains its own files, and a missing index is created at the next start. */
   async replaceUnreadable(): Promise<boolean> {
     return false
   }
 
-  /** Does nothing where nothing is deleted. The server goes on with a long one after the caller's time is over. */
+  /** Returns at once if nothing is deleted. The server continues a long run after the caller's time limit. */
   async expunge(signal: AbortSignal): Promise<void> {
     const request = { index: this.#names.allChunks, only_expunge_deletes: true, ignore_unavailable: true }
     const options = { requestTimeout: EXPUNGE_TIMEOUT_MS, maxRetries: 0, signal, ignore: [404] }
@@ -402,7 +405,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     await this.#client.close()
   }
 
-  /** Reads the current state, not that of the last refresh. */
+  /** Reads the current state instead of that of the last refresh. */
   async #collection(collectionId: string, signal?: AbortSignal): Promise<CollectionSource | undefined> {
     try {
       const found = await this.#client.get<CollectionSource>({ index: this.#names.collections, id: collectionId }, signal ? { signal } : {})
@@ -413,7 +416,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     }
   }
 
-  /** Counts chunks, as searches see them, by distinct values in ascending order. */
+  /** Counts searchable chunks by distinct values in ascending order. */
   async #group(
     { filter, routing }: { readonly filter: estypes.QueryDslQueryContainer[]; readonly routing?: string },
     fields: readonly string[],
@@ -436,7 +439,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     return (aggregations!.groups as estypes.AggregationsCompositeAggregate).buckets as estypes.AggregationsCompositeBucket[]
   }
 
-  /** The aliases that searches use, for vectors of any length. */
+  /** The aliases that searches use, for all numbers of dimensions. */
   async #searched(): Promise<string[]> {
     const found = await awaitResponse(this.#client.indices.getAlias({ name: `${this.#names.allChunks}-*` }, { ignore: [404] }))
     const aliases = Object.values(found).flatMap(({ aliases }) => Object.keys(aliases ?? {}))
@@ -449,7 +452,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
 
   async #deleteChunks(collectionId: string, filter: readonly estypes.QueryDslQueryContainer[]): Promise<void> {
     for (let pass = 0; pass < MAX_DELETE_PASSES; pass++) {
-      // The deletion only finds what is visible, and a write without an answer may not be.
+      // The deletion finds only visible chunks, and a write without a response may not be visible.
       await this.#refresh()
       const {
         deleted = 0,

@@ -15,26 +15,24 @@ import { untilAborted } from '../../../common/process/until-aborted.ts'
 import { parseElasticsearchUrl } from '../../domain/elasticsearch-url.ts'
 
 /**
- * For reads and small writes. Searches of a healthy index take milliseconds. Writes of many chunks set a longer time
- * themselves.
+ * Time limit of reads and small writes. Searches of a healthy index take milliseconds. Writes of many chunks set a
+ * longer limit.
  */
 export const REQUEST_TIMEOUT_MS = 10_000
-/** Open requests to the index. More wait here instead of in the server's queues. */
+/** Maximum open requests to the index. More wait here instead of in the server's queues. */
 export const MAX_CONNECTIONS = 64
 
-/**
- * Statuses that mean that the index cannot serve now. Somebody may also have removed an index, an alias or a privilege.
- */
+/** Statuses of an unavailable index. An operator may also have removed an index, an alias or a privilege. */
 const UNAVAILABLE: ReadonlySet<number> = new Set([401, 403, 404, 408, 429, 500, 502, 503, 504])
 
-/** `url` may name several nodes, and contain `user:password@`. No error contains it or the key. */
+/** Creates a client. `url` may name several nodes, and contain `user:password@`. No error contains it or the key. */
 export function elasticsearchClient(url: string, apiKey: string | undefined): Client {
   const { nodes, username, password } = parseElasticsearchUrl(url)
   return new Client({
     nodes: [...nodes],
     ...(apiKey !== undefined ? { auth: { apiKey } } : username !== '' ? { auth: { username, password } } : {}),
-    // Every call may be repeated, because ids are deterministic. As often as there are nodes gets past those that are lost,
-    // and past a connection that the server has closed.
+    // Every call may be repeated, because IDs are deterministic. One retry per node gets past lost nodes, and past a
+    // connection that the server has closed.
     maxRetries: nodes.length,
     requestTimeout: REQUEST_TIMEOUT_MS,
     compression: false,
@@ -48,13 +46,13 @@ export function elasticsearchClient(url: string, apiKey: string | undefined): Cl
 }
 
 /**
- * Ends each request by its time limit, or when its caller leaves, also while it waits for one of the connections. undici
- * leaves a request alone there, and counts from when a connection takes it. The driver's own timer ends a request by an
- * event on the caller's signal, which would end the caller's others, too.
+ * Ends each request at its time limit or when its caller aborts, even while it waits for a connection. undici does not
+ * time a waiting request, and starts the clock when a connection takes it. The driver's own timer ends a request
+ * through the caller's signal, which would abort the caller's other requests, too.
  */
 class TimedConnection extends UndiciConnection {
   constructor(options: ConnectionOptions) {
-    // Otherwise undici ends by the default limit also those that may take longer.
+    // Otherwise, undici's default limit ends requests that may take longer.
     super({ ...options, timeout: null })
   }
 
@@ -78,7 +76,7 @@ class TimedConnection extends UndiciConnection {
   }
 }
 
-/** Gives the answer, or throws the port's own error. The caller's abort stays an abort. */
+/** Returns the response, or throws the port's error. The caller's abort stays an abort. */
 export async function awaitResponse<T>(response: Promise<T>, signal?: AbortSignal): Promise<T> {
   try {
     return await response
@@ -88,24 +86,31 @@ export async function awaitResponse<T>(response: Promise<T>, signal?: AbortSigna
   }
 }
 
-/** Status 0: there was no answer. Anything but an unavailable index is a defect of this adapter. */
+/**
+ * Converts a status to the port's error. Status 0: there was no response. Any failure except an unavailable index is a
+ * defect of this adapter.
+ */
 export function toFailure(status: number, description: string): Error {
   const cause = new Error(`Elasticsearch: ${description}`)
   return status === 0 || UNAVAILABLE.has(status) ? new ServiceUnavailable('The chunk index', { cause }) : cause
 }
 
-/** @throws {Error} an item of a bulk request failed, with another status than those */
+/** @throws {Error} an item of a bulk request failed with a status that is not in `except` */
 export function checkItems(items: readonly estypes.BulkResponseItem[], except: readonly number[] = []): void {
   for (const { status, error } of items) {
     if (error && !except.includes(status)) throw toFailure(status, `a chunk was not written, status ${status}, ${error.type}`)
   }
 }
 
+/** Returns the HTTP status of an error. Returns 0 if there was no response. */
 export function readStatus(error: unknown): number {
   return error instanceof errors.ResponseError ? (error.statusCode ?? 0) : 0
 }
 
-/** Only names the failure: a driver's error also contains the request, and a server's reason may quote a document. */
+/**
+ * Returns only the name of the failure. A driver's error also contains the request, and a server's reason may quote a
+ * document.
+ */
 export function described(error: unknown): string {
   if (!(error instanceof errors.ResponseError)) return error instanceof Error ? `${error.name}: ${error.message}` : 'unknown failure'
   const body = error.body as { readonly error?: { readonly type?: unknown } } | undefined

@@ -1,13 +1,13 @@
 import type { Client, estypes } from '@elastic/elasticsearch'
 import { awaitResponse, toFailure } from './client.ts'
 
-/** Within the time of a request. */
+/** Less than the time limit of a request. */
 const SERVES_WITHIN = '9s'
 
 /**
- * Creates an index unless it exists, as another process may be doing the same. Resolves once it can be searched: a search
- * of several indices fails while one of them cannot.
- * @throws {ServiceUnavailable} it cannot within 9 s
+ * Creates an index unless it exists, because another process may be creating it. Resolves once it is searchable: a
+ * search of several indices fails while one of them is not.
+ * @throws {ServiceUnavailable} it is not searchable within 9 s
  */
 export async function createIndex(client: Client, request: estypes.IndicesCreateRequest): Promise<void> {
   const { index } = request

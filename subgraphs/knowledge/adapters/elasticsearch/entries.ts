@@ -2,7 +2,7 @@ import type { IndexedChunk, IndexedDocument, StoredChunk, Terms } from '../../po
 import { attributeTerm } from './attributes.ts'
 import { encodeCounts } from './term-counts.ts'
 
-/** What an entry says about its chunk. */
+/** The fields of an entry that describe its chunk. */
 export interface ChunkSource {
   readonly organization_id: string
   readonly collection_id: string
@@ -20,18 +20,18 @@ export interface ChunkSource {
   readonly language: string | null
 }
 
-/** What is copied of an entry: everything but its terms, and what only an earlier layout has. */
+/** Fields that a rebuild copies: all except terms and fields of earlier layouts. */
 export const COPIED = { excludes: ['copied', 'small_vector'], exclude_vectors: false }
 
-/** The `_source` of an entry, as `COPIED` requests it. */
+/** The `_source` of an entry, as requested with `COPIED`. */
 export interface EntrySource extends ChunkSource {
   readonly attributes: readonly string[]
   readonly vector: number[]
-  /** Absent in entries without token states. */
+  /** Absent in entries without token embeddings. */
   readonly token_states?: string
 }
 
-/** `mark` precedes every term: see `term-counts.ts`. */
+/** Converts a chunk to an entry. `mark` precedes every term: see `term-counts.ts`. */
 export function toEntry(document: IndexedDocument, chunk: IndexedChunk, mark: string) {
   const source: ChunkSource = {
     organization_id: document.organizationId,
@@ -57,7 +57,7 @@ export function toEntry(document: IndexedDocument, chunk: IndexedChunk, mark: st
   }
 }
 
-/** The entry with other attributes. */
+/** Returns the entry with other attributes. */
 export function withAttributes(source: EntrySource, attributes: IndexedDocument['attributes'], terms: Terms, mark: string) {
   return { ...source, attributes: toAttributeTerms(attributes), ...termFields(terms, mark) }
 }
@@ -66,7 +66,7 @@ function toAttributeTerms(attributes: IndexedDocument['attributes']): readonly s
   return Object.entries(attributes).flatMap(([field, value]) => (value === null ? [] : [attributeTerm(field, value)]))
 }
 
-/** The entry for an index that is being filled, with these terms. */
+/** Returns the entry for an index that is being filled, with these terms. */
 export function toCopy(source: EntrySource, terms: Terms, mark: string) {
   return { ...source, ...termFields(terms, mark), copied: true }
 }
@@ -75,7 +75,8 @@ function termFields({ words, grams }: Terms, mark: string) {
   const marked = (terms: readonly string[]) => terms.map((term) => mark + term)
   return {
     words: marked(words),
-    // The server need not know how often: that takes a third of its CPU for a chunk, and finds nothing more.
+    // The server need not know the frequencies. Indexing them takes a third of its CPU per chunk and finds nothing
+    // more.
     grams: marked([...new Set(grams)]),
     word_count: words.length,
     gram_count: grams.length,
@@ -101,7 +102,7 @@ export function toStoredChunk(chunkId: string, source: ChunkSource): StoredChunk
   }
 }
 
-/** Seven decimals: for vectors of length 1 as exact as a float, and half as long in JSON. */
+/** Rounds to seven decimals: for vectors of length 1 as exact as a float, and half as long in JSON. */
 export function decimals(vector: Float32Array): number[] {
   return Array.from(vector, (x) => Math.round(x * 1e7) / 1e7)
 }

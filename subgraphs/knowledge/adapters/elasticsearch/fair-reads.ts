@@ -4,44 +4,50 @@ import { untilAborted } from '../../../common/process/until-aborted.ts'
 import { MAX_CONNECTIONS } from './client.ts'
 
 /**
- * Reads at once. Each has one request at a time, so a quarter of the connections is left to writes, deletions and
- * `ping`.
+ * Maximum concurrent reads. Each has one request at a time, so a quarter of the connections is left to writes,
+ * deletions and `ping`.
  */
 const READS_AT_ONCE = (3 * MAX_CONNECTIONS) / 4
-/** Searches of an organization that wait, as with the embedded index. A caller beyond should be told to come back. */
+/**
+ * Maximum waiting searches per organization, as with the embedded index. Callers beyond are refused with a hint to
+ * retry.
+ */
 export const MAX_WAITING_SEARCHES = 256
-/** Reads of passages that wait, with the searches. Those of a search that has begun should still find room. */
+/**
+ * Maximum waiting reads of chunks per organization, searches included. The limit is higher, so that a running search
+ * can still read its chunks.
+ */
 const MAX_WAITING_READS = 1_024
-/** A call that has no place by then is refused. */
+/** A call without a permit after this time is refused. */
 const MAX_WAIT_MS = 5_000
 
-/** Takes turns with organizations, for what belongs to none. */
+/** The fair queue's key for collections of no organization. */
 const NOBODY = ''
 
-/** For reads that run although their caller has left. */
+/** The signal of reads that continue after their caller has aborted. */
 const NO_END = new AbortController().signal
 
 interface ReadLimits {
-  /** A call is refused when so many of the organization wait. */
+  /** A call is refused if this number of the organization's calls wait. */
   readonly maxWaiting?: number
   readonly signal?: AbortSignal
 }
 
-/** Reads of collections, by turns of their organizations. So none fills the connections to the index. */
+/** Limits concurrent reads, round robin by organization, so that none occupies all connections to the index. */
 export class FairReads {
   readonly #readOrganization: (collectionId: string) => Promise<string | undefined>
   readonly #permits = new FairSemaphore(READS_AT_ONCE, MAX_WAITING_READS)
-  /** Of collections, by id. It never changes for one. */
+  /** Organization by collection ID. It never changes. */
   readonly #organizations = new Map<string, Promise<string>>()
 
-  /** `readOrganization` asks the index whose the collection is; undefined: it does not exist. */
+  /** `readOrganization` queries the index for a collection's organization. Undefined: the collection does not exist. */
   constructor(readOrganization: (collectionId: string) => Promise<string | undefined>) {
     this.#readOrganization = readOrganization
   }
 
   /**
-   * Gives what `read` gives. It may have one request to the index at a time.
-   * @throws {TooBusy} too many calls of the organization wait, or its turn did not come in time
+   * Runs `read` with a permit and returns its result. `read` may have one request to the index at a time.
+   * @throws {TooBusy} too many calls of the organization wait, or no permit became free in time
    * @throws the reason of the aborted signal
    */
   async run<R>(
@@ -54,12 +60,12 @@ export class FairReads {
     return this.#withPermit(organizationId, read, signal)
   }
 
-  /** The collection has been dropped. */
+  /** Call it when the collection was dropped. */
   evict(collectionId: string): void {
     this.#organizations.delete(collectionId)
   }
 
-  /** Calls at once share one answer. */
+  /** Concurrent calls share one request. */
   #organizationOf(collectionId: string): Promise<string> {
     let organization = this.#organizations.get(collectionId)
     if (!organization) {
@@ -74,7 +80,7 @@ export class FairReads {
     try {
       organizationId = await this.#withPermit(NOBODY, () => this.#readOrganization(collectionId), NO_END)
     } finally {
-      // It may exist later.
+      // The collection may be created later.
       if (organizationId === undefined) this.evict(collectionId)
     }
     return organizationId ?? NOBODY

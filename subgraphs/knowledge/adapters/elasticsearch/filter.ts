@@ -3,12 +3,15 @@ import type { FilterValue, SearchFilter } from '../../domain/search/search-filte
 import { attributeTerm, endOfType, typePrefix } from './attributes.ts'
 
 type Query = estypes.QueryDslQueryContainer
-/** Above every page number, and within the range of an integer field. */
+/** An upper limit above every page number, within the range of an integer field. */
 const MAX_PAGE = 1_000_000_000
 
 type Operator = 'eq' | 'gt' | 'gte' | 'lt' | 'lte'
 
-/** A comparison with an absent value, or one of another type, is false. So `ne` and `not` find what lacks the field. */
+/**
+ * A comparison with an absent value, or one of another type, is false. Therefore, `ne` and `not` match documents
+ * without the field.
+ */
 export function filterQuery(filter: SearchFilter): Query {
   switch (filter.op) {
     case 'and':
@@ -44,8 +47,8 @@ function condition(op: Operator, field: string, value: FilterValue): Query {
 }
 
 /**
- * A pattern that folds the case of ASCII in the text but not in the field's name, as names may differ in their case
- * only.
+ * Returns a pattern that folds ASCII case in the text but not in the field's name, because names may differ only in
+ * case.
  */
 function contains(field: string, text: string): Query {
   const value = text
@@ -55,7 +58,7 @@ function contains(field: string, text: string): Query {
   return { regexp: { attributes: { value: `${prefix}.*${value}.*`, flags: 'NONE' } } }
 }
 
-/** A chunk's pages are a range: a comparison holds if it holds for one of them. */
+/** A chunk's pages are a range. A comparison is true if it is true for one of them. */
 function pageCondition(op: Operator, page: number): Query {
   const value = Math.max(-MAX_PAGE, Math.min(MAX_PAGE, page))
   switch (op) {

@@ -1,8 +1,8 @@
 import type { estypes } from '@elastic/elasticsearch'
 
-/** Names of everything the adapter keeps in Elasticsearch. */
+/** Names of all indices and aliases of the adapter. */
 export interface IndexNames {
-  /** One small document for each collection: its organization and the length of its vectors. */
+  /** Index with one small document per collection: its organization and its vectors' dimensions. */
   readonly collections: string
   /**
    * Alias of all indices of chunks, including one that is being filled: for lookups by collection alone, and for
@@ -10,20 +10,21 @@ export interface IndexNames {
    */
   readonly allChunks: string
   /**
-   * Alias of the index with vectors of this length, for searches and writes. While a new one is being filled, it covers
-   * both: see `rebuild.ts`.
+   * Alias of the index with vectors of these dimensions, for searches and writes. While a new index is being filled, it
+   * covers both: see `rebuild.ts`.
    */
   chunks(dimensions: number): string
-  /** Whether a name is one that `chunks` gives. */
+  /** Whether a name is a result of `chunks`. */
   isChunks(name: string): boolean
-  /** An index behind that alias. Each rebuild uses the next number. */
+  /** Returns the name of an index behind that alias. Each rebuild uses the next number. */
   built(dimensions: number, number: number): string
-  /** The arguments of `built` for this name; undefined when it is another name. */
+  /** Returns the arguments of `built` for this name, or undefined for another name. */
   parseIndexName(index: string): { readonly dimensions: number; readonly number: number } | undefined
-  /** Everything of this installation, but nothing of one whose prefix begins like this one's. */
+  /** Patterns of all indices of this installation, but of none with a longer prefix. */
   readonly patterns: readonly [collections: string, chunks: string]
 }
 
+/** The size of new indices. */
 export interface IndexSize {
   /** Primary shards of an index of chunks. A collection is in one of them. */
   readonly shards: number
@@ -31,17 +32,17 @@ export interface IndexSize {
 }
 
 /**
- * A write waits until it is visible, half of this on average. With an explicit interval, Elasticsearch also never
- * pauses refreshes of an idle index, which would delay its next write.
+ * A write waits until it is visible, half of this interval on average. With an explicit interval, Elasticsearch also
+ * never pauses refreshes of an idle index, which would delay its next write.
  */
 const REFRESH_INTERVAL = '200ms'
 /**
- * Edges of a node in the graph of vectors, and nodes visited to insert one. More than the server's 16 and 100, for
+ * Edges per node in the graph of vectors, and nodes visited per insertion. They exceed the server's 16 and 100, for
  * recall with filters.
  */
 const HNSW = { m: 24, ef_construction: 200 } as const
 
-/** Expunging rewrites every segment with deleted data, however little it is. */
+/** Makes expunging rewrite every segment with deleted data, however little it is. */
 export const EXPUNGE_ALL = { 'index.merge.policy.expunge_deletes_allowed': 0 } as const
 
 export function indexNames(prefix: string): IndexNames {
@@ -61,13 +62,14 @@ export function indexNames(prefix: string): IndexNames {
 }
 
 /**
- * The id of an entry: chunk ids are unique within a collection only. Deterministic, so that a repeated write
- * overwrites.
+ * Returns the ID of an entry, because chunk IDs are unique only within a collection. It is deterministic, so that a
+ * repeated write overwrites.
  */
 export function entryId(collectionId: string, chunkId: string): string {
   return `${collectionId}/${chunkId}`
 }
 
+/** Returns the chunk ID of an entry ID. */
 export function readChunkId(collectionId: string, id: string): string {
   return id.slice(collectionId.length + 1)
 }
@@ -77,36 +79,36 @@ export const COLLECTIONS_MAPPING = {
   properties: { organization_id: { type: 'keyword' }, dimensions: { type: 'integer' } },
 } as const satisfies estypes.MappingTypeMapping
 
-/** The service makes the terms. The server's BM25 has the port's k1 and b by default. */
+/** The service computes the terms. The server's BM25 has the port's k1 and b by default. */
 const TERMS = { type: 'text', analyzer: 'whitespace', index_options: 'freqs' } as const
 const UNSEARCHED = { type: 'keyword', index: false, doc_values: false } as const
 
 /** Fields that indices of the first layout lack until a start adds them. */
 export const ADDED_FIELDS = {
-  /** What the terms were made from, besides the text. */
+  /** Part of the terms' input, besides the text. */
   context: UNSEARCHED,
-  /** Base64. Read by id only, from `_source`. */
+  /** Base64. Read only by ID, from `_source`. */
   token_states: { type: 'binary', doc_values: false },
-  /** Copied by a rebuild, and not written by the service since. */
+  /** True: a rebuild has copied the entry, and the service has not written it since. */
   copied: { type: 'boolean' },
 } as const satisfies Record<string, estypes.MappingProperty>
 
-/** Fields that have another type in indices of earlier layouts. They work, but find words without weights. */
+/** Fields that have another type in indices of earlier layouts. They work, but lexical search has no weights there. */
 export const EARLIER_FIELDS = {
   words: { type: 'keyword', doc_values: false, similarity: 'boolean' },
   grams: { type: 'keyword', doc_values: false, similarity: 'boolean' },
 } as const satisfies Record<string, estypes.MappingProperty>
 
 /**
- * Lets searches see each entry of an index that is being filled once: here if it was written, in the old index if it
- * was copied.
+ * Filter that lets searches see each entry once while an index is being filled: in the new index if it was written, in
+ * the old index if it was copied.
  */
 export const NOT_COPIED = { bool: { must_not: [{ term: { copied: true } }] } } satisfies estypes.QueryDslQueryContainer
 
 export function chunksMapping(dimensions: number) {
   return {
     dynamic: 'strict',
-    // Many times the size of the text, and can be made from it again.
+    // Terms are many times the size of the text, and can be recomputed from it.
     _source: { excludes: ['words', 'grams'] },
     _routing: { required: true },
     properties: {
@@ -140,7 +142,7 @@ export function chunksMapping(dimensions: number) {
   } as const satisfies estypes.MappingTypeMapping
 }
 
-/** An index that no alias names yet. */
+/** Returns a new index that no alias names yet. */
 export function nextChunksIndex(names: IndexNames, dimensions: number, number: number, size: IndexSize) {
   return {
     index: names.built(dimensions, number),

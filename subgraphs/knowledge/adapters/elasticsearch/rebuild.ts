@@ -9,32 +9,27 @@ import { type IndexNames, type IndexSize, NOT_COPIED, nextChunksIndex } from './
 import { termMark } from './term-counts.ts'
 
 /**
- * How an index is replaced while it is in use:
- * 1. A new index is created. It joins the alias of searches with a filter that hides copies, takes all writes from
- *   then on, and joins the alias of deletions.
- * 2. The old index, to which nothing is written any more, is copied page by page, in the order of the chunks. What
- *   already exists in the new one is newer, and stays.
- * 3. Copies whose original was deleted meanwhile are deleted.
- * 4. The alias moves to the new index without the filter, in one atomic step of the cluster.
- * 5. Once no search can be using it, the old index is deleted.
- *
+ * An index is replaced while it is in use: 1. A new index is created. It joins the search alias with a filter that
+ * hides copies, takes all writes from then on, and joins the alias for deletions. 2. The old index, which gets no more
+ * writes, is copied page by page, in the order of the chunks. Existing entries in the new index are newer and stay. 3.
+ * Copies whose original was deleted meanwhile are deleted. 4. The search alias moves to the new index without the
+ * filter, in one atomic step of the cluster. 5. Once no search can be using the old index, it is deleted.
  * All state is in the cluster: a rebuild reads its progress from the aliases.
- *
- * Nothing is lost: a write is only acknowledged if the alias still names the index that it went to, so the old index
- * was complete before the copy began. A deletion repeats until it finds nothing in either index, so of a copy made
- * meanwhile the original is gone by step 3.
+ * Nothing is lost. A write is acknowledged only if the alias still names its index, so the old index was complete
+ * before the copy started. A deletion repeats until it finds nothing in either index, so the original of a copy made
+ * meanwhile is gone by step 3.
  */
 
-/** Chunks copied in one step: 5 MB of JSON. */
+/** Chunks copied per step: 5 MB of JSON. */
 const COPIED_PER_STEP = 256
-/** Copies checked in one step, by id alone. */
+/** Copies checked per step, by ID only. */
 const CHECKED_PER_STEP = 1_000
 /** 256 nodes in the graph of vectors take seconds on a busy server. */
 const COPY_TIMEOUT_MS = 30_000
-/** Searches that have found the old index by its alias have ended by then. */
+/** Delay before a replaced index is deleted. By then, searches that found it through its alias have ended. */
 const RETIRE_AFTER_MS = REQUEST_TIMEOUT_MS + 1_000
 
-/** Collection, document, generation, ordinal: unique for each chunk. */
+/** Collection, document, generation and ordinal, which identify a chunk. */
 type Key = readonly [string, string, string, number]
 const ORDER = ['collection_id', 'document_id', 'generation', 'ordinal'] as const
 
@@ -54,6 +49,7 @@ interface Step {
   readonly next: RebuildCursor | null
 }
 
+/** Performs one step of a rebuild, as `ChunkIndex.rebuild` specifies. */
 export async function rebuildStep(parts: Parts, after: string | null, toTerms: ToTerms, signal: AbortSignal): Promise<RebuildStep> {
   const { chunks, next } = await stepAt(parts, readCursor(after), toTerms, signal)
   return { chunks, next: next && Buffer.from(JSON.stringify(next)).toString('base64url') }
@@ -69,7 +65,7 @@ function readCursor(after: string | null): RebuildCursor {
     if ((cursor.at === 'copy' || cursor.at === 'check') && isCounted && Number.isInteger(cursor.number) && isKey)
       return cursor as RebuildCursor
   } catch {
-    // Refused below.
+    // Invalid cursors are refused below.
   }
   throw new KisError('invalid_request', 'The cursor is not one that a rebuild gave.', { param: 'after' })
 }
@@ -80,18 +76,18 @@ async function stepAt(parts: Parts, cursor: RebuildCursor, toTerms: ToTerms, sig
   const { dimensions, number } = cursor
   const filled = parts.names.built(dimensions, number)
   const found = await behind(parts, dimensions)
-  // Another rebuild has finished it.
+  // Another rebuild has finished this index.
   if (found?.written !== filled || found.old === null) return { chunks: 0, next: { at: 'begin', dimensions: dimensions + 1 } }
   const pair = { ...found, old: found.old, dimensions, number }
   return cursor.at === 'copy' ? copy(parts, pair, cursor.after, toTerms, signal) : check(parts, pair, cursor.after)
 }
 
-/** The index to which a put goes now. */
+/** Returns the index that takes writes now. */
 export async function writtenIndex(client: Client, names: IndexNames, dimensions: number): Promise<string | undefined> {
   return (await behind({ client, names }, dimensions))?.written
 }
 
-/** The indices of an alias of searches: the one that takes writes, and the one that it replaces. */
+/** Returns the indices of a search alias: the one that takes writes, and the one that it replaces. */
 async function behind({ client, names }: Pick<Parts, 'client' | 'names'>, dimensions: number) {
   const alias = names.chunks(dimensions)
   const indices = Object.entries(await awaitResponse(client.indices.getAlias({ name: alias }, { ignore: [404] }))).flatMap(
@@ -102,7 +98,7 @@ async function behind({ client, names }: Pick<Parts, 'client' | 'names'>, dimens
   return { written: written.index, old: indices.find(({ index }) => index !== written.index)?.index ?? null }
 }
 
-/** Takes the next length of vectors from `from` on; ends after the last. */
+/** Starts or resumes the rebuild of the next number of dimensions from `from` on. Ends after the last. */
 async function start(parts: Parts, from: number): Promise<Step> {
   const { client, names, size } = parts
   const dimensions = (await everyIndex(parts))
@@ -118,11 +114,11 @@ async function start(parts: Parts, from: number): Promise<Step> {
   const old = found.written
   const number = names.parseIndexName(old)!.number + 1
   const index = names.built(dimensions, number)
-  // It exists if a rebuild was interrupted right after creating it.
+  // The index exists if a rebuild was interrupted right after creating it.
   await createIndex(client, nextChunksIndex(names, dimensions, number, size))
   const alias = names.chunks(dimensions)
   await move(client, [
-    // Fails, together with everything else, if another rebuild has gone on from here.
+    // The whole update fails if another rebuild has continued from here.
     { remove: { index: old, alias, must_exist: true } },
     { add: { index: old, alias, is_write_index: false } },
     { add: { index, alias, is_write_index: true, filter: NOT_COPIED } },
@@ -161,7 +157,7 @@ async function copy(
       toCopy(_source!, terms[i]!, termMark(_source!.collection_id)),
     ])
     const { items } = await awaitResponse(client.bulk({ index: written, operations }, { requestTimeout: COPY_TIMEOUT_MS }))
-    // What already exists was written since, or copied by an interrupted rebuild.
+    // Existing entries were written since, or copied by an interrupted rebuild.
     checkItems(
       items.map(({ create }) => create!),
       [409],
@@ -188,7 +184,7 @@ async function check(parts: Parts, { written, old, dimensions, number }: Pair, a
       delete: { _id: _id!, routing: _routing!, if_seq_no: _seq_no!, if_primary_term: _primary_term! },
     }))
     const { items } = await awaitResponse(client.bulk({ index: written, operations }, { requestTimeout: COPY_TIMEOUT_MS }))
-    // Written again since, or deleted.
+    // The entry was written again since, or deleted.
     checkItems(
       items.map((item) => item.delete!),
       [404, 409],
@@ -217,7 +213,7 @@ async function withoutOriginal(client: Client, old: string, hits: readonly estyp
   })
 }
 
-/** Deletes the indices that a later one has replaced. */
+/** Deletes replaced indices. */
 async function retire(parts: Parts, signal: AbortSignal): Promise<Step> {
   const all = await everyIndex(parts)
   const isReplaced = ({ dimensions, number, isNamed }: (typeof all)[number]) =>
@@ -230,7 +226,7 @@ async function retire(parts: Parts, signal: AbortSignal): Promise<Step> {
   return { chunks: 0, next: null }
 }
 
-/** The indices of chunks, and whether an alias names them. */
+/** Returns the indices of chunks, and whether an alias names each. */
 async function everyIndex({ client, names }: Pick<Parts, 'client' | 'names'>) {
   const found = await awaitResponse(client.indices.getAlias({ index: `${names.allChunks}-*` }, { ignore: [404] }))
   return Object.entries(found).flatMap(([index, { aliases }]) => {
@@ -239,14 +235,14 @@ async function everyIndex({ client, names }: Pick<Parts, 'client' | 'names'>) {
   })
 }
 
-/** Applies all actions, or none if the aliases have changed: then another rebuild was here. */
+/** Applies all actions, or none if the aliases have changed, which means that another rebuild has continued. */
 export async function move(client: Client, actions: estypes.IndicesUpdateAliasesAction[]): Promise<void> {
   const { acknowledged } = await awaitResponse(client.indices.updateAliases({ actions }, { ignore: [404] }))
   if (acknowledged === false) throw toFailure(503, 'not every node knows the moved alias yet')
 }
 
 function pageAfter(after: Key | null, size: number, filter: estypes.QueryDslQueryContainer[] = []) {
-  // The range spares the server most of the earlier entries.
+  // The range lets the server skip most of the earlier entries.
   const from = after ? [{ range: { collection_id: { gte: after[0] } } }] : []
   return {
     query: { bool: { filter: [...filter, ...from] } },
@@ -259,6 +255,6 @@ function pageAfter(after: Key | null, size: number, filter: estypes.QueryDslQuer
 }
 
 function lastKey(hits: readonly estypes.SearchHit[]): Key {
-  // One value for each field of `ORDER`.
+  // One value per field of `ORDER`.
   return hits.at(-1)!.sort as unknown as Key
 }

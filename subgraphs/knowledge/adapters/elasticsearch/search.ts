@@ -8,19 +8,19 @@ import { type IndexNames, readChunkId } from './indices.ts'
 import { KINDS, termMark } from './term-counts.ts'
 
 /**
- * Vectors that a search of the graph compares in each segment, for each candidate. Chunks that exist more than once split
- * the graph into islands, which a search with fewer does not leave.
+ * Vectors that a graph search compares per segment and candidate. Chunks that exist more than once split the graph into
+ * islands, which a search with fewer comparisons does not leave.
  */
 const COMPARED_PER_CANDIDATE = 10
-/** The server's own limit. */
+/** The server's limit. */
 const MAX_COMPARED = 10_000
 /** The graph orders by int8 in Lucene's own scale. This many times the candidates are then ordered by their floats. */
 const OVERSAMPLE = 2
-/** The longest query has three times as many 3-grams. Those beyond find nothing, but score. */
+/** Maximum terms that find chunks. The longest query has three times as many 3-grams. The rest only affects scores. */
 const MAX_FINDING_TERMS = 512
 /**
- * The server gives up a search after this long, even if nobody waits for it anymore. Without it a filter that compares
- * many values would go on.
+ * The server aborts a search after this time, even without a waiting client. Otherwise, a filter that compares many
+ * values would continue.
  */
 const TIMEOUT = '5s'
 const FIELDS = ['document_id', 'generation', 'language', 'term_counts'] as const
@@ -30,9 +30,9 @@ type SearchResponse = estypes.MsearchMultiSearchItem<unknown>
 type Cosines = ReadonlyMap<string, number>
 
 /**
- * One round trip finds, by the server's BM25 and by its vectors, and counts the query's terms in the collection. The
- * server's scores of words only choose what is found: they also count deleted chunks, and other collections of the shard.
- * A second round trip compares vectors with what words have found.
+ * The first round trip finds chunks by the server's BM25 and by vectors, and counts the query's terms in the
+ * collection. The server's lexical scores only select candidates, because they also count deleted chunks and other
+ * collections of the shard. A second round trip compares vectors of lexical candidates.
  */
 export async function search(
   client: Client,
@@ -54,7 +54,7 @@ export async function search(
   const terms = { words: [...new Set(query.words)], grams: [...new Set(query.grams)] }
   const finding: Body[] = KINDS.filter((kind) => terms[kind].length > 0).map((kind) => {
     const marked = terms[kind].slice(0, MAX_FINDING_TERMS).map((term) => mark + term)
-    // Indices of an earlier layout have keywords, which have another analyzer.
+    // Indices of an earlier layout have keyword fields, which have another analyzer.
     return { query: { bool: { filter, must: { match: { [kind]: { query: marked.join(' '), analyzer: 'whitespace' } } } } } }
   })
   const counting = finding.length > 0 ? countTerms(collectionId, terms, mark) : []
@@ -77,7 +77,7 @@ export async function search(
     const field = (name: (typeof FIELDS)[number]) => (hit.fields?.[name] as readonly string[] | undefined)?.[0] ?? null
     const cosine = near.get(id) ?? far!.get(id) ?? null
     const anchorCosine = anchored!.get(id) ?? null
-    // It was deleted between the round trips.
+    // The chunk was deleted between the round trips.
     if ((vector && cosine === null) || (anchor && anchorCosine === null)) return []
     return [
       {
@@ -98,7 +98,10 @@ function nearest(vector: Float32Array, k: number, filter: estypes.QueryDslQueryC
   return { field: 'vector', query_vector: decimals(vector), k, num_candidates, filter, rescore_vector: { oversample: OVERSAMPLE } }
 }
 
-/** The exact cosines of entries, one map for each vector: no more pass the filter than are wanted, so all are compared. */
+/**
+ * Returns the exact cosines of entries, one map per vector. The number of wanted results covers all entries that pass
+ * the filter, so all are compared.
+ */
 async function compare(
   run: (searches: readonly Body[]) => Promise<readonly SearchResponse[]>,
   pairs: readonly { readonly vector: Float32Array | null | undefined; readonly ids: readonly string[] }[],
@@ -112,14 +115,14 @@ async function compare(
   return pairs.map((pair) => toCosines(responses[searched.indexOf(pair)]))
 }
 
-/** Elasticsearch's score is (1 + cosine) / 2. */
+/** Converts scores. Elasticsearch's score is (1 + cosine) / 2. */
 function toCosines(response: SearchResponse | undefined): Cosines {
   return new Map(response?.hits.hits.map(({ _id, _score }) => [_id!, Math.max(-1, Math.min(1, 2 * _score! - 1))]))
 }
 
 /**
- * Gives the answer of each search.
- * @throws {ServiceUnavailable} one of them cannot be answered whole
+ * Returns the response of each search.
+ * @throws {ServiceUnavailable} one of them failed or is partial
  */
 export async function searchAll(
   client: Client,

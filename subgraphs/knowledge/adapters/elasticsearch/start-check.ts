@@ -3,18 +3,18 @@ import { Unfit } from '../../../common/process/opening.ts'
 import { described, readStatus } from './client.ts'
 import { ADDED_FIELDS, COLLECTIONS_MAPPING, chunksMapping, EARLIER_FIELDS, type IndexNames } from './indices.ts'
 
-/** The first version with filtered vector search, and vectors stored outside `_source`, as this adapter needs them. */
+/** The first version with filtered vector search and vectors outside `_source`, which this adapter needs. */
 const OLDEST_MAJOR = 9
 const PRIVILEGES = ['create_index', 'manage', 'read', 'write']
 
 /**
- * Changes nothing.
+ * Checks the cluster. Changes nothing.
  * @throws {Unfit} the adapter cannot work on this cluster; the message has every reason
  */
 export async function checkStart(client: Client, names: IndexNames): Promise<void> {
   let version: string
   try {
-    // Elasticsearch 8 refuses the client's own header, which names the version 9.
+    // Elasticsearch 8 refuses the client's default header, which names version 9.
     version = (await client.info({}, { headers: { accept: 'application/json' } })).version.number
   } catch (error) {
     const isRefused = [401, 403].includes(readStatus(error))
@@ -28,7 +28,7 @@ export async function checkStart(client: Client, names: IndexNames): Promise<voi
 }
 
 /**
- * Turns the cluster's objections to an index of this service into an error.
+ * Converts the cluster's refusal of an index to `Unfit`.
  * @throws {Unfit} the cluster refuses the index
  */
 export function rethrowUnfit(error: unknown): never {
@@ -66,7 +66,10 @@ async function wrongMappings(client: Client, names: IndexNames): Promise<readonl
   }
 }
 
-/** Names of what differs. The server returns more than it was given, and some numbers and booleans as texts. */
+/**
+ * Returns the names of differing fields. The server returns more than it was given, and some numbers and booleans as
+ * strings.
+ */
 function differences(expected: estypes.MappingTypeMapping, actual: estypes.MappingTypeMapping): readonly string[] {
   const { properties = {} } = actual
   const differing = Object.entries(expected.properties!).filter(([name, wanted]) => {
@@ -80,10 +83,10 @@ function differences(expected: estypes.MappingTypeMapping, actual: estypes.Mappi
 
 type Json = { readonly [key: string]: unknown }
 
-/** Only affects speed and memory, and a rebuild updates it. */
+/** Affects only speed and memory. A rebuild updates it. */
 const TUNING = 'index_options'
 
-/** Defaults are left out of an answer, so an absent value passes, unless it is the type. */
+/** The server omits defaults, so an absent value passes, except the type. */
 function contains(actual: Json, wanted: Json): boolean {
   if (wanted.type !== actual.type) return false
   return Object.entries(wanted).every(([key, value]) => {
@@ -93,7 +96,7 @@ function contains(actual: Json, wanted: Json): boolean {
   })
 }
 
-/** An index becomes read-only by hand, or by the server when a disk is nearly full. */
+/** Returns read-only indices. An operator makes an index read-only, or the server does when a disk is nearly full. */
 async function blockedIndices(client: Client, { patterns }: IndexNames): Promise<readonly string[]> {
   try {
     const settings = await client.indices.getSettings({

@@ -3,11 +3,11 @@ import { createHash } from 'node:crypto'
 export const KINDS = ['words', 'grams'] as const
 export type Kind = (typeof KINDS)[number]
 
-/** What BM25 needs of one chunk, read from the result of `encodeCounts`. */
+/** A chunk's figures for BM25, read from the result of `encodeCounts`. */
 interface TermCounts {
-  /** Terms of the chunk, with repeats. */
+  /** Terms of the chunk, duplicates included. */
   readonly lengths: Readonly<Record<Kind, number>>
-  /** How often the term with this key is in the chunk. */
+  /** Returns how often the term with this key occurs in the chunk. */
   of(key: number): number
 }
 
@@ -15,23 +15,23 @@ const HEADER_BYTES = 8
 const MAX_COUNT = 255
 
 /**
- * Characters of a collection's mark, which precedes its terms in the index: 48 bits. With it a term's postings are the
- * collection's own, so counting them reads no other tenant's. Two collections with the same mark would only count each
- * other's chunks.
+ * Characters of a collection's mark, which precedes its terms in the index: 48 bits. The mark makes a term's postings
+ * the collection's own, so counting them reads no other tenant's. Two collections with the same mark would only count
+ * each other's chunks.
  */
 const MARK_LENGTH = 8
 
+/** Returns the mark of a collection's terms. */
 export function termMark(collectionId: string): string {
   return createHash('sha256').update(collectionId).digest('base64url').slice(0, MARK_LENGTH)
 }
 
 /**
- * Where the hash of each kind of terms starts. Far apart, so that no word collides with the 3-gram that differs from it by
- * one bit.
+ * Initial hash values. They are far apart, so that no word collides with the 3-gram that differs from it by one bit.
  */
 const SEEDS: Readonly<Record<Kind, number>> = { words: 0x811c9dc5, grams: 0x9e3779b9 }
 
-/** FNV-1a, 32 bits. About once in ten million pairs, a chunk has another term with the key of one of the query's. */
+/** FNV-1a, 32 bits. In about one of ten million pairs, another term of a chunk has the key of a query's term. */
 export function termKey(kind: Kind, term: string): number {
   let hash = SEEDS[kind]
   for (let i = 0; i < term.length; i++) hash = Math.imul(hash ^ term.charCodeAt(i), 0x01000193)
@@ -39,8 +39,8 @@ export function termKey(kind: Kind, term: string): number {
 }
 
 /**
- * Base64 of both lengths, the terms' keys in ascending order (32 bits each, little-endian), and their counts (a byte
- * each, at most 255).
+ * Returns base64 of both lengths, the terms' keys in ascending order (32 bits each, little-endian), and their counts (a
+ * byte each, at most 255).
  */
 export function encodeCounts(terms: Readonly<Record<Kind, readonly string[]>>): string {
   const counts = new Map<number, number>()

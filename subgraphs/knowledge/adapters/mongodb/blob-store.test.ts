@@ -25,7 +25,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'what the blob store keeps in MongoDB', (
     const pointers = db.collection<{ _id: string; uploads: ObjectId[] }>('contents')
     const kept = async () =>
       Promise.all(['contents', 'contents.files', 'contents.chunks'].map((name) => db.collection(name).countDocuments({})))
-    /** A file that is announced and has a first chunk, as a crash leaves it. */
+    /** Creates an announced file with a first chunk, as a crash leaves it. */
     const beginUpload = async (key: string, minutesAgo: number) => {
       const id = ObjectId.createFromTime(Math.floor(Date.now() / 1_000) - minutesAgo * MINUTE_S)
       await pointers.updateOne({ _id: key }, { $push: { uploads: id } }, { upsert: true })
@@ -63,7 +63,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'what the blob store keeps in MongoDB', (
         () => (isOver = true),
         () => (isOver = true),
       )
-      // It is announced before the first of its 32 chunks.
+      // The file is announced before the first of its 32 chunks.
       const clearAway = () => pointers.updateOne({ _id: 'slow', 'uploads.0': { $exists: true } }, { $set: { uploads: [] } })
       while (!isOver && (await clearAway()).matchedCount === 0);
       await expect(late).rejects.toMatchObject({ code: 'service_unavailable' })

@@ -13,38 +13,42 @@ import { checkKey, checkLimit, checkRange, checkSize, MAX_BLOB_BYTES } from '../
 const WHAT = 'The blob store'
 /** Collection of the pointers. GridFS adds `.files` and `.chunks`. */
 const NAME = 'contents'
-/** As long as the pieces of a download, so that each reads one or two. */
+/** Equals the pieces of a download, so that each reads one or two chunks. */
 const CHUNK_BYTES = 1024 * 1024
 /**
- * An upload takes seconds. One that began longer ago was interrupted. Less than the age at which knowledge's sweep
- * deletes the key.
+ * An upload takes seconds. An older one was interrupted. It is less than the age at which knowledge's sweep deletes the
+ * key.
  */
 const STALE_UPLOAD_MS = 5 * 60_000
-/** Longest time of one call with all its chunks: as long as an upload counts as running. */
+/** Maximum time of one call with all its chunks. It equals the time for which an upload counts as running. */
 const TRANSFER_LIMIT_MS = STALE_UPLOAD_MS
-/** Repeated reads of a key that is replaced during each. */
+/** Maximum reads of a key that is replaced during each read. */
 const MAX_READS = 10
 
 /**
- * The contents of a key. A GridFS file never changes, so a reader of it sees no mixture. Replacing is one write of
- * this.
+ * The contents of a key. A GridFS file never changes, so a reader sees no mixture of old and new bytes. A replacement
+ * is one write of the pointer.
  */
 interface Pointer {
   readonly _id: string
   readonly file?: ObjectId
   readonly size?: number
-  /** Files being written. This finds one that a crash leaves behind, even before GridFS itself knows it. */
+  /** Files that are being written. The list finds files that a crash leaves behind before GridFS itself knows them. */
   readonly uploads: readonly ObjectId[]
 }
 
 /**
- * Opens the blobs in one MongoDB database. It has its own connections, so that large transfers do not delay documents.
+ * Opens the blobs in one MongoDB database. The store has its own connections, so that large transfers do not delay
+ * documents.
  */
 export async function openMongoBlobStore({ url, database }: MongoDatabase): Promise<BlobStore & AsyncDisposable> {
   return new MongoBlobStore(await connectMongo({ url, database }), database)
 }
 
-/** The blobs of a database at the moment of a snapshot. The driver's GridFS takes no session, so this reads its chunks. */
+/**
+ * Returns the blobs of a database at the moment of a snapshot. It reads the chunks directly, because the driver's
+ * GridFS accepts no session.
+ */
 export function blobsAt(snapshot: MongoSnapshot, database: string): Pick<BlobStore, 'get' | 'list'> {
   const { client, session } = snapshot
   const db = databaseAt(snapshot, database)
@@ -109,7 +113,7 @@ class MongoBlobStore implements BlobStore, AsyncDisposable {
         { returnDocument: 'before' },
       )
       if (!before) {
-        // It took so long that another process took it for interrupted.
+        // The upload took so long that another process considered it interrupted.
         await this.#drop(file)
         throw new ServiceUnavailable(WHAT)
       }
@@ -178,7 +182,7 @@ class MongoBlobStore implements BlobStore, AsyncDisposable {
     await announce().catch((error) => (isDuplicateKey(error) ? announce() : Promise.reject(error)))
   }
 
-  /** The bytes from `start` up to, not including, `end`; null when the file was replaced and is no longer complete. */
+  /** Returns the bytes from `start` to before `end`. Null: the file was replaced and is no longer complete. */
   async #read(file: ObjectId, start: number, end: number): Promise<Uint8Array | null> {
     if (end <= start) return new Uint8Array()
     const pieces: Buffer[] = []
@@ -194,15 +198,15 @@ class MongoBlobStore implements BlobStore, AsyncDisposable {
   }
 
   /**
-   * Deletes every file of the key except the current one and those being written. Lists the files first: each was
-   * announced before.
+   * Deletes all files of the key except the current one and those being written. It lists the files before it reads the
+   * pointer, because each was announced before.
    */
   async #clear(key: string): Promise<void> {
     const files = await this.#bucket.find({ filename: key }, { projection: { _id: 1 } }).toArray()
     const pointer = await this.#pointers.findOne({ _id: key })
     const uploads = pointer?.uploads ?? []
     const stale = uploads.filter((id) => Date.now() - id.getTimestamp().getTime() > STALE_UPLOAD_MS)
-    // A process that still writes one of these will not find itself announced at the end.
+    // A process that still writes one of these files finds at the end that it is no longer announced.
     if (stale.length > 0) await this.#pointers.updateOne({ _id: key }, { $pullAll: { uploads: stale } })
     const isReferenced = (id: ObjectId) => pointer?.file?.equals(id) || uploads.some((upload) => upload.equals(id))
     for (const id of [...stale, ...files.map(({ _id }) => _id).filter((id) => !isReferenced(id))]) await this.#drop(id)
@@ -212,7 +216,7 @@ class MongoBlobStore implements BlobStore, AsyncDisposable {
     try {
       await this.#bucket.delete(file)
     } catch (error) {
-      // Its chunks are gone then, too. The driver has neither a class nor a code for this.
+      // The file's chunks are also gone then. The driver has neither a class nor a code for this error.
       if (!(error instanceof MongoError && error.message.startsWith('File not found for id'))) throw error
     }
   }

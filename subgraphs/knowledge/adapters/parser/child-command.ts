@@ -3,10 +3,10 @@ import { fileURLToPath } from 'node:url'
 import { CHILD_HEAP_MB } from './limits.ts'
 
 /**
- * Returns the command line of a child process. It runs this Node, which may read the parser's own code and the packages
- * that the code uses. It may not write files, start processes or workers, load native code or run code from strings.
- * `ulimit` and `isolation` go in front of the command and add the limits of the operating system. After `cpuSeconds` of
- * processor time the system ends a child whose parent is gone.
+ * Returns the command line of a child process. It runs this Node, which may read the parser's code and its packages. It
+ * may not write files, start processes or workers, load native code or run code from strings. `ulimit` and `isolation`
+ * precede the command and add limits of the operating system. After `cpuSeconds` of processor time, the system ends a
+ * child whose parent is gone.
  */
 export function childCommand(
   isolation: readonly string[],
@@ -21,7 +21,7 @@ export function childCommand(
     '../../../../node_modules/',
     '../../../../package.json',
   ].flatMap((path) => {
-    // Node checks both the path that it is given and the path behind symbolic links.
+    // Node checks both the given path and the path behind symbolic links.
     const named = fileURLToPath(new URL(path, import.meta.url))
     return [named, realpathSync(named)]
   })

@@ -6,7 +6,7 @@ const FRENCH = 'Les élèves ont été très étonnés : « où est passée la f
 const GERMAN = 'Größe und Übung: Ärger über süße Äpfel, weiß-gelbe Öfen, straße.'
 const PORTUGUESE = 'Não há pães nem maçãs; as questões são então avaliações de ações e coração.'
 
-/** The reverse of the decoder's table: the bytes of a text in an 8-bit code page. */
+/** Encodes a text in an 8-bit code page by reversing the decoder's table. */
 function encode(text: string, charset: string): Uint8Array {
   const decoder = new TextDecoder(charset)
   const bytes = new Map(Array.from({ length: 256 }, (_, byte) => [decoder.decode(Uint8Array.of(byte)), byte]))
@@ -77,7 +77,7 @@ it.each([
   ['a few words', 'كشف الرواتب والأجور'],
 ])('tells ISO-8859-6 and MacArabic from windows-1256: %s', (_what, text) => {
   for (const charset of ['windows-1256', 'iso-8859-6']) expect(decodeText(encode(text, charset))).toEqual({ text, charset, replaced: 0 })
-  // MacArabic has the letters of ISO-8859-6, and digits and signs of its own: here ١٢, a space and an exclamation mark.
+  // MacArabic has the letters of ISO-8859-6, and its own digits and signs: here ١٢, a space and an exclamation mark.
   const mac = Buffer.concat([encode(text, 'iso-8859-6'), Buffer.from([0xa0, 0xb1, 0xb2, 0xa1])])
   expect(decodeText(mac)).toEqual({ text: `${text} ١٢!`, charset: 'x-mac-arabic', replaced: 0 })
 })

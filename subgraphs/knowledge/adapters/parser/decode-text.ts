@@ -4,21 +4,19 @@ interface DecodedText {
   readonly text: string
   /** A label of the Encoding standard, such as `windows-1256`; or `x-mac-arabic`, which the standard does not have. */
   readonly charset: string
-  /** The number of bytes that the charset has no character for. They became U+FFFD. */
+  /** Number of bytes without a character in the charset. They became U+FFFD. */
   readonly replaced: number
 }
 
-/**
- * The number of bytes that choose the charset. The beginning of a text shows its charset, so the rest is only decoded.
- */
+/** Bytes that determine the charset. The start of a text is enough, so the rest is only decoded. */
 const SAMPLE_BYTES = 256 * 1024
 
-/** The share of a UTF-16 sample's characters that must be ASCII or Arabic. */
+/** Minimum share of ASCII or Arabic characters in a UTF-16 sample. */
 const LEAST_UTF16_SHARE = 0.7
 
 /**
- * The largest share of broken sequences, relative to whole multi-byte sequences, at which a text is damaged UTF-8. A
- * text with more has another charset.
+ * Maximum share of broken sequences, relative to whole multi-byte sequences, in corrupted UTF-8. A text with more has
+ * another charset.
  */
 const MAX_BROKEN_UTF8_SHARE = 0.05
 
@@ -38,7 +36,7 @@ export function decodeText(bytes: Uint8Array, declared?: string): DecodedText {
   return decodeAs(bytes, arabicCharset(bytes.subarray(0, SAMPLE_BYTES)) ?? 'windows-1252')
 }
 
-/** Reports whether the bytes look like no text in any charset. The beginning of the file is enough. */
+/** Reports whether the start of the file looks like binary data in any charset. */
 export function looksBinary(head: Uint8Array): boolean {
   if (charsetOfMark(head) ?? utf16WithoutMark(head)) return false
   let controls = 0

@@ -1,5 +1,5 @@
 const DELIMITERS = [',', '\t', ';', '|']
-/** The number of lines that choose the delimiter. */
+/** Lines that determine the delimiter. */
 const SAMPLE_LINES = 50
 
 /** Returns the delimiter that splits most of the first lines into the same number of cells. */

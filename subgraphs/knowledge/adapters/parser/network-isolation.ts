@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 
-/** The wait for a test of one way. A working test takes some milliseconds. */
+/** Time limit for the probe of one way. A working probe takes some milliseconds. */
 const PROBE_MS = 5_000
 
 /** The ways in order of preference: as root, or as any user if the kernel allows user namespaces. */
@@ -13,8 +13,8 @@ const WAYS: readonly (readonly string[])[] = [
 let found: Promise<readonly string[]> | undefined
 
 /**
- * Returns the words to put before a command so that it runs without any network, not even loopback. Returns an empty
- * list if the system cannot do this, such as outside Linux and in most containers.
+ * Returns the command prefix that runs a command without any network, not even loopback. Returns an empty list if the
+ * system does not support it, such as outside Linux and in most containers.
  */
 export function networkIsolation(): Promise<readonly string[]> {
   found ??= probe()

@@ -6,7 +6,7 @@ import { childCommand } from './child-command.ts'
 import { networkIsolation } from './network-isolation.ts'
 
 const ESCAPES = new URL('./test-support/escapes.ts', import.meta.url)
-/** Attempts that need a network; undici is only loaded. */
+/** Attempts that need a network. undici is only loaded. */
 const BY_NETWORK = ['net', 'net without a scheme', 'http', 'fetch', 'the socket of standard input', 'getBuiltinModule', 'createRequire']
 
 describe('a process that reads documents', () => {

@@ -1,7 +1,7 @@
 /**
- * The child imports this module before any reader. Modules that are loaded later can use only what readers need of
- * Node. Node's permission model does not cover the network, and the namespace of `network-isolation.ts` is not
- * available on every system.
+ * The child imports this module before any reader. Later modules can use only the parts of Node that readers need.
+ * Node's permission model does not cover the network, and the namespace of `network-isolation.ts` is not available on
+ * every system.
  */
 import { isBuiltin, registerHooks } from 'node:module'
 import { Server, Socket } from 'node:net'
@@ -32,14 +32,14 @@ registerHooks({
 
 const { getBuiltinModule } = process
 const guarded: Record<string, unknown> = {
-  // Answers as if the module did not exist. pdf.js asks this way for modules that it can do without.
+  // Behaves as if the module did not exist. pdf.js probes optional modules in this way.
   getBuiltinModule: (name: string) => (isDenied(name) ? undefined : getBuiltinModule(name)),
 }
 for (const name of ['binding', '_linkedBinding', 'dlopen', 'kill', '_kill', '_debugProcess'])
   guarded[name] = () => denied(`process.${name}`)
 for (const [name, value] of Object.entries(guarded)) Object.defineProperty(process, name, { value, writable: false, configurable: false })
 for (const name of ['fetch', 'WebSocket', 'EventSource', 'Worker', 'BroadcastChannel']) Reflect.deleteProperty(globalThis, name)
-// Standard input is a socket, and its class could open another one.
+// Standard input is a socket, whose class could open another one.
 for (const [prototype, name] of [
   [Socket.prototype, 'connect'],
   [Server.prototype, 'listen'],

@@ -19,13 +19,13 @@ afterAll(() => parser[Symbol.asyncDispose]())
 
 const parse = (bytes: Uint8Array | string, fileName: string) => parser.parse(Buffer.from(bytes), fileName, never)
 
-/** A parser of its own with other limits, closed when the call is over. */
+/** Parses with other limits, in a parser that is closed after the call. */
 async function parseWith(limits: Partial<ParserLimits>, bytes: Uint8Array, fileName: string): Promise<ParsedDocument> {
   await using own = await openDocumentParser({ log: silentLog, limits })
   return await own.parse(bytes, fileName, never)
 }
 
-/** Blocks as `kind: text`, with level, page and table header where they have them. */
+/** Formats blocks as `kind: text`, with level, page and table header where they have them. */
 function describeBlocks({ text, blocks }: ParsedDocument): readonly string[] {
   return blocks.map(({ kind, level, page, tableHeader, charStart, charEnd }) => {
     const facts = [level && `${level}`, page && ` p${page}`, tableHeader && ` [${tableHeader}]`].filter(Boolean).join('')
@@ -44,7 +44,7 @@ function makePdf(draw: (pdf: PDFDocument) => void, options: PDFDocumentOptions =
   return promise
 }
 
-/** A PDF of one page whose content is this, compressed. */
+/** Returns a PDF of one page with this content, compressed. */
 function pdfWithContent(content: Buffer): Buffer {
   const data = deflateSync(content)
   return Buffer.concat([
@@ -59,10 +59,10 @@ function pdfWithContent(content: Buffer): Buffer {
   ])
 }
 
-/** A PDF that takes pdf.js many seconds: two million pieces of text on one page. */
+/** A PDF that takes pdf.js many seconds: two million text items on one page. */
 const slowPdf = () => pdfWithContent(Buffer.from('BT /F1 12 Tf 50 700 Td (Hello there) Tj ET\n'.repeat(2_000_000)))
 
-/** An archive of these entries, deflated; sizes in its headers lie when `claim` is given. */
+/** Returns an archive of these entries, deflated. With `claim`, the sizes in its headers are false. */
 function makeZip(entries: Readonly<Record<string, Uint8Array | string>>, claim?: number): Buffer {
   const files: Buffer[] = []
   const directory: Buffer[] = []

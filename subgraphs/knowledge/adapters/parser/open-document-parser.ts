@@ -18,22 +18,20 @@ import { ParserProcess } from './parser-process.ts'
 import { sniffMediaType } from './sniff.ts'
 import type { ParseRequest } from './wire.ts'
 
-/**
- * The number of children that work at once. Two may use 1.4 GB together, and ingestion must leave memory for requests.
- */
+/** Maximum concurrent children. Two may use 1.4 GB together, and ingestion must leave memory for requests. */
 const MAX_CHILDREN = 2
 
-/** The lock of this process for reading a large file. */
+/** The process-wide lock for reading a large file. */
 const LARGE_FILES = 'reading a large file'
-/** How often a reader may hold a large file: as it came in, and once more in the form that its library wants. */
+/** Maximum copies of a large file in a reader: the input, and the form that its library needs. */
 const LARGE_FILE_COPIES = 2
 /**
- * The largest file of a format that is all text. A document has at most 20 MiB of text, which markup, UTF-16 and
- * pictures in base64 make larger. Other formats may have any size that the plan allows: most of it is pictures.
+ * Maximum size of a file in a text format. A document has at most 20 MiB of text, which markup, UTF-16 and base64
+ * images enlarge. Other formats may have any size that the plan allows, because most of it is images.
  */
 const MAX_TEXT_FILE_BYTES = 64 * 1024 * 1024
 
-/** The number of documents that wait for a child. Each holds its bytes, so the worst case is about 800 MiB. */
+/** Maximum documents that wait for a child. Each is in memory, so the worst case is about 800 MiB. */
 const MAX_WAITING = 32
 
 interface DocumentParserDeps {
@@ -43,7 +41,7 @@ interface DocumentParserDeps {
 }
 
 /**
- * Opens a parser that reads documents in child processes. It keeps a spare child ready, because starting one takes
+ * Opens a parser that reads documents in child processes. It always has a spare child ready, because starting one takes
  * longer than reading a short text.
  */
 export async function openDocumentParser(deps: DocumentParserDeps): Promise<DocumentParser> {
@@ -65,7 +63,7 @@ class ChildDocumentParser implements DocumentParser {
   readonly #waiting: (() => void)[] = []
   readonly #closing = new AbortController()
   #freeSlots = MAX_CHILDREN
-  /** One child unpacks at a time, beside them: what it gives has to be stored, which takes longer. */
+  /** One additional child unpacks at a time, because storing the unpacked files takes longer. */
   readonly #unpacking = new FairSemaphore(1, MAX_WAITING)
   #spare: ParserProcess
 
@@ -97,7 +95,8 @@ class ChildDocumentParser implements DocumentParser {
     const mediaType = this.sniff(sample.bytes, fileName, sample.cutBytes)
     refuseUnreadable(sizeBytes, mediaType)
     refuseTooLarge(sizeBytes, mediaType)
-    // Its child holds the file beside what reading takes. One at a time keeps the memory of all children bounded.
+    // The child has the file in memory, in addition to what reading takes. One large file at a time limits the memory
+    // of all children.
     const limits = { ...this.#limits, maxRssBytes: this.#limits.maxRssBytes + LARGE_FILE_COPIES * sizeBytes }
     const request = { mediaType, limits, defersOcr, sizeBytes }
     return locks.request(LARGE_FILES, { signal }, () => this.#read(request, file.stream(), onPages, signal))
@@ -138,8 +137,8 @@ class ChildDocumentParser implements DocumentParser {
   }
 
   /**
-   * Takes one of `MAX_CHILDREN` places, in the order of the calls.
-   * @throws {ServiceUnavailable} if `MAX_WAITING` documents wait already.
+   * Acquires one of `MAX_CHILDREN` permits, in the order of the calls.
+   * @throws {ServiceUnavailable} if `MAX_WAITING` documents already wait.
    * @throws {unknown} the signal's reason, if the signal aborts.
    */
   async #acquire(signal: AbortSignal): Promise<void> {
@@ -162,7 +161,7 @@ class ChildDocumentParser implements DocumentParser {
     await promise
   }
 
-  /** Gives the place to the document that has waited longest. */
+  /** Passes the permit to the document that has waited longest. */
   #release(): void {
     const next = this.#waiting.shift()
     if (next) next()
@@ -184,7 +183,7 @@ class ChildDocumentParser implements DocumentParser {
 }
 
 /**
- * Refuses documents that need no child to be refused.
+ * Refuses documents that no child needs to see.
  * @throws {ParseFailure} `empty` if the file has no bytes.
  * @throws {ParseFailure} `password_required` if it is an encrypted Office document.
  * @throws {ParseFailure} `unsupported_type` if the service cannot read the format.
@@ -197,7 +196,7 @@ function refuseUnreadable(sizeBytes: number, mediaType: string): void {
     throw new ParseFailure('unsupported_type', `The service cannot read this file. It reads: ${FORMAT_LIST}.`)
 }
 
-/** @throws {ParseFailure} `limit_exceeded` if it is a large file of a format that is all text. */
+/** @throws {ParseFailure} `limit_exceeded` if the file is large and in a text format. */
 function refuseTooLarge(sizeBytes: number, mediaType: string): void {
   if (isBinaryFormat(mediaType) || sizeBytes <= MAX_TEXT_FILE_BYTES) return
   const [has, most] = sizeTexts(sizeBytes, MAX_TEXT_FILE_BYTES)

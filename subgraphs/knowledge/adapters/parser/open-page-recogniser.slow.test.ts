@@ -30,7 +30,7 @@ afterAll(async () => {
   await recogniser[Symbol.asyncDispose]()
 })
 
-/** What the parser leaves, and what is recognised of it. */
+/** Returns what the parser leaves to OCR, and the recognized text. */
 async function read(bytes: Uint8Array, name: string, by = recogniser) {
   const parsed = await parser.parse(bytes, name, never, { defersOcr: true })
   return { parsed, pages: await recognise(bytes, parsed.mediaType, parsed.unread, by) }
@@ -93,7 +93,7 @@ describe('pictures', () => {
   })
 })
 
-/** One line, at the same place whichever way its picture lies. */
+/** One line with the same position in every orientation of its image. */
 const TEXT = 'The harbour of Sur was rebuilt by the carpenters of the old town.'
 const LINE = { charStart: 0, charEnd: TEXT.length, x: 150, y: 149, width: 828, height: 28 }
 
@@ -153,7 +153,7 @@ describe('a picture', () => {
       [612, 792, 93, 741],
       [792, 612, 69, 561],
     ]
-    // A drawn letter may be a pixel or two larger than it is.
+    // A rendered letter may be a pixel or two larger.
     const apart = places.flatMap((place, page) => place.map((value, at) => Math.abs(value - wanted[page]![at]!)))
     expect(Math.max(...apart)).toBeLessThanOrEqual(2)
   })
@@ -162,7 +162,7 @@ describe('a picture', () => {
 describe('whatever happens to a page', () => {
   it('the others are read: damage', { timeout: TIMEOUT_MS }, async () => {
     const tiff = toTiff([kiln, harbour])
-    // The first page says that it is packed in a way that nobody knows.
+    // The first page declares an unknown compression.
     const directory = tiff.readUInt32LE(4)
     tiff.writeUInt32LE(12_345, directory + 2 + 3 * 12 + 8)
     const { pages } = await read(tiff, 'a.tif')

@@ -7,11 +7,11 @@ import { DEFAULT_LIMITS, type ParserLimits } from './limits.ts'
 import { networkIsolation } from './network-isolation.ts'
 import { ParserProcess } from './parser-process.ts'
 
-/** The number of children that recognise at once. Each keeps one core busy, and the other is for everything else. */
+/** Maximum concurrent children for OCR. Each uses one core, and the other core is for everything else. */
 const MAX_AT_ONCE = 1
-/** The copies of its file that a child holds: what it was handed, and what PDFium reads. */
+/** Copies of the file in a child: the input, and the one that PDFium reads. */
 const FILE_COPIES = 2
-/** The number of calls of one organization that wait. The workers make fewer. */
+/** Maximum waiting calls per organization. The workers have fewer. */
 const MAX_WAITING = 64
 
 interface PageRecogniserDeps {
@@ -20,7 +20,7 @@ interface PageRecogniserDeps {
   readonly limits?: Partial<ParserLimits>
 }
 
-/** Opens a recogniser that reads pages in child processes, as confined as those of the parser. */
+/** Opens a recognizer that runs OCR in child processes, in the same sandbox as those of the parser. */
 export async function openPageRecogniser(deps: PageRecogniserDeps): Promise<PageRecogniser> {
   return new ChildPageRecogniser(deps, await networkIsolation())
 }
@@ -49,7 +49,8 @@ class ChildPageRecogniser implements PageRecogniser {
         for await (const page of this.#recogniseSome(file, { mediaType, pages: pages.slice(next) }, signal)) {
           yield page
           next += 1
-          // A turn is one page. To start another child for the next one takes half a second.
+          // Each turn of the round robin is one page. The child continues if no other organization waits, because
+          // starting another child takes half a second.
           if (this.#permits.isWantedBeside(organizationId)) break
         }
       } finally {
@@ -58,7 +59,7 @@ class ChildPageRecogniser implements PageRecogniser {
     }
   }
 
-  /** Yields pages, at least one. The last one has failed, or is the last of all. */
+  /** Yields at least one page. The last one has failed, or is the last of all. */
   async *#recogniseSome(
     file: Uint8Array | StreamedFile,
     request: { readonly mediaType: string; readonly pages: readonly number[] },

@@ -16,25 +16,25 @@ import {
   type UnpackRequest,
 } from './wire.ts'
 
-/** The interval of the memory check. A child that allocates 1 GB per second exceeds the limit by 100 MB. */
+/** Interval of the memory check. A child that allocates 1 GB per second exceeds the limit by 100 MB. */
 const WATCH_INTERVAL_MS = 100
 
 /**
- * The number of characters at the end of the child's standard error that an error quotes. They may quote the parser's
- * code, but hardly the document.
+ * Characters at the end of the child's standard error that an error quotes. They may quote the parser's code, but
+ * hardly the document.
  */
 const MAX_STDERR_CHARS = 2_000
 
 /** V8 ends a process whose heap is full with SIGABRT, or with code 134 if a shell started the process. */
 const HEAP_FULL = new Set<unknown>(['SIGABRT', 'SIGTRAP', 'SIGILL', 134])
 
-/** The characters of one recognised page. A page of newsprint has 30,000. */
+/** Maximum characters of one recognized page. A page of newsprint has 30,000. */
 const MAX_PAGE_CHARS = 4_000_000
 
-/** The processor time of a child that parses, in seconds. Parsing ends long before. */
+/** Maximum processor time of a parsing child, in seconds. Parsing ends long before. */
 const PARSE_CPU_SECONDS = 150
 
-/** A child process that reads one document. It can be started early; it then waits for its input. */
+/** A child process that reads one document. It can be started early and then waits for its input. */
 export class ParserProcess {
   readonly #child: ChildProcess
   readonly #closed: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null }>
@@ -65,11 +65,11 @@ export class ParserProcess {
   }
 
   /**
-   * Hands over the document and waits for the answer. `onPages` is told how far the child is. The child has ended when
-   * the promise settles.
+   * Sends the document and waits for the result. `onPages` is called with the progress. The child has ended when the
+   * promise settles.
    * @throws {ParseFailure} the child's verdict, or `timeout` or `limit_exceeded` if the child exceeds a limit.
    * @throws {unknown} the signal's reason, if the signal aborts.
-   * @throws {Error} if the child could not run or broke.
+   * @throws {Error} if the child could not run or crashed.
    */
   async parse(
     request: ParseRequest,
@@ -100,11 +100,11 @@ export class ParserProcess {
   }
 
   /**
-   * Hands over a file and yields the pages that the child recognises, in the order of the request. It ends early before
-   * a page that cannot be recognised. The child has ended when the generator has.
+   * Sends a file and yields the pages that the child recognizes, in the order of the request. It ends early before a
+   * page that cannot be recognized. The child has ended when the generator has.
    * @throws {ParseFailure} `timeout` or `limit_exceeded` if the next page takes too much time or memory.
    * @throws {unknown} the signal's reason, if the signal aborts.
-   * @throws {Error} if the child could not run or broke.
+   * @throws {Error} if the child could not run or crashed.
    */
   async *recognise(
     request: RecogniseRequest,
@@ -123,7 +123,7 @@ export class ParserProcess {
         if (rest.length > MAX_PAGE_CHARS) watched.end(new ParseFailure('limit_exceeded', 'The page has too much text.'))
         for (const line of lines) {
           const page = decodePage(line, pages.next().value ?? 0)
-          // The next page has its own time, which begins when the caller is done with this one.
+          // The time limit of the next page starts when the caller has handled this one.
           watched.pause()
           yield page
           watched.resume()
@@ -137,10 +137,10 @@ export class ParserProcess {
   }
 
   /**
-   * Hands over a file and yields the files inside it. The child has ended when the generator has.
+   * Sends a file and yields its embedded files. The child has ended when the generator has.
    * @throws {ParseFailure} the child's verdict, or `timeout` or `limit_exceeded` if the next file exceeds a limit.
    * @throws {unknown} the signal's reason, if the signal aborts.
-   * @throws {Error} if the child could not run or broke.
+   * @throws {Error} if the child could not run or crashed.
    */
   async *unpack(request: UnpackRequest, file: Uint8Array | AsyncIterable<Uint8Array>, signal: AbortSignal): AsyncGenerator<InnerFile> {
     const { limits } = request
@@ -187,7 +187,7 @@ export class ParserProcess {
     }
   }
 
-  /** Hands over the request and the file. `failed` is called if the file cannot be read. */
+  /** Sends the request and the file. `failed` is called if the file cannot be read. */
   async #send(
     request: ParseRequest | RecogniseRequest | UnpackRequest,
     file: Uint8Array | AsyncIterable<Uint8Array>,
@@ -199,7 +199,9 @@ export class ParserProcess {
     else await this.#sendPieces(file).catch(failed)
   }
 
-  /** Kills the child when it exceeds a limit or the signal aborts, until it has ended. `resume` begins both times anew. */
+  /**
+   * Kills the child if it exceeds a limit or the signal aborts, until it has ended. `resume` restarts both time limits.
+   */
   #watch(timeoutMs: number, maxRssBytes: number, signal: AbortSignal, maxCpuMs = Number.POSITIVE_INFINITY) {
     const child = this.#child
     let verdict: unknown
@@ -243,7 +245,7 @@ export class ParserProcess {
     }
   }
 
-  /** Writes as fast as the child reads. A child that has ended reads no more; its exit code says why. */
+  /** Writes as fast as the child reads. A child that has ended reads no more; its exit code has the reason. */
   async #sendPieces(file: AsyncIterable<Uint8Array>): Promise<void> {
     const { stdin } = this.#child
     for await (const bytes of file) {
@@ -268,9 +270,9 @@ function outOfMemory(): ParseFailure {
   return new ParseFailure('limit_exceeded', 'Reading the document takes too much memory. Split it into smaller files.')
 }
 
-/** Linux tells times in hundredths of a second, whatever its own clock is (`USER_HZ`). */
+/** Linux reports times in hundredths of a second, whatever its own clock is (`USER_HZ`). */
 const MS_PER_TICK = 10
-/** The places of `utime` and `stime` in /proc/[pid]/stat, counted after the name, which ends with the last bracket. */
+/** The indices of `utime` and `stime` in /proc/[pid]/stat, counted after the name, which ends with the last bracket. */
 const CPU_FIELDS = [11, 12] as const
 
 /** Returns the processor time of a process. Returns 0 on systems without /proc, and after the process has ended. */

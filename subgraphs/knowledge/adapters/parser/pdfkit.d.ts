@@ -8,7 +8,7 @@ declare module 'pdfkit' {
 
   export default class PDFDocument {
     constructor(options?: PDFDocumentOptions)
-    /** The open page. */
+    /** The current page. */
     readonly page: { readonly dictionary: { readonly data: { Rotate?: number } } }
     readonly outline: { addItem(title: string): void }
     on(event: 'data', listener: (piece: Buffer) => void): this

@@ -2,7 +2,7 @@ import { CSV, EML, HTML, JSON_TEXT, MARKDOWN, MBOX, MHT, SOURCE, SRT, TEXT, TSV,
 import { decodeText } from './decode-text.ts'
 import { measureShape } from './delimited.ts'
 
-/** Formats that can be recognized by the extension only, because their content looks like plain text. */
+/** Formats that only the extension identifies, because their content looks like plain text. */
 const EXTENSIONS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     md: MARKDOWN,
@@ -25,7 +25,7 @@ const EXTENSIONS: ReadonlyMap<string, string> = new Map(
   }),
 )
 
-/** The number of lines, all with the same number of cells, that a table without a table's extension needs. */
+/** Minimum lines, all with the same number of cells, of a table without a table's extension. */
 const LEAST_TABLE_LINES = 5
 const LEAST_COLUMNS: readonly (readonly [delimiter: string, columns: number, mediaType: string])[] = [
   ['\t', 2, TSV],
@@ -34,14 +34,14 @@ const LEAST_COLUMNS: readonly (readonly [delimiter: string, columns: number, med
 ]
 
 const SUBRIP = /^\s*(?:\d{1,6}\s*\n)?\d{1,3}:\d{2}:\d{2}[,.]\d{1,3}\s+-->\s/
-/** Matches the beginning of JSON: an object with a quoted name, or a list of objects, lists or strings. */
+/** Matches the start of JSON: an object with a quoted name, or a list of objects, lists or strings. */
 const JSON_START = /^\s*(?:\{\s*(?:"[^"\n]{0,200}"\s*:|\}\s*$)|\[\s*(?:\{\s*["}]|\[\s*["[{\d-]|"[^"\n]{0,1000}"\s*[,\]]|\]\s*$))/
 const HEADER_LINE = /^([!-9;-~]{1,80}):(?:[ \t]|$)/
 const MAIL_HEADERS = new Set(
   'from to cc subject date received return-path message-id mime-version delivered-to content-type x-mailer'.split(' '),
 )
 
-/** Returns the media type of a text. It looks at the beginning of the text first, and then at the extension. */
+/** Returns the media type of a text by the start of the text and, if that is ambiguous, by the extension. */
 export function sniffText(head: Uint8Array, extension: string): string {
   const text = decodeText(head)
     .text.replace(/^\ufeff/, '')
@@ -76,7 +76,7 @@ function mailType(text: string, extension: string): string | undefined {
   return isPage || /^from:\s*<?Saved by /i.test(headers.get('from') ?? '') ? MHT : EML
 }
 
-/** Tells HTML from XML. Returns undefined for a text that only begins with a tag. */
+/** Distinguishes HTML from XML. Returns undefined for a text that only starts with a tag. */
 function markupType(text: string, extension: string): string | undefined {
   const root = findRoot(text)
   if (root && /^(?:html|head|body)$/i.test(root)) return HTML
@@ -101,7 +101,7 @@ function findRoot(text: string): string | undefined {
 }
 
 function tableType(text: string): string | undefined {
-  // The end of the head may cut the last line.
+  // The end of the head may truncate the last line.
   const whole = text.slice(0, text.lastIndexOf('\n') + 1)
   for (const [delimiter, least, mediaType] of LEAST_COLUMNS) {
     const { alike, columns, rows } = measureShape(whole, delimiter)

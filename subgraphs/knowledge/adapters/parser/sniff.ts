@@ -4,12 +4,12 @@ import { DEFAULT_LIMITS } from './limits.ts'
 import { sniffText } from './sniff-text.ts'
 import { readZipDirectory } from './zip.ts'
 
-/** The number of bytes that tell text from binary. */
+/** Bytes that distinguish text from binary. */
 const HEAD_BYTES = 64 * 1024
 
 /**
- * PDF readers accept this many bytes before `%PDF-` (Adobe's implementation notes). They are accepted here only if the
- * file's extension is .pdf.
+ * PDF readers accept this many bytes before `%PDF-` (Adobe's implementation notes). Here, the file also needs the
+ * extension .pdf.
  */
 const PDF_HEADER_WITHIN = 1024
 
@@ -21,7 +21,7 @@ const OFFICE_PARTS: readonly (readonly [part: RegExp, mediaType: string])[] = [
   [/^META-INF\/container\.xml$/, EPUB],
 ]
 
-/** OLE formats by an entry of their directory. A message comes first, because it may contain all other entries. */
+/** OLE formats by an entry of their directory. Messages come first, because they may contain all other entries. */
 const OLE_ENTRIES: readonly (readonly [entry: string, mediaType: string])[] = [
   ['__properties_version1.0', MSG],
   ['EncryptedPackage', ENCRYPTED_OFFICE],
@@ -44,7 +44,7 @@ const AUDIO: readonly (readonly [magic: RegExp, mediaType: string])[] = [
   [/^\x1aE\xdf\xa3/, 'audio/webm'],
 ]
 
-/** Pictures by their first bytes. */
+/** Image formats by their first bytes. */
 const IMAGES: readonly (readonly [magic: RegExp, mediaType: string])[] = [
   [/^\x89PNG\r\n\x1a\n/, 'image/png'],
   [/^\xff\xd8\xff/, 'image/jpeg'],
@@ -52,7 +52,9 @@ const IMAGES: readonly (readonly [magic: RegExp, mediaType: string])[] = [
   [/^RIFF[\s\S]{4}WEBP/, 'image/webp'],
 ]
 
-/** Media types of archives with a damaged directory, by extension. The format's reader then reports the damage. */
+/**
+ * Media types of archives with a corrupted directory, by extension. The format's reader then reports the corruption.
+ */
 const ARCHIVE_KINDS: ReadonlyMap<string, string> = new Map(
   Object.entries({
     docx: DOCX,
@@ -67,9 +69,9 @@ const ARCHIVE_KINDS: ReadonlyMap<string, string> = new Map(
 )
 
 /**
- * Returns the media type of a file. It looks at the bytes and, for text, at the extension. It reads only the beginning
- * of the file, an archive's directory, and the names in an OLE file.
- * @param cutBytes what a large file lacks between its two ends
+ * Returns the media type of a file by its bytes and, for text, by its extension. It reads only the start of the file,
+ * an archive's directory, and the names in an OLE file.
+ * @param cutBytes bytes omitted between the two ends of a large file
  */
 export function sniffMediaType(bytes: Uint8Array, fileName: string, cutBytes = 0): string {
   const extension = /\.([^.]+)$/.exec(fileName)?.[1]?.toLowerCase() ?? ''
@@ -92,7 +94,7 @@ export function sniffMediaType(bytes: Uint8Array, fileName: string, cutBytes = 0
 function oleType(bytes: Uint8Array, extension: string): string {
   const all = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const [, found] = OLE_ENTRIES.find(([entry]) => all.includes(Buffer.from(entry, 'utf16le'))) ?? []
-  // The directory may lie in what was left out.
+  // The directory may be in the omitted part.
   return found ?? OLE_KINDS.get(extension) ?? UNKNOWN
 }
 

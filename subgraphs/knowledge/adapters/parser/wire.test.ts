@@ -1,7 +1,10 @@
 import { expect, it } from 'vitest'
 import { encodePages, PageCounts } from './wire.ts'
 
-/** What is told of an output that comes in pieces of `size` bytes, and what is left as the answer. */
+/**
+ * Returns the reported page counts of an output that arrives in pieces of `size` bytes, and the rest, which is the
+ * result.
+ */
 function take(output: string, size: number) {
   const told: string[] = []
   const pages = new PageCounts(300, (done, total) => told.push(`${done}/${total}`))

@@ -13,8 +13,8 @@ import type { ParserLimits } from './limits.ts'
 
 /**
  * The request to a parser child. In both directions, a message is one line of JSON followed by raw bytes to the end of
- * the stream: the file for the child, the text in UTF-8 for the parent. Before its answer the child may write lines
- * about the pages that it has read. The parent checks the shape of every answer and trusts nothing else about it.
+ * the stream: the file for the child, the text in UTF-8 for the parent. Before its result, the child may write lines
+ * about the parsed pages. The parent validates every message and trusts nothing else about it.
  */
 export interface ParseRequest {
   readonly mediaType: string
@@ -24,8 +24,8 @@ export interface ParseRequest {
 }
 
 /**
- * The request to recognise pages. The child answers each page with one line of JSON. It ends early at a page that it
- * cannot recognise.
+ * The request to recognize pages. The child writes one line of JSON per page. It ends early at a page that it cannot
+ * recognize.
  */
 export interface RecogniseRequest {
   readonly mediaType: string
@@ -33,7 +33,7 @@ export interface RecogniseRequest {
   readonly sizeBytes: number
 }
 
-/** The request for the files inside a file. The child answers each with a line of JSON and its bytes. */
+/** The request for embedded files. For each file, the child writes a line of JSON and the file's bytes. */
 export interface UnpackRequest {
   readonly unpack: string
   readonly limits: ParserLimits
@@ -54,22 +54,23 @@ const FAILURES: readonly ParseFailureCode[] = [
 ]
 
 /**
- * The kind (index), start, end, level or 0, page or 0, table header (index) or -1, and location (index) or -1. It is
- * short because a table may have 100,000 rows.
+ * The kind (index), start, end, level or 0, page or 0, table header (index) or -1, and location (index) or -1. The form
+ * is compact because a table may have 100,000 rows.
  */
 type PackedBlock = readonly [kind: number, start: number, end: number, level: number, page: number, header: number, location: number]
-/** The fields of a placed line, in their order. */
+/** The fields of a `PlacedLine` in order. */
 type PackedLine = readonly [page: number, charStart: number, charEnd: number, x: number, y: number, width: number, height: number]
 /** `within` (index), start and end. */
 type PackedLocation = readonly [within: number, start: string, end: string]
 
+/** Encodes a request as one line of JSON. */
 export function encodeRequest(request: Request): Buffer {
   return Buffer.from(`${JSON.stringify(request)}\n`)
 }
 
 /**
- * Reads a request in the child, and holds the file once. Null: the input is empty. The child trusts its parent, so it
- * does not check the shape.
+ * Reads a request in the child, with one copy of the file in memory. Null: the input is empty. The child trusts its
+ * parent, so it does not validate the shape.
  */
 export async function readRequest(input: AsyncIterable<Buffer>): Promise<{ readonly request: Request; readonly file: Uint8Array } | null> {
   let head = Buffer.alloc(0)
@@ -95,17 +96,17 @@ export async function readRequest(input: AsyncIterable<Buffer>): Promise<{ reado
   return { request, file }
 }
 
-/** Begins a line about pages. An answer begins with a brace. */
+/** Starts a line about pages. A result starts with a brace. */
 const PAGES = '+'.charCodeAt(0)
-/** Characters of such a line. */
+/** Maximum characters of such a line. */
 const MAX_PAGES_LINE = 32
 
-/** A line about the pages that have been read. */
+/** Encodes a line about parsed pages. */
 export function encodePages(done: number, total: number): string {
   return `+${done}/${total}\n`
 }
 
-/** Takes the lines about pages off the beginning of a child's output, and tells what they say. */
+/** Removes the lines about pages from the start of a child's output, and reports their numbers. */
 export class PageCounts {
   readonly #maxPages: number
   readonly #onPages: (done: number, total: number) => void
@@ -119,8 +120,8 @@ export class PageCounts {
   }
 
   /**
-   * Returns what of the next bytes belongs to the answer.
-   * @throws {Error} if a line is malformed, or does not go on from the one before.
+   * Returns the part of the next bytes that belongs to the result.
+   * @throws {Error} if a line is malformed or does not continue the previous one.
    */
   consume(bytes: Buffer): Buffer {
     if (this.#areOver) return bytes
@@ -154,8 +155,8 @@ export function encodePage(page: RecognisedPage): string {
 }
 
 /**
- * Decodes a child's answer about a page.
- * @throws {Error} if the answer is malformed, or about another page.
+ * Decodes a child's message about a page.
+ * @throws {Error} if the message is malformed, or about another page.
  */
 export function decodePage(line: string, page: number): RecognisedPage {
   const response: unknown = JSON.parse(line)
@@ -180,15 +181,15 @@ function checkRecognised(layout: unknown): RecognisedLayout {
   return { width: layout.width, height: layout.height, lines }
 }
 
-/** The head of an inner file. `sizeBytes` bytes follow; null: it has none. */
+/** Encodes the head of an embedded file. `sizeBytes` bytes follow. Null: the file has no bytes. */
 export function encodeInnerHead(name: string, sizeBytes: number | null): string {
   return `${JSON.stringify({ name, sizeBytes })}\n`
 }
 
 /**
- * Decodes the head of an inner file.
+ * Decodes the head of an embedded file.
  * @throws {ParseFailure} the child's verdict.
- * @throws {Error} if it is malformed.
+ * @throws {Error} if the head is malformed.
  */
 export function decodeInnerHead(line: string): { readonly name: string; readonly sizeBytes: number | null } {
   const head: unknown = JSON.parse(line)
@@ -200,13 +201,14 @@ export function decodeInnerHead(line: string): { readonly name: string; readonly
   return { name, sizeBytes: sizeBytes as number | null }
 }
 
-/** @throws {ParseFailure} the child's verdict, if the answer is one. */
+/** @throws {ParseFailure} the child's verdict, if the response is one. */
 function refuseFailure(response: Readonly<Record<string, unknown>>): void {
   if (typeof response.code !== 'string') return
   const code = FAILURES.find((known) => known === response.code)
   throw code ? new ParseFailure(code, String(response.message)) : malformed()
 }
 
+/** Encodes a result: one line of JSON, followed by the text in UTF-8. */
 export function encodeDocument({ text, blocks, layout, ...facts }: ParsedDocument): Buffer {
   const headers = new Numbered()
   const containers = new Numbered()
@@ -241,9 +243,9 @@ class Numbered {
 }
 
 /**
- * Decodes a child's answer.
+ * Decodes a child's result.
  * @throws {ParseFailure} the child's verdict.
- * @throws {Error} if the answer is malformed.
+ * @throws {Error} if the result is malformed.
  */
 export function decodeDocument(bytes: Buffer): ParsedDocument {
   const { line, rest } = splitLine(bytes)
@@ -277,7 +279,7 @@ export function decodeDocument(bytes: Buffer): ParsedDocument {
 
 function unpackLocation(packed: unknown, containers: readonly unknown[]): BlockLocation {
   if (!Array.isArray(packed)) throw malformed()
-  // The values are checked below.
+  // The values are validated below.
   const [container, start, end] = packed as unknown as PackedLocation
   const within = containers[container]
   if (typeof within !== 'string' || typeof start !== 'string' || typeof end !== 'string') throw malformed()
@@ -286,7 +288,7 @@ function unpackLocation(packed: unknown, containers: readonly unknown[]): BlockL
 
 function unpackBlock(packed: unknown, headers: readonly unknown[], locations: readonly BlockLocation[]): Block {
   if (!Array.isArray(packed) || packed.length !== 7 || !packed.every((value) => Number.isSafeInteger(value))) throw malformed()
-  // Seven whole numbers, as checked above.
+  // Seven whole numbers, as validated above.
   const [kindIndex, charStart, charEnd, level, page, headerIndex, locationIndex] = packed as unknown as PackedBlock
   const kind = KINDS[kindIndex]
   const tableHeader = headers[headerIndex]
@@ -323,7 +325,7 @@ function unpackLayout(layout: unknown, textLength: number): Layout {
 
 function unpackLine(packed: unknown, from: number): PlacedLine {
   if (!Array.isArray(packed) || packed.length !== 7 || !packed.every(isLength)) throw malformed()
-  // Seven finite numbers, as checked above.
+  // Seven finite numbers, as validated above.
   const [page, charStart, charEnd, x, y, width, height] = packed as unknown as PackedLine
   if (!isPages([page]) || !Number.isSafeInteger(charStart) || !Number.isSafeInteger(charEnd)) throw malformed()
   if (charStart < from || charEnd <= charStart) throw malformed()

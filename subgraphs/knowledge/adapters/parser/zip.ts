@@ -6,7 +6,7 @@ import { type ParserLimits, RATIO_THRESHOLD_BYTES } from './limits.ts'
 /** An entry of the archive's central directory (APPNOTE 4.3.12). */
 interface ZipEntry {
   readonly name: string
-  /** Whether it opens only with a password. */
+  /** Whether the entry needs a password. */
   readonly isEncrypted: boolean
   readonly method: number
   readonly compressedSize: number
@@ -16,7 +16,7 @@ interface ZipEntry {
 const END_OF_DIRECTORY = 0x06054b50
 const DIRECTORY_ENTRY = 0x02014b50
 const LOCAL_HEADER = 0x04034b50
-/** The bit of an entry that is encrypted. */
+/** The flag of an encrypted entry. */
 const ENCRYPTED = 1
 const STORED = 0
 const DEFLATED = 8
@@ -26,7 +26,7 @@ const MAX_COMMENT_BYTES = 65_535
 
 /**
  * Reads the names and positions of an archive's entries.
- * @param cutBytes the bytes of the archive that `bytes` lacks, somewhere before its directory
+ * @param cutBytes bytes of the archive that are omitted from `bytes`, somewhere before its directory
  * @throws {ParseFailure} `corrupt` if the directory cannot be read.
  * @throws {ParseFailure} `limit_exceeded` if there are too many entries.
  */
@@ -58,7 +58,7 @@ const CODE_PAGE_437 = [
   ...'ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u00a0',
 ]
 
-/** Decodes a name. Many programs write UTF-8 without saying so. */
+/** Decodes a name. Many programs write UTF-8 without the UTF-8 flag. */
 function decodeName(bytes: Uint8Array): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
@@ -76,8 +76,8 @@ function endOfDirectory(view: DataView): number {
 }
 
 /**
- * The entries of an archive by name. It inflates an entry when it is read, and counts the bytes during inflation,
- * because headers lie.
+ * The entries of an archive by name. An entry is inflated when it is read. Bytes are counted during inflation, because
+ * headers may be false.
  */
 export class ZipArchive {
   readonly #bytes: Uint8Array
@@ -102,7 +102,7 @@ export class ZipArchive {
 
   /**
    * Reads an entry.
-   * @throws {ParseFailure} as `piecesOf` does.
+   * @throws {ParseFailure} like `piecesOf`.
    */
   async read(name: string): Promise<Uint8Array> {
     const pieces: Uint8Array[] = []

@@ -2,7 +2,7 @@ import { Connection, orFailure } from '../../../common/adapters/sqlite/database.
 import { servingFiles } from '../../../common/process/threads/thread-calls.ts'
 import { LIST, type ReadRows, readBlob, toEntries } from './read-blob.ts'
 
-/** In a thread: reads blobs. */
+/** Entry point of the thread that reads blobs. */
 export const call = servingFiles((file) => {
   const connection = new Connection(file, { readOnly: true })
   const rowsOf: ReadRows = (text, parameters) => connection.prepare(text).all(...parameters)

@@ -6,9 +6,9 @@ import { checkKey, checkLimit, checkRange, checkSize, MAX_BLOB_BYTES } from '../
 import { BLOB_FILE } from './blob-file.ts'
 
 /**
- * Opens the blobs of one SQLite file, which is created if needed. Writes and reads have a thread each, so that large
- * ones do not block the event loop.
- * @throws {Error} the file is in use, damaged, of another kind or installation, or of a newer version
+ * Opens the blobs of one SQLite file, which is created if needed. One thread writes and another reads, so that large
+ * blobs do not block the event loop.
+ * @throws {Error} the file is in use, corrupted, of another kind or installation, or of a newer version
  * @throws {Unfit} the storage fails
  */
 export async function openSqliteBlobStore(options: SqliteStoreOptions): Promise<BlobStore & AsyncDisposable> {
@@ -28,7 +28,7 @@ class SqliteBlobStore implements BlobStore, AsyncDisposable {
   async put(key: string, bytes: Uint8Array): Promise<void> {
     checkKey(key)
     checkSize(bytes)
-    // The thread gets a copy: the caller keeps its bytes, and may change them at once.
+    // The thread gets a copy, because the caller owns the bytes and may change them at once.
     const copy = new Uint8Array(bytes)
     await this.#opened.writer.call('put', [key, copy], [copy.buffer])
   }

@@ -5,9 +5,9 @@ import { GroupCommit } from '../../../common/adapters/sqlite/group-commit.ts'
 import { servingFiles } from '../../../common/process/threads/thread-calls.ts'
 import { BLOB_FILE, BLOB_SCHEMA, PIECE_BYTES } from './blob-file.ts'
 
-/** The thread that writes the blobs of one file. It answers a write after its commit. */
+/** The thread that writes the blobs of one file. It responds to a write after the commit. */
 
-/** A blob is large enough for its own commit. Several would make it long. */
+/** Maximum writes per commit. A blob is large enough for its own commit, and several would make it long. */
 const MAX_BATCH = 1
 
 export const call = servingFiles((file) => {
@@ -42,8 +42,8 @@ export const call = servingFiles((file) => {
       delete: (key: string) => commits.write(() => deleteBlob(key)),
       deleteAll: (prefix: string) => commits.write(() => deleteBlobs(prefix)),
       /**
-       * Answered once the tables exist, which readers need. Rewrites what exists: only a write shows that the disk is
-       * full.
+       * Responds once the tables exist, which readers need. It rewrites an existing value, because only a write shows
+       * that the disk is full.
        */
       ping: () => commits.write(() => connection.database.exec(`PRAGMA user_version=${BLOB_FILE.schemaVersion}`)),
       damageSeenAtStart: () => orFailure(() => findCorruptionAtStart(connection.database, file)),

@@ -2,7 +2,7 @@ import type { DatabaseSync } from 'node:sqlite'
 import { readCounts } from './tables/chunk-index-counts.ts'
 import type { CollectionRow, Tables } from './tables/chunk-index-schema.ts'
 
-/** BM25's saturation and length normalization, as the port states them. */
+/** BM25's saturation and length normalization, as the port specifies. */
 const K1 = 1.2
 const B = 0.75
 
@@ -14,14 +14,14 @@ type Lengths = Readonly<Record<Kind, number>>
 interface Term {
   readonly id: number
   readonly kind: Kind
-  /** How many chunks of the collection have it. */
+  /** The number of the collection's chunks with this term. */
   readonly chunks: number
   readonly weight: number
 }
 
 /** Scores chunks of a collection by the terms of one query. */
 export class Bm25 {
-  /** The terms of the query that the collection has, in ascending order of ids, as in the counts of chunks. */
+  /** The query's terms that the collection has, in ascending order of IDs, like in the counts of chunks. */
   readonly #terms: readonly Term[]
   readonly #averages: Lengths
   readonly #maxima = { words: 0, grams: 0 }
@@ -47,7 +47,10 @@ export class Bm25 {
     this.#averages = { words: words / total || 1, grams: grams / total || 1 }
   }
 
-  /** Ids of the query's rarest words, with at most so many chunks in sum, but at least one word if it has any. */
+  /**
+   * Returns the IDs of the query's rarest words: as many as have at most `maxChunks` chunks in sum, and at least one if
+   * there is any.
+   */
   rarestWords(maxChunks: number): readonly number[] {
     let left = maxChunks
     return this.#terms
@@ -60,7 +63,7 @@ export class Bm25 {
       .map(({ id }) => id)
   }
 
-  /** The share of the query that a chunk covers, 0 to 1: BM25 divided by the query's own maximum. */
+  /** Returns the chunk's coverages, 0 to 1: BM25 divided by the query's maximum. */
   coverage(encodedCounts: Uint8Array, lengths: Lengths): Lengths {
     const sums = { words: 0, grams: 0 }
     let next = 0

@@ -33,7 +33,7 @@ it('keeps what was acknowledged, and no half of a document, when its process is 
     const exited = once(child, 'exit')
     const killedAt = 1 + Math.floor(Math.random() * MOST_LINES)
     let lines = 0
-    // Lines that were written before the kill are still read: they were acknowledged too.
+    // Lines that were written before the kill are still read, because they were acknowledged, too.
     for await (const line of createInterface({ input: child.stdout })) {
       const [what, name] = line.split(' ') as [string, string]
       acknowledged.set(name, what)
@@ -53,7 +53,7 @@ it('keeps what was acknowledged, and no half of a document, when its process is 
     const there = new Set(generations.map(({ documentId }) => documentId))
     expect(await index.listCollections('', 10)).toEqual([{ collectionId: COLLECTION, chunks: there.size * CHUNKS_PER_DOCUMENT }])
     for (const [name, what] of acknowledged) {
-      // A deletion may have come to the file, and not to its caller.
+      // A deletion may have reached the file without its acknowledgment.
       if (what === 'gone' || !isDeletedNext(name)) expect([name, there.has(name)]).toEqual([name, what !== 'gone'])
     }
     for (const [name] of [...acknowledged].filter(([, what]) => what === 'again').slice(-5)) {
@@ -65,12 +65,12 @@ it('keeps what was acknowledged, and no half of a document, when its process is 
   }
 }, 600_000)
 
-/** As `write-until-killed.ts` does. */
+/** Repeats the choice of `write-until-killed.ts`. */
 function isDeletedNext(name: string): boolean {
   return Number(name.split('-')[2]) % 3 === 2
 }
 
-/** Every chunk has a vector, postings and its share in the counts of terms. */
+/** Expects that every chunk has a vector, postings and its share in the counts of terms. */
 function expectConsistent(file: string): void {
   const db = new DatabaseSync(file)
   const count = (sql: string) => Object.values(db.prepare(sql).get()!)[0]
@@ -92,7 +92,7 @@ it('erases the text, the terms, the postings and the vector of what is deleted o
   await using collection = await openCollection(() => openSqliteChunkIndex({ file, log: silentLog }), 100)
   const { index, searchText } = collection
   const secret = 'Zorblaxian'
-  /** Its quantized components are the text. */
+  /** The vector's quantized components are the text. */
   const vectorOf = (text: string) => {
     const raw = Float32Array.from(Buffer.from(text.padEnd(DIMENSIONS, '\x7f')))
     return raw.map((x) => x / Math.hypot(...raw))
@@ -102,7 +102,7 @@ it('erases the text, the terms, the postings and the vector of what is deleted o
     return index.put(makeDocument(`doc_${i}`), [chunk])
   }
   for (let i = 0; i < 60; i++) await (i % 3 ? put(i, 'lamp', `kept vector ${i}`) : put(i, `${secret} Quixomat${i}`, `hidden vector ${i}`))
-  // More than a small collection has, so that FTS5 has its words.
+  // More than a small collection has, so that FTS5 indexes the words.
   for (let i = 100; i < 100 + SMALL_COLLECTION; i += 256)
     await index.put(
       makeDocument('doc_others'),
@@ -119,7 +119,7 @@ it('erases the text, the terms, the postings and the vector of what is deleted o
   expect(await searchText('lamp')).toHaveLength(50)
   for (const { documentId } of await index.listGenerations(COLLECTION, '', 1_000)) await index.deleteDocument(COLLECTION, documentId)
   const db = new DatabaseSync(file, { readOnly: true })
-  // Pages of FTS5 that are empty have 4 bytes. Records 1 and 10 are its totals and its structure.
+  // Empty pages of FTS5 have 4 bytes. Records 1 and 10 are its totals and its structure.
   const postings = db.prepare('SELECT count(*) AS n FROM word_postings_1_data WHERE id NOT IN (1, 10) AND length(block) > 4').get()
   expect([postings, db.prepare('SELECT count(*) AS n FROM terms_1').get()]).toEqual([{ n: 0 }, { n: 0 }])
   db.close()

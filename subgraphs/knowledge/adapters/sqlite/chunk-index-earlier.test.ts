@@ -13,8 +13,8 @@ import { openSqliteChunkIndex } from './chunk-index.ts'
 const folder = temporaryFolder()
 
 /**
- * Written by the program whose index had version 3: `col_a` has the chunks 0 to 599 of ten documents with 60 each, without
- * those of `doc_3`, and with two of `doc_5` that were written twice; `col_b` has a chunk, and `col_empty` none.
+ * A file from the program with index version 3. `col_a` has the chunks 0 to 599 of ten documents with 60 each, without
+ * those of `doc_3`, and with two of `doc_5` that were written twice. `col_b` has one chunk, and `col_empty` none.
  */
 const VERSION_3 = new URL('./__fixtures__/index-version-3.sqlite.gz', import.meta.url)
 const DIMENSIONS = 8
@@ -37,7 +37,7 @@ async function expectRebuilt(index: ChunkIndex, file: string): Promise<void> {
   const found = await search(index, { vector: vectorOf(120), words, grams: ['onl'], candidates: 3 })
   const best = found.find(({ chunkId }) => chunkId === 'chunk-120')!
   expect(best.cosine).toBeGreaterThan(0.999)
-  // As the program of that version scored it.
+  // The score that the program of that version computed.
   expect(best.wordCoverage).toBeCloseTo(0.4547, 3)
   expect(best.gramCoverage).toBeCloseTo(0.4545, 3)
   expect(found.filter(({ chunkId }) => ['chunk-453', 'chunk-497'].includes(chunkId))).toHaveLength(2)
@@ -124,7 +124,7 @@ it.each(['0.1.0', '0.2.0'])('takes up the index of version %s', async (version) 
   const vector = new Float32Array(384).fill(1)
   const found = await search(index, { collectionId, vector, words: ['meal'], candidates: 10 })
   expect(found.map(({ language }) => language).sort()).toEqual(['ar', 'en'])
-  // Multilingual E5's vectors all lie in one part of the space, which this one is far from.
+  // All vectors of multilingual E5 are in one part of the space. This one is far from it.
   for (const { cosine } of found) expect(Math.abs(cosine!)).toBeGreaterThan(0)
   let after: string | null = null
   do

@@ -11,7 +11,10 @@ const folder = temporaryFolder()
 const file = join(folder, 'index.sqlite')
 
 const LONG = 'v'.repeat(500)
-/** Documents of the first collection and chunks of the second one's document: more than are ever filtered between two looks at the clock. */
+/**
+ * Number of documents of the first collection, and of chunks of the second one's document. It exceeds the rows between
+ * two time checks of a filter.
+ */
 const MANY = 3_000
 const ODD_KEY = 'metadata.a"b\\c.d[0]'
 
@@ -53,7 +56,7 @@ function eligible(collectionId: string, filter: SearchFilter, maxCpuMs?: number)
 }
 
 const contains = (value: string, field = 'file_name') => ({ op: 'contains', field, value }) as const
-/** Each chunk is tried by the text of its document, then by its page. */
+/** Each chunk is tested by the text of its document, then by its page. */
 const mixed: SearchFilter = { op: 'or', filters: [contains(`${LONG.slice(0, 90)}x`), { op: 'eq', field: 'page', value: 9 }] }
 
 it.each<[string, string, SearchFilter, number]>([
@@ -77,7 +80,7 @@ it('begins to count anew with each filter', () => {
 it('takes any characters in the name of a field, and folds the case of ASCII only', () => {
   expect(eligible('col_odd', contains('Vİ K', ODD_KEY)).size).toBe(1)
   expect(eligible('col_odd', contains('vi k', ODD_KEY)).size).toBe(0)
-  // The Kelvin sign is a `k` in Unicode's lower case.
+  // In Unicode, the lower case of the Kelvin sign is `k`.
   expect(eligible('col_odd', contains('\u212a', ODD_KEY)).size).toBe(0)
 })
 

@@ -19,7 +19,7 @@ function makeChunk(ordinal: number, text: string): IndexedChunk {
   return plainChunk(`chunk-${ordinal}`, ordinal, text, { context: 'about', headingPath: ['A'], vector, words: text.split(' '), grams: [] })
 }
 
-/** An index file with 300 chunks, which is more than a step takes; and what is done to it while nobody has it open. */
+/** Creates an index file with 300 chunks, more than one step takes. `tamper` changes the file while it is closed. */
 async function newFile(name: string, tamper: (db: DatabaseSync) => void = () => undefined): Promise<string> {
   const file = join(folder, name)
   {
@@ -75,7 +75,7 @@ it('forgets a rebuild that its process did not finish', async () => {
   expect(rows()).toHaveLength(2)
   await using index = await openSqliteChunkIndex({ file, log: silentLog })
   expect(rows()).toEqual([{ collection_id: 'col_a' }])
-  // Whoever goes on with it begins the collection again.
+  // The next rebuild starts the collection again.
   let chunks = 0
   while (next !== null) {
     const step = await index.rebuild(next, toTerms, signal)

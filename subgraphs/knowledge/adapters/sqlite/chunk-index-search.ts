@@ -7,11 +7,11 @@ import { findCollection, nameTables, type Tables } from './tables/chunk-index-sc
 import { VectorCache } from './vector-cache.ts'
 
 /**
- * FTS5 scores at most so many entries of a query's rarest words, in about 10 ms. Words beyond, which most chunks have,
- * only add to the scores of what the others find.
+ * Maximum entries of a query's rarest words that FTS5 scores, in about 10 ms. Other words, which most chunks have, only
+ * affect the scores of chunks that these words find.
  */
 const MAX_SCORED = 20_000
-/** Of this thread and its file. */
+/** The cache of this thread and its file. */
 const cache = new VectorCache()
 
 /**
@@ -55,7 +55,10 @@ interface Scored extends ChunkCandidate {
   readonly id: number
 }
 
-/** Of all chunks of a small collection: those that are nearest, and those that score best by words and by 3-grams. */
+/**
+ * Returns candidates from all chunks of a small collection: the nearest, and those with the best scores by words and by
+ * 3-grams.
+ */
 function bestOf(all: readonly Scored[], nearest: ReadonlySet<number>, candidates: number): readonly Scored[] {
   const best = new Set(nearest)
   for (const kind of ['wordCoverage', 'gramCoverage'] as const) {
@@ -72,7 +75,7 @@ function listChunks(db: DatabaseSync, { chunks }: Tables): readonly number[] {
     .map(({ id }) => Number(id))
 }
 
-/** The ids of the chunks that score best by the words, which are given by their ids. */
+/** Returns the IDs of the chunks with the best scores for words, given by their IDs. */
 function findByWords(
   db: DatabaseSync,
   { postings }: Tables,
@@ -81,7 +84,8 @@ function findByWords(
   eligible: ReadonlySet<number> | null,
 ): readonly number[] {
   if (words.length === 0) return []
-  // With `+` SQLite reads the postings once, and not once for each eligible chunk. Sorting by `rank` takes half as long again.
+  // With `+`, SQLite reads the postings once, and not once per eligible chunk. Sorting by `rank` takes half as long
+  // again.
   const only = eligible ? 'AND +rowid IN (SELECT value FROM json_each(?))' : ''
   const rows = db
     .prepare(`SELECT rowid AS id, bm25(${postings}) AS score FROM ${postings} WHERE ${postings} MATCH ? ${only} ORDER BY score LIMIT ?`)

@@ -32,11 +32,11 @@ import {
 import { quantize } from './tables/quantize.ts'
 
 /**
- * The thread that writes. Calls that arrive together share one transaction and its flush to disk. A call that fails is
- * rolled back alone.
+ * The thread that writes. Concurrent calls share one transaction and its flush to disk. A failing call is rolled back
+ * alone.
  */
 
-/** Calls of one transaction, so that none waits long for the others. A full `put` takes about 100 ms. */
+/** Maximum calls per transaction, so that none waits long for the others. A full `put` takes about 100 ms. */
 const MAX_CALLS = 8
 
 export const call = servingFiles((file) => {
@@ -50,7 +50,7 @@ export const call = servingFiles((file) => {
         try {
           return run(...args)
         } catch (error) {
-          // A full disk ends the whole transaction by itself, and then there is no savepoint.
+          // A full disk aborts the whole transaction, and then there is no savepoint.
           if (db.isTransaction) db.exec('ROLLBACK TO call')
           throw error
         } finally {
@@ -82,11 +82,11 @@ export const call = servingFiles((file) => {
     eraser.deleted()
   }
 
-  /** The organizations of all collections, by the collection's id. */
+  /** Returns the organization of each collection by the collection's ID. */
   function organizations(): ReadonlyMap<string, string> {
     const rows = db.prepare('SELECT collection_id, organization_id FROM collections')
     rows.setReturnArrays(true)
-    // Node's types do not follow `setReturnArrays`.
+    // Node's types do not reflect `setReturnArrays`.
     return new Map(rows.all() as unknown as [string, string][])
   }
 
@@ -99,7 +99,7 @@ export const call = servingFiles((file) => {
       .all(after, limit) as { collectionId: string; chunks: number }[]
   }
 
-  /** The collection and, while it is rebuilt, its draft. Both take every write. */
+  /** Returns the collection and, while it is rebuilt, its draft. Both get every write. */
   function withDraft(collectionId: string): readonly CollectionRow[] {
     return [collectionId, draftName(collectionId)].flatMap((id) => findCollection(db, id) ?? [])
   }
@@ -123,7 +123,7 @@ export const call = servingFiles((file) => {
   ): void {
     const tables = nameTables(collection)
     const documentKey = putDocument(tables, document)
-    // Of equal ids the last wins, as with one call after another.
+    // Of equal IDs the last wins, as with sequential calls.
     const distinct = [...new Map(chunks.map((chunk) => [chunk.chunkId, chunk])).values()]
     const find = db.prepare(`SELECT id FROM ${tables.chunks} WHERE chunk_id = ?`)
     removeChunks(
@@ -181,7 +181,7 @@ export const call = servingFiles((file) => {
     }
   }
 
-  /** Returns the first of so many ids, which no other chunk of the collection has had. */
+  /** Allocates `count` IDs that no chunk of the collection has had, and returns the first. */
   function allocateIds(key: CollectionRow['key'], count: number): number {
     const { lastId } = db
       .prepare('UPDATE collections SET last_id = last_id + ? WHERE key = ? RETURNING last_id AS lastId')
@@ -227,7 +227,7 @@ export const call = servingFiles((file) => {
     db.prepare(`DELETE FROM ${tables.documents} WHERE ${condition}`).run(...parameters)
   }
 
-  /** Begins to rebuild the first collection after `after`; null when there is none. */
+  /** Starts to rebuild the first collection after `after`. Null: there is none. */
   function startDraft(after: string): DraftCursor | null {
     const collectionId = nextCollection(db, after)
     return collectionId === undefined ? null : newDraft(collectionId)
@@ -241,15 +241,15 @@ export const call = servingFiles((file) => {
   }
 
   /**
-   * Takes passages over into the draft, with their new terms. After the last ones the draft replaces the collection.
-   * Gives the place to continue, or null after the last collection.
+   * Copies chunks with their new terms to the draft. After the last chunks, the draft replaces the collection. Returns
+   * the cursor to continue from, or null after the last collection.
    */
   function continueDraft({ collectionId, key }: DraftCursor, rebuilt: readonly RebuiltChunk[], isLast: boolean): DraftCursor | null {
     const collection = findCollection(db, collectionId)
     const draft = findCollection(db, draftName(collectionId))
-    // Another rebuild has this collection, or it was deleted.
+    // Another rebuild handles this collection, or it was deleted.
     if (!collection || (draft && draft.key !== key)) return startDraft(collectionId)
-    // Finished by another rebuild, or lost with the process that began it.
+    // Another rebuild has finished the draft, or the process that started it died.
     if (!draft) return newDraft(collectionId)
     copyIntoDraft(collection, draft, rebuilt)
     if (!isLast) return { collectionId, key, after: rebuilt.at(-1)!.id }
@@ -277,8 +277,8 @@ export const call = servingFiles((file) => {
             >)
         | undefined
       const stored = vectorOf.get(id) as { readonly data: Uint8Array } | undefined
-      // Deleted meanwhile, or written since the draft was begun. A chunk without a vector is useless; `kis verify`
-      // reports it as missing.
+      // The chunk was deleted meanwhile, or written since the draft was started. A chunk without a vector is useless;
+      // `kis verify` reports it as missing.
       if (!row || !stored || isThere.get(row.chunkId)) return []
       const vector = Float32Array.from(new Int8Array(stored.data))
       const tokenStates = row.tokenStates && new Int8Array(row.tokenStates)
@@ -303,7 +303,7 @@ export const call = servingFiles((file) => {
     return (row as { id: number }).id
   }
 
-  /** Counts each chunk as one more with its terms. Returns the terms' ids. */
+  /** Counts each chunk's terms. Returns the terms' IDs. */
   function addTerms(tables: Tables, ofChunks: readonly ReadonlyMap<string, number>[]): ReadonlyMap<string, number> {
     const add = db.prepare(
       `INSERT INTO ${tables.terms} (term, chunks) VALUES (?, ?) ON CONFLICT (term) DO UPDATE SET chunks = chunks + excluded.chunks RETURNING id`,
@@ -370,7 +370,10 @@ export const call = servingFiles((file) => {
       rebuildEarlier: undoable((stepMs: number) => rebuildEarlier(db, stepMs)),
       organizations: undoable(organizations),
       listCollections: undoable(listCollections),
-      /** Answered once the tables exist. Rewrites what exists: only a write shows that the disk is full. */
+      /**
+       * Responds once the tables exist. It rewrites an existing value, because only a write shows that the disk is
+       * full.
+       */
       ping: () => orFailure(() => db.exec(`PRAGMA user_version=${INDEX_VERSION}`)),
       damageSeenAtStart: () => orFailure(() => findCorruptionAtStart(db, file)),
     },

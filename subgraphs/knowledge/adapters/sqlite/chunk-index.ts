@@ -27,15 +27,18 @@ import { type ReadChunkTexts, rebuildStep } from './chunk-index-rebuild.ts'
 import { reviveRefusal } from './chunk-index-refusal.ts'
 
 /**
- * Threads that search, once there are searches; each keeps one core busy. An organization uses two at most, so that one
- * long search does not delay its others. The third starts when another organization finds both busy.
+ * Maximum search threads, each of which uses one core. They start when searches arrive. An organization uses at most
+ * two, so that one long search does not delay its others. The third starts when another organization finds both busy.
  */
 const READERS = 3
-/** Searches of an organization that wait: two or three seconds of them. A caller beyond should be told to come back. */
+/**
+ * Maximum waiting searches per organization, which take two or three seconds. Callers beyond are refused with a hint to
+ * retry.
+ */
 const MAX_WAITING_SEARCHES = 256
 /**
- * Reads of passages that wait, with the searches. Those of a search that has begun should still find room. Reads of
- * ingestions and maintenance are few at once and wait in any case.
+ * Maximum waiting reads of chunks, searches included. The limit is higher, so that a running search can still read its
+ * chunks. Reads of ingestions and maintenance are few at a time and always wait.
  */
 const MAX_WAITING_READS = 1_024
 const MAX_CHUNKS_PER_PUT = 256
@@ -43,32 +46,32 @@ const MAX_CANDIDATES = 1_000
 const MAX_CHUNKS_PER_GET = 1_000
 const MAX_TOKEN_EMBEDDINGS_PER_GET = 100
 const MAX_LISTED = 1_000
-/** Chunks of one collection up to which searches keep their targets. */
+/** Maximum chunks of one collection with which searches meet their latency targets. */
 const LARGE_COLLECTION = 200_000
-/** A step of rebuilding an earlier index, between which other writes of its thread run. */
+/** Duration of a step of rebuilding an earlier index. Other writes of the thread run between steps. */
 const STEP_MS = 250
 const PROGRESS_EVERY_MS = 5_000
 const RETRY_AFTER_FAILURE_MS = 5_000
 const RETRY_WHEN_REBUILT_MS = 5_000
 
-/** Takes turns with organizations, for what belongs to none. */
+/** The fair queue's key for collections of no organization. */
 const NOBODY = ''
 
 const WHAT = 'The chunk index'
 
 interface SqliteChunkIndexOptions extends SqliteStoreOptions {
-  /** True: the installation had this file, and it is missing. It is not recreated without a request. */
+  /** True: the installation had this file, and it is missing. It is recreated only on request. */
   readonly isLost?: boolean
   /**
-   * True: opens once an index of an earlier version is rebuilt. Default: at once, and until then searches and writes fail
-   * with `index_rebuilding`.
+   * True: opens after an index of an earlier version is rebuilt. Default: opens at once, and until then searches and
+   * writes fail with `index_rebuilding`.
    */
   readonly rebuildFirst?: boolean
 }
 
 /**
- * The chunk index in one SQLite file. One thread writes, others read, and nothing runs on the event loop. A file that
- * cannot be read still opens: each call then rejects, and `ping` says why.
+ * Opens the chunk index in one SQLite file. One thread writes, others read, and nothing runs on the event loop. It also
+ * opens an unreadable file: each call then rejects, and `ping` reports why.
  * @throws {Unfit} the storage fails
  * @throws {Error} the file is in use
  */
@@ -81,11 +84,11 @@ export async function openSqliteChunkIndex(options: SqliteChunkIndexOptions): Pr
   return new SqliteChunkIndex(options, { lock, file, opened: found }, opening.move())
 }
 
-/** The threads over a readable file. */
+/** The threads of a readable file. */
 interface Threads extends AsyncDisposable {
   readonly writer: FileThread
   readonly readers: Readers
-  /** Of all collections, by id. It never changes for one. */
+  /** Organization by collection ID. It never changes. */
   readonly organizations: Map<string, string>
   readonly rebuild: EarlierRebuild
 }
@@ -101,8 +104,8 @@ async function opened(
   await using opening = new AsyncDisposableStack()
   try {
     const connection = opening.use(new Connection(path, { readOnly: false }))
-    // Here, because SQLite's error says whether the file is damaged or only closed to this user. From a thread that
-    // cannot start, only the text arrives.
+    // Opens the file here, because SQLite's error code distinguishes a corrupted file from a missing permission. A
+    // thread that cannot start passes on only the text.
     connection.database.exec('BEGIN IMMEDIATE; ROLLBACK')
     lock.noteClosed(connection.database)
     opening.defer(() => lock.noteClosed(connection.database))
@@ -110,7 +113,7 @@ async function opened(
     // The writer creates the file and its tables, which the readers need.
     await writer.call('ping', [])
     const left = await writer.call<number | null>('rebuildEarlier', [0])
-    // A connection uses the log from its first read on, and keeps it until its own end.
+    // A connection uses the write-ahead log from its first read on, and keeps it open until it closes.
     connection.prepare('SELECT 1 FROM sqlite_schema').get()
     if (installation) checkMark(connection.database, path, installation)
     lock.noteOpen()
@@ -132,7 +135,7 @@ async function opened(
   }
 }
 
-/** The threads that read, each with a connection and a cache of its own. */
+/** The reading threads, each with its own connection and cache. */
 class Readers implements AsyncDisposable {
   readonly #file: StoreFile
   readonly #threads = new FairThreads('chunk index', { maxThreads: READERS })
@@ -155,9 +158,9 @@ class Readers implements AsyncDisposable {
   }
 }
 
-/** Rebuilds an index of an earlier version in the background. It continues where a process has ended. */
+/** Rebuilds an index of an earlier version in the background. It resumes the rebuild of an earlier process. */
 class EarlierRebuild implements AsyncDisposable {
-  /** Chunks that are left; null: none, also where nothing was to be rebuilt. */
+  /** Number of remaining chunks. Null: none, or no rebuild was needed. */
   left: number | null
   readonly ended: Promise<void>
   readonly #stopping = new AbortController()
@@ -178,7 +181,7 @@ class EarlierRebuild implements AsyncDisposable {
       try {
         this.left = await writer.call('rebuildEarlier', [STEP_MS])
       } catch {
-        // Its storage fails, which the log and `ping` say.
+        // The storage of the index fails. The log and `ping` report it.
         await sleep(RETRY_AFTER_FAILURE_MS, undefined, { signal, ref: false }).catch(() => undefined)
       }
     }
@@ -222,7 +225,7 @@ class SqliteChunkIndex implements ChunkIndex {
     return this.#opened
   }
 
-  /** @throws {KisError} `index_rebuilding`: it is of an earlier version */
+  /** @throws {KisError} `index_rebuilding`: the index is of an earlier version */
   get #rebuilt(): Threads {
     const { left } = this.#threads.rebuild
     if (left === null) return this.#threads
@@ -238,9 +241,9 @@ class SqliteChunkIndex implements ChunkIndex {
     return this.#threads.readers
   }
 
-  /** Who reads a collection. */
+  /** Returns the caller for the fair queue of a collection. */
   #readerOf(collectionId: string): Caller {
-    // What does not exist is quickly read.
+    // Reads of a collection that does not exist are fast.
     return { organizationId: this.#threads.organizations.get(collectionId) ?? NOBODY }
   }
 
@@ -343,7 +346,7 @@ class SqliteChunkIndex implements ChunkIndex {
     return true
   }
 
-  /** SQLite erases with each deletion. */
+  /** Does nothing: SQLite erases data with each deletion. */
   async expunge(): Promise<void> {}
 
   async ping(signal: AbortSignal): Promise<void> {
@@ -363,7 +366,7 @@ class SqliteChunkIndex implements ChunkIndex {
   }
 }
 
-/** Gives the file's new name; null: there was none. Its log is renamed too, because both are needed to read it. */
+/** Renames the file and its log, because both are needed to read it. Returns the new name. Null: there was no file. */
 function setAside(path: string): string | null {
   if (!existsSync(path)) return null
   const aside = `${path}.unreadable-${new Date().toISOString().replaceAll(/[:.]/g, '-')}`

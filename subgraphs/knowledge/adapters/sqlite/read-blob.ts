@@ -2,15 +2,14 @@ import { BlobCorrupted, type BlobEntry } from '../../ports/blob-store.ts'
 import { PIECE_BYTES } from './blob-file.ts'
 
 /**
- * One statement, so that all rows belong to the same state of the file. A blob without pieces in the range gives one
- * row without bytes.
+ * One statement, so that all rows are of the same state of the file. A blob without pieces in the range returns one row
+ * without bytes.
  */
 const SELECT = `
   SELECT size, position, bytes FROM blob LEFT JOIN piece ON piece.blob = blob.number AND position BETWEEN ? AND ?
   WHERE key = ? ORDER BY position`
 type Row = readonly [size: number, position: number | null, bytes: Uint8Array<ArrayBuffer> | null]
 
-/** The keys after one, in order. */
 export const LIST = 'SELECT key, size FROM blob WHERE key > ? ORDER BY key LIMIT ?'
 
 export const toEntries = (rows: readonly (readonly [string, number])[]): readonly BlobEntry[] =>
@@ -20,8 +19,8 @@ export const toEntries = (rows: readonly (readonly [string, number])[]): readonl
 export type ReadRows = (text: string, parameters: readonly (string | number)[]) => readonly Row[]
 
 /**
- * Reads a range of a blob; null: there is none with the key.
- * @throws {BlobCorrupted} parts of it are lost
+ * Reads a range of a blob. Null: the key does not exist.
+ * @throws {BlobCorrupted} parts of the blob are lost
  */
 export function readBlob(rowsOf: ReadRows, key: string, offset: number, length: number): Uint8Array<ArrayBuffer> | null {
   const first = Math.floor(offset / PIECE_BYTES)
@@ -39,7 +38,7 @@ export function readBlob(rowsOf: ReadRows, key: string, offset: number, length: 
     const part = piece.subarray(Math.max(0, -from), bytes.length - from)
     bytes.set(part, Math.max(0, from))
     filled += part.length
-    // The row's memory is free at once, without a collection.
+    // Free the row's memory at once, without garbage collection.
     piece.buffer.transfer(0)
   }
   if (filled !== bytes.length) throw new BlobCorrupted(key)

@@ -3,12 +3,12 @@ import type { BlobStore } from '../../ports/blob-store.ts'
 import { checkKey, checkLimit, checkRange, MAX_BLOB_BYTES } from '../blob-arguments.ts'
 import { LIST, type ReadRows, readBlob, toEntries } from './read-blob.ts'
 
-/** The blobs of a file as a connection sees them, such as one in a reading transaction. */
+/** Returns the blobs of a file as a connection sees them, such as one in a read transaction. */
 export function readOnlyBlobs(database: DatabaseSync): Pick<BlobStore, 'get' | 'list'> {
   const rowsOf: ReadRows = (text, parameters) => {
     const statement = database.prepare(text)
     statement.setReturnArrays(true)
-    // Node's types do not follow `setReturnArrays`.
+    // Node's types do not reflect `setReturnArrays`.
     return statement.all(...parameters) as unknown as ReturnType<ReadRows>
   }
   return {

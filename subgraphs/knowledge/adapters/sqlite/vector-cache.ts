@@ -3,12 +3,12 @@ import { exactSearch, MetricKind } from 'usearch'
 import type { CollectionRow, Tables } from './tables/chunk-index-schema.ts'
 import { quantize } from './tables/quantize.ts'
 
-/** Bytes of vectors that a thread caches. Those of the collection searched longest ago leave first. */
+/** Maximum bytes of cached vectors per thread. The least recently searched collection is evicted first. */
 const MAX_BYTES = 192 * 2 ** 20
-/** Rows of one statement. */
+/** Rows per statement. */
 const PAGE = 4_096
 
-/** All vectors of a collection, one after another, in ascending order of ids. */
+/** All vectors of a collection in one array, in ascending order of IDs. */
 class Vectors {
   readonly #dimensions: number
   #ids = new Uint32Array()
@@ -25,7 +25,9 @@ class Vectors {
     return this.#rows.length + this.#ids.byteLength
   }
 
-  /** Takes over what was written and deleted since. A vector never changes, and new ids are higher than all before. */
+  /**
+   * Applies writes and deletions since the last update. A vector never changes, and new IDs are higher than all before.
+   */
   update(db: DatabaseSync, { chunks, vectors }: Tables, { chunks: total, removals }: CollectionRow): void {
     if (removals !== this.#removals) {
       const { ids } = db.prepare(`SELECT group_concat(id) AS ids FROM ${chunks}`).get() as { ids: string | null }
@@ -44,7 +46,7 @@ class Vectors {
     }
   }
 
-  /** What is deleted leaves the memory too. */
+  /** Removes deleted vectors from memory. */
   #retain(ids: ReadonlySet<number>): void {
     const before = this.#count
     this.#count = 0
@@ -58,7 +60,7 @@ class Vectors {
 
   #reserve(count: number): void {
     if (count <= this.#ids.length) return
-    // So many more that a growing collection is not copied at each search.
+    // Allocate more, so that a growing collection is not copied at each search.
     const size = Math.ceil(1.25 * count)
     const [ids, rows] = [new Uint32Array(size), new Int8Array(size * this.#dimensions)]
     ids.set(this.#ids)
@@ -67,7 +69,7 @@ class Vectors {
     this.#rows = rows
   }
 
-  /** The ids of the nearest ones, found by comparing all of them, or all that are eligible. */
+  /** Returns the IDs of the nearest vectors. Compares all vectors, or all eligible ones. */
   nearest(query: Float32Array, count: number, eligible: ReadonlySet<number> | null): readonly number[] {
     const { ids, rows } = eligible
       ? this.#only(eligible)
@@ -85,7 +87,7 @@ class Vectors {
     return { ids, rows }
   }
 
-  /** -1 to 1; 0 for a chunk without a vector. */
+  /** Returns the cosine, -1 to 1. Returns 0 for a chunk without a vector. */
   cosine(query: Float32Array, id: number): number {
     const row = this.#of(id)
     if (!row) return 0
@@ -110,7 +112,7 @@ class Vectors {
   }
 }
 
-/** The vectors of the collections that this thread searched last. */
+/** Caches the vectors of recently searched collections. */
 export class VectorCache {
   readonly #collections = new Map<number, Vectors>()
 

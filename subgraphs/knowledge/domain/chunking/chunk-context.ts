@@ -3,18 +3,21 @@ import { shorten } from './cut-text.ts'
 import { type HeadingPaths, type Section, toPath } from './heading-paths.ts'
 import type { TokenCounter } from './token-counter.ts'
 
-/** Characters of the heading path before a text. The innermost headings are kept first. */
+/** Maximum characters of the heading path before a text. The innermost headings have priority. */
 const MAX_PATH_CHARS = 240
-/** Characters of a table's header row before its rows. */
+/** Maximum characters of a table's header row before its rows. */
 const MAX_TABLE_HEADER_CHARS = 240
 
-/** What precedes the text of a chunk that begins with a given block, and its cost. */
+/** The context that precedes the text of a chunk, by the block with which the chunk starts, and its tokens. */
 export interface Contexts {
   textAt(block: number): string
   tokensAt(block: number): number
 }
 
-/** Counts each distinct context once. One of more than `maxTokens` is left out, so that it never displaces the text. */
+/**
+ * Counts each distinct context once. A context of more than `maxTokens` is omitted, so that it never displaces the
+ * text.
+ */
 export async function countContexts(
   document: ParsedDocument,
   headings: HeadingPaths,
@@ -33,7 +36,10 @@ export async function countContexts(
   return { textAt: contextAt, tokensAt: (block) => tokens.get(contextAt(block)) ?? 0 }
 }
 
-/** One string for each block, the same object for neighbours that share it: a table may have 100,000 rows. */
+/**
+ * Returns one string per block. Neighboring blocks with equal context share one string object, because a table may have
+ * 100,000 rows.
+ */
 function buildContexts({ blocks }: ParsedDocument, headings: HeadingPaths): readonly string[] {
   let last: { readonly section: Section | null; readonly tableHeader: string | undefined; readonly text: string } | undefined
   return blocks.map(({ tableHeader }, index) => {
@@ -46,7 +52,7 @@ function buildContexts({ blocks }: ParsedDocument, headings: HeadingPaths): read
   })
 }
 
-/** The part of a heading path that precedes a text. */
+/** Returns the innermost part of a heading path that fits before a text. */
 export function selectInnermost(path: readonly string[]): string {
   let joined = ''
   for (const name of path.toReversed()) {

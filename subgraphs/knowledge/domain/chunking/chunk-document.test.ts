@@ -7,7 +7,7 @@ import { MAX_CHARS_PER_TOKEN } from './token-counter.ts'
 
 type Part = Pick<Block, 'kind'> & Partial<Block> & { readonly text: string }
 
-/** A document of these parts, with empty lines between them. */
+/** Returns a document of these parts, separated by empty lines. */
 function makeParsed(parts: readonly Part[]): ParsedDocument {
   let text = ''
   const blocks = parts.map(({ text: own, ...facts }): Block => {
@@ -235,7 +235,7 @@ describe('chunkDocument', () => {
     { name: 'zero-width characters', gap: ` ${'\u200b'.repeat(10_000)}` },
     { name: 'spaces that fill most of a part', gap: ' '.repeat(2_879) },
   ])('bounds the characters of a passage whose words are apart by $name', async ({ gap }) => {
-    // The tokenizer of the embedded model takes these for nothing.
+    // The tokenizer of the embedded model ignores these characters.
     const countSeen = async (texts: readonly string[]) => texts.map((text) => text.match(/[^\s\u200b]{1,4}/g)?.length ?? 0)
     const text = Array.from({ length: 100 }, (_, index) => `w${index}`).join(gap)
     const parts: Part[] = [

@@ -7,27 +7,28 @@ import { describeLocation } from './locations.ts'
 import { packChunks } from './pack-chunks.ts'
 import { type CountTokens, TokenCounter } from './token-counter.ts'
 
+/** A chunk of a document before it is embedded. */
 export interface DocumentChunk {
-  /** From 0, in the order of the text. */
+  /** Counts from 0 in the order of the text. */
   readonly ordinal: number
-  /** `document.text.slice(charStart, charEnd)`: what is shown and cited. */
+  /** `document.text.slice(charStart, charEnd)`: the text that is shown and cited. */
   readonly text: string
   readonly charStart: number
   readonly charEnd: number
   /**
-   * The headings above the whole chunk, outermost first, each of at most 200 characters; last its cells or times, in
-   * formats with them.
+   * The headings above the whole chunk, outermost first, each of at most 200 characters. In formats with cells or
+   * times, the last entry is the chunk's location.
    */
   readonly headingPath: readonly string[]
   /** Counts from 1; null in formats without pages. */
   readonly pageStart: number | null
   readonly pageEnd: number | null
   readonly language: Language | null
-  /** Tokens of `toEmbeddingText(chunk)`, as `TokenCounter` counts them. */
+  /** Tokens of `toEmbeddingText(chunk)`, counted by `TokenCounter`. */
   readonly tokens: number
   /**
-   * What a reader of the passage alone would miss: the headings above it, and the header row of the table in which it
-   * begins. May be empty.
+   * The headings above the chunk, and the header row of the table in which the chunk starts. May be empty. Without it,
+   * a reader of the chunk alone would lack this information.
    */
   readonly context: string
 }
@@ -35,31 +36,34 @@ export interface DocumentChunk {
 interface ChunkingOptions {
   /** Counts the tokens of each text with the embedding model. Called with at most 2,048 texts. */
   readonly countTokens: CountTokens
-  /** Paragraphs are joined up to this many tokens. Default: 256. */
+  /** Paragraphs are joined up to this number of tokens. Default: 256. */
   readonly targetTokens?: number
-  /** Most tokens that the model gets, `overheadTokens` included. Default: 480, below the 512 that small models take. */
+  /**
+   * Maximum tokens per model input, `overheadTokens` included. Default: 480, below the limit of 512 of small models.
+   */
   readonly capTokens?: number
-  /** Tokens that the caller puts before each text: the model's passage prefix. Default: 0. */
+  /** Tokens that the caller adds before each text: the model's prefix for chunks. Default: 0. */
   readonly overheadTokens?: number
   readonly signal: AbortSignal
 }
 
-/** The share of a chunk that its context may take. */
+/** Maximum share of a chunk's tokens for its context. */
 const CONTEXT_SHARE = 1 / 3
 
 /**
- * The text that is embedded and indexed by words. "It was opened in 1931." is found by its subject only with the
- * headings above it.
+ * Returns the text that is embedded and indexed by words. With the headings, a search for the subject also finds "It
+ * was opened in 1931."
  */
 export function toEmbeddingText(chunk: Pick<DocumentChunk, 'context' | 'text'>): string {
   return chunk.context === '' ? chunk.text : `${chunk.context}\n${chunk.text}`
 }
 
 /**
- * Cuts a document into passages for search. They are in order, do not overlap, and together contain every character of
+ * Splits a document into chunks for search. The chunks are in order, do not overlap, and contain every character of
  * every block except white space. Cuts are between blocks if possible, else at ends of sentences, else at white space,
- * and never inside a grapheme. No embedding text exceeds the cap, except that of a single grapheme, so none has more than
- * `MAX_CHARS_PER_TOKEN` characters for each token of the cap. Time and memory are linear in the length of the text.
+ * and never inside a grapheme. No embedding text exceeds the cap, except that of a single grapheme. Therefore, no
+ * embedding text has more than `MAX_CHARS_PER_TOKEN` characters per token of the cap. Time and memory are linear in the
+ * length of the text.
  */
 export async function chunkDocument(document: ParsedDocument, options: ChunkingOptions): Promise<readonly DocumentChunk[]> {
   const { targetTokens = 256, capTokens = 480, overheadTokens = 0, signal } = options
@@ -84,8 +88,8 @@ interface Work {
 type Draft = Omit<DocumentChunk, 'ordinal' | 'tokens'>
 
 /**
- * Counts what will be embedded. Tokens of pieces do not add up exactly, so a chunk may exceed the cap; it is then
- * split, which is rare.
+ * Counts the tokens of the embedding texts. Tokens of pieces do not add up exactly, so a chunk may exceed the cap,
+ * which is rare. Such a chunk is split.
  */
 async function finish(work: Work, packed: readonly (readonly Piece[])[]): Promise<readonly DocumentChunk[]> {
   const { counter, room } = work
@@ -135,14 +139,17 @@ function toDraft({ document, headings, contexts }: Work, pieces: readonly Piece[
   }
 }
 
-/** White space at the start, except a space that carries a mark: the two are one grapheme. */
+/**
+ * Returns the length of the leading white space. A space that carries a combining mark does not count, because both are
+ * one grapheme.
+ */
 function leadingSpace(text: string): number {
   return /^\s*(?!\p{M})/u.exec(text)?.[0].length ?? 0
 }
 
 /**
- * The innermost section that contains the pieces. Headings above the first text count, although they are in the chunk
- * themselves.
+ * Returns the innermost section that contains the pieces. Headings before the first text count, although they are in
+ * the chunk themselves.
  */
 function findSection(blocks: readonly Block[], pieces: readonly Piece[], headings: HeadingPaths) {
   let section = headings.sectionAt(pieces[0]!.block)

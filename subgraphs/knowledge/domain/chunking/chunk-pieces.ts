@@ -3,24 +3,29 @@ import { cutInto } from './cut-text.ts'
 import { type Span, splitSentences } from './sentences.ts'
 import type { TokenCounter } from './token-counter.ts'
 
-/** A run of text that stays in one chunk: a block, or a sentence or smaller part of one that is too large. */
+/**
+ * A span of text that is not split between chunks: a block, or a sentence or smaller part of a block that is too large.
+ */
 export interface Piece extends Span {
-  /** Index of its block. */
+  /** Index of the block that contains the piece. */
   readonly block: number
   readonly tokens: number
 }
 
-/** A block of more characters is cut into sentences without counting it first: it hardly ever fits. */
+/**
+ * A block of more characters is split into sentences without counting its tokens first, because it hardly ever fits.
+ */
 const MAX_WHOLE_CHARS = 4_000
 
 /**
- * Characters that a token rarely exceeds. Spans that exceed the room by this measure are cut before they are counted.
+ * A token rarely has more characters. Spans that exceed the room by this estimate are cut before their tokens are
+ * counted.
  */
 const MAX_TOKEN_CHARS = 6
 
 /**
- * Pieces of every block in order, each of which fits into the room of a chunk that begins with its block. White space
- * makes no piece.
+ * Splits every block into pieces, in order. Each piece fits into the room of a chunk that starts with its block. White
+ * space alone is no piece.
  */
 export async function cutPieces(
   document: ParsedDocument,
@@ -43,7 +48,7 @@ export async function cutPieces(
   return pieces
 }
 
-/** Lines of code; sentences of anything else, where a line feed only wraps a line. */
+/** Splits code into lines and other text into sentences, because a line feed in prose only wraps a line. */
 async function splitSpans(text: string, { kind, charStart, charEnd }: Block, counter: TokenCounter): Promise<readonly Span[]> {
   const own = text.slice(charStart, charEnd)
   const spans: Span[] = []
@@ -63,7 +68,7 @@ function* splitLines(text: string): Generator<Span> {
   }
 }
 
-/** Counts the spans, and halves those that exceed the room until they fit or are one grapheme. */
+/** Counts the spans' tokens. Halves spans that exceed the room until they fit or are one grapheme. */
 export async function fitting(
   text: string,
   spans: readonly Span[],

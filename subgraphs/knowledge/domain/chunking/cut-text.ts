@@ -1,11 +1,11 @@
 import { type Span, splitGraphemes } from './sentences.ts'
 
-/** Characters after the limit to read, so that a cluster that crosses it is recognised. */
+/** Characters read beyond the limit, to recognize a grapheme cluster that crosses it. */
 const MARGIN_CHARS = 300
 
 /**
- * Parts of a span of at most `maxChars`, without gaps: cut after a line feed or white space in the second half of what
- * fits, else between graphemes. Only a single grapheme may be longer.
+ * Splits a span into parts of at most `maxChars`, without gaps. Cuts after a line feed or white space in the second
+ * half of what fits, else between graphemes. Only a single grapheme may be longer.
  */
 export function cutInto(text: string, { start, end }: Span, maxChars: number): readonly Span[] {
   const parts: Span[] = []
@@ -34,7 +34,7 @@ function cutWithin(window: string, maxChars: number): number {
   return afterLine || afterSpace || any
 }
 
-/** The text, or its beginning with an ellipsis if it has more than `maxChars`. */
+/** Returns the text. A text of more than `maxChars` characters is truncated and gets an ellipsis. */
 export function shorten(text: string, maxChars: number): string {
   if (text.length <= maxChars) return text
   return `${text.slice(0, cutWithin(text.slice(0, maxChars + MARGIN_CHARS), maxChars - 1)).trimEnd()}…`

@@ -1,24 +1,25 @@
 import type { ParsedDocument } from '../../ports/document-parser.ts'
 import { shorten } from './cut-text.ts'
 
-/** Characters of a heading in a path. Longer headings are styled paragraphs. */
+/** Maximum characters of a heading in a path. Longer headings are styled paragraphs. */
 const MAX_HEADING_CHARS = 200
 
-/** A heading and what is below it. */
+/** A heading and the text below it. */
 interface Section {
   readonly level: number
   readonly name: string
   readonly parent: Section | null
 }
 
-/** Which headings contain which blocks. A section is identified by its object. */
+/** Maps blocks to the headings that contain them. A section is identified by its object. */
 export interface HeadingPaths {
-  /** The section of a block. A heading is in its own. */
+  /** Returns the section of a block. A heading belongs to its own section. */
   sectionAt(block: number): Section | null
-  /** The section above a block: for a heading, its parent. */
+  /** Returns the section above a block. For a heading, this is its parent. */
   above(block: number): Section | null
 }
 
+/** Builds the tree of headings from the levels of a document's headings. */
 export function buildHeadingPaths({ blocks, text }: ParsedDocument): HeadingPaths {
   let section: Section | null = null
   const sections = blocks.map((block) => {
@@ -36,23 +37,23 @@ export function buildHeadingPaths({ blocks, text }: ParsedDocument): HeadingPath
   }
 }
 
-/** Names from the outermost heading to this one. */
+/** Returns the headings from the outermost to this section's. */
 export function toPath(section: Section | null): readonly string[] {
   return listAncestors(section).map(({ name }) => name)
 }
 
-/** True when `inner` is `outer` or below it. Everything is below null. */
+/** Returns true if `inner` is `outer` or below it. Every section is below null. */
 export function isWithin(inner: Section | null, outer: Section | null): boolean {
   return outer === null || listAncestors(inner).includes(outer)
 }
 
-/** The innermost section that contains both. */
+/** Returns the innermost section that contains both. */
 export function commonSection(a: Section | null, b: Section | null): Section | null {
   const holders = listAncestors(b)
   return listAncestors(a).findLast((section) => holders.includes(section)) ?? null
 }
 
-/** Outermost first. As long as there are levels, six at most. */
+/** Returns the section's ancestors, outermost first: one per heading level, six at most. */
 function listAncestors(section: Section | null): readonly Section[] {
   const chain: Section[] = []
   for (let at = section; at; at = at.parent) chain.push(at)

@@ -1,11 +1,12 @@
 import type { Block } from '../../ports/document-parser.ts'
 import type { Piece } from './chunk-pieces.ts'
 
-/** Places that are named of a passage that is made of several, small sheets for instance. */
+/** Maximum locations named for a chunk that spans several, such as small sheets. */
 const MAX_LOCATIONS = 3
 
 /**
- * Where a passage is found in formats without pages: `Sales!A2:D40`, `00:01:05–00:01:41`; null where they do not say.
+ * Returns the location of a chunk in formats without pages: `Sales!A2:D40`, `00:01:05–00:01:41`. Null if the blocks
+ * have no location.
  */
 export function describeLocation(blocks: readonly Block[], pieces: readonly Piece[]): string | null {
   const locations: { within: string; start: string; end: string }[] = []

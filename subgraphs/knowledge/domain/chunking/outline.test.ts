@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { buildDigest } from '../digest.ts'
 import { buildOutline } from './outline.ts'
 
-/** Blocks as `2 heading` or `paragraph`, whose text is the line itself. */
+/** Creates blocks from lines such as `2 heading` or `paragraph`. The text of a block is the whole line. */
 function parsed(...lines: readonly string[]) {
   let text = ''
   const blocks = lines.map((line) => {

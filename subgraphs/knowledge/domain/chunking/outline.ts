@@ -1,16 +1,16 @@
 import type { ParsedDocument } from '../../ports/document-parser.ts'
 import { shorten } from './cut-text.ts'
 
-/** Headings kept of a document: its subject, not its table of contents. */
+/** Maximum headings of an outline. It describes the document's subject and is not a table of contents. */
 const MAX_HEADINGS = 8
-/** Of a title or a heading. */
+/** Maximum characters of a title or heading. */
 const MAX_CHARACTERS = 80
 
-/** What a document is about, in its own words. */
+/** The title and the main headings of a document, as it states them. */
 export interface Outline {
-  /** Its first heading, if that is at its beginning. */
+  /** The first heading, if the document starts with it. */
   readonly title: string | null
-  /** Its other headings: the outermost levels, in order. */
+  /** The other headings: those of the outermost levels, in order. */
   readonly headings: readonly string[]
 }
 
@@ -22,7 +22,7 @@ export function buildOutline({ blocks, text }: Pick<ParsedDocument, 'blocks' | '
   const [first, ...others] = found
   const title = first?.index === 0 ? first.name : null
   const rest = (title === null ? found : others).filter(({ name }) => name !== title)
-  // Of a repeated name the first place counts.
+  // The first position of a repeated name counts.
   const distinct = [...new Map(rest.toReversed().map((heading) => [heading.name, heading])).values()]
   const outermost = distinct.toSorted((a, b) => a.level - b.level || a.index - b.index).slice(0, MAX_HEADINGS)
   return { title, headings: outermost.toSorted((a, b) => a.index - b.index).map(({ name }) => name) }

@@ -2,12 +2,12 @@ import type { Block } from '../../ports/document-parser.ts'
 import type { Piece } from './chunk-pieces.ts'
 import { type HeadingPaths, isWithin } from './heading-paths.ts'
 
-/** A chunk below this share of the target is small: too little to stand alone. */
+/** A chunk below this share of the target is small: too short to be useful alone. */
 const SMALL_SHARE = 1 / 4
 
 interface Packing {
   readonly targetTokens: number
-  /** Tokens of text that a chunk beginning with a block may have. */
+  /** Maximum text tokens of a chunk that starts with the given block. */
   readonly roomAt: (block: number) => number
 }
 
@@ -17,10 +17,10 @@ interface Draft {
 }
 
 /**
- * Joins neighbouring pieces into chunks up to the target. Larger blocks that fit into the room stay whole. Rules, in
- * this order: the room is never exceeded; a heading starts a chunk, unless the one before is small and the heading is
- * beside or below its own; a heading is never last; the end of a page ends a chunk that is not small; a small chunk
- * continues, and a small one at the end of a section joins the chunk before it.
+ * Joins neighboring pieces into chunks up to the target. Larger blocks that fit into the room stay whole. Rules, by
+ * priority: 1. A chunk never exceeds the room. 2. A heading starts a chunk, unless the previous chunk is small and the
+ * heading is beside or below its own heading. 3. A heading is never last in a chunk. 4. A page end closes a chunk that
+ * is not small. 5. A small chunk continues. At the end of a section, it joins the previous chunk.
  */
 export function packChunks(
   blocks: readonly Block[],
@@ -80,7 +80,9 @@ export function packChunks(
   return done.map((draft) => draft.pieces)
 }
 
-/** Headings at the end of a draft belong to what follows. A draft of nothing else keeps them. */
+/**
+ * Removes headings at the end of a draft, because they belong to the next chunk. A draft of headings only is unchanged.
+ */
 function removeTrailingHeadings(draft: Draft, isHeading: (piece: Piece | undefined) => boolean): readonly Piece[] {
   const at = draft.pieces.findLastIndex((piece) => !isHeading(piece)) + 1
   if (at === 0) return []

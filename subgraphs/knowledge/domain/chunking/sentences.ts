@@ -1,4 +1,4 @@
-/** A part of a text, as UTF-16 offsets. */
+/** A range of a text in UTF-16 offsets. */
 export interface Span {
   readonly start: number
   readonly end: number
@@ -8,8 +8,8 @@ export interface Span {
 const WINDOW_CHARS = 16_384
 
 /**
- * Longer clusters are cut between code points. Unicode's stream-safe text format (UAX #15) allows 30 marks on a letter,
- * so nobody can read a longer one, and a cluster of a megabyte must not become one chunk.
+ * Longer clusters are cut between code points. Unicode's stream-safe text format (UAX #15) allows 30 marks per letter,
+ * so longer clusters are unreadable. A cluster of a megabyte must not become one chunk.
  */
 const MAX_GRAPHEME_CHARS = 256
 
@@ -17,16 +17,16 @@ const sentenceSegmenter = new Intl.Segmenter('ar', { granularity: 'sentence' })
 const graphemeSegmenter = new Intl.Segmenter('en', { granularity: 'grapheme' })
 
 /**
- * A full stop after these does not end a sentence: Arabic for Dr, Prof, (year) AD or metre, page, part or volume,
- * Hijri; and the commonest English ones. A mistake only keeps two sentences together.
+ * A full stop after these abbreviations does not end a sentence. The Arabic ones mean Dr, Prof, AD (year) or meter,
+ * page, part or volume, and Hijri. The rest are the most common English ones. A mistake only joins two sentences.
  */
 const ABBREVIATION = /(?:^|[\s([{«"“'])(?:د|أ|م|ص|ج|هـ|ه|Dr|Mr|Mrs|Ms|Prof|St|vs|No|Fig|e\.g|i\.e)\.\s*$/u
 
-/** Longest tail in which an abbreviation is looked for, in characters. */
+/** Characters at the end of a sentence that are searched for an abbreviation. */
 const TAIL_CHARS = 12
 
 /**
- * The sentences of a text, in order and without gaps: each includes the white space after it. Cuts are between
+ * Yields the sentences of a text, in order and without gaps. Each includes the white space after it. Cuts are between
  * graphemes.
  */
 export function* splitSentences(text: string): Generator<Span> {
@@ -40,7 +40,8 @@ export function* splitSentences(text: string): Generator<Span> {
 }
 
 /**
- * Ends of ICU's sentences. The last segment of a window may continue after it, so the next window starts with it again.
+ * Yields the ends of ICU's sentences. The last segment of a window may continue beyond it, so the next window starts
+ * with that segment.
  */
 function* findBreaks(text: string): Generator<number> {
   let from = 0
@@ -62,7 +63,7 @@ function* findBreaks(text: string): Generator<number> {
   }
 }
 
-/** The last place in the window where a cluster certainly ends. The window itself may end inside one. */
+/** Returns the last offset in the window where a cluster certainly ends. The window may end inside a cluster. */
 function lastGraphemeEnd(window: string): number {
   let last = window.length
   let previous = 0
@@ -73,7 +74,7 @@ function lastGraphemeEnd(window: string): number {
   return last
 }
 
-/** The grapheme clusters of a text. Overlong ones are split into code points. Linear and lazy. */
+/** Yields the grapheme clusters of a text lazily, in linear time. Overlong clusters are split into code points. */
 export function* splitGraphemes(text: string): Generator<{ readonly index: number; readonly segment: string }> {
   for (const { index, segment } of graphemeSegmenter.segment(text)) {
     if (segment.length <= MAX_GRAPHEME_CHARS) yield { index, segment }

@@ -1,23 +1,23 @@
 /**
- * Gives the tokens of each text, with or without special tokens. Sums are only estimates; guaranteed limits are
- * counted.
+ * Returns the token count of each text, with or without special tokens. Sums of counts are estimates: count a whole
+ * text where a limit must hold.
  */
 export type CountTokens = (texts: readonly string[]) => Promise<readonly number[]>
 
 /**
- * Most characters of a token. A text of more counts as more tokens, because some tokenizers take white space and
- * zero-width characters for nothing, and a passage of a few words could have a million of them. Passages that people
- * write have 2 to 9, a deeply indented line of code up to 30.
+ * Maximum characters per token. A longer text counts as more tokens, because some tokenizers ignore white space and
+ * zero-width characters: a chunk of a few words could have a million of them. Ordinary text has 2 to 9 characters per
+ * token, a deeply indented line of code up to 30.
  */
 export const MAX_CHARS_PER_TOKEN = 32
-/** Texts in one call of the tokenizer. */
+/** Maximum texts per call of the tokenizer. */
 const MAX_BATCH_TEXTS = 2_048
-/** Characters in one call, so that a batch takes milliseconds and the signal is checked between two. */
+/** Maximum characters per call. A batch then takes milliseconds, and the signal is checked between batches. */
 const MAX_BATCH_CHARS = 256 * 1024
-/** Characters processed before the event loop gets its turn: about 10 ms of segmenting. */
+/** Characters processed between event-loop ticks: about 10 ms of segmenting. */
 const BREATH_CHARS = 64 * 1024
 
-/** Counts in batches, and lets the process do other work in between. */
+/** Counts tokens in batches and yields to the event loop between them. */
 export class TokenCounter {
   readonly #countTokens: CountTokens
   readonly #signal: AbortSignal
@@ -29,8 +29,8 @@ export class TokenCounter {
   }
 
   /**
-   * In the order of the texts, each at least a token for every `MAX_CHARS_PER_TOKEN`. Empty ones have no tokens, and are
-   * not counted.
+   * Returns counts in the order of the texts, each at least one token per `MAX_CHARS_PER_TOKEN` characters. Empty texts
+   * have 0 tokens and are not sent to the tokenizer.
    */
   async count(texts: readonly string[]): Promise<readonly number[]> {
     const counts = new Array<number>(texts.length).fill(0)
@@ -57,7 +57,7 @@ export class TokenCounter {
   }
 
   /**
-   * Call it after processing this many characters.
+   * Yields to the event loop when enough characters were processed. Call it after processing `chars` characters.
    * @throws the reason of the aborted signal
    */
   async breathe(chars: number): Promise<void> {

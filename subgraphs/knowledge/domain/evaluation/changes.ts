@@ -1,18 +1,19 @@
-/** What has changed in a collection: how often each kind of change has happened. */
+/** Number of changes of a collection, by kind. */
 export interface CollectionChanges {
-  /** Documents that searches find for the first time. */
+  /** Documents that became searchable for the first time. */
   readonly added: number
   /** New versions of documents. */
   readonly replaced: number
   readonly deleted: number
-  /** Changes of a document's name or metadata. */
+  /** Changes of documents' names or metadata. */
   readonly updated: number
-  /** Changes of the collection's settings that concern its search. */
+  /** Changes of collection settings that affect search. */
   readonly settings: number
 }
 
 export const NO_CHANGES: CollectionChanges = { added: 0, replaced: 0, deleted: 0, updated: 0, settings: 0 }
 
+/** Returns the total number of changes. */
 export function countChanges({ added, replaced, deleted, updated, settings }: CollectionChanges): number {
   return added + replaced + deleted + updated + settings
 }

@@ -1,7 +1,7 @@
 import type { Language } from '../text/language.ts'
 import { type JudgedQuestion, type Scores, scoreQuestions } from './scores.ts'
 
-/** The measures that are compared, by the names that clients see. */
+/** The compared measures, by the names that clients see. */
 const MEASURES = {
   recall_at_1: 'recallAt1',
   recall_at_3: 'recallAt3',
@@ -11,12 +11,12 @@ const MEASURES = {
 } as const satisfies Readonly<Record<string, keyof Scores>>
 type Measure = keyof typeof MEASURES
 
-/** Sums of the same ranks in another order differ by less. */
+/** Rounding tolerance: sums of the same ranks in another order differ by less. */
 const ROUNDING = 1e-9
 
-/** A measure of the answer's ranking that is lower than before. */
+/** A measure of the combined ranking that has decreased. */
 interface Fall {
-  /** The label of the settings. */
+  /** The label of the evaluated settings. */
   readonly settings: string
   /** Null: the questions of all languages. */
   readonly language: Language | null
@@ -25,16 +25,18 @@ interface Fall {
   readonly after: number
 }
 
-/** An evaluation beside the one before it, by the questions that both have asked. */
+/** A comparison of an evaluation with the previous one, by the questions that both contain. */
 export interface Comparison {
-  /** The id of the evaluation before. */
+  /** The ID of the previous evaluation. */
   readonly baselineId: string
   readonly questionCount: number
-  /** The measures that fell by more than the watch allows. */
+  /** The measures that decreased by more than the watch allows. */
   readonly falls: readonly Fall[]
 }
 
-/** Finds what fell by more than `maxFall` (0 to 1) between two judgements of the same questions. */
+/**
+ * Returns the measures that decreased by more than `maxFall` (0 to 1) between two evaluations of the same questions.
+ */
 export function findFalls(
   settings: string,
   before: readonly JudgedQuestion[],

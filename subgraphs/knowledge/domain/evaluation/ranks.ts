@@ -1,19 +1,21 @@
 import { normalise } from '../text/text-analysis.ts'
 
-/** What a good search finds for a question: a passage that meets every member that is not null. */
+/** A chunk that a good search finds for a question. The chunk must match every field that is not null. */
 export interface Expected {
   readonly fileName: string | null
-  /** From 1. */
+  /** Counts from 1. */
   readonly page: number | null
-  /** Words that the passage contains. Case, marks and forms of letters do not matter. */
+  /** Words that the chunk contains. The comparison ignores case, marks and letter variants. */
   readonly phrase: string | null
 }
 
-/** The rankings that are judged apart: that of the answer, by words alone, and by meaning alone. */
+/**
+ * The rankings that are scored separately: the combined one of the search result, by words only, and by vectors only.
+ */
 export const RANKINGS = ['combined', 'words', 'meaning'] as const
 export type Ranking = (typeof RANKINGS)[number]
 
-/** For each expected passage, its best rank in each ranking, from 1. Null: it was not found. */
+/** For each expected chunk, its best rank in each ranking, from 1. Null: not found. */
 export type Ranks = Readonly<Record<Ranking, readonly (number | null)[]>>
 
 export interface RankedHit {
@@ -25,7 +27,7 @@ export interface RankedHit {
   readonly vectorRank: number | null
 }
 
-/** Returns the ranks of the expected passages among the hits of a search, best first. */
+/** Returns the ranks of the expected chunks among the hits of a search, best first. */
 export function rankExpected(expected: readonly Expected[], hits: readonly RankedHit[]): Ranks {
   const texts = hits.map(({ text }) => fold(text))
   const found = expected.map((each) => {
@@ -51,7 +53,7 @@ function least(ranks: readonly (number | null)[]): number | null {
   return known.length === 0 ? null : Math.min(...known)
 }
 
-/** Returns the one form of texts that differ in case, white space and the forms of letters only. */
+/** Folds case, white space and letter variants, so that texts that differ only in them become equal. */
 export function fold(text: string): string {
   return normalise(text).toLowerCase().replaceAll(/\s+/g, ' ').trim()
 }

@@ -1,25 +1,29 @@
 import type { Language } from '../text/language.ts'
 import { RANKINGS, type Ranking, type Ranks } from './ranks.ts'
 
-/** The number of first hits that nDCG and MRR look at. */
+/** The number of top hits that nDCG and MRR consider. */
 const DEPTH = 10
 
-/** How well a search answered questions of one language in one ranking. Each figure is a mean over the questions, 0 to 1. */
+/**
+ * Quality of the search results for questions of one language in one ranking. Each figure is a mean over the questions,
+ * 0 to 1.
+ */
 export interface Scores {
   readonly ranking: Ranking
   /** Null: the questions of all languages. */
   readonly language: Language | null
   readonly questionCount: number
-  /** The share of the expected passages among the first hit, the first 3 and the first 10. */
+  /** The share of the expected chunks among the first hit, the first 3 and the first 10. */
   readonly recallAt1: number
   readonly recallAt3: number
   readonly recallAt10: number
-  /** Normalised discounted cumulative gain of the first 10 hits. A passage is as expected or not. */
+  /** Normalized discounted cumulative gain of the first 10 hits, with binary relevance. */
   readonly ndcgAt10: number
-  /** The mean of 1 / rank of the first expected passage among the first 10 hits. */
+  /** The mean of 1 / rank of the first expected chunk among the first 10 hits. */
   readonly mrrAt10: number
 }
 
+/** A question with the ranks of its expected chunks. */
 export interface JudgedQuestion {
   readonly language: Language | null
   readonly ranks: Ranks
@@ -53,7 +57,7 @@ function recall(ranks: ExpectedRanks, depth: number): number {
 }
 
 function ndcg(ranks: ExpectedRanks): number {
-  // One hit may meet several expectations, and then counts once.
+  // One hit may match several expected chunks and then counts once.
   const found = new Set(ranks.filter((rank) => rank !== null && rank <= DEPTH))
   const ideal = ranks.reduce<number>((sum, _rank, i) => sum + gain(i + 1), 0)
   return Math.min(1, [...found].reduce<number>((sum, rank) => sum + gain(rank!), 0) / ideal)

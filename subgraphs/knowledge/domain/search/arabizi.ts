@@ -2,12 +2,12 @@ import { stemOf } from '../text/text-analysis.ts'
 import { findRequiredPhrases } from './quoted-phrases.ts'
 
 /**
- * Arabizi is Arabic as people type it in Latin letters, with digits for the sounds that have no letter: «ta2meen si77i»
- * is «تأمين صحي». Each group of letters becomes its likeliest Arabic letter. The words need not be spelled right:
- * vectors, stems and parts of words find what is close.
+ * Arabizi is Arabic in Latin letters, with digits for sounds that Latin has no letter for: «ta2meen si77i» is «تأمين
+ * صحي». Each letter group becomes its most likely Arabic letter. The result may be misspelled, because vectors, stems
+ * and n-grams find similar words.
  */
 
-/** The longest groups first. `a` and `e` are mostly short vowels, which Arabic does not write. */
+/** Longest groups first. `a` and `e` are mostly short vowels, which Arabic does not write. */
 const GROUP = /[3679]'|sh|ch|kh|gh|th|dh|aa|ee|ii|oo|uu|ou|ei|ai|ay|aw|au|ow|[a-z2356789]/g
 const LETTERS: Readonly<Record<string, string>> = {
   "3'": 'غ',
@@ -66,14 +66,14 @@ const LETTERS: Readonly<Record<string, string>> = {
   y: 'ي',
   z: 'ز',
 }
-/** What begins with a vowel begins with alef. */
+/** A word that starts with a vowel starts with alef in Arabic. */
 const FIRST: Readonly<Record<string, string>> = {
   ...Object.fromEntries(['a', 'e', 'i', 'o', 'u', 'aa'].map((vowel) => [vowel, 'ا'])),
   ...Object.fromEntries(['ee', 'ii', 'ei', 'ai', 'ay'].map((vowel) => [vowel, 'اي'])),
   ...Object.fromEntries(['oo', 'uu', 'ou', 'aw', 'au'].map((vowel) => [vowel, 'او'])),
 }
 const LAST: Readonly<Record<string, string>> = { 2: 'ق', a: 'ة', e: 'ة', i: 'ي', u: 'و' }
-/** After at least two letters. */
+/** Endings, replaced only after at least two letters. */
 const ENDINGS: readonly (readonly [ending: RegExp, letters: string])[] = [
   [/(?<=..)[ie]yy?[ae]$/, 'ية'],
   [/(?<=..)[ei]t$/, 'ة'],
@@ -81,9 +81,9 @@ const ENDINGS: readonly (readonly [ending: RegExp, letters: string])[] = [
 ]
 const DOUBLED = /([b-df-hj-np-tv-z2-9])\1/g
 
-/** They are joined to the next word. */
+/** Articles, which Arabic joins to the next word. */
 const ARTICLES = toWords({ ال: 'al el il', 'في ال': 'fel fil', بال: 'bel bil', لل: 'lel lil', وال: 'wel wil', 'على ال': '3al' })
-/** Small words, dialect ones by their counterparts in written Arabic. */
+/** Function words. Dialect words map to their counterparts in written Arabic. */
 const SMALL_WORDS = toWords({
   كيف: 'keef kif kef ezay ezzay izzay shlon shloon',
   أين: 'wein wain wen feen fein',
@@ -105,30 +105,30 @@ const SMALL_WORDS = toWords({
   بعد: 'ba3d',
   ثاني: 'tani',
 })
-/** Small words that are words of English or Spanish, too, and so are no sign of Arabizi. */
+/** Function words that are also English or Spanish words and therefore do not prove Arabizi. */
 const AMBIGUOUS: ReadonlySet<string> = new Set('law men min ma w fe abi eh wen mesh tani'.split(' '))
-/** Words of other languages that write `el` and `al`, too. */
+/** Words of other languages that also use `el` and `al`. */
 const OTHER_LANGUAGES: ReadonlySet<string> = new Set('de del las los que por para con una les des du est en y'.split(' '))
 
-/** What a query needs to be read as Arabizi: one sure sign, or two that English has by chance. */
+/** Evidence that a query needs: one strong sign, or two signs that also occur in English by chance. */
 const MIN_SIGNS = 2
-/** A word with a digit and fewer letters is a name of a product or a measure: B2B, 5km. */
+/** A word with a digit and fewer letters is a product name or a measure: B2B, 5km. */
 const MIN_LETTERS = 3
 const WORD = /[A-Za-z0-9']+/g
 const ARTICLE_APART = /(?<!\p{L})(ال|بال|لل|وال)[\s-]+(?=\p{Script=Arabic})/gu
-/** PDF, VPN: they stay as they are. */
+/** Acronyms such as PDF and VPN stay unchanged. */
 const ACRONYM = /^[A-Z]{2,5}$/
 
 /**
- * Gives a query in Arabizi in Arabic letters; null: it is none. It is none if it has a letter that is not of ASCII, a
- * function word of English or Spanish, or a quoted phrase, which is looked for as it stands.
+ * Converts an Arabizi query to Arabic letters. Returns null if the query is not Arabizi: it has a non-ASCII letter, a
+ * function word of English or Spanish, or a quoted phrase, which must match literally.
  */
 export function readArabizi(query: string): string | null {
   const words = query.match(WORD)
   if (!words || /[^\P{L}A-Za-z]/u.test(query) || findRequiredPhrases(query).length > 0) return null
   const lower = words.map((word) => word.toLowerCase())
   if (lower.some((word) => stemOf(word) === null || OTHER_LANGUAGES.has(word))) return null
-  // El Al is a name: an article counts once, however it is spelled.
+  // El Al is a name, so an article counts once, however it is spelled.
   const distinct = new Map(lower.map((word) => [ARTICLES.get(word) ?? word, word]))
   if ([...distinct.values()].reduce((sum, word) => sum + countSigns(word), 0) < MIN_SIGNS) return null
   return query.replace(WORD, (word) => (ACRONYM.test(word) ? word : toArabic(word.toLowerCase()))).replace(ARTICLE_APART, '$1')
@@ -138,7 +138,7 @@ function countSigns(word: string): number {
   if (AMBIGUOUS.has(word)) return 0
   if (ARTICLES.has(word) || SMALL_WORDS.has(word)) return 1
   if (/\d\d|[014]/.test(word) || !/[aeiou]/.test(word) || word.replace(/[^a-z]/g, '').length < MIN_LETTERS) return 0
-  // A digit inside, beside a vowel. Word2vec has it between consonants.
+  // A digit inside the word beside a vowel. In "word2vec", it is between consonants.
   if (/[a-z][235679]'?[aeiou]|[aeiou][235679]'?[a-z]/.test(word)) return MIN_SIGNS
   return /^[2356789]'?[a-z]|[a-z][2357]$/.test(word) ? 1 : 0
 }

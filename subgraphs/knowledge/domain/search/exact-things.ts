@@ -3,49 +3,54 @@ import { normalise, stemOf, tokens } from '../text/text-analysis.ts'
 import { spell } from './quoted-phrases.ts'
 
 /**
- * Identifiers, numbers, dates and names: what a passage either has or has not, in whichever language it is written. The
- * legs of search cannot say so. Cosines hardly see them, and BM25 compares passages of one language only.
- *
- * The weights are cosines, tuned on the development halves of XQuAD and `test/eval`: passages of a query's first ten are
- * .05 apart.
+ * Identifiers, numbers, dates and names, which a chunk either contains or not, in any language. The retrievers cannot
+ * express this: cosines hardly reflect exact matches, and BM25 compares chunks of one language only.
+ * The weights are cosines, tuned on the development halves of XQuAD and `test/eval`. There, the first ten chunks of a
+ * query are 0.05 apart.
  */
 
-/** An identifier, a telephone number, a date or a number that hardly occurs twice: more than any cosine takes back. */
+/**
+ * Weight of an identifier, a telephone number, a date or another number that rarely occurs twice. The weight exceeds
+ * any difference between cosines.
+ */
 const IDENTIFIER_WEIGHT = 0.08
-/** A number beside the word that the query has beside it: «مذكرة رقم 20». */
+/** Weight of a number beside the same word as in the query: «مذكرة رقم 20». */
 const NUMBERED_WEIGHT = 0.07
-/** A short number or a year somewhere in the passage. */
+/** Weight of a short number or a year anywhere in the chunk. */
 const NUMBER_WEIGHT = 0.03
-/** A Latin word of an Arabic query. */
+/** Weight of a Latin word of an Arabic query. */
 const LATIN_WEIGHT = 0.05
 /**
- * A Latin word of an English query, in an Arabic passage. It counts when no English passage has it, and at most two
- * others have: it is a name then.
+ * Weight of a Latin word of an English query in an Arabic chunk. The word counts as a name only if no English chunk and
+ * at most two other chunks have it.
  */
 const NAME_WEIGHT = 0.02
 const MAX_CHUNKS_OF_NAME = 2
-/** Of a query. More are a pasted text, whose words the lexical legs count. */
+/** Maximum per query. A query with more is pasted text, whose words the lexical retrievers count. */
 const MAX_THINGS = 32
-/** Fewer passages than this make nothing rare. */
+/** With fewer chunks, rarity cannot be judged. */
 const MIN_CHUNKS = 50
 
-/** Digits, Latin letters, and what joins them into one identifier, such as `PO-2024/0017` and `a.b@c.org`. */
+/**
+ * A run of digits and Latin letters with the characters that join them into one identifier, such as `PO-2024/0017` and
+ * `a.b@c.org`.
+ */
 const RUN = /[\p{L}\p{N}]+(?:[-‐-―/.:@_+]+[\p{L}\p{N}]+)*/gu
 const YEAR = /^(1[5-9]|20)\d\d$/
 const MIN_DIGITS_OF_RARE = 4
 const MIN_DIGITS_OF_TELEPHONE = 7
-/** Between a word and its number: «رقم», "no.", "number". */
+/** Words between a noun and its number: «رقم», "no.", "number". */
 const NUMBER_WORDS: ReadonlySet<string> = new Set(['رقم', 'الرقم', 'no', 'nr', 'num', 'number', 'numero'])
 
 interface ExactThing {
   readonly kind: 'identifier' | 'number' | 'latin' | 'name'
-  /** As `spell` gives it. */
+  /** The spelling that `spell` returns. */
   readonly spelled: string
-  /** Of numbers: the stem of the word before or after it, and whether it is called a number. */
+  /** For numbers: the stem of the adjacent word, and whether the query calls it a number. */
   readonly beside: string | null
 }
 
-/** What of a query a passage must have as it is written. */
+/** Returns the parts of a query that a chunk must contain literally. */
 export function findExactThings(query: string, language: Language | null): readonly ExactThing[] {
   const found = new Map<string, ExactThing>()
   const runs = normalise(query).match(RUN) ?? []
@@ -82,14 +87,18 @@ function toWord(run: string | undefined): string | null {
   return token === undefined || more !== undefined || /\d/.test(token) ? null : stemOf(token)
 }
 
+/** The text of a candidate chunk, which is compared with the query. */
 export interface CandidateText {
   readonly chunkId: string
   readonly language: string | null
-  /** With its headings. */
+  /** Includes the headings. */
   readonly text: string
 }
 
-/** How much of a query's exact things each passage has, rare ones counting more. Passages with nothing are left out. */
+/**
+ * Scores how many of the query's exact things each chunk contains. Rare things count more. Chunks with a score of 0 are
+ * omitted.
+ */
 export function weighExactThings(
   things: readonly ExactThing[],
   chunks: readonly CandidateText[],
@@ -119,7 +128,7 @@ function toWeight({ kind, spelled, beside }: ExactThing, text: string): number {
   return beside !== null && isBeside(text, spelled, beside) ? NUMBERED_WEIGHT : NUMBER_WEIGHT
 }
 
-/** 1 for what one passage has, 0 for what all have. */
+/** Returns 1 if one chunk has the thing and 0 if all have it. */
 export function toRarity(having: number, chunks: number): number {
   const all = Math.max(chunks, MIN_CHUNKS) + 1
   return Math.max(0, Math.log(all / (having + 0.5)) / Math.log(all))
@@ -131,12 +140,14 @@ function has({ spelled, digits }: { readonly spelled: string; readonly digits: s
   return /^\d+$/.test(number) && number.length >= MIN_DIGITS_OF_TELEPHONE && digits.includes(number)
 }
 
-/** Telephone and account numbers are grouped in many ways: 202 493 2251 is 2024932251. */
+/**
+ * Removes separators, because telephone and account numbers are grouped in many ways: 202 493 2251 becomes 2024932251.
+ */
 function joinDigits(spelled: string): string {
   return spelled.replace(/(?<=\d) (?=\d)/g, '')
 }
 
-/** Whether the number has the word before or after it, with «رقم» or "no." between them or not. */
+/** Whether the word is before or after the number, with or without «رقم» or "no." between them. */
 function isBeside(text: string, spelled: string, beside: string): boolean {
   for (let at = text.indexOf(spelled); at >= 0; at = text.indexOf(spelled, at + 1)) {
     const before = text

@@ -1,17 +1,19 @@
 import type { DocumentRecord } from '../records.ts'
 import type { FilterValue } from './search-filter.ts'
 
+/** The values of a field among the found documents, with the number of documents for each. */
 export interface Facet {
   readonly field: string
-  /** The most frequent first. */
+  /** Most frequent first. */
   readonly values: readonly { readonly value: FilterValue; readonly documents: number }[]
 }
 
-/** Values of one facet. Rarer ones are left out. */
+/** Maximum values of a facet. Rarer values are omitted. */
 const MAX_VALUES = 20
 
 /**
- * Counts the documents by each field's value. Documents without a value do not count. `mediaTypes` is by file id.
+ * Counts documents by the value of each field. Documents without a value do not count. The keys of `mediaTypes` are
+ * file IDs.
  */
 export function countFacets(
   fields: readonly string[],

@@ -3,81 +3,90 @@ import type { Language } from '../text/language.ts'
 import type { Aim } from './query-vectors.ts'
 import { type ChunkFigures, judgeRelevance, type Relevance, toRelevance } from './relevance.ts'
 
+/** The retrievers of a search: vectors and words, vectors only, or words and 3-grams only. */
 export type SearchMode = 'hybrid' | 'vector' | 'lexical'
 
+/** A candidate with its score and rank. */
 export interface RankedChunk {
   readonly chunkId: string
   readonly documentId: string
   readonly generation: string
   /**
-   * The share of chunks with this score that answer their query, 0 to 1, never above that of a chunk before it. With a
-   * model whose calibration is not known: the cosine, but in lexical mode. After a reranker: the reranker's.
+   * The estimated share of chunks with such figures that answer their query, 0 to 1, never higher than the previous
+   * chunk's score. For a model without calibration, it is the cosine, except in lexical mode. After a reranker, it is
+   * the reranker's score.
    */
   readonly score: number
-  /** What the score says in a word; null where it is no such share. */
+  /** The score as a word. Null if the score is not such a share. */
   readonly relevance: Relevance | null
   /**
-   * Place among the candidates by words and 3-grams, from 1; null when it shares neither with the query, or the mode is
-   * vector.
+   * Rank among the candidates by words and 3-grams, from 1. Null if the chunk shares none with the query, or in vector
+   * mode.
    */
   readonly lexicalRank: number | null
-  /** Place among the candidates by closeness, from 1; null when the mode is lexical. */
+  /** Rank among the candidates by closeness, from 1. Null in lexical mode. */
   readonly vectorRank: number | null
-  /** The figures that gave it its place. */
+  /** The figures behind the rank. */
   readonly explanation: Explanation
 }
 
-/** Figures of one chunk, of which those of one search can be compared. */
+/** A chunk's figures. They are comparable only within one search. */
 interface Explanation {
-  /** As `Aim.closenessOf`; null when the mode is lexical, or its vector is not known. */
+  /** The result of `Aim.closenessOf`. Null in lexical mode, or if the vector is unknown. */
   readonly closeness: number | null
-  /** Null when the mode is vector. */
+  /** Null in vector mode. */
   readonly wordCoverage: number | null
   readonly gramCoverage: number | null
   readonly evidence: number
   readonly tokenCloseness: number
-  /** Its place before a reranker ordered the chunks, from 1; null: none did. */
+  /** Rank before a reranker ordered the chunks, from 1. Null without a reranker. */
   readonly rankBeforeRerank: number | null
 }
 
 interface FuseOptions {
   readonly mode: SearchMode
   readonly limit: number
-  /** How the query's vector was aimed; null in lexical mode. */
+  /** The aimed query vector. Null in lexical mode. */
   readonly aim: Aim | null
-  /** The model's usual standard deviation of a query's cosines; null takes it from the candidates. */
+  /** The model's usual standard deviation of a query's cosines. Null: computed from the candidates. */
   readonly spread: number | null
-  /** The query's language. */
   readonly language: Language | null
-  /** How much words count against meaning; absent: 1. */
+  /** Weight of lexical evidence relative to vectors. Default: 1. */
   readonly lexicalWeight?: number
-  /** What the texts of some chunks add to their scores, as a cosine: exact things, and less than 0 for junk. */
+  /** Added to the scores of some chunks, as a cosine: positive for exact things, negative for junk. */
   readonly evidence?: ReadonlyMap<string, number>
-  /** What comparing tokens adds to the order of some chunks in another language than the query's, as a cosine. */
+  /**
+   * Added to the order of some chunks in another language than the query's, as a cosine: the result of comparing token
+   * embeddings.
+   */
   readonly tokenCloseness?: ReadonlyMap<string, number>
-  /** The share of the query's neighbouring words that some chunks of its language have, as `findWordPairs` gives it. */
+  /** The share of the query's word pairs that some chunks in its language contain, computed by `findWordPairs`. */
   readonly wordPairs?: ReadonlyMap<string, number>
 }
 
 /**
- * Weights of the two lexical legs beside `cosine / spread`, tuned on the development half of XQuAD, Arabic and English.
+ * Weights of the two lexical retrievers beside `cosine / spread`, tuned on the development half of XQuAD, Arabic and
+ * English.
  */
 const LEXICAL_WEIGHT = 3
-/** Of neighbouring words, in the same sum. From .3 to .5 the figures are the same. */
+/** Weight of word pairs in the same sum. From 0.3 to 0.5, the measured quality is the same. */
 const PAIR_WEIGHT = 0.4
-/** For a chunk in another language than the query's: only names, numbers and quotations can be shared. */
+/**
+ * Lexical weight for a chunk in another language than the query's, which can share only names, numbers and quotations
+ * with the query.
+ */
 const OTHER_LANGUAGE_LEXICAL_WEIGHT = 1.5
-/** What evidence of 1 is in lexical mode: evidence is in cosines, which differ by .1 where coverages differ by .5. */
+/** Converts evidence to lexical mode. Evidence is in cosines, which differ by 0.1 where coverages differ by 0.5. */
 const EVIDENCE_IN_COVERAGE = 5
 const NONE: ReadonlyMap<string, number> = new Map()
 
 /**
- * Gives the best `limit` candidates, best first. In hybrid mode, the sum `cosine / spread + 3·words + 3·grams +
- * .4·pairs` reorders chunks within a language only: the k-th chunk of a language by the sum gets the k-th best closeness
- * of that language.
- * Lexical evidence cannot compare languages, because a passage in another language shares no words with the query,
- * however well it answers. Evidence from the texts is then added, and compares all. A chunk without a language joins
- * the query's: by itself it would always be the best of its kind. Equal scores are ordered by chunk id.
+ * Returns the best `limit` candidates, best first. In hybrid mode, the sum `cosine / spread + 3·words + 3·grams +
+ * 0.4·pairs` reorders chunks only within a language: the k-th chunk of a language by the sum gets the k-th best
+ * closeness of that language. Lexical evidence cannot compare languages, because a chunk in another language shares no
+ * words with the query, however well it answers it. Then evidence from the texts is added, which compares all
+ * languages. A chunk without a language counts as one in the query's language. Otherwise it would always be the best of
+ * its group. Equal scores are ordered by chunk ID.
  */
 export function fuse(candidates: readonly ChunkCandidate[], options: FuseOptions): readonly RankedChunk[] {
   const { mode, limit, aim, lexicalWeight = 1 } = options
@@ -114,7 +123,10 @@ export function fuse(candidates: readonly ChunkCandidate[], options: FuseOptions
   }))
 }
 
-/** Returns a function that gives the scores of chunks from the best on. `place` is what they are ordered by. */
+/**
+ * Returns a function that scores chunks. Call it from the best chunk on. `orderingScore` is the value by which the
+ * chunks are ordered.
+ */
 function toScores(candidates: readonly ChunkCandidate[], options: FuseOptions) {
   const { mode, aim, language, evidence = NONE, tokenCloseness = NONE } = options
   if (mode !== 'lexical' && aim?.logOddsOf === null) {
@@ -153,7 +165,10 @@ interface Scored {
   readonly position: number
 }
 
-/** Each language is a ladder whose rungs are its chunks' closenesses, which the chunks climb by the sum. */
+/**
+ * Reorders the chunks of each language by the sum: the k-th chunk by the sum gets the k-th best closeness of its
+ * language.
+ */
 function climbed(
   candidates: readonly ChunkCandidate[],
   lexicalScore: (c: ChunkCandidate) => number,
@@ -173,7 +188,7 @@ function climbed(
       (candidate, position): Scored => ({ candidate, score: rungs[position]! + (evidence.get(candidate.chunkId) ?? 0), position }),
     )
   })
-  // By place before id, so that equal scores do not undo a language's order by the sum.
+  // Position precedes ID, so that equal scores do not undo a language's order by the sum.
   return scored.sort((a, b) => b.score - a.score || a.position - b.position || byId(a.candidate, b.candidate))
 }
 
@@ -190,7 +205,7 @@ function lexical(
     .sort((a, b) => b.score - a.score || a.position - b.position)
 }
 
-/** Whether the words of the query can hardly be in the chunk. */
+/** Whether the chunk is in a language that shares hardly any words with the query's. */
 export function isOtherLanguage({ language }: Pick<ChunkCandidate, 'language'>, ofQuery: Language | null): boolean {
   return language !== null && ofQuery !== null && language !== ofQuery
 }
@@ -211,7 +226,7 @@ function lexicalCoverage(c: ChunkCandidate): number {
   return c.wordCoverage + c.gramCoverage
 }
 
-/** Standard deviation; 1 when there is none, so that with equal cosines the words decide. */
+/** Returns the standard deviation. Returns 1 instead of 0, so that lexical evidence decides between equal cosines. */
 function deviation(values: readonly number[]): number {
   const mean = values.reduce((sum, v) => sum + v, 0) / values.length
   return Math.sqrt(values.reduce((sum, v) => sum + (v - mean) ** 2, 0) / values.length) || 1

@@ -1,17 +1,17 @@
 import { words } from '../text/text-analysis.ts'
 
-/** A part of a text: UTF-16 offsets from `start` up to but not including `end`. */
+/** A range of a text: UTF-16 offsets from `start` up to but not including `end`. */
 export interface TextRange {
   readonly start: number
   readonly end: number
 }
 
-/** A word with the marks inside it, which the analysis removes. */
+/** A word with combining marks inside, which the analysis removes. */
 const MARKED_WORD = /[\p{L}\p{N}\p{M}]+/gu
-/** More than anybody looks at in one passage. */
+/** Maximum highlights per chunk. */
 const MAX_HIGHLIGHTS = 64
 
-/** The words of the text whose stems the query has, in order, at most 64. `stems` are those of `queryTerms`. */
+/** Finds the words of the text whose stems are in the query, in order, at most 64. `stems` come from `queryTerms`. */
 export function findHighlights(text: string, stems: ReadonlySet<string>): readonly TextRange[] {
   const found: TextRange[] = []
   if (stems.size === 0) return found

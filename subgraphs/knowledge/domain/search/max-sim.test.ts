@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
 import { toMaxSim } from './max-sim.ts'
 
-/** A state of a query that has these numbers first, and then none. */
+/** Returns a query's token embedding that starts with these numbers, followed by zeros. */
 const state = (...numbers: readonly number[]) => Int8Array.from({ length: 128 }, (_, i) => numbers[i] ?? 0)
 const states = (...rows: readonly Int8Array[]) => Int8Array.from(rows.flatMap((row) => [...row]))
-/** States of a passage, by the bytes of their signs that come first. */
+/** Returns a chunk's token embeddings that start with these sign bytes. */
 const passage = (...rows: readonly (readonly number[])[]) =>
   Int8Array.from([1, ...rows.flatMap((row) => Array.from({ length: 16 }, (_, i) => row[i] ?? 0))])
 const unit = 127 * Math.sqrt(128)

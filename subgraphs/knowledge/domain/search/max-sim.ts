@@ -1,20 +1,23 @@
-/** Numbers of one token state. */
+/** Dimensions of a token embedding. */
 const WIDTH = 128
-/** Bytes of a passage's state: of each number, the sign is kept. */
+/** Bytes of a chunk's token embedding: one sign bit per dimension. */
 const ROW = WIDTH / 8
-/** The first byte of a passage's states. States that were written in another way are not compared. */
+/** The first byte of a chunk's token embeddings in this format. Other formats are not compared. */
 const BINARY_FORM = 1
-/** The most that are kept of a passage: 512 states. */
+/** Maximum bytes stored per chunk: 512 token embeddings. */
 export const MAX_TOKEN_EMBEDDINGS_BYTES = 1 + 512 * ROW
-/** Sums of eight numbers with each combination of their signs. */
+/** The number of sign combinations of eight numbers. */
 const SUMS = 2 ** 8
-/** A query's numbers are 127 times those of a state of length 1, and a sign is √128 times as much. */
+/**
+ * Scales the result to -1 to 1. The query's numbers are 127 times those of a vector of length 1, and a sign is √128
+ * times as large.
+ */
 const UNIT = 127 * Math.sqrt(WIDTH)
 
 /**
- * Gives a function that says how much of what the query's tokens mean is somewhere in a passage: for each state of the
- * query the nearest one of the passage, and the mean of these, from -1 to 1. The query's states are rows of whole numbers
- * from -127 to 127; of a passage's states only the signs are known. Null where either has none.
+ * Returns a function that compares a query's token embeddings with a chunk's (MaxSim): the mean over the query's tokens
+ * of the similarity to the nearest token of the chunk, from -1 to 1. The query's token embeddings are rows of integers
+ * from -127 to 127. Of the chunk's, only the signs are known. The function returns null if either has none.
  */
 export function toMaxSim(query: Int8Array): (chunk: Int8Array) => number | null {
   const tables = Array.from({ length: query.length / WIDTH }, (_, row) => toTable(query.subarray(row * WIDTH, (row + 1) * WIDTH)))
@@ -25,13 +28,16 @@ export function toMaxSim(query: Int8Array): (chunk: Int8Array) => number | null 
   }
 }
 
-/** For each eight numbers of a state, their sum with the signs of each byte, so that a passage's bytes are looked up. */
+/**
+ * For each group of eight numbers, precomputes the sums with all sign combinations, so that a chunk's bytes are table
+ * indices.
+ */
 function toTable(state: Int8Array): Int16Array {
   const table = new Int16Array(ROW * SUMS)
   for (let byte = 0; byte < ROW; byte++) {
     const numbers = state.subarray(byte * 8, byte * 8 + 8)
     table[byte * SUMS] = -numbers.reduce((sum, x) => sum + x, 0)
-    // As without its highest bit, with the number of that bit added instead of taken away.
+    // Take the sum without the highest bit, and add that bit's number instead of subtracting it.
     for (let pattern = 1; pattern < SUMS; pattern++) {
       const highest = 31 - Math.clz32(pattern)
       table[byte * SUMS + pattern] = table[byte * SUMS + (pattern ^ (1 << highest))]! + 2 * numbers[highest]!

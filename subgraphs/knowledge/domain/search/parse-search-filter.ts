@@ -1,25 +1,25 @@
 import { KisError } from '../../../common/errors.ts'
 import type { FilterValue, SearchFilter } from './search-filter.ts'
 
-/** Levels of and, or, not and conditions. */
+/** Maximum depth of and, or, not and conditions. */
 const MAX_DEPTH = 5
-/** Conditions of a filter, counting each value of an `in`: they become one SQL statement or one Elasticsearch query. */
-const MAX_CONDITIONS = 50
 /**
- * Conditions with `contains` among them. With Elasticsearch each compares the values that all organizations have of its
- * field, and nobody needs many.
+ * Maximum conditions of a filter, where each value of an `in` counts. They become one SQL statement or one
+ * Elasticsearch query.
  */
+const MAX_CONDITIONS = 50
+/** Maximum `contains` conditions among them. In Elasticsearch, each scans all organizations' values of its field. */
 const MAX_CONTAINS = 5
-/** UTF-16 units of a string value. Attributes are short. */
+/** Maximum UTF-16 units of a string value. */
 const MAX_VALUE_LENGTH = 1_024
-/** UTF-16 units of the text that a `contains` looks for. */
+/** Maximum UTF-16 units of the text in a `contains`. */
 const MAX_CONTAINED_LENGTH = 100
 const METADATA_FIELD = /^metadata\.[\p{L}\p{M}\p{N}_.-]{1,64}$/u
 
 const COMPARISONS = ['eq', 'ne', 'gt', 'gte', 'lt', 'lte'] as const
 type Comparison = (typeof COMPARISONS)[number]
 
-/** What a filter has so far. */
+/** Running totals of the filter. */
 interface Count {
   conditions: number
   contains: number
@@ -36,9 +36,10 @@ const FIELDS: Readonly<Record<string, FieldKind>> = {
 }
 
 /**
- * Checks a filter as clients write it, `{field: value, …}` (all must hold) or `{op, …}`, and gives it in the index's
- * form; null for none. `created_at` is an ISO 8601 time or Unix seconds, and milliseconds in the result.
- * @throws {KisError} `invalid_request`: it is wrong; names the place, such as `filter.filters[1].op`
+ * Validates a filter in the client's form, `{field: value, …}` (all must match) or `{op, …}`, and converts it to the
+ * index's form. Returns null for no filter. `created_at` is an ISO 8601 time or Unix seconds, and milliseconds in the
+ * result.
+ * @throws {KisError} `invalid_request`: the filter is invalid; names the path, such as `filter.filters[1].op`
  */
 export function parseSearchFilter(json: unknown): SearchFilter | null {
   if (json === null || json === undefined) return null
@@ -145,7 +146,7 @@ function containedText(field: string, value: unknown, at: string): string {
   return text
 }
 
-/** Whether the name is that of a field of the documents' metadata. */
+/** Whether the name is a metadata field of documents. */
 export function isMetadataField(name: string): boolean {
   return METADATA_FIELD.test(name)
 }
@@ -170,7 +171,7 @@ function filterValue(field: string, value: unknown, at: string): FilterValue {
 
 function readMilliseconds(value: unknown, at: string): number {
   if (typeof value === 'number' && Number.isFinite(value)) return value * 1000
-  // Date.parse accepts much that is not ISO 8601 ("1", in some engines "next May"), so check the form first.
+  // Date.parse accepts more than ISO 8601 ("1", in some engines "next May"), so check the form first.
   const time = typeof value === 'string' && /^\d{4}-\d{2}-\d{2}(T[\d:.]+(Z|[+-]\d{2}:\d{2}))?$/.test(value) ? Date.parse(value) : Number.NaN
   if (!Number.isNaN(time)) return time
   throw new KisError('invalid_type', '`created_at` is an ISO 8601 time such as 2026-01-31T12:00:00Z, or Unix seconds.', { param: at })

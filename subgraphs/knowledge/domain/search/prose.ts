@@ -1,28 +1,28 @@
-/** A passage that says little ranks this much lower, as a cosine: below every text that answers the query at all. */
+/** Penalty for junk chunks, as a cosine. It ranks them below every text that answers the query. */
 export const JUNK_PENALTY = 0.06
-/** Words below which a passage is a heading or a label. */
+/** A chunk with fewer words is a heading or a label. */
 const MIN_WORDS = 4
-/** Lines of contents that make a passage one. */
+/** A chunk with this many lines of contents is a table of contents. */
 const MIN_CONTENTS_LINES = 4
 const CONTENTS_SHARE = 0.6
-/** Share of dots, dashes and underlines from which a text is a form or a line of signatures. */
+/** From this share of dots, dashes and underlines, a text is a form or a signature line. */
 const LEADER_SHARE = 0.4
-/** Passages with the same words, apart from numbers, that make them boilerplate. */
+/** This many chunks with the same words, numbers aside, are boilerplate. */
 const MIN_REPEATS = 3
 
 const LEADERS = /[.·…_ـ\-–—―=*•]/g
 /** A page number at the end of a line. */
 const PAGE_NUMBER = /(?<![\d٠-٩])[\d٠-٩]{1,4}$/
-/** What may stand between a title and its page number, and what of it tells that it is one. */
+/** Characters between a title and its page number. The second pattern proves that the line belongs to contents. */
 const FILLER = /[\s|.·…_]/
 const LEADER = /[.·…_]{3}|\s\|\s|\t/
 
-/** Tables of contents, lines to sign or fill in, and labels. */
+/** Detects tables of contents, lines to sign or fill in, and labels. */
 export function isJunk(text: string): boolean {
   return countWords(text) < MIN_WORDS || isForm(text) || isContents(text)
 }
 
-/** The passages, by index, whose words several others have too, apart from numbers. */
+/** Returns the indices of chunks whose words, numbers aside, several others repeat. */
 export function findRepeated(texts: readonly string[]): ReadonlySet<number> {
   const words = texts.map((text) => text.replace(/[\p{N}\s]+/gu, ''))
   const sameWords = Map.groupBy(words.keys(), (index) => words[index]!)
@@ -38,7 +38,7 @@ function isForm(text: string): boolean {
   return (solid.match(LEADERS)?.length ?? 0) > solid.length * LEADER_SHARE
 }
 
-/** Page numbers never fall, which tells contents from a table of two columns. */
+/** Page numbers must not decrease. This distinguishes contents from a table of two columns. */
 function isContents(text: string): boolean {
   const lines = text.split('\n').filter((line) => line.trim() !== '')
   const pages = lines.flatMap((line) => {
@@ -49,7 +49,10 @@ function isContents(text: string): boolean {
   return pages.every((page, at) => at === 0 || page >= pages[at - 1]!)
 }
 
-/** Returns the page number of a line of contents: a title, dots or the border of a cell, and the number. */
+/**
+ * Returns the page number of a line of contents: a title, dots or a cell border, and the number. Null if the line is
+ * none.
+ */
 function findPageNumber(line: string): string | null {
   const text = line.trimEnd()
   const page = PAGE_NUMBER.exec(text)?.[0]

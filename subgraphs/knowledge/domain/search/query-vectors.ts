@@ -3,28 +3,31 @@ import type { CosineCalibration } from '../../ports/inference.ts'
 import type { Language } from '../text/language.ts'
 
 /**
- * How much of a query's or a passage's closeness to questions in general is taken away from their cosine. Passages that
- * lie close to every question answer none in particular, and they are the ones that hide an answer in the other
- * language. On the development half of XQuAD the nDCG@10 of both languages together rises from .859 to .893 (Arabic
- * questions) and from .913 to .929 (English); figures are nearly the same from .3 to .7.
+ * The share of the similarity to general questions that is subtracted from a cosine. Chunks close to every question
+ * answer none in particular, and they outrank an answer in the other language. On the development half of XQuAD,
+ * nDCG@10 of both languages together rises from 0.859 to 0.893 (Arabic questions) and from 0.913 to 0.929 (English
+ * questions). The figures are nearly the same from 0.3 to 0.7.
  */
 const SHARE = 0.5
 
-/** A query on its way to the index: what to search by, and how to read what comes back. */
+/** A query vector for the index, with functions that interpret the candidates' cosines. */
 export interface Aim {
-  /** Length 1. */
+  /** Normalized to length 1. */
   readonly vector: Float32Array
-  /** What the index compares each candidate with besides, length 1; null: nothing. */
+  /** A second vector of length 1 that the index compares with each candidate. Null: none. */
   readonly anchor: Float32Array | null
-  /** The cosine of query and passage; -1 for a candidate without one, which comes after all others. */
+  /** Returns the cosine of query and chunk. A candidate without a cosine gets -1, which ranks last. */
   cosineOf(candidate: ChunkCandidate): number
-  /** The cosine beyond what questions in general have with the passage, and the query with its language. */
+  /**
+   * Returns the cosine minus what the chunk shares with general questions, and the query with general questions in its
+   * language.
+   */
   closenessOf(candidate: ChunkCandidate): number
-  /** The logarithm of the odds that a chunk so close answers its query; null: the model's calibration is not known. */
+  /** Returns the log odds that a chunk of this closeness answers its query. Null: the model has no calibration. */
   readonly logOddsOf: ((closeness: number) => number) | null
 }
 
-/** For a model whose calibration is not known, cosines are used as they are. */
+/** Uses plain cosines for a model without calibration. */
 export function createAim(query: Float32Array, language: Language | null, calibration: CosineCalibration | null): Aim {
   if (!calibration) {
     const cosineOf = (candidate: ChunkCandidate) => candidate.cosine ?? -1

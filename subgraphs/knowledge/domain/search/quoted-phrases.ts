@@ -1,6 +1,6 @@
 import { tokens } from '../text/text-analysis.ts'
 
-/** Straight, curly, German and Arabic quotation marks, each with what may end its phrase. */
+/** Straight, curly, German and Arabic opening quotation marks, each with its closing marks. */
 const QUOTATION_MARKS: ReadonlyMap<string, string> = new Map([
   ['"', '"'],
   ['“', '“”'],
@@ -8,23 +8,26 @@ const QUOTATION_MARKS: ReadonlyMap<string, string> = new Map([
   ['„', '“”'],
   ['«', '»'],
 ])
-/** Of a query. More are not what a person types. */
+/** Maximum per query. */
 const MAX_PHRASES = 8
 
-/** The words of a text in one spelling, so that what follows in it can be looked for as it is written. */
+/** Returns the words of a text in canonical spelling, so that a literal phrase can be found in it. */
 export function spell(text: string): string {
   return ` ${tokens(text).join(' ')} `
 }
 
-/** A question quotes titles and names as it remembers them, so nothing that it quotes is required. */
+/** A question quotes titles and names from memory, so its quotations are not required. */
 const QUESTION = /[?؟]\s*$/
 
-/** The phrases that a passage must have, as `spell` gives them: those that are quoted in a query that is no question. */
+/**
+ * Returns the phrases that a chunk must contain, spelled by `spell`: the quoted phrases of a query that is not a
+ * question.
+ */
 export function findRequiredPhrases(query: string): readonly string[] {
   return QUESTION.test(query) ? [] : findQuotedPhrases(query)
 }
 
-/** The quoted phrases of a query, as `spell` gives them. */
+/** Returns the quoted phrases of a query, spelled by `spell`. */
 function findQuotedPhrases(query: string): readonly string[] {
   const phrases = [...readQuoted(query)].map(spell)
   return [...new Set(phrases)].filter((phrase) => phrase.trim() !== '').slice(0, MAX_PHRASES)

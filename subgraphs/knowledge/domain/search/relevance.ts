@@ -1,17 +1,17 @@
 import type { SearchMode } from './fuse.ts'
 
-/** What a score says in a word: `RELEVANCE_OF_SCORE` has the limits, and the guide on search the measured precision. */
+/** A score as a word. `RELEVANCE_OF_SCORE` has the thresholds, and the guide on search has the measured precision. */
 export type Relevance = 'strong' | 'likely' | 'weak'
 
 const RELEVANCE_OF_SCORE = { strong: 0.7, likely: 0.3 }
 
-/** What a search knows of one chunk. */
+/** The figures of one chunk in a search. */
 export interface ChunkFigures {
-  /** As `Aim.logOddsOf`; null: the chunk has no cosine, or the mode is lexical. */
+  /** The result of `Aim.logOddsOf`. Null: the chunk has no cosine, or the mode is lexical. */
   readonly logOdds: number | null
-  /** The mean of its coverages by words and 3-grams. */
+  /** The mean of the chunk's coverages by words and 3-grams. */
   readonly coverage: number
-  /** False: its language is not the query's, so that the two share hardly any words. */
+  /** False: the chunk's language is not the query's, so they share hardly any words. */
   readonly isOwnLanguage: boolean
   readonly evidence: number
   readonly tokenCloseness: number
@@ -27,12 +27,12 @@ interface Weights {
 }
 
 /**
- * Logistic regressions on the ten best hits of queries whose answer is in the collection. They were fitted on one half of
- * the queries: 612 questions of XQuAD's development half over each language, over both, and over their article alone;
- * and half of the questions and exact phrases of the corpus, from its manifest and `test/eval/long-documents.json`.
- * `alone` reads a chunk's figures as they are. `beside` reads them as differences from those of the next best chunks: a
- * chunk that stands out is likely to be the answer. Junk is in neither set, so the modes without other evidence have the
- * weight of hybrid for it.
+ * Logistic regressions on the ten best hits of queries whose answer is in the collection. They were fitted on one half
+ * of the queries: 612 questions of XQuAD's development half over each language, over both, and over their article
+ * alone; and half of the questions and exact phrases of the corpus, from its manifest and
+ * `test/eval/long-documents.json`. `alone` uses a chunk's absolute figures. `beside` uses the differences from the next
+ * best chunks, because a chunk that stands out is probably the answer. Neither set contains junk, so the modes without
+ * other evidence use the hybrid mode's weight for it.
  */
 const WEIGHTS: Readonly<Record<SearchMode, { readonly alone: Weights; readonly beside: Weights }>> = {
   hybrid: {
@@ -48,17 +48,23 @@ const WEIGHTS: Readonly<Record<SearchMode, { readonly alone: Weights; readonly b
     beside: { base: -3.51, ownLanguage: 0, closeness: 0, coverage: 21.3, evidence: 18.6, tokenCloseness: 0 },
   },
 }
-/** The next best: without the first two, because two chunks can answer, such as a document and its translation. */
+/**
+ * The range of next best chunks. It excludes the first two, because two chunks can answer, such as a document and its
+ * translation.
+ */
 const NEXT_BEST = [2, 6] as const
-/** The means of the next best in those queries. They count as one chunk more, and alone where there are no others. */
+/**
+ * The means of the next best chunks in those queries. They count as one additional chunk, or as the only one if there
+ * are no others.
+ */
 const USUAL_NEXT_BEST = { logOdds: -2.73, coverage: 0.16 }
-/** Beyond, a model's curve says no more. Also what a chunk without a cosine has. */
+/** The calibration curve is not meaningful beyond this limit. Also the value of a chunk without a cosine. */
 const MAX_LOG_ODDS = 12
 
 /**
- * Returns a function that gives the share of chunks with such figures that answer their query, 0 to 1: the higher of its
- * two readings, so that the best of many good chunks does not look weak. `candidates` has the figures of all chunks that
- * were found for the query.
+ * Returns a function that estimates the share of chunks with such figures that answer their query, 0 to 1. It returns
+ * the higher of two estimates, so that the best of many good chunks does not look weak. `candidates` has the figures of
+ * all chunks that the query found.
  */
 export function judgeRelevance(mode: SearchMode, candidates: readonly ChunkFigures[]): (figures: ChunkFigures) => number {
   const { alone, beside } = WEIGHTS[mode]
@@ -82,6 +88,7 @@ export function judgeRelevance(mode: SearchMode, candidates: readonly ChunkFigur
   }
 }
 
+/** Converts a score to a word. */
 export function toRelevance(score: number): Relevance {
   return score >= RELEVANCE_OF_SCORE.strong ? 'strong' : score >= RELEVANCE_OF_SCORE.likely ? 'likely' : 'weak'
 }

@@ -3,26 +3,26 @@ import { stemOf, tokens } from '../text/text-analysis.ts'
 import { type CandidateText, toRarity } from './exact-things.ts'
 
 /**
- * Names are written by their sound in the other script: «تشرشل» is Churchill. Two words are held for one name if their
- * skeletons are equal: the consonants that both scripts tell apart, and whether a vowel comes first. Of an English text
- * only capitalized words count, and rare skeletons count more, because two words may be alike by chance.
+ * Names are transliterated by sound: «تشرشل» is Churchill. Two words match as a name if their skeletons are equal. A
+ * skeleton is the consonants that both scripts distinguish, and whether a vowel comes first. In English texts, only
+ * capitalized words count. Rare skeletons count more, because words may match by chance.
  */
 
 /**
- * What a name found in the other script adds, as a cosine. On the development half of XQuAD the nDCG@10 of Arabic
- * questions over English passages rises from .854 to .876; figures are nearly the same from .015 to .03.
+ * Weight of a name found in the other script, as a cosine. On the development half of XQuAD, nDCG@10 of Arabic
+ * questions over English chunks rises from 0.854 to 0.876. The figures are nearly the same from 0.015 to 0.03.
  */
 const WEIGHT = 0.02
-/** With fewer consonants, as many words are alike by chance as are names. */
+/** With fewer consonants, chance matches are as frequent as names. */
 const MIN_CONSONANTS = 3
-/** Of a query. More are a pasted text. */
+/** Maximum per query. A query with more is pasted text. */
 const MAX_NAMES = 32
-/** Of a name: `ch` and `gh` may each sound in several ways. */
+/** Maximum per name: `ch` and `gh` each have several pronunciations. */
 const MAX_SKELETONS = 9
 
 const ARABIC_SOUNDS = toSounds({ B: 'بپ', T: 'تطث', G: 'جچغگ', K: 'خقك', D: 'دضذ', R: 'ر', S: 'زظسصش', F: 'فڤ', L: 'ل', M: 'م', N: 'ن' })
 const LATIN_SOUNDS = toSounds({ B: 'bp', T: 't', G: 'gj', K: 'ckq', D: 'd', R: 'r', S: 'sz', F: 'fv', L: 'l', M: 'm', N: 'n' })
-/** Several letters for one sound, the longest first. */
+/** Letter groups that spell one sound, longest first. */
 const LATIN_GROUPS = /sch|tch|sh|tz|ph|th|kh|dj|ch|gh|[a-z]/g
 const SOUNDS_OF_GROUPS: ReadonlyMap<string, readonly string[]> = new Map([
   ['sch', ['S']],
@@ -37,13 +37,15 @@ const SOUNDS_OF_GROUPS: ReadonlyMap<string, readonly string[]> = new Map([
   ['gh', ['G', '']],
   ['x', ['KS']],
 ])
-/** "and the", "by the", "for the", "the": what Arabic joins to a name. */
+/** Arabic prefixes of names: "and the", "by the", "for the", "the". */
 const ARABIC_ARTICLES = ['وال', 'بال', 'لل', 'ال']
 const MIN_LETTERS_AFTER_ARTICLE = 3
 const ARABIC = /^\p{Script=Arabic}/u
 const CAPITALIZED = /\p{Lu}\p{L}+/gu
 
-/** How many of a query's names each passage in the other language has, rare ones counting more, as a cosine. */
+/**
+ * Scores how many of the query's names each chunk in the other language contains, as a cosine. Rare names count more.
+ */
 export function weighNames(query: string, chunks: readonly CandidateText[], language: Language | null): ReadonlyMap<string, number> {
   const weights = new Map<string, number>()
   if (language === null) return weights
@@ -61,7 +63,7 @@ export function weighNames(query: string, chunks: readonly CandidateText[], lang
   return weights
 }
 
-/** The skeletons of each word of a text that may be a name. */
+/** Returns the skeletons of each word of a text that may be a name. */
 function readNames(text: string, language: Language): readonly (readonly string[])[] {
   const words = language === 'ar' ? tokens(text).filter((token) => ARABIC.test(token)) : (text.match(CAPITALIZED) ?? [])
   const nameWords = [...new Set(words)].filter((word) => stemOf(word.toLowerCase()) !== null)
@@ -91,7 +93,7 @@ function latinSkeletons(word: string): readonly string[] {
   return forms.flatMap((form) => toSkeleton(/^[aeiou]/.test(letters), form))
 }
 
-/** Doubled consonants are one. Empty when too few are left to tell names apart. */
+/** Doubled consonants count once. Returns an empty array if too few consonants remain to distinguish names. */
 function toSkeleton(isVowelFirst: boolean, sounds: string): readonly string[] {
   const single = sounds.replace(/(.)\1+/g, '$1')
   return single.length < MIN_CONSONANTS ? [] : [isVowelFirst ? `a${single}` : single]

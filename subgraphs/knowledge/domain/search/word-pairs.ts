@@ -1,14 +1,14 @@
 import { stemOf, tokens } from '../text/text-analysis.ts'
 
 /**
- * Words of the query that follow one another, and stand side by side in a passage as well: "national anthem" is more
- * than the two words somewhere in it. Stop words between them do not count, and either may be the first.
+ * Adjacent words of the query that are also adjacent in a chunk: "national anthem" says more than both words apart.
+ * Stop words between them are ignored, and the order may differ.
  */
 
-/** Of a query. More are a pasted text, whose words the lexical legs count. */
+/** Maximum per query. A query with more is pasted text, whose words the lexical retrievers count. */
 const MAX_PAIRS = 64
 
-/** The share of the query's pairs that each passage has, 0 to 1. Passages with none are left out. */
+/** Returns the share of the query's pairs that each chunk contains, 0 to 1. Chunks without any are omitted. */
 export function findWordPairs(
   query: string,
   chunks: readonly { readonly chunkId: string; readonly text: string }[],

@@ -1,15 +1,15 @@
 import { normaliseText } from './normalise-text.ts'
 
-/** A part of a text, as UTF-16 offsets. */
+/** A range of a text in UTF-16 offsets. */
 interface Range {
   readonly start: number
   readonly end: number
 }
 
 /**
- * Finds the lines that a text was made from. Normalising and joining change white space, and keep the other characters in
- * their order.
- * @param text normalised
+ * Locates the lines from which a text was assembled. Normalizing and joining change white space but retain the order of
+ * all other characters.
+ * @param text normalized
  */
 export function findLines(text: string, lines: readonly string[]): readonly Range[] {
   const found: Range[] = []

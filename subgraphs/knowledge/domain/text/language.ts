@@ -1,10 +1,11 @@
+/** The languages with stemming and language-specific ranking. */
 export type Language = 'ar' | 'en'
 
-/** Characters examined in a whole document. No language of a document goes unnoticed in a sample of this size. */
+/** Characters sampled from a whole document: enough for every language that matters in it. */
 const SAMPLE_CHARS = 40_000
 const SAMPLE_WINDOWS = 20
 
-/** Below this share of the letters, neither script decides (Japanese with a few Latin words). */
+/** Below this share of the letters, neither script decides, such as Japanese with a few Latin words. */
 const LEAST_SHARE = 0.3
 
 const ARABIC = /\p{Script=Arabic}/gu
@@ -12,9 +13,9 @@ const LATIN = /\p{Script=Latin}/gu
 const LETTER = /\p{L}/gu
 
 /**
- * The language by share of scripts: Arabic script is `ar`, Latin script is `en`. Equal shares are `ar`, because Arabic
- * texts quote Latin names more often than the other way round. Null without letters, or when other scripts have most of
- * them.
+ * Detects the language by the share of scripts: Arabic script is `ar`, Latin script is `en`. Equal shares are `ar`,
+ * because Arabic texts quote Latin names more often than the reverse. Returns null if the text has no letters or mostly
+ * other scripts.
  */
 export function detectLanguage(text: string): Language | null {
   const letters = count(text, LETTER)
@@ -24,7 +25,10 @@ export function detectLanguage(text: string): Language | null {
   return arabic >= latin ? 'ar' : 'en'
 }
 
-/** The language of a whole document, from windows spread evenly over it, so that its length does not matter. */
+/**
+ * Detects the language of a whole document from windows spread evenly over it, so that the cost does not depend on its
+ * length.
+ */
 export function detectDocumentLanguage(text: string): Language | null {
   if (text.length <= SAMPLE_CHARS) return detectLanguage(text)
   const window = SAMPLE_CHARS / SAMPLE_WINDOWS

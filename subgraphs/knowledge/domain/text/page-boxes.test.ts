@@ -17,7 +17,7 @@ const line = (page: number, charStart: number, charEnd: number, y: number): Plac
 
 const size = (page: number) => ({ page, width: 600, height: 800 })
 
-/** As a passage is read: only the groups of its characters are there. */
+/** Finds boxes like a reader of a chunk: only with the groups of its characters. */
 function boxesOf(layout: Layout, from: number, to: number) {
   const all = groupLines(layout)
   const groups = Array.from({ length: toLineGroup(to - 1) - toLineGroup(from) + 1 }, (_, index) => all.get(toLineGroup(from) + index))

@@ -1,22 +1,22 @@
 import type { Box, Layout } from '../../ports/document-parser.ts'
 
-/** The most boxes of a part of a text. Neighbouring lines share one where there are more lines. */
+/** Maximum boxes of a part of a text. If there are more lines, neighboring lines share a box. */
 export const MAX_BOXES = 64
 
-/** The characters of a group: of some 250 lines, which take about 10 KB. A passage reads one or two. */
+/** Characters per group: about 250 lines, stored in about 10 KB. A chunk reads one or two groups. */
 export const GROUP_CHARS = 16_384
 
-/** What a page shows of a part of a text. */
+/** The boxes of a part of a text on one page. */
 export interface PageBoxes {
   readonly page: number
   /** The size of the page, in the unit of the boxes. */
   readonly width: number
   readonly height: number
-  /** In the order of the text, with the UTF-16 offsets of what they show, from the beginning of the part. */
+  /** In the order of the text. `start` and `end` are UTF-16 offsets of the boxed text from the start of the part. */
   readonly boxes: readonly (Box & { readonly start: number; readonly end: number })[]
 }
 
-/** The lines that begin or go on in the same `GROUP_CHARS` of a text, and the sizes of their pages. Kept as JSON. */
+/** The lines that overlap one group of `GROUP_CHARS` characters, and the sizes of their pages. Stored as JSON. */
 export interface LineGroup {
   readonly pages: readonly (readonly [page: number, width: number, height: number])[]
   readonly lines: readonly PackedLine[]
@@ -24,12 +24,12 @@ export interface LineGroup {
 
 type PackedLine = readonly [page: number, charStart: number, charEnd: number, x: number, y: number, width: number, height: number]
 
-/** Returns the number of the group of a character. */
+/** Returns the number of the group that contains a character. */
 export function toLineGroup(offset: number): number {
   return Math.floor(offset / GROUP_CHARS)
 }
 
-/** Groups the lines of a document, by the number of the group. */
+/** Groups the lines of a document by group number. */
 export function groupLines({ pages, lines }: Layout): ReadonlyMap<number, LineGroup> {
   const sizes = new Map(pages.map(({ page, width, height }) => [page, [page, width, height] as const]))
   const groups = new Map<number, { readonly pages: Map<number, readonly [number, number, number]>; readonly lines: PackedLine[] }>()
@@ -46,7 +46,9 @@ export function groupLines({ pages, lines }: Layout): ReadonlyMap<number, LineGr
   return new Map([...groups].map(([number, group]) => [number, { pages: [...group.pages.values()], lines: group.lines }]))
 }
 
-/** Returns what shows the characters from `from` to before `to`, page by page. The groups are those of these characters. */
+/**
+ * Returns the boxes of the characters from `from` to before `to`, page by page. `groups` must cover these characters.
+ */
 export function findPageBoxes(groups: readonly LineGroup[], from: number, to: number): readonly PageBoxes[] {
   const lines = new Map<number, PackedLine>()
   for (const group of groups) for (const line of group.lines) if (line[1] < to && line[2] > from) lines.set(line[1], line)

@@ -27,7 +27,8 @@ describe('normaliseForEmbedding', () => {
 })
 
 describe('words', () => {
-  // Except for Arabic function words, expected values are what the reference method, fusion.py of the evaluation, gives.
+  // Except for Arabic function words, the expected values come from the reference method, `fusion.py` of the
+  // evaluation.
   for (const [text, expected] of [
     ['The libraries were visited by students, visiting classes', ['library', 'visit', 'student', 'visit', 'class']],
     ['والمدرسة للمعلمين بالكتابات', ['مدرس', 'معلم', 'كتاب']],

@@ -1,36 +1,36 @@
 import { foldPresentationForms } from './normalise-text.ts'
 
 /**
- * Raise it with every change by which a text gets other terms: an index of earlier terms is then to be rebuilt. What a
- * text only loses needs no rebuilding, because no query asks for it any more.
+ * Increment it with every change that adds or alters terms of a text, because the index must then be rebuilt. A change
+ * that only removes terms needs no rebuild, because no query uses the removed terms.
  */
 export const TERMS_VERSION = 1
 
 /**
- * Terms of a text for the lexical legs of search, the same for passages and queries. Adapters of the chunk index index
- * these terms unchanged, so every index scores alike. Arabic stems are those of Lucene's `ArabicStemmer`, after a wider
- * normalisation.
+ * Terms of a text for the lexical retrievers, the same for chunks and queries. Adapters of the chunk index index these
+ * terms unchanged, so all adapters compute equal scores. Arabic stems are those of Lucene's `ArabicStemmer`, after a
+ * wider normalization.
  */
 
 /**
- * UTF-16 units that are analysed: several times the longest chunk and the longest query, so that no caller's text
- * stalls the process.
+ * Maximum UTF-16 units that are analyzed. It is several times the longest chunk or query, and prevents a client's text
+ * from blocking the process.
  */
 const MAX_TEXT_LENGTH = 65_536
 /**
- * Letters of a word that are analysed. No Arabic or English word is longer. A longer run is encoded data, which still
- * matches itself when cut.
+ * Maximum letters of a word that are analyzed. No Arabic or English word is longer. A longer run is encoded data, which
+ * still matches itself when truncated.
  */
 const MAX_WORD_LENGTH = 64
-/** Distinct terms of a query: far above a long question, and a bound on what one search looks up. */
+/** Maximum distinct terms of a query, far above a long question. It limits the lookups of one search. */
 const MAX_QUERY_WORDS = 512
 const MAX_QUERY_GRAMS = 1_536
 
 /** Harakat, Quranic marks, superscript alef, and tatweel. */
 const MARKS = /[\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06ed\u0640]/g
-/** Joiners, direction marks and soft hyphens. Inside a word they would cut it in two. */
+/** Joiners, direction marks and soft hyphens. They would split a word. */
 const INVISIBLE = /[\u00ad\u061c\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufeff]/g
-/** Letters that Arabic writers use for one another, and the Persian ones that keyboards put in their place. */
+/** Letters that Arabic writers interchange, and the Persian letters that keyboards produce for them. */
 const FOLDED = /[أإآٱىةؤئیېےکۀہھە]/g
 const FOLDS: Readonly<Record<string, string>> = {
   أ: 'ا',
@@ -52,9 +52,11 @@ const FOLDS: Readonly<Record<string, string>> = {
 }
 /** Arabic-Indic digits, and their Persian forms. */
 const DIGIT = /[\u0660-\u0669\u06f0-\u06f9]/g
-/** Separators of thousands. They are between complete groups of three digits, so a list of small numbers has none. */
+/**
+ * Thousands separators: only between complete groups of three digits, so that lists of small numbers are unaffected.
+ */
 const THOUSANDS = /(?<![\d.])\d{1,3}(?:[,\u066c]\d{3})+(?!\d)/g
-/** Arabic script ends a word: وPython is `و` and `Python`. */
+/** A change between Arabic and other scripts separates words: وPython is `و` and `Python`. */
 const WORD = /(?:(?!\p{Script=Arabic})[\p{L}\p{N}])+|(?:(?=\p{Script=Arabic})[\p{L}\p{N}])+/gu
 
 const ENGLISH_STOP_WORDS =
@@ -64,8 +66,9 @@ const ARABIC_STOP_WORDS =
   'في من على إلى عن ما ماذا متى أين كيف كم هل لماذا الذي التي هو هي كان كانت أن إن مع هذا هذه ذلك تلك و أو ثم قد لم لا بعد قبل بين'
 
 /**
- * Pronouns, also joined to a particle, question words and particles. They are compared as written, because other words
- * have their stems: «كل» is that of «كلية». Words that are names or nouns as well, such as «عم» and «بل», are left out.
+ * Pronouns (also joined to a particle), question words and particles. They are compared unstemmed, because other words
+ * share their stems: «كل» is the stem of «كلية». Words that are also names or nouns, such as «عم» and «بل», are
+ * omitted.
  */
 const ARABIC_FUNCTION_WORDS =
   'أي أية أيا لمن مما ممن بماذا لما الذين اللذان اللذين اللتان اللتين اللاتي اللواتي هؤلاء أولئك نحن أنا أنت هم هن هما ' +
@@ -73,11 +76,11 @@ const ARABIC_FUNCTION_WORDS =
   'كما لكن إذا إذ حيث حين عند لدى غير كل بعض لن ليس ليست كانوا يكون تكون تم يتم منذ حتى خلال أثناء لأن لكي أما إما إلا ' +
   'ألا لقد سوف ربما أيضا هناك'
 
-/** At most one is removed. At least two letters stay. */
+/** At most one prefix is removed. At least two letters stay. */
 const ARABIC_PREFIXES = ['وال', 'بال', 'كال', 'فال', 'لل', 'ال']
-/** Each that fits is removed, in this order. At least two letters stay. */
+/** Every matching suffix is removed, in this order. At least two letters stay. */
 const ARABIC_SUFFIXES = ['ها', 'ان', 'ات', 'ون', 'ين', 'يه', 'ه', 'ي']
-/** The first that fits is replaced. At least three letters stay before it. */
+/** The first matching suffix is replaced. At least three letters stay before it. */
 const ENGLISH_SUFFIXES = [
   ['ies', 'y'],
   ['sses', 'ss'],
@@ -91,8 +94,8 @@ const STOP_STEMS: ReadonlySet<string> = new Set([...ENGLISH_STOP_WORDS.split(' '
 const FUNCTION_WORDS: ReadonlySet<string> = new Set(tokens(ARABIC_FUNCTION_WORDS))
 
 /**
- * One spelling for what Arabic writes in several: NFKC (so no presentation forms), no marks; alef, yeh, teh marbuta,
- * hamza and the Persian letters folded; digits 0 to 9, without separators of thousands.
+ * Unifies variant spellings of Arabic: NFKC (so no presentation forms), no marks; alef, yeh, teh marbuta, hamza and the
+ * Persian letters folded; digits 0 to 9, without thousands separators.
  */
 export function normalise(text: string): string {
   return foldDigits(text.normalize('NFKC'))
@@ -106,14 +109,15 @@ function foldDigits(text: string): string {
   return text.replace(DIGIT, (digit) => String(digit.charCodeAt(0) & 0xf))
 }
 
-/** The Persian letters that Arabic keyboards and fonts put in place of yeh and kaf. */
+/** The Persian letters that Arabic keyboards and fonts produce for yeh and kaf. */
 const PERSIAN = /[یک]/g
 
 /**
- * Text as it is embedded, for passages and queries: presentation forms and Persian yeh and kaf become plain letters,
- * digits become 0 to 9, tatweel and harakat are removed, and nothing more. Folding letters as `normalise` does would move the text away from the spelling on which
- * the model was trained: on the development half of XQuAD, nDCG@10 of Arabic questions over English passages falls from
- * .836 to .783, while this form keeps every figure of the raw text.
+ * Returns the text in the form in which chunks and queries are embedded: presentation forms and Persian yeh and kaf
+ * become plain letters, digits become 0 to 9, tatweel and harakat are removed, and nothing else changes. Folding
+ * letters like `normalise` would deviate from the spelling on which the model was trained. On the development half of
+ * XQuAD, nDCG@10 of Arabic questions over English chunks falls from 0.836 to 0.783 with it, while this form retains
+ * every figure of the raw text.
  */
 export function normaliseForEmbedding(text: string): string {
   return foldDigits(foldPresentationForms(text))
@@ -121,17 +125,19 @@ export function normaliseForEmbedding(text: string): string {
     .replace(PERSIAN, (letter) => FOLDS[letter]!)
 }
 
-/** Light stems in order, with repeats, without stop words. */
+/** Returns light stems in the order of the text, duplicates included, without stop words. */
 export function words(text: string): string[] {
   return toStems(tokens(text))
 }
 
-/** 3-grams inside each word in order, with repeats. `^` and `$` mark the word's edges. */
+/**
+ * Returns 3-grams inside each word, in the order of the text, duplicates included. `^` and `$` mark the word's edges.
+ */
 export function grams(text: string): string[] {
   return toGrams(tokens(text))
 }
 
-/** Distinct terms of a query. A query beyond the bounds is searched by its first terms. */
+/** Returns the distinct terms of a query. A query beyond the limits is searched by its first terms. */
 export function queryTerms(text: string): { readonly words: readonly string[]; readonly grams: readonly string[] } {
   const all = tokens(text)
   return {
@@ -140,12 +146,12 @@ export function queryTerms(text: string): { readonly words: readonly string[]; r
   }
 }
 
-/** Whether it has a letter or digit. Tatweel and marks are none. */
+/** Whether the text has a letter or digit. Tatweel and marks are neither. */
 export function hasWords(text: string): boolean {
   return /[\p{L}\p{N}]/u.test(text.replace(MARKS, ''))
 }
 
-/** Words as written, in one spelling: what exact matches compare. */
+/** Returns unstemmed words in normalized spelling, for exact matches. */
 export function tokens(text: string): string[] {
   const found = normalise(text.slice(0, MAX_TEXT_LENGTH)).match(WORD) ?? []
   return found.map((word) => (word.length > MAX_WORD_LENGTH ? Array.from(word).slice(0, MAX_WORD_LENGTH).join('') : word).toLowerCase())
@@ -155,7 +161,7 @@ function toStems(all: readonly string[]): string[] {
   return all.flatMap((token) => stemOf(token) ?? [])
 }
 
-/** The stem of a token; null for a stop word. */
+/** Returns the stem of a token, or null for a stop word. */
 export function stemOf(token: string): string | null {
   if (FUNCTION_WORDS.has(withoutAnd(token))) return null
   const found = stem(token)
@@ -164,7 +170,7 @@ export function stemOf(token: string): string | null {
 
 function toGrams(all: readonly string[]): string[] {
   return all.flatMap((word) => {
-    // By code points: half a surrogate pair is not text.
+    // Iterate over code points: half a surrogate pair is not text.
     const letters = Array.from(`^${word}$`)
     return letters.slice(2).map((last, i) => `${letters[i]}${letters[i + 1]}${last}`)
   })
@@ -184,7 +190,7 @@ function arabicStem(word: string): string {
   return rest
 }
 
-/** «و», "and", is joined to the word that it stands before. */
+/** Removes the prefix «و» ("and") from a word. */
 function withoutAnd(word: string): string {
   return word.startsWith('و') && word.length >= 4 ? word.slice(1) : word
 }

@@ -1,16 +1,16 @@
 import type { ParsedDocument } from '../../ports/document-parser.ts'
 
-/** Where pages begin in a document's text, and where its characters are in its bytes. */
+/** Maps pages and character offsets of a document's text to bytes. */
 export interface TextMap {
-  /** For each page the offset of its first character, in UTF-16 code units. Null for formats without pages. */
+  /** The offset of each page's first character, in UTF-16 code units. Null in formats without pages. */
   readonly pages: readonly number[] | null
-  /** The length of the text, in UTF-16 code units. */
+  /** Length of the text in UTF-16 code units. */
   readonly length: number
-  /** Offsets into the text and into its UTF-8 bytes that belong together, ascending. The first is `[0, 0]`. */
+  /** Pairs of corresponding offsets into the text and into its UTF-8 bytes, ascending. The first is `[0, 0]`. */
   readonly marks: readonly (readonly [chars: number, bytes: number])[]
 }
 
-/** Characters between two marks. A reader of a part reads at most so many more at either end. */
+/** Characters between two marks. Reading a part of the text reads at most this many extra characters at each end. */
 export const MARK_CHARS = 65_536
 
 export function buildTextMap({ text, blocks, pageCount }: Pick<ParsedDocument, 'text' | 'blocks' | 'pageCount'>): TextMap {
@@ -23,7 +23,7 @@ export function buildTextMap({ text, blocks, pageCount }: Pick<ParsedDocument, '
   return { pages: pageCount === null ? null : findPageStarts(text, blocks, pageCount), length: text.length, marks }
 }
 
-/** A page without text begins where the next one does. Text before the first block belongs to the first page. */
+/** A page without text starts where the next one starts. Text before the first block belongs to the first page. */
 function findPageStarts(text: string, blocks: ParsedDocument['blocks'], pageCount: number): readonly number[] {
   const starts = Array<number>(pageCount).fill(text.length)
   for (const { page, charStart } of blocks) {
@@ -34,7 +34,7 @@ function findPageStarts(text: string, blocks: ParsedDocument['blocks'], pageCoun
   return starts
 }
 
-/** Whether a character that takes two code units begins before `at` and ends after it. */
+/** Whether `at` is inside a surrogate pair. */
 export function startsInPair(text: string, at: number): boolean {
   return at > 0 && at < text.length && /[\udc00-\udfff]/.test(text[at]!) && /[\ud800-\udbff]/.test(text[at - 1]!)
 }

@@ -33,7 +33,7 @@ const SPOKEN = [
 ]
 const TEXT = 'Welcome to the harbour.\nIt opens at six.\nتُغلق البوابة ليلاً.'
 
-/** Everything whose name ends in `.wav` is sound. */
+/** Treats every file whose name ends in `.wav` as audio. */
 const parser = {
   ...plainParser,
   sniff: (_bytes: Uint8Array, name: string) => (name.endsWith('.wav') ? 'audio/wav' : 'text/plain'),
@@ -58,7 +58,7 @@ function newWorld(inner: readonly InnerFile[] = []) {
       },
     },
   }
-  // The port as a life sees it does not iterate.
+  // The port that a life sees is not iterable, so use the original parser.
   return { ...world, inference, deps: { ...depsOn(world), parser: world.parser } }
 }
 

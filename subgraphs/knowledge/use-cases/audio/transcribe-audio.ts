@@ -7,9 +7,9 @@ import type { Deps } from '../deps.ts'
 import { readBytes } from '../files/files.ts'
 
 /**
- * Has a speech model write down what is said in a document's file. The transcript is kept as long as the document: a
- * repeat, and a repair of its index, ask and pay for no other.
- * @throws {ParseFailure} `no_text` if nothing is said.
+ * Transcribes a document's audio file with a speech model. The transcript is stored as long as the document, so a retry
+ * or a repair of its index pays for no second transcription.
+ * @throws {ParseFailure} `no_text` if the recording has no speech.
  * @throws {KisError} as `Inference.transcribe`.
  */
 export async function transcribeAudio(
@@ -44,7 +44,8 @@ async function hear(
     return await deps.inference.transcribe(modelId, await readBytes(deps, file), context)
   } catch (error) {
     if (!(error instanceof KisError)) throw error
-    // Another process has been at it a moment ago. It ends or its lease does, so this is no failure of the document.
+    // Another process ran this step a moment ago. It ends, or its lease expires, so this is not a failure of the
+    // document.
     if (error.code === 'idempotency_conflict' && error.shouldRetry) throw new ServiceUnavailable('The transcription', { cause: error })
     if (error.code === 'unsupported_value') throw new ParseFailure('unsupported_type', error.message, { cause: error })
     if (error.code === 'payload_too_large') throw new ParseFailure('limit_exceeded', error.message, { cause: error })

@@ -15,14 +15,14 @@ interface FilledStores {
   readonly index: ChunkIndex
 }
 
-/** Documents at once: Elasticsearch answers a write when searches see it, up to a second later. */
+/** Maximum documents in parallel: Elasticsearch acknowledges a write when searches see it, up to a second later. */
 const MAX_AT_ONCE = 16
-/** Passages of one write, the port's limit. With vectors, token states and terms these are some 5 MB. */
+/** Maximum chunks per write, the port's limit. With vectors, token embeddings and terms, these are some 5 MB. */
 const MAX_PER_PUT = 256
 
 /**
- * Fills an empty index from the passages and vectors that are stored beside it. Embeds nothing. An ingestion or
- * re-embedding in work finds what it had. Gives the documents of which passages are lacking. Repeatable.
+ * Fills an empty index from the chunks and vectors in the blob store, without any embedding. A running ingestion or
+ * re-embedding finds its progress again. Returns the IDs of documents with missing chunks. Repeatable.
  */
 export async function fillIndex(to: FilledStores, filled: (chunks: number) => void): Promise<readonly string[]> {
   const lacking: string[] = []
@@ -62,7 +62,7 @@ interface Filling {
   readonly dimensions: number
 }
 
-/** False: passages that searches should find are not stored. */
+/** Returns false if chunks that searches should find are not stored. */
 async function fillDocument(to: FilledStores, { document, name, dimensions }: Filling, filled: (chunks: number) => void): Promise<boolean> {
   const { _id: documentId, organizationId, liveGeneration, chunkCount } = document
   const read = findReadSoFar(document)
@@ -87,7 +87,7 @@ async function fillDocument(to: FilledStores, { document, name, dimensions }: Fi
     }
     for (let group = 0; count > 0 && group <= toGroup(count - 1); group++) {
       const stored = await readChunkGroup(to, { documentId, generation, collectionId: name }, group)
-      // Those of a failed ingestion are stored without vectors.
+      // Chunks of a failed ingestion are stored without vectors.
       const chunks = (stored?.chunks ?? []).filter(({ vector }) => vector.length === dimensions)
       if (!stored || chunks.length === 0) continue
       if (waiting.length + chunks.length > MAX_PER_PUT) await put()

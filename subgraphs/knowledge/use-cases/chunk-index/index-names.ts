@@ -1,16 +1,16 @@
 import { indexNamesOf } from '../../domain/index-name.ts'
 import type { Deps } from '../deps.ts'
 
-/** The number of times that a read begins again because the collection got another index meanwhile. */
+/** Maximum attempts of a read while the collection's index changes. */
 const MAX_TRIES = 3
 
-/** Returns the names of the indices that have chunks of a collection: that of searches first. */
+/** Returns the names of the indices with chunks of a collection, first the one that serves searches. */
 export async function findIndexNames({ store }: Pick<Deps, 'store'>, collectionId: string): Promise<readonly string[]> {
   const collection = await store.collections.findOne({ _id: collectionId })
   return collection ? indexNamesOf(collection) : [collectionId]
 }
 
-/** Reads from the index of a collection. Reads again if another index has taken its place meanwhile. */
+/** Reads from the index of a collection. Retries if another index has replaced it meanwhile. */
 export async function readIndex<T>(deps: Pick<Deps, 'store'>, collectionId: string, read: (indexName: string) => Promise<T>): Promise<T> {
   const name = async () => (await findIndexNames(deps, collectionId))[0]!
   for (let tries = 1, before = await name(); ; tries++) {
@@ -21,7 +21,9 @@ export async function readIndex<T>(deps: Pick<Deps, 'store'>, collectionId: stri
   }
 }
 
-/** Deletes a document's chunks from all indices of its collection: all of them, or all but those of one generation. */
+/**
+ * Deletes a document's chunks from all indices of its collection: all of them, or all except those of one generation.
+ */
 export async function deleteFromIndices(
   deps: Pick<Deps, 'store' | 'index'>,
   { collectionId, documentId }: { readonly collectionId: string; readonly documentId: string },

@@ -4,7 +4,7 @@ import type { ParsedDocument } from '../../ports/document-parser.ts'
 import type { Deps } from '../deps.ts'
 import { linesKey } from './stored-chunks.ts'
 
-/** Keeps where the pages show the text of an ingestion. Repeatable. */
+/** Stores the positions of an ingestion's text on the pages. Repeatable. */
 export async function storeLines(
   { blobs }: Pick<Deps, 'blobs'>,
   { documentId, generation }: Pick<StoredChunk, 'documentId' | 'generation'>,
@@ -16,8 +16,8 @@ export async function storeLines(
 }
 
 /**
- * Finds where the pages show a passage. Returns null where that is not known: in formats without pages that look the same
- * everywhere, and in documents of earlier versions.
+ * Returns the boxes of a chunk by page. Returns null if they are unknown: in formats without a fixed page layout, and
+ * in documents of earlier versions.
  */
 export async function readPageBoxes(
   { blobs }: Pick<Deps, 'blobs'>,
@@ -32,7 +32,7 @@ export async function readPageBoxes(
   return found.length > 0 ? found : null
 }
 
-/** Returns null for damaged lines: the passage can be read without them. */
+/** Returns null for corrupted lines, because the chunk is readable without them. */
 function parseGroup(bytes: Uint8Array | null): LineGroup | null {
   try {
     return bytes && (JSON.parse(Buffer.from(bytes).toString()) as LineGroup)

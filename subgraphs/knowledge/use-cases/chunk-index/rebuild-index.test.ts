@@ -13,7 +13,10 @@ const folder = temporaryFolder()
 const context = makeContext()
 const operator = makeContext({ ...principal, scopes: ['operator'] })
 
-/** A heading, and a row below the header row of a table: words that are found though they are not in the passage. */
+/**
+ * Yields a heading, and a row below a table's header row. Searches find words of both, although the chunk does not
+ * contain them.
+ */
 const tableParser: DocumentParser = {
   ...plainParser,
   async parse(): Promise<ParsedDocument> {

@@ -8,13 +8,12 @@ import type { ChunkText, RebuildStep, Terms } from '../../ports/chunk-index.ts'
 import type { Deps } from '../deps.ts'
 import { markTerms } from './index-mark.ts'
 
-/** The number of passages that are analysed before other work gets its turn. It takes some milliseconds. */
+/** Chunks that are analyzed per event-loop tick, which takes some milliseconds. */
 const CHUNKS_PER_TICK = 16
 
 /**
- * Rebuilds a part of the chunk index, across all organizations: its structure and its terms. It takes the vectors and
- * texts from the index, so nothing is embedded or charged. An index that cannot be read is replaced by an empty one.
- * Repeatable.
+ * Rebuilds a part of the chunk index, across all organizations: its structure and its terms. Vectors and texts come
+ * from the index, so nothing is embedded or charged. An unreadable index is replaced by an empty one. Repeatable.
  * @throws {KisError} `permission_denied` if the caller is not an operator.
  * @throws {KisError} `invalid_request` if `after` is not a cursor of this mutation.
  * @throws {KisError} `service_unavailable` if the index cannot be reached.
@@ -34,12 +33,12 @@ export async function rebuildIndex(
   return { ...step, replaced: false }
 }
 
-/** Computes the terms that ingestion would give the passages today. */
+/** Computes the terms that ingestion would compute for the chunks now. */
 export async function toTerms(chunks: readonly ChunkText[]): Promise<readonly Terms[]> {
   const terms: Terms[] = []
   for (const { text, context, headingPath } of chunks) {
     if (terms.length % CHUNKS_PER_TICK === 0) await setImmediate()
-    // Older passages have no context. Their headings are known, but not the header row of their table.
+    // Chunks of earlier versions have no context. Their headings are known, but not their table's header row.
     const analysed = normaliseForEmbedding(toEmbeddingText({ text, context: context ?? selectInnermost(headingPath) }))
     terms.push({ words: words(analysed), grams: grams(analysed) })
   }

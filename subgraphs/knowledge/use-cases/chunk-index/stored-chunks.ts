@@ -6,26 +6,27 @@ import type { Deps } from '../deps.ts'
 import { toTerms } from './rebuild-index.ts'
 
 /**
- * The blob store keeps a copy of what the index stores for a document. A lost index can be filled from it without a new
- * embedding. One blob holds up to 16 passages: those whose ordinals give the same quotient when divided by 16. Each index
- * of a collection has blobs of its own, because their vectors are of another model. The format of a blob is the length
- * of the JSON in 4 bytes, little-endian; the JSON; the vectors as 4-byte floats; and the token states, as many bytes of
- * each passage as the JSON says.
+ * The blob store has a copy of what the index stores for a document, so that a lost index can be filled without new
+ * embeddings. One blob holds up to 16 chunks: those whose ordinals have the same quotient when divided by 16. Each
+ * index of a collection has its own blobs, because its vectors are of another model. Format of a blob: the length of
+ * the JSON in 4 bytes, little-endian; the JSON; the vectors as 4-byte floats; the token embeddings, with each chunk's
+ * number of bytes in the JSON.
  */
 
 export const CHUNKS_PER_BLOB = 16
 const LENGTH_BYTES = 4
 
-/** Terms are not kept, because they can be computed again. */
+/** Terms are not stored, because they can be recomputed. */
 type BlobChunk = Omit<IndexedChunk, 'vector' | 'tokenStates' | keyof Terms>
 
 interface Header {
   readonly attributes: IndexedDocument['attributes']
   readonly passages: readonly BlobChunk[]
-  /** Bytes of each passage's token states. Absent in blobs that were written before they were kept. */
+  /** Bytes of each chunk's token embeddings. Absent in blobs of versions that did not store them. */
   readonly tokenStates?: readonly number[]
 }
 
+/** The chunks of one blob. */
 export interface ChunkGroup {
   readonly attributes: IndexedDocument['attributes']
   readonly chunks: readonly (BlobChunk & Pick<IndexedChunk, 'vector' | 'tokenStates'>)[]
@@ -36,33 +37,33 @@ export function textKey(documentId: string, generation: string): string {
   return `${documentId}_${generation}`
 }
 
-/** Returns the prefix of the keys of an ingestion, in all indices. */
+/** Returns the key prefix of an ingestion in all indices. */
 function ingestionPrefix(documentId: string, generation: string): string {
   return `${textKey(documentId, generation)}_`
 }
 
-/** Returns the prefix of the keys of an ingestion's passages in one index. */
+/** Returns the key prefix of an ingestion's chunks in one index. */
 function chunksPrefix(documentId: string, generation: string, indexName: string): string {
   const tag = indexTagOf(indexName)
   return ingestionPrefix(documentId, generation) + (tag && `${tag}_`)
 }
 
-/** Returns the key of the map of an ingestion's text: see `text-map.ts`. */
+/** Returns the key of the text map of an ingestion: see `text-map.ts`. */
 export function textMapKey(documentId: string, generation: string): string {
   return `${ingestionPrefix(documentId, generation)}map`
 }
 
-/** Returns the key of a group of the lines of an ingestion: see `page-boxes.ts`. */
+/** Returns the key of a line group of an ingestion: see `page-boxes.ts`. */
 export function linesKey(documentId: string, generation: string, group: number): string {
   return `${ingestionPrefix(documentId, generation)}lines_${group}`
 }
 
-/** Returns the number of the group, and so of the blob, of a passage. */
+/** Returns the number of the group, and so of the blob, of a chunk. */
 export function toGroup(ordinal: number): number {
   return Math.floor(ordinal / CHUNKS_PER_BLOB)
 }
 
-/** Keeps passages, all of one group, beside those of the group that were kept before. */
+/** Stores chunks of one group beside the group's chunks that are already stored. */
 export async function storeChunks(
   { blobs }: Pick<Deps, 'blobs'>,
   document: IndexedDocument,
@@ -79,16 +80,18 @@ export async function storeChunks(
   await blobs.put(key, pack({ attributes, chunks: sorted }))
 }
 
-/** Deletes transcribed sound: a retry may be by another model. */
+/** Deletes transcripts, because a retry may use another model. */
 export async function purgeTranscripts({ blobs }: Pick<Deps, 'blobs'>, id: string): Promise<void> {
   await blobs.deleteAll(`${id}_speech_`)
 }
 
-/** Takes the vectors from the passages that an ingestion has kept. Nothing counts them once it has failed. Repeatable. */
+/**
+ * Deletes the vectors of an ingestion's stored chunks. The vectors of a failed ingestion are not counted. Repeatable.
+ */
 export async function dropVectors({ blobs }: Pick<Deps, 'blobs'>, document: DocumentRecord): Promise<void> {
   const { generation, indexName, chunks } = findReadSoFar(document) ?? { generation: 0, indexName: '', chunks: 0 }
   const prefix = chunksPrefix(document._id, generationName(generation), indexName)
-  // A crash may have kept one group that was not recorded.
+  // A crash may have left one stored group that was not recorded.
   for (let group = 0; group <= toGroup(chunks); group++) {
     const bytes = await blobs.get(prefix + group)
     if (!bytes) continue
@@ -98,7 +101,7 @@ export async function dropVectors({ blobs }: Pick<Deps, 'blobs'>, document: Docu
   }
 }
 
-/** Lists the passages with ordinals from `from` to before `to`, as they were kept for an index. */
+/** Lists the chunks with ordinals from `from` to before `to`, as stored for an index. */
 export async function listStoredChunks(
   deps: Pick<Deps, 'blobs'>,
   ingestion: Pick<IndexedDocument, 'documentId' | 'generation' | 'collectionId'>,
@@ -113,7 +116,7 @@ export async function listStoredChunks(
   return found
 }
 
-/** Deletes the texts and passages of the ingestions with these numbers, from `from` to before `to`. */
+/** Deletes the texts and chunks of the ingestions with numbers from `from` to before `to`. */
 export async function purgeIngestions({ blobs }: Pick<Deps, 'blobs'>, id: string, from: number, to: number): Promise<void> {
   for (let number = from; number < to; number++) {
     const generation = generationName(number)
@@ -122,7 +125,7 @@ export async function purgeIngestions({ blobs }: Pick<Deps, 'blobs'>, id: string
   }
 }
 
-/** Deletes the passages that were kept for one index of a document's live version. Its text stays. */
+/** Deletes the chunks that are stored for one index of a document's live version. Its text stays. */
 export async function purgeChunks(
   { blobs }: Pick<Deps, 'blobs'>,
   { _id, liveGeneration, chunkCount }: Pick<DocumentRecord, '_id' | 'liveGeneration' | 'chunkCount'>,
@@ -130,12 +133,12 @@ export async function purgeChunks(
 ): Promise<void> {
   if (liveGeneration === null) return
   const prefix = chunksPrefix(_id, liveGeneration, indexName)
-  // Without a tag, the prefix is that of all other indices, too.
+  // Without a tag, the prefix also matches all other indices.
   if (indexTagOf(indexName)) return blobs.deleteAll(prefix)
   for (let group = 0; group * CHUNKS_PER_BLOB < chunkCount; group++) await blobs.delete(prefix + group)
 }
 
-/** Returns the passages of one group that were kept for an index, or null if they are not kept. */
+/** Returns the chunks of one group as stored for an index, or null if they are not stored. */
 export async function readChunkGroup(
   { blobs }: Pick<Deps, 'blobs'>,
   { documentId, generation, collectionId: indexName }: Pick<IndexedDocument, 'documentId' | 'generation' | 'collectionId'>,
@@ -146,8 +149,8 @@ export async function readChunkGroup(
 }
 
 /**
- * Puts a ready document back into an index from its kept passages. Returns false if not all passages are kept; some may
- * then be in the index. Repeatable.
+ * Writes a ready document's stored chunks to an index. Returns false if some chunks are not stored; the index may then
+ * have a part of them. Repeatable.
  */
 export async function restoreDocument(
   { blobs, index }: Pick<Deps, 'blobs' | 'index'>,
@@ -172,7 +175,7 @@ export async function restoreDocument(
   return true
 }
 
-/** Returns the attributes with which an ingestion was kept, or null if nothing of it is kept. */
+/** Returns the stored attributes of an ingestion, or null if nothing of it is stored. */
 export async function readStoredAttributes(
   { blobs }: Pick<Deps, 'blobs'>,
   document: Pick<IndexedDocument, 'documentId' | 'generation' | 'collectionId'>,
@@ -199,7 +202,7 @@ function unpack(bytes: Uint8Array): ChunkGroup {
   const end = LENGTH_BYTES + all.readUInt32LE(0)
   const { attributes, passages: headers, tokenStates = [] } = JSON.parse(all.toString('utf8', LENGTH_BYTES, end)) as Header
   let embeddingsAt = all.length - tokenStates.reduce((sum, length) => sum + length, 0)
-  // Copy the bytes, because a Float32Array must begin at a multiple of four bytes.
+  // Copy the bytes, because a Float32Array must start at a multiple of four bytes.
   const floats = new Float32Array(Uint8Array.from(all.subarray(end, embeddingsAt)).buffer)
   const dimensions = floats.length / headers.length
   return {

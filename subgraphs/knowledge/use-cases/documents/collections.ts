@@ -13,20 +13,20 @@ import { noteChange } from '../note-change.ts'
 import { MAX_COLLECTIONS } from '../record-room.ts'
 import { deleteCollectionNow } from './delete-now.ts'
 
-/** The pattern of a collection's code, which must fit a path and a tool's name. */
+/** A collection's code must be valid in a path and in a tool's name. */
 const CODE = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}$/
 const MAX_NAME = 200
 const MAX_DESCRIPTION = 2_000
-/** The number of agents that an error names. */
+/** Maximum agents that an error names. */
 const MAX_NAMED = 10
 
 interface CollectionInput {
   readonly code: string
   readonly name: string
   readonly description?: string | null
-  /** Orders what searches of the collection find. Null: none. */
+  /** The model that reranks search results of the collection. Null: none. */
   readonly rerankModel?: string | null
-  /** Writes down what is said in sound. Null: the collection takes no sound. */
+  /** The model that transcribes audio. Null: the collection accepts no audio. */
   readonly transcriptionModel?: string | null
   readonly ocr?: OcrMode | null
 }
@@ -37,7 +37,7 @@ interface CollectionInput {
  * @throws {KisError} `residency_policy_violation` if the organization's residency policy excludes the model.
  * @throws {KisError} as for the embedding model, if the key may not use the rerank model or the speech model.
  * @throws {KisError} `already_exists` if another collection of the organization has the code.
- * @throws {KisError} `storage_quota_exceeded` if the organization has the largest number of collections.
+ * @throws {KisError} `storage_quota_exceeded` if the organization has the maximum number of collections.
  */
 export async function createCollection(
   deps: Deps,
@@ -73,10 +73,10 @@ export async function createCollection(
     listed: true,
     createdAt: clock.now(),
   }
-  // Create the index tables first, so that a visible collection can always take chunks. Unused tables do no harm.
+  // Create the index tables first, so that a visible collection can always store chunks. Unused tables do no harm.
   await index.createCollection({ organizationId, collectionId: collection._id, dimensions: model.dimensions })
   await store.collections.insertOne(collection).catch(async (error) => {
-    // After any other error the collection may have been recorded.
+    // After any other error, the collection may have been recorded.
     if (error instanceof DuplicateKey) await index.dropCollection(collection._id)
     throw toCodeConflict(error, input.code)
   })
@@ -84,7 +84,7 @@ export async function createCollection(
 }
 
 /**
- * Changes the given fields of a collection.
+ * Changes the specified fields of a collection.
  * @throws {KisError} `not_found` if the organization has no such collection.
  * @throws {KisError} `already_exists` if another collection of the organization has the code.
  */
@@ -123,10 +123,11 @@ export async function updateCollection(
 }
 
 /**
- * Hides a collection at once, and deletes its documents, chunks and counts. After a crash a worker finishes the
+ * Hides a collection at once, then deletes its documents, chunks and counts. After a crash, a worker finishes the
  * deletion.
  * @throws {NotFound} if the organization has no such collection.
- * @throws {KisError} `in_use` if agents search it, unless they are to be detached. They then say that it was deleted.
+ * @throws {KisError} `in_use` if agents search it and `detach` is false. Detached agents report that the collection was
+ * deleted.
  */
 export async function deleteCollection(deps: Deps, context: LinkContext, id: string, detach = false): Promise<void> {
   const caller = requireScope(context.caller, 'knowledge:write')
@@ -162,7 +163,7 @@ export async function getCollection(
   return collection
 }
 
-/** Finds a collection of the caller's organization by its id or code. Returns null if there is none. */
+/** Finds a collection of the caller's organization by its ID or code. Returns null if there is none. */
 export async function findCollection(
   { store }: Pick<Deps, 'store'>,
   { caller }: LinkContext,
@@ -196,12 +197,12 @@ export async function listCollections(
   )
 }
 
-/** The id of the model in the catalog, where an alias may name it. */
+/** Returns the catalog ID of the model, which may have been named by an alias. */
 async function checkedReranker({ inference }: Pick<Deps, 'inference'>, context: CallContext, model: string | null): Promise<string | null> {
   return model === null ? null : (await naming('input.rerankModel', inference.rerankModel(model, context))).id
 }
 
-/** As `checkedReranker`. */
+/** Returns the catalog ID of the model, like `checkedReranker`. */
 export async function checkedSpeechModel(
   { inference }: Pick<Deps, 'inference'>,
   context: CallContext,
@@ -210,7 +211,7 @@ export async function checkedSpeechModel(
   return model === null ? null : (await naming('input.transcriptionModel', inference.transcriptionModel(model, context))).id
 }
 
-/** Gives the error of a check the name that the caller's argument has. */
+/** Sets the `param` of an error of the check to the client's argument. */
 export async function naming<T>(param: string, check: Promise<T>): Promise<T> {
   try {
     return await check

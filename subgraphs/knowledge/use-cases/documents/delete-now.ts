@@ -12,24 +12,21 @@ import { countedChunks, countedVectors } from './count-document.ts'
 import { describeDeletion } from './document-events.ts'
 import { purgeSketch } from './similar-documents.ts'
 
-/**
- * The number of a collection's documents that one call deletes, which takes a request some seconds. Workers delete the
- * rest.
- */
+/** Maximum documents of a collection that one call deletes, which takes some seconds. Workers delete the rest. */
 const PAGE = 100
 /**
- * The time until a collection's remaining documents are checked again. Other workers delete them, or an ingestion still
- * has to stop.
+ * Interval of checks for remaining documents of a collection. Other workers delete them, or an ingestion still has to
+ * stop.
  */
 const WAIT_MS = 1_000
 
-/** The number of ingestions before a failed one that may have left something: each file that was overtaken is one. */
+/**
+ * Maximum ingestions before a failed one that may have left data: one for each file that a newer one replaced before it
+ * was ready.
+ */
 const MAX_PURGED = 100
 
-/**
- * Hides a document and deletes it. A running ingestion loses the document: the new job has no lease, so the old worker
- * can no longer write.
- */
+/** Hides and deletes a document. A running ingestion can no longer write, because the new job has no lease. */
 export async function hideAndDelete(
   deps: Deps,
   { _id, organizationId, collectionId }: Pick<DocumentRecord, '_id' | 'organizationId' | 'collectionId'>,
@@ -37,7 +34,7 @@ export async function hideAndDelete(
   if (await hide(deps, { _id, organizationId, collectionId })) await deleteDocumentNow(deps, _id)
 }
 
-/** Hides a document. From then on its job is its deletion, which workers do. */
+/** Hides a document and makes its deletion its job, which workers run. */
 async function hide(
   deps: Deps,
   { _id, organizationId, collectionId }: Pick<DocumentRecord, '_id' | 'organizationId' | 'collectionId'>,
@@ -70,7 +67,7 @@ async function deleteDocumentNow(deps: Deps, id: string): Promise<void> {
   if (document?.job?.kind === 'delete') await finishDocumentDeletion(deps, document)
 }
 
-/** Deletes what a hidden document has, and its record last. Each step may be repeated. */
+/** Deletes a hidden document's data, then its record. Each step may be repeated. */
 export async function finishDocumentDeletion(deps: Deps, document: DocumentRecord): Promise<void> {
   const { store } = deps
   await dropContents(deps, document)
@@ -84,20 +81,22 @@ export async function finishDocumentDeletion(deps: Deps, document: DocumentRecor
   await store.documents.findOneAndDelete({ _id: document._id, 'job.lease': document.job!.lease })
 }
 
-/** Files that may still be attached: of a version that waits, and of one that a swap has just replaced. */
+/**
+ * Returns files that may still be attached: that of a waiting version, and that of a version that was just replaced.
+ */
 function formerFiles({ replacement, versions }: DocumentRecord): readonly string[] {
   return [replacement, versions?.at(-1)].flatMap((one) => one?.fileId ?? [])
 }
 
-/** Deletes what a document has outside the primary store: chunks, extracted texts and kept passages. Repeatable. */
+/** Deletes a document's data outside the primary store: chunks, extracted texts and stored chunks. Repeatable. */
 export async function dropContents(deps: Deps, { _id, collectionId }: DocumentRecord): Promise<void> {
   await deleteFromIndices(deps, { collectionId, documentId: _id })
   await deps.blobs.deleteAll(`${_id}_`)
 }
 
 /**
- * Deletes what a failed document has outside the primary store, but for recognised pages, which a retry does not pay for
- * again. `keepsText`: the text and the chunks that were read last stay, too, without their vectors. Repeatable.
+ * Deletes a failed document's data outside the primary store, except recognized pages, which a retry does not pay for
+ * again. With `storesText`, the last read text and chunks also stay, without vectors. Repeatable.
  */
 export async function dropUnread(deps: Deps, document: DocumentRecord, storesText: boolean): Promise<void> {
   const { _id, collectionId, generation } = document
@@ -107,15 +106,15 @@ export async function dropUnread(deps: Deps, document: DocumentRecord, storesTex
   if (storesText) await dropVectors(deps, document)
 }
 
-/** Deletes as much of a hidden collection as a request has time for. Workers delete the rest. */
+/** Deletes as much of a hidden collection as one request has time for. Workers delete the rest. */
 export async function deleteCollectionNow(deps: Deps, id: string): Promise<void> {
   const collection = await claimJob(deps.store.collections, deps.clock, id)
   if (collection && (await continueCollectionDeletion(deps, collection))) deps.wake()
 }
 
 /**
- * Deletes a page of a collection's documents. Deletes the collection after the last document and returns false.
- * Otherwise gives the lease back and returns true: there is more to delete.
+ * Deletes a page of a collection's documents. After the last document, deletes the collection and returns false.
+ * Otherwise, releases the lease and returns true: more is left to delete.
  */
 export async function continueCollectionDeletion(deps: Deps, collection: CollectionRecord): Promise<boolean> {
   const { _id, organizationId, job } = collection
@@ -126,7 +125,7 @@ export async function continueCollectionDeletion(deps: Deps, collection: Collect
   const reembedding = await store.reembeddings.findOne({ openKey: organizationId })
   const isReembedded = reembedding?.collectionId === _id
   if (isReembedded) await stopReembedding(deps, reembedding._id)
-  // Documents that are already hidden still have to remove their counts and chunks from the collection.
+  // Hidden documents still have to remove their counts and chunks from the collection.
   if (isReembedded || (await store.documents.findOne({ collectionId: _id }))) {
     const isAnyListed = await store.documents.findOne({ collectionId: _id, listed: true })
     const dueAt = new Date(clock.now().getTime() + (isAnyListed ? 0 : WAIT_MS))

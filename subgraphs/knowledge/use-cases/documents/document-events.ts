@@ -22,7 +22,7 @@ const PUBLISHED_FIELDS = [
 ] as const
 const IN_REPLACEMENT = 'replacement.'
 
-/** Returns the data of an event about a changed document. Returns null if no published field has changed. */
+/** Returns the event data of a changed document, or null if no published field has changed. */
 export function describeChange(before: DocumentRecord, changed: Readonly<Record<string, unknown>>): EventData | null {
   const steps = Object.entries(changed).filter(([path]) => path.startsWith(IN_REPLACEMENT))
   if (steps.length === 0 && !PUBLISHED_FIELDS.some((field) => field in changed)) return null
@@ -32,8 +32,8 @@ export function describeChange(before: DocumentRecord, changed: Readonly<Record<
 }
 
 /**
- * Returns the data of an event about a document: its collection and the fields of `TOLD`. Events outlive documents, so
- * they have no names.
+ * Returns the event data of a document: its collection and `PUBLISHED_FIELDS`. Events outlive documents, so they have
+ * no names.
  */
 export function toSnapshot(document: Pick<DocumentRecord, 'collectionId' | (typeof PUBLISHED_FIELDS)[number]>): EventData {
   const { collectionId, replacement } = document
@@ -49,14 +49,14 @@ export function describeDeletion({ collectionId }: Pick<DocumentRecord, 'collect
   return { collectionId, deleted: true }
 }
 
-/** Tells events of documents from the others of the same log, which have a kind. */
+/** Whether the event is of a document. Other events in the same log have a kind. */
 export function isDocumentEvent({ data }: EventRecord): boolean {
   return data.kind === undefined
 }
 
 /**
- * Returns the document as it was right after the event. Fields that never change are read now. Returns null if the
- * document is deleted, by this event or since.
+ * Returns the document as it was right after the event. Immutable fields are read now. Returns null if the document is
+ * deleted, by this event or since.
  */
 export async function findDocumentAt(
   { store }: Pick<Deps, 'store'>,
@@ -107,7 +107,7 @@ export function followDocuments(
 export function toWebhookEvent({ sequence, subject, at, data }: EventRecord): WebhookEvent {
   const common = { document_id: subject, collection_id: data.collectionId, cursor: String(sequence) }
   if (data.deleted) return { type: 'document.deleted', subject, sequence, at, data: common }
-  // Events of documents have the fields of `TOLD`.
+  // Events of documents have the `PUBLISHED_FIELDS`.
   const { status, stage, progress, error, chunkCount, attempts } = data as unknown as Pick<
     DocumentRecord,
     (typeof PUBLISHED_FIELDS)[number]

@@ -11,7 +11,7 @@ import { createDocument, deleteDocument, getDocument } from './documents.ts'
 const context = makeContext()
 const { organizationId } = principal
 
-/** What collections have room for in the index; nothing is ingested here. */
+/** Returns an index that records only the collections for which it was prepared. Nothing is ingested here. */
 function roomsOnly() {
   const rooms = new Set<string>()
   const index = {
@@ -81,7 +81,7 @@ for (const [what, vanish] of Object.entries({
       life.onCall = async (at) => {
         if (at !== call) return
         passed = false
-        // A file that has a document already stays.
+        // A file that already has a document stays.
         await vanish(deps, collection._id, file._id).catch((error) => expect(errorCode(error)).toBe('in_use'))
       }
       const outcome = await createDocument(depsOn(world, life), context, { collectionId: collection._id, fileId: file._id }).then(
@@ -148,7 +148,7 @@ it('an update changes what is given and leaves the rest, also in parallel', asyn
     updateCollection(deps, context, { id, code: 'ports' }),
   ])
   expect(await getCollection(deps, organizationId, id)).toMatchObject({ code: 'ports', name: 'Ports', description: 'of Oman' })
-  // Null takes a description away; a code and a name are always there.
+  // Null removes a description. A code and a name cannot be removed.
   expect(await updateCollection(deps, context, { id, code: null, name: null, description: null })).toMatchObject({
     code: 'ports',
     name: 'Ports',

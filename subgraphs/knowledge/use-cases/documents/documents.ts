@@ -34,44 +34,46 @@ import { hideAndDelete } from './delete-now.ts'
 import { toSnapshot } from './document-events.ts'
 import { replaceDocument } from './replace-document.ts'
 
-/** The number of times that attaching begins again because of other calls for the same document, and the wait before. */
+/** Maximum attempts to attach a file while other calls change the same document, and the wait before each. */
 const MAX_TRIES = 100
 const WAIT_MS = 20
 const DOCUMENT_ID = /^doc_/
 
+/** A file to attach to a collection, with options. */
 export interface DocumentInput {
   readonly collectionId: string
   readonly fileId: string
   readonly metadata?: unknown
-  /** The caller's own id of the document. */
+  /** The client's own ID of the document. */
   readonly externalId?: string | null
-  /** The document whose next version the file becomes, in the place of `externalId` and `onConflict`. */
+  /** The document whose next version the file becomes. It takes precedence over `externalId` and `onConflict`. */
   readonly documentId?: string | null
-  /** What happens to the document with this external id or, without one, to the newest of the file's name. */
+  /** How to handle an existing document with this external ID or, without one, the newest with the file's name. */
   readonly onConflict?: 'keep_both' | 'replace' | null
-  /** Writes down what is said, if the file is sound. Null: the model of the collection. */
+  /** The model that transcribes an audio file. Null: the collection's model. */
   readonly transcriptionModel?: string | null
 }
 
+/** The result of attaching a file. */
 export interface AttachedDocument {
   readonly document: DocumentRecord
-  /** `unchanged`: the collection has these bytes already. */
+  /** `unchanged`: the collection already has these bytes. */
   readonly outcome: 'created' | 'unchanged' | 'replacing'
 }
 
 /**
- * Records a document and its job; a worker ingests it. Attaching the same bytes to a collection again returns the
- * existing document. With `replace`, the file takes the place of another one: see `replace-document.ts`.
+ * Records a document and its job. A worker ingests it. Attaching the same bytes to a collection again returns the
+ * existing document. With `replace`, the file replaces another one: see `replace-document.ts`.
  * @throws {KisError} `not_found` if the organization has no such collection or file.
- * @throws {KisError} `unsupported_file_type` if the file is sound and no speech model is named, or a picture and the
+ * @throws {KisError} `unsupported_file_type` if the file is audio and no speech model is set, or an image and the
  * collection does not use OCR.
- * @throws {KisError} `payload_too_large` if the file is sound of more than `MAX_SOUND_BYTES`.
+ * @throws {KisError} `payload_too_large` if the file is audio of more than `MAX_AUDIO_BYTES`.
  * @throws {KisError} `model_not_found` if the key may not use the collection's model or the speech model.
  * @throws {KisError} `residency_policy_violation` if the residency policy excludes one of these models.
- * @throws {KisError} `storage_quota_exceeded` if the plan has no vector left.
- * @throws {KisError} `invalid_request` if the file is attached too often, or the metadata or external id is not valid.
- * @throws {KisError} `already_exists` if another document has the external id, or the bytes that are to replace one.
- * @throws {ServiceUnavailable} if other calls for the same document get in the way.
+ * @throws {KisError} `storage_quota_exceeded` if the plan's vector quota is used up.
+ * @throws {KisError} `invalid_request` if the file is attached too often, or the metadata or external ID is invalid.
+ * @throws {KisError} `already_exists` if another document has the external ID, or the bytes that are to replace one.
+ * @throws {ServiceUnavailable} if concurrent calls for the same document interfere.
  */
 export async function createDocument(deps: Deps, context: LinkContext, input: DocumentInput): Promise<AttachedDocument> {
   const { store, clock } = deps
@@ -94,14 +96,14 @@ export async function createDocument(deps: Deps, context: LinkContext, input: Do
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const there =
       (await store.documents.findOne({ attachKey: bytesKey(collection._id, file.sha256) })) ??
-      // So it is in documents of earlier versions.
+      // Documents of earlier versions have this key.
       (await store.documents.findOne({ attachKey: `${collection._id}_${file._id}` }))
     const former =
       documentId === null
         ? await findFormer(deps, collection._id, file.name, externalId, isReplacing)
         : await getFormer(deps, collection, documentId)
     const isSame = there && (!former || former._id === there._id)
-    // While another version waits, the live bytes are attached anew, so that the last call wins.
+    // While another version is pending, the live bytes are attached again, so that the last call wins.
     if (isSame && !(isReplacing && findPending(there))) return { document: there, outcome: 'unchanged' }
     if (there && !isSame) {
       const message = `The collection has this file as ${there._id}. Delete it first, or delete ${former!._id}.`
@@ -148,7 +150,7 @@ async function getFormer(deps: Deps, { _id, organizationId }: CollectionRecord, 
   return document
 }
 
-/** Finds the document with the external id or, if its file is to be replaced, the newest of the file's name. */
+/** Finds the document with the external ID or, for a replacement, the newest document with the file's name. */
 async function findFormer(
   { store }: Pick<Deps, 'store'>,
   collectionId: string,
@@ -163,8 +165,8 @@ async function findFormer(
 }
 
 /**
- * Records a document of a file that was unpacked from the file of another document. If the collection has these bytes
- * already, it drops the file.
+ * Records a document for a file that was unpacked from another document's file. Drops the file if the collection
+ * already has these bytes.
  */
 export async function insertPart(deps: Deps, parent: DocumentRecord, collection: CollectionRecord, file: FileRecord): Promise<void> {
   const { _id: parentId, organizationId, metadata, depth = 0 } = parent
@@ -227,8 +229,8 @@ async function insertDocument(
     if (error instanceof DuplicateKey) return null
     throw error
   }
-  // The collection or file may have been deleted meanwhile without seeing the document: the collection had already
-  // listed its documents, or the file had dropped the attachment.
+  // The collection or file may have been deleted meanwhile without noticing the document: the deletion had already
+  // listed the collection's documents, or the file had dropped the attachment.
   const missing = await missingSource(store, document)
   if (missing) {
     await hideAndDelete(deps, document)
@@ -238,11 +240,11 @@ async function insertDocument(
 }
 
 /**
- * Queues a failed document, or its failed new version, again, at the expense of the caller's key. Returns any other
- * document unchanged.
+ * Requeues a failed document, or its failed new version, at the expense of the caller's key. Returns any other document
+ * unchanged.
  * @throws {NotFound} if the organization has no such document.
  * @throws {KisError} `model_not_found` or `residency_policy_violation` if the key may not use the collection's model.
- * @throws {KisError} `storage_quota_exceeded` if the plan has no vector left.
+ * @throws {KisError} `storage_quota_exceeded` if the plan's vector quota is used up.
  */
 export async function retryDocument(deps: Deps, context: LinkContext, id: string): Promise<DocumentRecord> {
   const { store, clock } = deps
@@ -276,7 +278,7 @@ export async function retryDocument(deps: Deps, context: LinkContext, id: string
 }
 
 /**
- * Deletes a document. A search that starts later does not find it, and its vectors no longer count.
+ * Deletes a document. Later searches do not find it, and its vectors no longer count.
  * @throws {NotFound} if the organization has no such document.
  */
 export async function deleteDocument(deps: Deps, context: LinkContext, id: string): Promise<void> {
@@ -344,8 +346,8 @@ export async function countByStatus(
 }
 
 /**
- * Counts the documents of all collections of an organization by status. Null for another organization than the caller's,
- * unless an operator asks.
+ * Counts the documents of all collections of an organization by status. Returns null for another organization than the
+ * caller's, unless the caller is an operator.
  */
 export async function countOfOrganization(
   { store }: Pick<Deps, 'store'>,
@@ -388,10 +390,7 @@ async function missingSource(store: Deps['store'], document: DocumentRecord): Pr
   return (await findAttachedFile(store, document)) ? null : 'file'
 }
 
-/**
- * Requires that a speech model can make a document of the file, if it is sound. Returns the model that the caller names
- * for it.
- */
+/** Checks that an audio file can be transcribed. Returns the speech model that the client named for it. */
 async function requireHearable(
   deps: Deps,
   context: CallContext,
@@ -415,7 +414,7 @@ async function requireHearable(
   return named === null || checked === null ? {} : { transcriptionModel: checked }
 }
 
-/** Requires that the key may use the collection's model, and that the plan has room for at least one vector. */
+/** Checks that the key may use the collection's model and that the plan allows at least one more vector. */
 async function requireIngestible(
   { store, inference }: Deps,
   principal: Principal,
@@ -433,7 +432,7 @@ async function requireIngestible(
   }
 }
 
-/** Lists the documents of all collections of the caller's organization that have a status. */
+/** Lists the documents with a status in all collections of the caller's organization. */
 export async function listAllDocuments(
   { store }: Pick<Deps, 'store'>,
   { caller }: LinkContext,

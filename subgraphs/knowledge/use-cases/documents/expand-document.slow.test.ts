@@ -18,7 +18,7 @@ import { createDocument, deleteDocument } from './documents.ts'
 import { ingestDocument } from './ingest-document.ts'
 
 const context = makeContext()
-/** Each file is read by a process of its own, which takes seconds to start on a slow machine. */
+/** Each file has its own process, which takes seconds to start on a slow machine. */
 const SOON_MS = 60_000
 const TIMEOUT_MS = 2 * SOON_MS + 30_000
 const index = await openTestIndex()
@@ -140,7 +140,7 @@ it('makes each once, wherever the process dies', { timeout: 2 * TIMEOUT_MS }, as
     await ingestDocument(deps, leased!, context.signal).catch(() => {
       deaths += 1
     })
-    // The deaths are this test's, not the document's.
+    // The test, not the document, caused the deaths.
     await open(world).store.documents.findOneAndUpdate({ _id: id, 'job.starts': { $gte: 1 } }, { $set: { 'job.starts': 0 } })
     clock.ms += LEASE_MS + 1
   }

@@ -9,15 +9,15 @@ import { recordFile } from '../files/files.ts'
 import { hideAndDelete } from './delete-now.ts'
 import { insertPart } from './documents.ts'
 
-/** The files of one document that become documents. A warning names the others. */
+/** Maximum files of one document that become documents. A warning names the others. */
 const MAX_FILES = 1_000
-/** A message may be attached to a message, and that to another one. */
+/** Maximum nesting, such as a message attached to a message that is attached to a third one. */
 const MAX_DEPTH = 3
-/** The names that the record keeps of files that are not read. */
+/** Maximum names of skipped files in the record. */
 const MAX_UNREAD_NAMES = 1_000
-/** The documents that were made after a deletion has listed them: one for each process that has lost the lease. */
+/** Maximum documents created after a deletion has listed them: one for each process that has lost the lease. */
 const LATE = 10
-/** The longest file name. */
+/** Maximum characters of a file name. */
 const MAX_NAME = 255
 
 /** Whether files inside this document become documents. */
@@ -26,9 +26,9 @@ export function isExpandable({ depth = 0, unreadFiles }: DocumentRecord): boolea
 }
 
 /**
- * Makes a file and a document of each readable file inside a document's file. They are counted and charged as if they
- * had been uploaded and attached by the same key, and have the same metadata. Repeatable: ids come from the document
- * and the place in it. Returns the names of the files that are not read.
+ * Creates a file and a document for each readable file inside a document's file. They are counted and charged like
+ * uploads of the same key, and have the document's metadata. Repeatable, because IDs derive from the document and the
+ * file's index. Returns the names of the skipped files.
  * @param isOurs whether the worker still has the document
  * @throws {KisError} `storage_quota_exceeded` if the plan has no room for a file.
  * @throws {ParseFailure} if the file cannot be unpacked.
@@ -94,24 +94,24 @@ async function createInnerDocument(
   return true
 }
 
-/** Whether the collection makes a document of a file inside another one. */
+/** Whether the collection creates documents from such embedded files. */
 function isDocument(mediaType: string, sizeBytes: number, { ocr, transcriptionModel }: CollectionRecord): boolean {
   if (isImage(mediaType)) return ocr === 'auto'
   if (isAudio(mediaType)) return !!transcriptionModel && sizeBytes <= MAX_AUDIO_BYTES
   return isReadable(mediaType) && mediaType !== ZIP
 }
 
-/** The same id each time that the document is expanded. */
+/** Returns a deterministic ID, so that a repeated expansion creates no duplicates. */
 function buildFileId({ _id }: DocumentRecord, index: number): string {
   return `file_${createHash('sha256').update(`${_id}/${index}`).digest('hex').slice(0, 32)}`
 }
 
-/** The name without folders and hidden characters. */
+/** Returns the name without folders and invisible characters. */
 function toFileName(path: string): string {
   const name = toPlain(path.split(/[/\\]/).at(-1) ?? '')
     .trim()
     .normalize('NFC')
-  // The extension tells the format.
+  // Keep the end, because the extension determines the format.
   const cut = name.length <= MAX_NAME ? name : `${name.slice(0, MAX_NAME - 20)}${name.slice(-20)}`.toWellFormed()
   return cut === '' || cut === '.' || cut === '..' ? 'file' : cut
 }

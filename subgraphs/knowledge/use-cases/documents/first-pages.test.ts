@@ -48,7 +48,7 @@ async function attached(text = paragraphs(CHUNKS), parser: DocumentParser = plai
   const { document } = await createDocument(deps, makeContext(), { collectionId, fileId: file._id, metadata: { state: 'draft' } })
   const id = document._id
   const read = () => getDocument(deps, principal.organizationId, id)
-  /** The passages with the word that a search for it finds. */
+  /** Returns the chunks that a search for a word finds. */
   const search = async (query: string, filter: unknown = null) => {
     const { hits } = await searchCollection(deps, makeContext(), { collectionId, query, limit: 50, mode: 'lexical', filter })
     return hits.filter(({ chunk }) => chunk.text.includes(query))
@@ -60,7 +60,7 @@ async function attached(text = paragraphs(CHUNKS), parser: DocumentParser = plai
   return { world, deps, inference, clock, collectionId, id, upload, read, search, work }
 }
 
-/** A gate before a batch, which tells when somebody has come to it. */
+/** Returns a gate before a batch, which reports when a caller has reached it. */
 function gateAt(inference: FakeInference, gated: number) {
   const reached = Promise.withResolvers<void>()
   const open = Promise.withResolvers<void>()
@@ -154,7 +154,7 @@ it('a name and metadata that change in the middle hold for what is found already
   expect(await search('matter0x1', isFinal)).toHaveLength(1)
 })
 
-/** The text of a document and the ordinals of its passages, page by page. */
+/** Returns the text of a document and the ordinals of its chunks, page by page. */
 async function readAll(deps: Deps, document: DocumentRecord) {
   const part = await readText(deps, document, { length: 100_000 })
   const ordinals: number[] = []

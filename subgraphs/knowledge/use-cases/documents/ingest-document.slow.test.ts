@@ -82,13 +82,13 @@ async function expectReady(one: Attached, chunks = CHUNKS): Promise<void> {
   expect([...world.blobs.keys.keys()]).toContain(textKey(id, document.liveGeneration!))
 }
 
-/** Nothing is left of the document but, perhaps, its record. */
+/** Expects that nothing is left of the document except, perhaps, its record. */
 async function expectNothingKept(one: Attached): Promise<void> {
   expect([...one.world.blobs.keys.keys()].filter((key) => key.startsWith(one.id))).toEqual([])
   await expectNothingFound(one)
 }
 
-/** What was read last is left of the failed document, and searches and counts have nothing of it. */
+/** Expects that only the last read text of the failed document is left, without entries in searches and counts. */
 async function expectOnlyTextsKept(one: Attached): Promise<void> {
   const { world, id } = one
   const { generation, readSoFar } = await getDocument(one.deps, principal.organizationId, id)
@@ -108,7 +108,7 @@ async function expectNothingFound(one: Attached): Promise<void> {
   expect({ vectors, chunks: chunks[collectionId] ?? 0, marks }).toEqual({ vectors: 0, chunks: 0, marks: {} })
 }
 
-/** Runs `check` for a death at each call, until a life comes to its end. */
+/** Runs `check` with a death at each call, until a life completes. */
 async function atEveryCall(check: (life: Life) => Promise<void>): Promise<number> {
   for (const effect of ['failed', 'lost answer'] as const) {
     for (let call = 1; ; call++) {
@@ -139,7 +139,7 @@ it('gives the same whatever call a worker dies at: every chunk once, counted onc
     const { inference } = one.world
     inference.expireHolds()
     expect(inference.charged).toBeLessThanOrEqual(CHUNKS * CHUNK_TOKENS)
-    // A batch is not charged when its end was not recorded.
+    // A batch whose end was not recorded is not charged.
     expect(inference.charged).toBeGreaterThanOrEqual(CHUNKS * CHUNK_TOKENS - (life.isDead ? BATCH_TOKENS : 0))
     expect(Math.max(...inference.embedded.values())).toBeLessThanOrEqual(2)
     expect([...inference.embedded.values()].filter((times) => times > 1).length).toBeLessThanOrEqual(16)
@@ -273,7 +273,7 @@ it('a deletion that crashes at any call is finished by a worker', async () => {
     const one = await attached(paragraphs(2))
     await ingest(one.deps, one.id)
     await deleteCollection(depsOn(one.world, life), context, one.collectionId).catch(survived)
-    // A deletion that did not even begin is asked for again.
+    // A deletion that did not start is requested again.
     await deleteCollection(one.deps, context, one.collectionId).catch((error) => expect(errorCode(error)).toBe('not_found'))
     for (let turn = 0; turn < 3; turn++) {
       afterLease(one)
@@ -314,8 +314,8 @@ describe('a verdict', () => {
         one.world.inference.batches = 0
         await ingest(one.deps, one.id)
         const document = await getDocument(one.deps, principal.organizationId, one.id)
-        // A batch that was embedded before the crash leaves less to do, so that the engine's second batch may never
-        // come.
+        // A batch that was embedded before the crash reduces the work, so the engine's second batch may never be
+        // requested.
         if (code === 'insufficient_quota' && document.status === 'ready') return
         expect(document).toMatchObject({ status: 'failed', error: { code }, chunkCount: 0, liveGeneration: null, embedding: null })
         await expectOnlyTextsKept(one)
@@ -344,7 +344,7 @@ it('a document that brings worker after worker down is poison, in whatever stage
       if ((await getDocument(one.deps, principal.organizationId, one.id)).status === 'failed') break
     }
     expect(await getDocument(one.deps, principal.organizationId, one.id)).toMatchObject({ error: { code: 'poison' } })
-    // Beyond those before it was read for the first time.
+    // In addition to the starts before the first reading.
     expect(starts).toBeGreaterThanOrEqual(5)
     expect(starts).toBeLessThanOrEqual(6)
     await expectOnlyTextsKept(one)

@@ -54,31 +54,33 @@ import { indexDetails, tidyDocument } from './settle-document.ts'
 import { storeSketch } from './similar-documents.ts'
 
 /**
- * The target size of a chunk, about a paragraph. XQuAD's Arabic paragraphs have 128 words on average, which are some
- * 230 tokens of e5.
+ * Target size of a chunk, about a paragraph. XQuAD's Arabic paragraphs average 128 words, which are some 230 tokens of
+ * e5.
  */
 const TARGET_TOKENS = 256
 const CAP_TOKENS = 480
 /**
- * The number of times that a document's embedding continues after its key's rules changed. After that, its job is
- * repeated later.
+ * Maximum continuations of a document's embedding after changes of its key's rules. After that, its job is retried
+ * later.
  */
 const MAX_OVERTAKEN = 10
 /**
- * The number of starts without a recorded step that make a document a suspect. It may be the one that crashes the
- * service; so may the documents that ran beside it.
+ * From this number of starts without a recorded step, a document is ingested in isolation. It may have crashed the
+ * service, or a document beside it has.
  */
 const ISOLATION_STARTS = 2
-/** The number of further starts, alone in its process, after which a suspect fails. */
+/** Maximum further starts in isolation. After that, the document fails. */
 const MAX_STARTS_ALONE = 3
 
-/** The files inside that a warning names. */
+/** Maximum skipped embedded files that a warning names. */
 const MAX_NAMES = 20
 
-/** Failures of an organization that may not store or pay. What was read, which no quota counts, is not kept for it. */
+/**
+ * Failures of an organization that may not store or pay. The parsed text, which no quota counts, is not stored then.
+ */
 const STORE_NOTHING: readonly DocumentErrorCode[] = ['storage_quota_exceeded', 'insufficient_quota']
 
-/** A permanent error of the document. A repeat would give the same result. */
+/** A permanent error of the document. A retry would fail in the same way. */
 class Verdict extends Error {
   readonly code: DocumentErrorCode
   constructor(code: DocumentErrorCode, message: string, cause?: unknown) {
@@ -88,20 +90,20 @@ class Verdict extends Error {
 }
 
 /**
- * Reports whether a document must be ingested alone in its process. It then cannot crash the ingestion of other
- * documents, and is not blamed for theirs.
+ * Reports whether a document must be ingested in isolation. It then cannot crash the ingestion of other documents, and
+ * their crashes do not count against it.
  */
 export function needsIsolation({ job }: DocumentRecord): boolean {
   return job!.starts >= ISOLATION_STARTS
 }
 
 /**
- * Runs the ingestion of a leased document to its end. It continues where an interrupted ingestion stopped: parsing and
- * chunking repeat with the same result, chunks in the index are not embedded again, and the hold for the embedding
- * stays. One write makes the document ready, and puts a new version in place of a live one. `gotOn` is called when a
- * step is recorded; the document is then no longer a suspect.
+ * Completes the ingestion of a leased document. It resumes an interrupted ingestion: parsing and chunking repeat with
+ * the same result, indexed chunks are not embedded again, and the embedding's hold stays open. One write makes the
+ * document ready, or replaces a live version by a new one. `gotOn` is called when a step is recorded, which ends the
+ * document's isolation.
  * @throws {LeaseLost} if another worker or a deletion has taken over the document.
- * @throws {unknown} if a repeat may succeed. The repeat continues from the last recorded step.
+ * @throws {unknown} if a retry may succeed. The retry resumes after the last recorded step.
  */
 export async function ingestDocument(deps: Deps, leased: DocumentRecord, signal: AbortSignal, gotOn = () => {}): Promise<void> {
   const run = new Ingestion(deps, leased, signal, gotOn)
@@ -123,7 +125,7 @@ export async function ingestDocument(deps: Deps, leased: DocumentRecord, signal:
 }
 
 /**
- * Ends the ingestion of a leased document as failed, because its last step failed too often.
+ * Marks a leased document as failed, because its last step failed too often.
  * @throws {LeaseLost} if another worker or a deletion has taken over the document.
  * @throws {unknown} if the clean-up fails. The call may be repeated.
  */
@@ -141,13 +143,13 @@ function toVerdict(error: unknown, document: DocumentRecord): Verdict | undefine
   return new Verdict(code ?? modelFailure(document), error.message, error)
 }
 
-/** The code of a failure of the model that the document is at. */
+/** Returns the failure code of the model that the current stage uses. */
 function modelFailure(document: DocumentRecord): 'transcription_failed' | 'embedding_failed' {
   const { stage } = findPending(document) ?? document
   return stage === 'transcribing' ? 'transcription_failed' : 'embedding_failed'
 }
 
-/** Facts about the whole document that parsing finds. */
+/** Document properties that parsing finds. */
 interface Facts {
   readonly mediaType: string
   readonly language: string | null
@@ -158,7 +160,7 @@ class Ingestion {
   readonly #signal: AbortSignal
   readonly #gotOn: () => void
   #document: DocumentRecord
-  /** The index that gets the chunks. No other takes its place while the document has its lease. */
+  /** The index that gets the chunks. It is not replaced while the document is leased. */
   #indexName: string
 
   constructor(deps: Deps, leased: DocumentRecord, signal: AbortSignal, gotOn: () => void) {
@@ -169,7 +171,7 @@ class Ingestion {
     this.#gotOn = gotOn
   }
 
-  /** Returns the verdict that an error is. Undefined: a repeat may succeed. */
+  /** Converts an error to a verdict. Undefined: a retry may succeed. */
   toVerdict(error: unknown): Verdict | undefined {
     return toVerdict(error, this.#document)
   }
@@ -178,7 +180,7 @@ class Ingestion {
     return generationName(this.#document.generation)
   }
 
-  /** The file that is ingested, with the name and metadata that it gets. */
+  /** The ingested file, with the name and metadata that it gets. */
   get #source(): Pick<DocumentRecord, 'fileId' | 'fileName' | 'metadata'> {
     const document = this.#document
     const { fileId, fileName, metadata } = findPending(document) ?? document
@@ -190,7 +192,7 @@ class Ingestion {
     return findPending(this.#document) ? this.#document.chunkCount : 0
   }
 
-  /** Writes how far the ingestion is: that of the document, or that of the version which is to replace a live one. */
+  /** Records the progress: on the document, or on the replacement if a live version exists. */
   #report(
     steps: Partial<Pick<Replacement, 'status' | 'stage' | 'progress' | 'error'>>,
     more: Update['$set'] = {},
@@ -209,7 +211,7 @@ class Ingestion {
     if (!(await this.#writeIf({}, set, more))) throw new LeaseLost()
   }
 
-  /** As `#write`, but writes only a record that meets the guard, and reports whether it did. */
+  /** Like `#write`, but writes only if the record matches the guard. Reports whether it wrote. */
   async #writeIf(guard: Filter, set: Update['$set'], more: Omit<Update, '$set'> = {}): Promise<boolean> {
     const { store, events, clock } = this.#deps
     const { _id, organizationId, job, attempts } = this.#document
@@ -233,9 +235,9 @@ class Ingestion {
       )
     const { _id, organizationId, collectionId } = this.#document
     const collection = await store.collections.findOne({ _id: collectionId, organizationId, listed: true })
-    // The collection is about to get another model: a document that began now would be of the former one.
+    // The collection is about to switch models. An ingestion that started now would use the former model.
     if (collection?.reembedding?.closedBy) throw new Postponed()
-    // Its first half has counted this attempt.
+    // The first run, before the slow queue, has counted this attempt.
     const isSlow = this.#document.job!.slowOrganizationId !== undefined
     await this.#report(
       { status: 'processing', stage: 'parsing', error: null, ...(!isSlow && { progress: { done: 0, total: 1 } }) },
@@ -262,15 +264,15 @@ class Ingestion {
     const { pageCount } = parsed
     const warnings = parsed.warnings.map(({ code, message, pages }) => ({ code, message, pages }))
     await this.#storeText(parsed)
-    // A live version keeps its own until the swap.
+    // A live version retains its own values until the swap.
     await this.#report({ stage: 'chunking', progress: { done: 0, total: 1 } }, pending ? {} : { pageCount, warnings })
     const chunks = await this.#chunk(parsed, model, context)
     const isFirst = this.#document.countedVectors.value === this.#liveVectors
     await this.#reserve(chunks.length, context.caller)
-    // Reading and cutting a document counts as a step, but only the first time.
+    // Parsing and chunking count as a step, but only the first time.
     if (isFirst) await this.#write({ 'job.starts': 0 })
     const language = detectDocumentLanguage(parsed.text)
-    // Before the first passage is found, which a reader may then see on its page.
+    // Store the lines before searches find the first chunk, because a reader may then view its page.
     await storeLines(this.#deps, { documentId: _id, generation: this.#generation }, parsed)
     await this.#embed(model, chunks, { mediaType: parsed.mediaType, language })
 
@@ -286,8 +288,8 @@ class Ingestion {
   }
 
   /**
-   * Returns the principal of the key that attached the document, with its current rules. If the document has another
-   * payer, that payer is charged, within the limits of its own key; the rules stay those of the first key.
+   * Returns the principal of the key that attached the document, with its current rules. A different payer is charged,
+   * within the limits of its own key, under the rules of the first key.
    */
   async #context(): Promise<CallContext & { caller: Principal }> {
     const { organizationId, apiKeyId, payer, _id } = this.#document
@@ -300,13 +302,13 @@ class Ingestion {
     return { caller: { ...owner, ...payer, ancestors: paying.ancestors, revision: paying.revision }, requestId: _id, signal: this.#signal }
   }
 
-  /** Reads the file, and records the pages as progress. Those that OCR reads are counted instead, once it has begun. */
+  /** Parses the file and records the parsed pages as progress. Once OCR has started, only its pages are counted. */
   async #parse(file: Uint8Array | StreamedFile, name: string, { defersOcr }: { readonly defersOcr: boolean }): Promise<ParsedDocument> {
     const isSlow = this.#document.job!.slowOrganizationId !== undefined
     const lost = new AbortController()
     let next: Progress | null = null
     let writing: Promise<void> | null = null
-    // A slow store is told the latest number only.
+    // A slow store gets only the latest number.
     const write = async () => {
       for (let progress = next; progress; progress = next) {
         next = null
@@ -327,7 +329,7 @@ class Ingestion {
     }
   }
 
-  /** Keeps the text, which can be read from now on unless there is a live version. */
+  /** Stores the text. It is readable from now on, unless there is a live version. */
   async #storeText(parsed: ParsedDocument): Promise<void> {
     const { blobs } = this.#deps
     const { _id, generation } = this.#document
@@ -338,7 +340,7 @@ class Ingestion {
     await this.#write({ readSoFar: { generation, indexName: this.#indexName, chunks: 0 } })
   }
 
-  /** Makes documents of the files inside, once. */
+  /** Creates documents from the embedded files, once. */
   async #expand(
     { hasFiles, mediaType }: ParsedDocument,
     source: { readonly collection: CollectionRecord; readonly file: Uint8Array | StreamedFile; readonly principal: Principal },
@@ -353,7 +355,7 @@ class Ingestion {
     await this.#write({ unreadFiles: [...unreadFiles] })
   }
 
-  /** Reads the file. Returns null if the document has to wait for its turn among slow work first. */
+  /** Reads the file. Returns null if the document was moved to the slow queue. */
   async #read(
     collection: CollectionRecord,
     file: FileRecord,
@@ -365,13 +367,13 @@ class Ingestion {
     if (findPending(this.#document) && (read.hasFiles || this.#document.unreadFiles))
       throw new Verdict('unsupported_type', 'A version with files inside is not supported. Delete the document, then attach the new file.')
     await this.#expand(read, { collection, file: opened, principal: context.caller })
-    // Pages that are pictures take seconds each. The text of the others can be read meanwhile.
+    // OCR takes seconds per page. The text of the other pages is readable meanwhile.
     if (read.unread.length > 0 && read.text !== '') await this.#storeText(read)
     const whole = read.unread.length > 0 ? await this.#recognise(read, opened) : read
     return { ...whole, warnings: [...whole.warnings, ...warnOfUnread(read.mediaType, this.#document.unreadFiles)] }
   }
 
-  /** As `#read`, for sound, which a speech model transcribes. */
+  /** Like `#read`, for audio, which a speech model transcribes. */
   async #hear(collection: CollectionRecord, file: FileRecord, context: CallContext): Promise<ParsedDocument | null> {
     const modelId = this.#document.transcriptionModel ?? collection.transcriptionModel
     if (!modelId)
@@ -388,7 +390,7 @@ class Ingestion {
     return heard
   }
 
-  /** Gives the job back to wait for its turn among slow work, unless it has had that. Reports whether it waits. */
+  /** Moves the job to the slow queue, unless it has been there. Reports whether it was moved. */
   async #deferToSlowQueue(total: number): Promise<boolean> {
     const { job, organizationId } = this.#document
     if (job!.slowOrganizationId !== undefined) return false
@@ -397,7 +399,7 @@ class Ingestion {
     return true
   }
 
-  /** Recognises pages, and records each as progress. */
+  /** Recognizes pages by OCR, and records each as progress. */
   async #recognise(read: ParsedDocument, file: Uint8Array | StreamedFile): Promise<ParsedDocument> {
     const total = read.unread.length
     const report = (done: number, isStored: boolean) =>
@@ -415,14 +417,14 @@ class Ingestion {
       overheadTokens: model.overheadTokens,
       signal: this.#signal,
     })
-    // Nobody can ask for a passage of dots, lines or tatweel, yet it is close to every question.
+    // No query can search for a chunk of dots, lines or tatweel, but its vector is close to every question.
     const chunks = all.filter(({ text }) => hasWords(text)).map((chunk, ordinal) => ({ ...chunk, ordinal }))
     if (chunks.length === 0) throw new Verdict('no_text', 'The file has no text.')
     return chunks
   }
 
   async #reserve(vectors: number, principal: Principal): Promise<void> {
-    // A live version keeps its vectors until the swap.
+    // A live version retains its vectors until the swap.
     const all = this.#liveVectors + vectors
     const outcome = await count(this.#deps, countedVectors(this.#deps, this.#document), all, principal.plan.vectors)
     if (outcome === 'lost') throw new LeaseLost()
@@ -436,8 +438,8 @@ class Ingestion {
   }
 
   /**
-   * Embeds and stores the chunks that are not in the index yet, in the order of the text. Searches find those of a first
-   * version at once.
+   * Embeds, stores and indexes the missing chunks in the order of the text. Searches find the chunks of a first version
+   * at once.
    */
   async #embed(model: EmbeddingModel, chunks: readonly DocumentChunk[], facts: Facts): Promise<void> {
     const { index } = this.#deps
@@ -449,17 +451,17 @@ class Ingestion {
     await this.#report({ stage: 'embedding', progress: { done: there.size, total: chunks.length } }, chunksRead(there.size))
     for (let next = 0, overtaken = 0; next < missing.length; ) {
       this.#signal.throwIfAborted()
-      // Embed, keep, index and record one group together. A crash repeats at most this group.
+      // Embed, store, index and record one group together. A crash repeats at most this group.
       const group = toGroup(missing[next]!.ordinal)
       const batch = missing.slice(next, next + CHUNKS_PER_BLOB).filter(({ ordinal }) => toGroup(ordinal) === group)
       const texts = batch.map((chunk) => normaliseForEmbedding(toEmbeddingText(chunk)))
       const found = this.#document.embedding
       const embedded = await this.#embedBatch(model, missing.slice(next), texts).catch(async (error: unknown) => {
-        // The key's rules have changed since they were read. Try the batch again under the new rules.
+        // The key's rules have changed since they were read. Retry the batch under the new rules.
         if (error instanceof StalePrincipal && ++overtaken < MAX_OVERTAKEN) return null
         if (error instanceof EmbeddingStopped) await this.#noteStopped(error)
         if (!found || !isNotFound(error)) throw error
-        // The hold expired while no worker ran, and billing has charged the work under it. The rest gets a new hold.
+        // The hold expired while no worker ran, and billing has charged its work. The rest gets a new hold.
         await this.#write({ embedding: null })
         return null
       })
@@ -484,7 +486,7 @@ class Ingestion {
     }
   }
 
-  /** Gives the chunks that searches find already a name or metadata that has changed meanwhile. */
+  /** Updates chunks that are already searchable if the document's name or metadata has changed meanwhile. */
   async #followDetails(before: number, { language }: Facts): Promise<number> {
     const { details = 0 } = this.#document
     if (details !== before && findableGeneration(this.#document) === this.#generation)
@@ -493,8 +495,8 @@ class Ingestion {
   }
 
   /**
-   * Embeds a batch under the key's current rules, because an ingestion may take hours. Returns the hold, what the model
-   * made of the texts, and the tokens used under the hold.
+   * Embeds a batch under the key's current rules, because an ingestion may take hours. Returns the hold, the vectors
+   * and token embeddings, and the tokens used under the hold.
    */
   async #embedBatch(model: EmbeddingModel, left: readonly DocumentChunk[], texts: readonly string[]) {
     const context = await this.#context()
@@ -505,7 +507,7 @@ class Ingestion {
     return { ...embedded, holdId, tokens: toInt(tokens + embedded.tokens) }
   }
 
-  /** The vendor bills what was sent of the batch. */
+  /** Counts the tokens of a stopped batch, because the vendor bills what was sent. */
   async #noteStopped({ tokens }: EmbeddingStopped): Promise<void> {
     const embedding = this.#document.embedding!
     await this.#write({ embedding: { ...embedding, stoppedTokens: toInt((embedding.stoppedTokens ?? 0) + tokens) } })
@@ -552,7 +554,7 @@ class Ingestion {
 
   #indexedDocument({ mediaType, language }: Facts): IndexedDocument {
     const { _id: documentId, organizationId, createdAt } = this.#document
-    // Searches leave a version that is not live yet out by its generation.
+    // Searches use the generation to exclude a version that is not live yet.
     const version = findPending(this.#document) && { generation: this.#generation }
     const facts = { media_type: mediaType, language, created_at: createdAt.getTime(), ...version }
     const attributes = documentAttributes(facts, this.#source)
@@ -566,7 +568,7 @@ class Ingestion {
     })
   }
 
-  /** Closes the hold of an ingestion of another file, or by another model, that this one has overtaken. What it used is paid. */
+  /** Closes the hold of a superseded ingestion (another file or another model). Its used tokens are charged. */
   async #closeOther(context: CallContext): Promise<void> {
     const { embedding, generation, collectionId } = this.#document
     if (!embedding) return
@@ -575,7 +577,7 @@ class Ingestion {
     await this.#write({ embedding: null })
   }
 
-  /** Takes what an ingestion of another file has left out of the index, where it would take places in searches. */
+  /** Deletes a superseded ingestion's chunks from the index, where they would displace candidates in searches. */
   async #hideOther(): Promise<void> {
     const { _id, collectionId, liveGeneration, generation } = this.#document
     if (liveGeneration === null && generation > 1) await deleteFromIndices(this.#deps, { collectionId, documentId: _id }, this.#generation)
@@ -596,7 +598,7 @@ class Ingestion {
       await deleteFromIndices(this.#deps, { collectionId, documentId: _id }, this.#generation)
       await purgeIngestions(this.#deps, _id, 1, generation)
     }
-    // A worker that had lost its lease without knowing it may have deleted chunks of this generation.
+    // A worker that lost its lease without noticing may have deleted chunks of this generation.
     const { length } = await index.ordinals(this.#indexName, _id, this.#generation)
     if (length !== chunkCount) throw new Error(`${_id} has ${length} of ${chunkCount} chunks in the index`)
     if ((await count(this.#deps, countedChunks(this.#deps, this.#document), chunkCount)) === 'lost') throw new LeaseLost()
@@ -626,7 +628,7 @@ class Ingestion {
     if (pending) await tidyDocument(this.#deps, this.#document)
   }
 
-  /** Puts the new version in place of the live one, in one write. What it replaces goes after that. */
+  /** Replaces the live version by the new one in one write. The replaced data is deleted later. */
   async #swap(details: number | null, live: NonNullable<Update['$set']>): Promise<boolean> {
     const document = this.#document
     const { sha256, createdAt: versionAt } = document.replacement!
@@ -653,14 +655,14 @@ class Ingestion {
     const attachKey = bytesKey(document.collectionId, sha256)
     return this.#writeIf({ details }, { ...swapped, attachKey }, { $unset: { payer: '' } }).catch((error) => {
       if (!(error instanceof DuplicateKey)) throw error
-      // The bytes were attached as another document meanwhile, which keeps them.
+      // The bytes were attached as another document meanwhile, which retains them.
       return this.#writeIf({ details }, swapped, { $unset: { payer: '', attachKey: '' } })
     })
   }
 
   /**
-   * Records the failure. Deletes the document's chunks and counts, and ends its hold. The record and the reason stay, and
-   * in most cases what was read. A live version stays as it is: only its replacement fails.
+   * Records the failure and its reason. Deletes the document's chunks and counts, and ends its hold. In most cases, the
+   * parsed text stays. If there is a live version, it stays unchanged, and only its replacement fails.
    */
   async fail(verdict: Verdict): Promise<void> {
     const error = { code: verdict.code, message: verdict.message }
@@ -690,7 +692,7 @@ class Ingestion {
     }
     for (;;) {
       const details = this.#document.details ?? null
-      // A change of name or metadata left them to this ingestion.
+      // A change of name or metadata left the update of the chunks to this ingestion.
       await indexDetails(this.#deps, this.#document)
       if (await this.#writeIf({ details }, failed, { $unset: { job: '' } })) return
       const changed = await store.documents.findOne({ _id, 'job.lease': this.#document.job!.lease })
@@ -699,7 +701,7 @@ class Ingestion {
     }
   }
 
-  /** Ends the open hold. Only what was sent of batches that a limit or a deadline of ours has ended is charged. */
+  /** Ends the open hold. Charges only what was sent of batches that a limit or deadline of the service ended. */
   async #endHold(): Promise<void> {
     if (!this.#document.embedding) return
     await this.#close(this.#document.embedding.stoppedTokens ?? 0, await this.#context())
@@ -707,12 +709,12 @@ class Ingestion {
   }
 }
 
-/** The tokens that the hold of an embedding is charged, so far. */
+/** Returns the tokens charged to the embedding's hold so far. */
 function usedTokens({ tokens, stoppedTokens = 0 }: NonNullable<DocumentRecord['embedding']>): number {
   return toInt(tokens + stoppedTokens)
 }
 
-/** Warns about files inside the document's file that did not become documents. */
+/** Warns about embedded files that did not become documents. */
 function warnOfUnread(mediaType: string, names: readonly string[] = []): ParsedDocument['warnings'] {
   if (names.length === 0) return []
   const named = names.slice(0, MAX_NAMES).join(', ')

@@ -1,5 +1,5 @@
 /** Another worker or a deletion has taken over the document. The worker stops and writes nothing more. */
 export class LeaseLost extends Error {}
 
-/** The work cannot begin yet. It is tried again soon; this is no failure. */
+/** The job cannot start yet and is retried soon. This is not a failure. */
 export class Postponed extends Error {}

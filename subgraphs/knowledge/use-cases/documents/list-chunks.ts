@@ -16,8 +16,8 @@ import type { Deps } from '../deps.ts'
 const CHUNK_ID = /^chunk_[0-9a-f]{32}_g\d{1,9}_\d{1,9}$/
 
 /**
- * Lists the chunks of a document in the order of its text: those of the live version. Without one, those that are
- * embedded so far, or were before the ingestion failed.
+ * Lists the chunks of a document's live version in the order of its text. Without a live version, lists the chunks that
+ * the running or failed ingestion has embedded.
  * @throws {KisError} `invalid_request` if `after` is not a cursor of the document's chunks.
  * @throws {KisError} `integer_below_min_value` or `integer_above_max_value` if `first` is out of range.
  */
@@ -57,7 +57,7 @@ function listLive(
   return readIndex(deps, collectionId, (name) => deps.index.get(name, ids))
 }
 
-/** The index has nothing of a document that has failed; its passages are kept beside it. */
+/** Lists chunks from the blob store, because the index has none of a failed document. */
 async function listRead(
   deps: Pick<Deps, 'blobs'>,
   { _id: documentId, organizationId, collectionId }: DocumentRecord,

@@ -6,13 +6,13 @@ import type { Deps } from '../deps.ts'
 import { getCollection } from './collections.ts'
 import { createDocument, deleteDocument, getDocument, retryDocument } from './documents.ts'
 
-/** The most documents of one call, which takes some seconds. */
+/** Maximum documents per call, which takes some seconds. */
 const MAX_DOCUMENTS = 100
 
 type Attached = Awaited<ReturnType<typeof createDocument>>
 type Attaching = Omit<Parameters<typeof createDocument>[2], 'collectionId'>
 
-/** What became of one of many: an answer, or the error that the call for it alone would have had. */
+/** The outcome for one item: a result, or the error that a single call would have returned. */
 export interface Outcome<T> {
   readonly id: string
   readonly value: T | null
@@ -20,7 +20,7 @@ export interface Outcome<T> {
 }
 
 /**
- * Attaches many files to a collection. A file that cannot be attached does not keep the others from it.
+ * Attaches many files to a collection. A file that cannot be attached does not affect the others.
  * @throws {KisError} `array_above_max_length` if there are too many.
  * @throws {NotFound} if the organization has no such collection.
  */
@@ -41,7 +41,7 @@ export async function createDocuments(
 }
 
 /**
- * Starts the ingestion of many failed documents of a collection again. Documents in another status stay as they are.
+ * Requeues many failed documents of a collection. Documents in another status stay unchanged.
  * @throws {KisError} `array_above_max_length` if there are too many.
  * @throws {NotFound} if the organization has no such collection.
  */
@@ -96,7 +96,7 @@ function requireFew(items: readonly unknown[], param: string): void {
     throw new KisError('array_above_max_length', `At most ${MAX_DOCUMENTS} documents at once, not ${items.length}.`, { param })
 }
 
-/** One after the other, so that a call of many takes no more of the service than one. */
+/** Processes items sequentially, so that a batch call uses no more resources than a single call. */
 async function each<Item, T>(
   { log }: Pick<Deps, 'log'>,
   items: readonly Item[],

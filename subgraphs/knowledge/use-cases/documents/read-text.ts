@@ -4,11 +4,12 @@ import { MARK_CHARS, startsInPair, type TextMap } from '../../domain/text/text-m
 import { textKey, textMapKey } from '../chunk-index/stored-chunks.ts'
 import type { Deps } from '../deps.ts'
 
-/** The most characters of one answer: about 1 MB of JSON in Arabic. */
+/** Maximum characters per result: about 1 MB of JSON in Arabic. */
 const MAX_CHARS = 262_144
-/** The most bytes that hold them, with what is before and after them up to the next marks. */
+/** Maximum bytes of these characters, including the text up to the next marks on both sides. */
 const MAX_BYTES = 4 * (MAX_CHARS + 2 * MARK_CHARS)
 
+/** The requested part of a text. */
 export interface TextRange {
   readonly pageStart?: number | null
   readonly pageEnd?: number | null
@@ -22,18 +23,18 @@ interface TextPart {
   readonly charStart: number
   readonly charEnd: number
   readonly totalChars: number
-  /** Where the rest of what was asked for begins; null: nothing is left. */
+  /** Offset of the rest of the requested range. Null: nothing is left. */
   readonly nextOffset: number | null
-  /** The pages that have text in this part. Empty for formats without pages, and for documents of earlier versions. */
+  /** Pages with text in this part. Empty in formats without pages, and for documents of earlier versions. */
   readonly pages: readonly { readonly page: number; readonly charStart: number; readonly charEnd: number }[]
 }
 
 /**
- * Reads part of the text that was read from a document's file: from an offset, or from the first character of a page,
- * to the end of a page or of the text, and at most `length` characters: of the live version, or without one of what has been read
- * so far, also after a failure. Returns null if that is nothing.
+ * Reads part of a document's extracted text: from an offset or from the start of a page, to the end of a page or of the
+ * text, and at most `length` characters. Reads the live version or, without one, what has been read so far, even after
+ * a failure. Returns null if there is no text.
  * @throws {KisError} `integer_below_min_value` or `integer_above_max_value` if a number is out of range.
- * @throws {KisError} `invalid_request` if it asks for pages that are not known, or for a page and an offset.
+ * @throws {KisError} `invalid_request` if the range uses pages that are unknown, or both a page and an offset.
  */
 export async function readText({ blobs }: Pick<Deps, 'blobs'>, document: DocumentRecord, range: TextRange): Promise<TextPart | null> {
   const { _id } = document
@@ -70,7 +71,7 @@ export async function readText({ blobs }: Pick<Deps, 'blobs'>, document: Documen
   const from = pageStart == null ? (offset ?? 0) : pages![pageStart - 1]!
   const until = (pageEnd == null ? undefined : pages?.[pageEnd]) ?? Number.POSITIVE_INFINITY
   const part = await readPart(blobs, textKey(_id, generation), map, from, Math.min(until, from + length))
-  // The document has been replaced or deleted since its record was read.
+  // The document was replaced or deleted after its record was read.
   if (!part) return null
   const { text, total } = part
   const charEnd = part.start + text.length
@@ -87,7 +88,7 @@ export async function readText({ blobs }: Pick<Deps, 'blobs'>, document: Documen
   }
 }
 
-/** Returns null for a damaged map: the text can be read without it, but not by pages. */
+/** Returns null for a corrupted map. The text is readable without it, but not by pages. */
 function parseMap(bytes: Uint8Array): TextMap | null {
   try {
     return JSON.parse(Buffer.from(bytes).toString()) as TextMap
@@ -96,7 +97,7 @@ function parseMap(bytes: Uint8Array): TextMap | null {
   }
 }
 
-/** Reads the characters of a range that is cut at the text's end, and where a character would be cut. */
+/** Reads the characters of a range. The range ends at the text's end and never splits a character. */
 async function readPart(blobs: Deps['blobs'], key: string, map: TextMap | null, from: number, until: number) {
   const first = map?.marks.findLast(([chars]) => chars <= from) ?? [0, 0]
   const last = map?.marks.find(([chars]) => chars >= until)
@@ -106,7 +107,7 @@ async function readPart(blobs: Deps['blobs'], key: string, map: TextMap | null, 
   const total = map?.length ?? read.length
   const inside = (at: number) => Math.min(at, total) - first[0]
   const start = inside(from) + (startsInPair(read, inside(from)) ? 1 : 0)
-  // A single character is not cut, however few are asked for.
+  // A single character is returned whole, even if fewer code units were requested.
   const end = inside(until) + (startsInPair(read, inside(until)) ? 1 : 0)
   return { text: read.slice(start, end), start: start + first[0], total }
 }

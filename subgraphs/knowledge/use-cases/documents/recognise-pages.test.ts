@@ -27,7 +27,7 @@ import { recognisePages } from './recognise-pages.ts'
 const context = makeContext()
 const index = await openTestIndex()
 
-/** A text `scan 25` is a scan of 25 pages. */
+/** Parses a text `scan 25` as a scan of 25 pages. */
 const scanParser: DocumentParser = {
   ...plainParser,
   async parse(bytes, name, signal, options) {
@@ -44,7 +44,7 @@ const scanParser: DocumentParser = {
   },
 }
 
-/** Reads pages as `Page 3`, after `before` allows it. */
+/** Recognizes pages as `Page 3`, after `before` allows it. */
 class FakeRecogniser implements PageRecogniser {
   readonly read: number[] = []
   before: (page: number, organizationId: string) => Promise<void> | void = () => {}

@@ -5,31 +5,31 @@ import type { CallContext } from '../../ports/inference.ts'
 import type { RecognisedPage } from '../../ports/page-recogniser.ts'
 import type { Deps } from '../deps.ts'
 
-/** The pages of one document that are recognised: an hour of one core, at most three. A warning names the others. */
+/** Maximum recognized pages per document: an hour of one core, three hours at most. A warning names the others. */
 const MAX_PAGES = 500
-/** The pages that one blob keeps, and one hold pays for. A crash repeats at most so many. */
+/** Pages per blob and per hold. A crash repeats at most this many. */
 const PAGES_PER_BLOB = 10
 /**
- * Pages that one blob keeps. Blobs of paid pages are the list alone, as are those of earlier versions, which nobody paid
- * for. A blob is written before each step of a payment, so that a repeat neither pays twice nor forgets to.
+ * The pages of one blob. A blob of paid pages is only the array, like blobs of earlier versions, which charged nothing.
+ * A blob is written before each step of a payment, so that a retry neither pays twice nor omits the payment.
  */
 type StoredPages = readonly RecognisedPage[] | UnpaidPages
 
 interface UnpaidPages {
   readonly holdId: string
-  /** Empty while they are being recognised. */
+  /** Empty while the pages are being recognized. */
   readonly pages: readonly RecognisedPage[]
 }
 
-/** Time to free a hold whose pages could not be recognised. */
+/** Time limit for releasing a hold whose pages could not be recognized. */
 const FREE_TIMEOUT_MS = 10_000
-/** The characters of all recognised pages, as many as the parser allows bytes of text. */
+/** Maximum characters of all recognized pages, equal to the parser's limit in bytes of text. */
 const MAX_CHARS = 20 * 1024 * 1024
 
 /**
- * Recognises the pages that parsing left, and returns the document with their text. `told` is called after each page
- * with the number of pages that are done; `isKept` says that a crash would not repeat them. The pages are kept as long
- * as the document, so that it is read the same way when its index is repaired, and a retry pays for no page again.
+ * Recognizes the pages that parsing left to OCR, and returns the document with their text. `report` is called after
+ * each page with the number of finished pages; `isStored` means that a crash would not repeat them. The pages are
+ * stored as long as the document. A repair of its index then yields the same text, and a retry pays for no page again.
  * @throws {KisError} `insufficient_quota` if the quota of the plan or the wallet does not cover the next pages.
  * @throws {ParseFailure} `no_text` if no page has text. `limit_exceeded` if there is too much.
  */
@@ -62,7 +62,7 @@ export async function recognisePages(
           if (pages.length < own.length) await report(done + pages.length, false)
         }
       } catch (error) {
-        // The document may be gone, so nobody would use the hold. If billing is away, the hold expires.
+        // The document may be gone, so nobody would use the hold. If billing is unavailable, the hold expires.
         await pageBilling.settle(holdId, 0, { ...context, signal: AbortSignal.timeout(FREE_TIMEOUT_MS) }).catch(() => false)
         throw error
       }
@@ -89,12 +89,12 @@ function toGroup(page: number): number {
   return Math.floor((page - 1) / PAGES_PER_BLOB)
 }
 
-/** Whether a page counts: it was read, or a limit ended it after the work that it takes. */
+/** Whether a page is charged: it was recognized, or a limit ended it after the usual work of a page. */
 function isPaid({ confidence, isOutOfTime, isOutOfMemory }: RecognisedPage): boolean {
   return confidence !== null || isOutOfTime === true || isOutOfMemory === true
 }
 
-/** Charges the pages that were recognised, under another hold if theirs has expired meanwhile. */
+/** Charges the recognized pages. If their hold has expired, opens another one. */
 async function pay(
   { blobs, pageBilling }: Pick<Deps, 'blobs' | 'pageBilling'>,
   key: string,
@@ -119,7 +119,7 @@ async function readStoredPages(blobs: Deps['blobs'], key: string): Promise<Store
   return bytes && (JSON.parse(Buffer.from(bytes).toString()) as StoredPages)
 }
 
-/** Returns the pages that an earlier run kept. Returns none if it looked for others. */
+/** Returns the pages that an earlier run stored, or none if that run was for other pages. */
 function pagesOf(stored: StoredPages | null, own: readonly number[]): readonly RecognisedPage[] {
   const pages = stored === null ? [] : 'holdId' in stored ? stored.pages : stored
   return pages.length === own.length && pages.every(({ page }, index) => page === own[index]) ? pages : []

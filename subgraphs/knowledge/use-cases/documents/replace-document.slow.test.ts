@@ -23,7 +23,7 @@ const index = await openTestIndex()
 const replace = (deps: Deps, collectionId: string, name: string, text: string, more: Partial<DocumentInput> = {}) =>
   attach(deps, collectionId, name, text, { onConflict: 'replace', ...more })
 
-/** One worker's turn. */
+/** Runs one worker once. */
 async function work(deps: Deps, id: string): Promise<void> {
   const leased = await claimJob(deps.store.documents, deps.clock, id)
   if (!leased) return
@@ -37,7 +37,7 @@ async function addReady(deps: Deps, collectionId: string, name: string, text: st
   return document._id
 }
 
-/** The first words of the texts that a search finds. */
+/** Returns the first words of the texts that a search finds. */
 async function find(deps: Deps, collectionId: string, query: string): Promise<readonly string[]> {
   const { hits } = await searchCollection(deps, context, { collectionId, query, limit: 50, mode: 'hybrid', filter: null })
   return [...new Set(hits.map(({ chunk }) => /^[a-z]+/i.exec(chunk.text)![0]))].sort()
@@ -92,7 +92,7 @@ it('a search during the replacement finds one version at each call, and then the
   expect(after.job).toBeUndefined()
   expect(before.vectors).toBe(18)
   expect(await readUsage(deps.store, organizationId)).toMatchObject({ vectors: 20, chunks: { [collectionId]: 20 }, marks: {} })
-  // The file of the version before can be deleted now.
+  // The file of the previous version can be deleted now.
   await deleteFile(deps, context, after.versions![0]!.fileId)
 })
 
@@ -113,7 +113,7 @@ it('a version with more and better passages than a search considers does not hid
   expect(await find(deps, collectionId, 'harbour dues')).toEqual(['new'])
 })
 
-/** Runs searches against a swap that comes between any two of their calls. */
+/** Runs searches with a swap between any two of their calls. */
 it('a swap at any call of a search leaves it with one version', async () => {
   for (let call = 1; ; call++) {
     const world = newWorld({ index })
@@ -198,7 +198,7 @@ it('the file that comes last wins, and the one that waited is given up and leave
   const collectionId = await newCollection(deps)
   const id = await addReady(deps, collectionId, 'plan.txt', OLD)
   const second = await replace(deps, collectionId, 'plan.txt', paragraphs(20, 'second'))
-  // The second version is overtaken when half of it is embedded and indexed.
+  // The second version is superseded when half of it is embedded and indexed.
   world.inference.beforeBatch = async () => {
     world.inference.beforeBatch = () => {}
     await replace(deps, collectionId, 'plan.txt', NEW)
@@ -213,7 +213,7 @@ it('the file that comes last wins, and the one that waited is given up and leave
   expect(await index.listGenerations(collectionId, '', 10)).toHaveLength(1)
   expect(await readUsage(deps.store, organizationId)).toMatchObject({ vectors: 20, marks: {} })
   expect([...world.inference.holds.values()].every(({ state }) => state === 'settled')).toBe(true)
-  // The first file comes back while another waits.
+  // The first file returns while another one is pending.
   const waiting = await replace(deps, collectionId, 'plan.txt', 'waiting')
   await replace(deps, collectionId, 'plan.txt', NEW)
   await work(deps, id)
@@ -250,7 +250,7 @@ it('an external id names one document of a collection, whatever its file is call
     externalId: 'contract/7',
     version: 2,
   })
-  // Bytes that are another document already cannot be a version too.
+  // Bytes that are already another document cannot also be a version.
   await attach(deps, collectionId, 'c.txt', 'third harbour')
   await expect(replace(deps, collectionId, 'c.txt', 'third harbour', { externalId: 'contract/7' })).rejects.toMatchObject({
     code: 'already_exists',
@@ -275,10 +275,10 @@ it('a file named for a document becomes its next version, whatever their names a
   await work(deps, documentId)
   expect(await getDocument(deps, organizationId, documentId)).toMatchObject({ version: 2, fileName: 'report-2027.txt' })
   expect((await getDocument(deps, organizationId, other)).version ?? 1).toBe(1)
-  // The name that it had is another document's.
+  // The former name belongs to another document.
   await deleteDocument(deps, context, other)
   expect(await replace(deps, collectionId, 'report.txt', paragraphs(3, 'later'))).toMatchObject({ outcome: 'created' })
-  // Of another collection, gone, or named twice.
+  // Documents of another collection, deleted documents, and a document named twice.
   const elsewhere = (await createCollection(deps, context, { code: 'd', name: 'D', embeddingModel: 'embed' }))._id
   for (const [collection, more, code] of [
     [elsewhere, { documentId }, 'not_found'],
@@ -301,7 +301,7 @@ it('files of one name that come at once, each to replace, become one document', 
   const id = edges[0]!.node._id
   await work(deps, id)
   expect(await find(deps, collectionId, 'harbour')).toHaveLength(1)
-  // A document with another name is none of them.
+  // A document with another name does not match.
   await updateDocument(deps, context, { id, name: 'renamed.txt' })
   expect(await replace(deps, collectionId, 'plan.txt', 'four harbour')).toMatchObject({ outcome: 'created' })
 })

@@ -9,11 +9,11 @@ import { attachFile, detachFile, findAttachedFile } from '../files/files.ts'
 import { toSnapshot } from './document-events.ts'
 
 /**
- * Makes a file the next version of a document. A ready document stays as it is until the file has been ingested; one
- * write then swaps them. A file that was waiting is given up. A document that searches do not find yet is ingested from
- * the new file instead. Returns null and changes nothing if the document has changed since it was read, or tidies up
- * after a swap.
- * @throws {KisError} `invalid_request` if the file has as many documents as it may have.
+ * Makes a file the next version of a document. A ready document stays unchanged until the file has been ingested; then
+ * one write swaps them. A pending file is discarded. A document that searches do not find yet is ingested from the new
+ * file instead. Returns null and changes nothing if the document has changed since it was read, or is cleaning up after
+ * a swap.
+ * @throws {KisError} `invalid_request` if the file has the maximum number of documents.
  * @throws {NotFound} if the file is gone.
  */
 export async function replaceDocument(
@@ -43,7 +43,7 @@ export async function replaceDocument(
   let replaced: DocumentRecord | null
   try {
     replaced = await store.documents.findOneAndUpdate(
-      // The generation tells whether another file has come, and the job whether an ingestion has ended.
+      // The generation shows whether another file has been attached, and the job whether an ingestion has ended.
       { _id, listed: true, status, generation, 'job.kind': job?.kind ?? null },
       {
         // The new job has no lease, so a running ingestion can no longer write.
@@ -54,7 +54,7 @@ export async function replaceDocument(
           job: { ...newJob('ingest', organizationId, now, ingestionWeights.get(plan.code)) },
           ...event.$set,
         },
-        // The name that it had is free for another document.
+        // The former name is free for another document.
         ...(fileName !== former.fileName && former.externalId === undefined && { $unset: { versionKey: '' } as const }),
         $push: event.$push,
         $inc: { generation: 1 },
@@ -69,10 +69,10 @@ export async function replaceDocument(
     if (current?.fileId !== file._id && current?.replacement?.fileId !== file._id) await detachFile(store, file._id, _id)
     return null
   }
-  // A call that was giving the same file up, or deleting it, may have dropped the attachment.
+  // A call that was discarding or deleting the same file may have dropped the attachment.
   if (!(await findAttachedFile(store, { _id, fileId: file._id }))) await attachFile(deps, file, _id, collectionId)
   if (superseded !== null && superseded !== file._id && superseded !== replaced.fileId) await detachFile(store, superseded, _id)
-  // A deletion may have looked at its files before.
+  // A deletion may have listed the document's files before.
   if (!(await store.documents.findOne({ _id, listed: true }))) {
     await detachFile(store, file._id, _id)
     throw new NotFound('document', _id)

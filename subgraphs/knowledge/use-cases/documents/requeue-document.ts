@@ -3,12 +3,12 @@ import { type DocumentRecord, newJob } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
 import { toSnapshot } from './document-events.ts'
 
-/** The organization whose wallet pays, and the API key in whose name it pays. */
+/** The organization whose wallet pays, and its API key. */
 export type Payer = NonNullable<DocumentRecord['payer']>
 
 /**
- * Queues a document again because the index has lost chunks of it. Searches find nothing of it until it is ready.
- * Returns false and changes nothing if the document has changed since it was read.
+ * Requeues a document because the index has lost some of its chunks. Searches do not find it until it is ready. Returns
+ * false and changes nothing if the document has changed since it was read.
  */
 export async function requeueDocument(
   { store, clock, events, wake }: Pick<Deps, 'store' | 'clock' | 'events' | 'wake'>,
@@ -21,7 +21,7 @@ export async function requeueDocument(
   const event = reportChange(organizationId, now, toSnapshot({ ...document, ...change }))
   const queued = await store.documents.findOneAndUpdate(
     { _id, listed: true, status, generation },
-    // A new generation keeps chunks of the old ingestion apart from those of the new one.
+    // A new generation separates the chunks of the new ingestion from those of the old one.
     {
       $set: { ...change, payer: { ...payer }, job: { ...newJob('ingest', organizationId, now) }, ...event.$set },
       $push: event.$push,

@@ -13,18 +13,21 @@ import { countedVectors } from './count-document.ts'
 import { dropContents } from './delete-now.ts'
 import { LeaseLost } from './lease-lost.ts'
 
-/** The number of times that one call begins again because the document was changed meanwhile. */
+/** Maximum attempts of one call while the document changes. */
 const MAX_TRIES = 20
 
-/** The number of ingestions before the live one that may have left something: each file that was overtaken is one. */
+/**
+ * Maximum ingestions before the live one that may have left data: one for each file that a newer one replaced before it
+ * was ready.
+ */
 const MAX_PURGED = 100
 
-/** A job for the workers if this process does not finish what it has begun. */
+/** Returns a job for the workers, in case this process does not finish. */
 export function settleLater({ clock }: Pick<Deps, 'clock'>, organizationId: string): Job {
   return newJob('settle', organizationId, new Date(clock.now().getTime() + LEASE_MS))
 }
 
-/** Brings the index to what the record says, and ends the job that would do it later. Repeatable. */
+/** Updates the index from the record, and ends the `settle` job. Repeatable. */
 export async function settleDocument(deps: Deps, id: string): Promise<void> {
   const { store } = deps
   for (let tries = 0; tries < MAX_TRIES; tries++) {
@@ -35,7 +38,7 @@ export async function settleDocument(deps: Deps, id: string): Promise<void> {
     // A deletion may have finished before the last write.
     if (!settled?.listed) return dropContents(deps, document)
     if ((settled.details ?? 0) !== (document.details ?? 0) || settled.liveGeneration !== document.liveGeneration) continue
-    // Any other job that the document has meanwhile stays.
+    // Another job that the document got meanwhile stays.
     if (settled.job?.kind !== 'settle') return
     const ended = await store.documents.findOneAndUpdate(
       { _id: id, 'job.kind': 'settle', details: document.details ?? null, liveGeneration: document.liveGeneration },
@@ -47,7 +50,7 @@ export async function settleDocument(deps: Deps, id: string): Promise<void> {
 }
 
 /**
- * Removes what a new version has replaced, and ends the job. The caller has the document's lease. Repeatable.
+ * Deletes what a new version has replaced, and ends the `tidy` job. The caller holds the document's lease. Repeatable.
  * @throws {LeaseLost} if another worker or a deletion has taken over the document.
  */
 export async function tidyDocument(deps: Deps, leased: DocumentRecord): Promise<void> {
@@ -70,7 +73,7 @@ export async function tidyDocument(deps: Deps, leased: DocumentRecord): Promise<
   }
 }
 
-/** Gives the chunks that searches find the document's name and metadata. */
+/** Writes the document's name and metadata to its searchable chunks. */
 export async function indexDetails(
   { store, blobs, index }: Pick<Deps, 'store' | 'blobs' | 'index'>,
   document: DocumentRecord,
@@ -79,12 +82,12 @@ export async function indexDetails(
   if (generation === null || document.details === undefined) return
   const names = await findIndexNames({ store }, collectionId)
   const stored = await readStoredAttributes({ blobs }, { documentId, generation, collectionId: names[0]! })
-  // Documents of early versions have no kept passages.
+  // Documents of early versions have no stored chunks.
   const attributes = documentAttributes(stored ?? (await readFacts({ store }, document)), document)
   for (const name of names) await index.setAttributes({ organizationId, collectionId: name, documentId, generation, attributes }, toTerms)
 }
 
-/** Returns what filters compare of a document besides its name and metadata. */
+/** Returns a document's filter attributes except its name and metadata. */
 export async function readFacts(
   { store }: Pick<Deps, 'store'>,
   { fileId, language, createdAt }: DocumentRecord,

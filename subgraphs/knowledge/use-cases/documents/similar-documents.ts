@@ -3,21 +3,21 @@ import type { DocumentRecord } from '../../domain/records.ts'
 import { compareSketches, listBands } from '../../domain/text/sketch.ts'
 import type { Deps } from '../deps.ts'
 
-/** Documents below this are not near-duplicates. */
+/** Documents below this similarity are not near-duplicates. */
 const MIN_SIMILARITY = 0.7
 const MAX_SIMILAR = 20
-/** Documents compared for each band. A boilerplate that more documents share tells nothing. */
+/** Maximum documents compared per band. A band that more documents share is boilerplate. */
 const MAX_PER_BAND = 50
 
 interface SimilarDocument {
   readonly document: DocumentRecord
-  /** 0.7 to 1: the share of runs of four words that both texts have. */
+  /** 0.7 to 1: the estimated Jaccard similarity of both texts' runs of four words. */
   readonly similarity: number
 }
 
 /**
- * Finds the ready documents of the same collection with nearly the same text, most similar first. Gives none for a
- * document that is not ready, or that an earlier version read.
+ * Finds ready documents of the same collection with nearly the same text, most similar first. Returns none for a
+ * document that is not ready or that an earlier version ingested.
  * @throws {KisError} `integer_below_min_value` or `integer_above_max_value` if `first` is out of range.
  */
 export async function findSimilar(
@@ -45,7 +45,7 @@ export async function findSimilar(
     .slice(0, first)
 }
 
-/** Keeps the sketch of a document, in place of its earlier one, where `findSimilar` looks. Repeatable. */
+/** Stores a document's sketch for `findSimilar`, and replaces its earlier sketch. Repeatable. */
 export async function storeSketch(
   { store }: Pick<Deps, 'store'>,
   { _id: documentId, organizationId, collectionId }: DocumentRecord,
@@ -57,6 +57,7 @@ export async function storeSketch(
   )
 }
 
+/** Deletes a document's sketch. Repeatable. */
 export async function purgeSketch({ store }: Pick<Deps, 'store'>, documentId: string): Promise<void> {
   await store.sketches.deleteMany({ documentId })
 }

@@ -20,7 +20,7 @@ const context = makeContext()
 const { organizationId } = principal
 const index = await openTestIndex()
 
-/** A form feed ends a page. */
+/** Parses a form feed as the end of a page. */
 const pageParser: DocumentParser = {
   ...plainParser,
   async parse(bytes, name, signal) {
@@ -91,7 +91,7 @@ it('gives the text of a document that an earlier version read, or whose map of p
   await expect(readText(deps, document, { pageStart: 2, length: 3 })).rejects.toMatchObject({ code: 'invalid_request', param: 'pageStart' })
 })
 
-/** Each line of the text is a line of its page. */
+/** Parses each line of the text as a line of its page. */
 const placingParser: DocumentParser = {
   ...pageParser,
   async parse(file, name, signal) {
@@ -170,7 +170,7 @@ it('an update is in the next search, embeds nothing, and outlives a lost index',
   expect(await findNames(deps, collectionId, 'harbour', { file_name: 'final.txt' })).toEqual(['final.txt'])
   expect(await findNames(deps, collectionId, 'harbour', { 'metadata.year': 2026 })).toEqual(['final.txt'])
   expect(await findNames(deps, collectionId, 'harbour', { file_name: 'draft.txt' })).toEqual([])
-  // What is left out stays, and null removes all metadata.
+  // Omitted fields stay, and null removes all metadata.
   await updateDocument(deps, context, { id, metadata: null })
   expect(await findNames(deps, collectionId, 'harbour', { 'metadata.year': 2026 })).toEqual([])
   expect(await findNames(deps, collectionId, 'harbour', { language: 'en' })).toEqual(['final.txt'])

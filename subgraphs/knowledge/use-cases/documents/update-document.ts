@@ -8,15 +8,15 @@ import { noteChange } from '../note-change.ts'
 import { getDocument } from './documents.ts'
 import { settleDocument, settleLater } from './settle-document.ts'
 
-/** The number of times that an update begins again because the document's status has changed. */
+/** Maximum attempts of an update while the document's status changes. */
 const MAX_TRIES = 10
 
 /**
- * Changes the name and the metadata of a document. Fields that are left out keep their values. Searches that start
- * later see the change; nothing is embedded again. After a crash a worker finishes the change.
+ * Changes the name and the metadata of a document. Omitted fields stay unchanged. Later searches see the change.
+ * Nothing is embedded again. After a crash, a worker finishes the change.
  * @throws {NotFound} if the organization has no such document.
- * @throws {KisError} `invalid_request`, `invalid_type` or `string_above_max_length` if a field is not valid.
- * @throws {ServiceUnavailable} if other changes of the document get in the way.
+ * @throws {KisError} `invalid_request`, `invalid_type` or `string_above_max_length` if a field is invalid.
+ * @throws {ServiceUnavailable} if concurrent changes of the document interfere.
  */
 export async function updateDocument(
   deps: Deps,
@@ -34,9 +34,9 @@ export async function updateDocument(
     const { job, status, externalId } = document
     const pending = findPending(document)
     const ofPending = pending ? Object.fromEntries(Object.entries(changes).map(([field, value]) => [`replacement.${field}`, value])) : {}
-    // A document that was found by its name is not found by the former one.
+    // A renamed document can no longer be found by its former name.
     const isRenamed = 'fileName' in changes && externalId === undefined
-    // An ingestion indexes the details that it finds at its end.
+    // At its end, an ingestion indexes the current name and metadata.
     const isLater = job === undefined || job.kind === 'settle'
     const updated = await deps.store.documents.findOneAndUpdate(
       { _id: id, listed: true, status, 'job.kind': job?.kind ?? null, 'replacement.status': document.replacement?.status ?? null },

@@ -16,7 +16,7 @@ const { organizationId } = principal
 const { signal } = new AbortController()
 const index = await openTestIndex()
 
-/** A collection with two documents, a question and an evaluation of each, at rest; and workers. */
+/** Creates a collection with two ingested documents, a question and an evaluation of each, and workers. */
 async function world() {
   const { blobs, ...rest } = newWorld({ index, clock: systemClock })
   const deps = depsOn({ blobs, ...rest })
@@ -96,6 +96,6 @@ it('notes of an archive of many files with long names fit into what billing keep
   )
   const { documentIds, notes } = await findErased(deps, ask(salaries.documentId))
   expect(documentIds).toHaveLength(201)
-  // 10,000 documents, and a million characters.
+  // At 100 characters per document, the notes of 10,000 documents have a million characters.
   expect(notes!.length / 201).toBeLessThan(100)
 })

@@ -6,24 +6,24 @@ import { hideAndDelete } from '../documents/delete-now.ts'
 import { dropFile } from '../files/files.ts'
 
 const PAGE = 100
-/** Documents that were unpacked from one; an archive has fewer. */
+/** Maximum documents unpacked from one document. An archive has fewer. */
 const MAX_PARTS = 10_000
 
-/** What is needed to erase a document whose record may be gone already. */
+/** Data for erasing a document whose record may already be gone. */
 interface Notes {
   /** Null: the document was deleted before. */
   readonly collectionId: string | null
   readonly fileIds: readonly string[]
   /**
-   * What the document, its former versions and its files were called, as digests: names of thousands of unpacked files
-   * would be more than billing keeps, and say what they were about.
+   * Digests of the names of the document, its former versions and its files. Plain names of thousands of unpacked files
+   * would exceed what billing stores, and would reveal their subjects.
    */
   readonly names: readonly string[]
 }
 
 /**
- * Finds a document everywhere: with what was unpacked from it, its files and those of its former versions, the addresses
- * that it comes from, and the questions of its collection that expect it, with the evaluations that asked them.
+ * Finds all data of a document: documents unpacked from it, its files and those of former versions, its web sources,
+ * and the gold questions of its collection that expect it, with the evaluations that used them.
  */
 export async function findDocumentEverywhere(deps: Deps, { organizationId, documentId }: ErasureTask): Promise<Found> {
   const { store } = deps
@@ -52,13 +52,13 @@ export async function findDocumentEverywhere(deps: Deps, { organizationId, docum
   }
 }
 
-/** Erases what `findDocumentEverywhere` has found. Files stay if other documents are made of them. Can be repeated. */
+/** Erases what `findDocumentEverywhere` has found. Files that other documents use stay. Can be repeated. */
 export async function eraseDocumentEverywhere(deps: Deps, task: ErasureTask, signal: AbortSignal): Promise<ErasedStep> {
   const { store } = deps
   const { organizationId, documentIds } = task
   const notes: Notes = JSON.parse(task.notes!)
   let isEmpty = true
-  // First, so that the document is not fetched again.
+  // Delete the sources first, so that the document is not fetched again.
   for (const { _id } of await findSources(deps, notes, documentIds)) {
     isEmpty = false
     await store.sources.findOneAndDelete({ _id })
@@ -67,7 +67,7 @@ export async function eraseDocumentEverywhere(deps: Deps, task: ErasureTask, sig
     signal.throwIfAborted()
     const document = await store.documents.findOne({ _id, organizationId })
     if (!document) continue
-    // Workers go on with what this does not end.
+    // Workers continue the deletions that this call does not complete.
     isEmpty = false
     if (document.listed) await hideAndDelete(deps, document)
   }
@@ -77,7 +77,7 @@ export async function eraseDocumentEverywhere(deps: Deps, task: ErasureTask, sig
   }
   for (const { _id, job } of await findEvaluations(deps, notes)) {
     isEmpty = false
-    // One under way writes until it has ended.
+    // A running evaluation writes until it has ended.
     if (!job) await store.evaluations.findOneAndDelete({ _id })
   }
   let shared = 0
@@ -90,7 +90,7 @@ export async function eraseDocumentEverywhere(deps: Deps, task: ErasureTask, sig
   return { isEmpty, kept: shared > 0 ? [{ kind: 'files', count: shared, reason }] : [] }
 }
 
-/** A document of the organization, then those that were unpacked from it. Empty: it is gone. */
+/** Returns a document of the organization and the documents unpacked from it. Empty: the document is gone. */
 async function findWithParts({ store }: Deps, organizationId: string, documentId: string): Promise<readonly DocumentRecord[]> {
   const first = await store.documents.findOne({ _id: documentId, organizationId })
   const found = first ? [first] : []
@@ -141,7 +141,7 @@ function expects({ expected }: Pick<EvaluatedQuestion, 'expected'>, names: reado
   return expected.some(({ fileName }) => fileName !== null && names.includes(digestOf(fileName)))
 }
 
-/** 96 bits. */
+/** 96 bits of the SHA-256. */
 function digestOf(name: string): string {
   return createHash('sha256').update(name).digest('base64url').slice(0, 16)
 }

@@ -8,9 +8,9 @@ import { dropUpload } from '../uploads/complete-upload.ts'
 const PAGE = 100
 
 /**
- * Erases what the subgraph has of a deleted organization: collections with their documents, then files, uploads and
- * counts. True if nothing was left. Can be repeated; each call goes as far as it can, and workers delete documents
- * between two calls.
+ * Erases the subgraph's data of a deleted organization: collections with their documents, then files, uploads and
+ * counts. Returns true if nothing was left. Can be repeated: each call erases as much as it can, and workers delete
+ * documents between calls.
  */
 export async function eraseOrganization(deps: Deps, organizationId: string, signal: AbortSignal): Promise<boolean> {
   for (const erase of [eraseCollections, eraseFiles, eraseUploads, eraseBlobs, eraseCounts]) {
@@ -52,9 +52,9 @@ async function eraseUploads(deps: Deps, organizationId: string): Promise<boolean
   }
 }
 
-/** Bytes whose file was never recorded. */
+/** Erases bytes whose file was never recorded. */
 async function eraseBlobs(deps: Deps, organizationId: string): Promise<boolean> {
-  // After the id of the organization comes a digest, of which no digit is above `f`.
+  // A hexadecimal digest follows the organization's ID, so every key is below `g`.
   const range = { $gt: `${organizationId}_`, $lt: `${organizationId}_g` }
   const blobs = await deps.store.blobs.find({ _id: range }, { limit: PAGE })
   for (const { _id, references } of blobs) {

@@ -3,10 +3,12 @@ import type { Deps } from '../deps.ts'
 import { eraseDocumentEverywhere, findDocumentEverywhere } from './erase-document.ts'
 import { eraseOrganization } from './erase-organization.ts'
 
-/** Counts end here: see the contract's `ErasedRecords`. */
+/** Limit of counts: see the contract's `ErasedRecords`. */
 const MAX_COUNTED = 1_000_000
 
-/** What knowledge has of an erasure. Documents belong to the organization, so of a person it has nothing. */
+/**
+ * Finds knowledge's data for an erasure. Documents belong to the organization, so knowledge has no data of a person.
+ */
 export async function findErased(deps: Deps, task: ErasureTask): Promise<Found> {
   if (task.kind === 'person') return { found: {} }
   if (task.kind === 'document') return findDocumentEverywhere(deps, task)
@@ -25,7 +27,7 @@ export async function findErased(deps: Deps, task: ErasureTask): Promise<Found> 
   }
 }
 
-/** Erases as much of it as one call can. Can be repeated. */
+/** Erases as much of the data as one call can. Can be repeated. */
 export async function eraseFound(deps: Deps, task: ErasureTask, signal: AbortSignal): Promise<ErasedStep> {
   if (task.kind === 'person') return { isEmpty: true }
   if (task.kind === 'document') return eraseDocumentEverywhere(deps, task, signal)

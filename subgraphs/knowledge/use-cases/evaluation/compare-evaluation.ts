@@ -5,12 +5,12 @@ import type { EvaluatedQuestion, EvaluatedSettings, EvaluationRecord } from '../
 import { detectLanguage } from '../../domain/text/language.ts'
 import type { Deps } from '../deps.ts'
 
-/** The record, without the ranks that are still being written. */
+/** The compared fields of an evaluation. The current evaluation's ranks may not be recorded yet. */
 type Judged = Pick<EvaluationRecord, '_id' | 'collectionId' | 'settings' | 'questions' | 'ranks'>
 
 /**
- * Compares an evaluation with the newest completed one before it that has the same settings, whatever their labels, by
- * the questions that both have asked. Returns null if there is none, or no question is the same.
+ * Compares an evaluation with the newest earlier completed one that has the same settings, labels aside, by the
+ * questions in both. Returns null if there is none, or no question is the same.
  */
 export async function compareEvaluation(deps: Pick<Deps, 'store'>, evaluation: Judged, maxFall: number): Promise<Comparison | null> {
   const baseline = await findBaseline(deps, evaluation)
@@ -26,7 +26,7 @@ export async function compareEvaluation(deps: Pick<Deps, 'store'>, evaluation: J
   return { baselineId: baseline._id, questionCount: shared.length, falls }
 }
 
-/** One after the other, because a record may be long. */
+/** Reads sequentially, because a record may be long. */
 async function findBaseline({ store }: Pick<Deps, 'store'>, evaluation: Judged): Promise<EvaluationRecord | null> {
   const wanted = withoutLabels(evaluation)
   for (let last = evaluation._id; ; ) {

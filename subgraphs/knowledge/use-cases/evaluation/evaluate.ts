@@ -13,7 +13,7 @@ import { searchCollection } from '../search/search-collection.ts'
 import { compareEvaluation } from './compare-evaluation.ts'
 import { describeFall } from './evaluation-events.ts'
 
-/** Hits that a search returns: the ranks of passages behind them are not known. */
+/** Hits per search. Ranks of chunks below are unknown. */
 const HITS = 50
 /** Questions between two writes of the progress. */
 const STEP = 10
@@ -21,10 +21,10 @@ const STEP = 10
 type EvaluateDeps = Pick<Deps, 'store' | 'index' | 'inference' | 'accounts' | 'events' | 'clock'>
 
 /**
- * Asks the questions of an evaluation that have not been asked, and ends it. An error that a repeat cannot help ends it
- * too. Each search is paid once, also when a process dies and the question is asked again.
+ * Searches for the remaining questions of an evaluation, and completes it. A permanent error ends it, too. Each search
+ * is paid once, even if a process dies and the search is repeated.
  * @throws {LeaseLost} if the evaluation was deleted, or another worker has it.
- * @throws any other error after which the job is repeated; the questions asked so far are kept.
+ * @throws any other error, after which the job is retried; the completed questions stay recorded.
  */
 export async function evaluate(deps: EvaluateDeps, evaluation: EvaluationRecord, signal: AbortSignal): Promise<void> {
   const questions = JSON.parse(evaluation.questions) as readonly EvaluatedQuestion[]
@@ -51,7 +51,7 @@ export async function evaluate(deps: EvaluateDeps, evaluation: EvaluationRecord,
   await complete(deps, { ...evaluation, ...progress() })
 }
 
-/** Ends an evaluation whose questions have all been asked. One that a watch has started is compared with the one before. */
+/** Completes an evaluation. If a watch has started it, compares it with the previous one. */
 async function complete(deps: EvaluateDeps, evaluation: EvaluationRecord): Promise<void> {
   const { ranks, done, cost, changes, collectionId, organizationId, maxFallThousandths: maxFall } = evaluation
   const comparison = changes ? await compareEvaluation(deps, evaluation, (maxFall ?? 1_000) / 1_000) : null
@@ -67,7 +67,7 @@ async function complete(deps: EvaluateDeps, evaluation: EvaluationRecord): Promi
   if (report) deps.events.kick(organizationId)
 }
 
-/** Ends an evaluation that cannot go on. */
+/** Marks an evaluation as failed. */
 export async function failEvaluation(deps: Pick<Deps, 'store' | 'clock'>, evaluation: EvaluationRecord, reason: unknown): Promise<void> {
   const error =
     reason instanceof KisError
@@ -89,7 +89,7 @@ async function runQuestion(
   for (const [i, { label: _label, ...search }] of settings.entries()) {
     const step = `${_id}/${id}/${i}`
     const result = await searchCollection(deps, { ...context, step }, { collectionId, query, ...search, limit: HITS })
-    // A search answers without its reranker if that fails. The scores would then be those of other settings.
+    // A search falls back to its plain order if the reranker fails. The scores would then be those of other settings.
     if (result.rerank?.error) throw new KisError(result.rerank.error, `The rerank model \`${result.rerank.modelId}\` failed.`)
     const chunks = result.hits.map(({ chunk, document, ranked }) => ({ ...chunk, ...ranked, fileName: document.fileName }))
     ranks.push(rankExpected(expected, chunks))
@@ -99,8 +99,8 @@ async function runQuestion(
 }
 
 /**
- * Scores of two models do not compare.
- * @throws {KisError} `in_use` if the collection has another embedding model than when the evaluation began.
+ * Checks that the embedding model is unchanged, because scores of two models are not comparable.
+ * @throws {KisError} `in_use` if the collection has another embedding model than when the evaluation started.
  */
 async function requireIndex({ store }: EvaluateDeps, { organizationId, collectionId, indexName }: EvaluationRecord): Promise<void> {
   const collection = await getCollection({ store }, organizationId, collectionId)

@@ -24,7 +24,7 @@ const code = (expected: string, param: string | null = null) => expect.objectCon
 const { signal } = context
 const index = await openTestIndex()
 
-/** The system's clock, which a test sets forward. */
+/** The system's clock, which a test can advance. */
 class ForwardClock implements Clock {
   aheadMs = 0
   now = () => new Date(systemClock.now().getTime() + this.aheadMs)
@@ -46,7 +46,7 @@ async function world() {
     const file = await uploadFile(deps, context, { name, contentBase64: base64(text) })
     return (await createDocument(deps, context, { collectionId, fileId: file._id, externalId: name, onConflict: 'replace' })).document._id
   }
-  /** Lets workers finish all that is due. */
+  /** Lets workers finish all due jobs. */
   const settle = async () => {
     const stop = new AbortController()
     const working = work(deps, wakeUp(), { exclusive: true, backoffMs: 1 }, stop.signal)
@@ -58,7 +58,7 @@ async function world() {
     await deps.events.drain(principal.organizationId)
   }
   const look = () => checkWatches(deps, signal)
-  /** Sees the changes, and comes back when the collection has been quiet. */
+  /** Checks the watches, then again after the collection has been quiet. */
   const lookLater = async () => {
     await look()
     clock.forward(11)

@@ -8,12 +8,12 @@ import type { Deps } from '../deps.ts'
 import { getCollection } from '../documents/collections.ts'
 import { checkSettings, requireEvaluator, type SettingsInput } from './evaluations.ts'
 
-/** Watches of one organization. Each may pay for an evaluation an hour. */
+/** Maximum watches per organization. Each may pay for one evaluation per hour. */
 const MAX_WATCHES = 100
 export const MIN_INTERVAL_SECONDS = 3_600
 const MAX_INTERVAL_SECONDS = 30 * 86_400
 const DEFAULT_INTERVAL_SECONDS = 86_400
-/** Less is one answer among hundreds, which any new document may move. */
+/** A smaller decrease is one result among hundreds, which any new document may cause. */
 const MIN_FALL = 0.01
 const DEFAULT_FALL = 0.05
 
@@ -21,16 +21,16 @@ export interface WatchInput {
   readonly collectionId: string
   readonly settings?: readonly SettingsInput[] | null
   readonly minIntervalSeconds?: number | null
-  /** Null: no event. Absent: .05. */
+  /** Null: no event. Absent: 0.05. */
   readonly maxFall?: number | null
 }
 
 /**
- * Has a collection evaluated after changes, or changes how. The caller's key pays from then on, by its current rules.
- * Changes that were counted before stay counted.
+ * Creates or changes the watch of a collection, which evaluates it after changes. The caller's key pays from now on, by
+ * its current rules. Changes already counted stay counted.
  * @throws {NotFound} if the organization has no such collection.
- * @throws {KisError} `invalid_request` and the like, with the place, if the input is not valid.
- * @throws {KisError} `storage_quota_exceeded` if the organization has as many watches as it may have.
+ * @throws {KisError} `invalid_request` and similar codes, with the path, if the input is invalid.
+ * @throws {KisError} `storage_quota_exceeded` if the organization has the maximum number of watches.
  */
 export async function setWatch(
   deps: Pick<Deps, 'store' | 'events' | 'clock'>,
@@ -48,7 +48,7 @@ export async function setWatch(
   const key = { _id: collectionId, organizationId }
   if (!(await store.evaluationWatches.findOne(key)) && (await store.evaluationWatches.countDocuments({ organizationId })) >= MAX_WATCHES)
     throw new KisError('storage_quota_exceeded', `An organization has at most ${MAX_WATCHES} watches of evaluations. Delete one first.`)
-  // Documents that became ready before are no changes.
+  // Documents that became ready before the watch are not changes.
   await events.drain(organizationId)
   const position = (await events.ends([organizationId])).get(organizationId) ?? 0
   const maxFallThousandths = maxFall === null ? null : Math.round(maxFall * 1_000)
@@ -65,7 +65,7 @@ export async function setWatch(
 }
 
 /**
- * Has a collection evaluated after changes no longer.
+ * Deletes the watch of a collection.
  * @throws {NotFound} if the organization has no such collection, or the collection is not watched.
  */
 export async function deleteWatch({ store }: Pick<Deps, 'store'>, context: LinkContext, collectionId: string): Promise<void> {
@@ -74,7 +74,7 @@ export async function deleteWatch({ store }: Pick<Deps, 'store'>, context: LinkC
   if (!deleted) throw new NotFound('watch of collection', collectionId)
 }
 
-/** Finds the watch of a collection, which the caller has read; null: it is not watched. */
+/** Returns the watch of a collection that the caller has read. Null: the collection is not watched. */
 export function findWatch(
   { store }: Pick<Deps, 'store'>,
   { _id, organizationId }: CollectionRecord,

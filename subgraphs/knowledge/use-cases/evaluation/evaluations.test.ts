@@ -17,7 +17,7 @@ const stranger = makeContext({ ...principal, organizationId: 'org_2', apiKeyId: 
 const code = (expected: string, param: string | null = null) => expect.objectContaining({ code: expected, param })
 const index = await openTestIndex()
 
-/** Counts how often each step of an evaluation is asked for. */
+/** Counts how often each step of an evaluation is requested. */
 class PricedInference extends FakeInference {
   readonly paid = new Map<string, number>()
   override async embedQuery(modelId: string, text: string, call?: CallContext) {
@@ -102,7 +102,7 @@ it('continues after its process has died, and pays for no question twice', async
   await using _next = startWork(deps, true)
   await ended(_id)
   expect(await findEvaluation(deps, context, _id)).toMatchObject({ status: 'completed', done: 25, cost: '175' })
-  // The steps that were asked twice have the same name, by which inference charges them once.
+  // Steps that were requested twice have the same name, so inference charges them once.
   expect(inference.paid.size).toBe(25)
 })
 

@@ -14,12 +14,12 @@ import { getCollection } from '../documents/collections.ts'
 import { checkSearch, type SearchInput, type SearchRequest } from '../search/search-request.ts'
 import { MAX_QUESTIONS } from './gold-questions.ts'
 
-/** Settings that one evaluation compares. */
+/** Maximum settings per evaluation. */
 const MAX_SETTINGS = 4
 const MAX_LABEL = 100
-/** Characters of all settings, as JSON: filters may be long. */
+/** Maximum characters of all settings as JSON. Filters may be long. */
 const MAX_CHARACTERS = 16_384
-/** Evaluations of one collection that are kept. A new one deletes the oldest. */
+/** Maximum stored evaluations per collection. A new one deletes the oldest. */
 const MAX_STORED = 50
 const EVALUATION_ID = /^evl_/
 
@@ -27,17 +27,17 @@ export interface SettingsInput {
   readonly label?: string | null
   readonly mode?: SearchMode | null
   readonly filter?: unknown
-  /** Null: none. Absent: that of the collection. */
+  /** Null: none. Absent: the collection's rerank model. */
   readonly rerankModel?: string | null
   readonly lexicalWeight?: number | null
 }
 
 /**
- * Starts an evaluation: a worker searches for every gold question of the collection, by each of the settings. Later
- * changes of the questions do not concern it. The caller's key pays for the embeddings.
+ * Starts an evaluation: a worker searches for every gold question of the collection with each of the settings. Later
+ * changes of the questions do not affect it. The caller's key pays for the embeddings.
  * @throws {NotFound} if the organization has no such collection.
- * @throws {KisError} `invalid_request` if the collection has no questions, or the settings are not valid.
- * @throws {KisError} `in_use` if another evaluation of the collection is under way.
+ * @throws {KisError} `invalid_request` if the collection has no questions, or the settings are invalid.
+ * @throws {KisError} `in_use` if another evaluation of the collection is running.
  */
 export async function startEvaluation(
   deps: Pick<Deps, 'store' | 'ids' | 'clock' | 'wake'>,
@@ -50,15 +50,15 @@ export async function startEvaluation(
   return createEvaluation(deps, caller, collection, { _id: deps.ids('evl'), settings: JSON.stringify(settings) })
 }
 
-/** Requires what a key needs to evaluate a collection. */
+/** Checks the permissions that a key needs to evaluate a collection. */
 export function requireEvaluator({ caller }: Pick<LinkContext, 'caller'>): Principal {
   requireScope(caller, 'knowledge:read')
   return requireScope(caller, 'knowledge:write')
 }
 
 /**
- * Writes a new evaluation of a collection, whose settings have been checked, for a worker.
- * @throws {KisError} as `startEvaluation`, but for the settings.
+ * Records a new evaluation with validated settings for the workers.
+ * @throws {KisError} as `startEvaluation`, except for the settings.
  */
 export async function createEvaluation(
   { store, clock, wake }: Pick<Deps, 'store' | 'clock' | 'wake'>,
@@ -99,7 +99,7 @@ export async function createEvaluation(
 }
 
 /**
- * Deletes an evaluation. One that is under way ends; the searches it has made stay charged.
+ * Deletes an evaluation. A running evaluation ends; its completed searches stay charged.
  * @throws {NotFound} if the organization has no such evaluation.
  */
 export async function deleteEvaluation({ store }: Pick<Deps, 'store'>, context: LinkContext, id: string): Promise<void> {
@@ -113,7 +113,7 @@ export function findEvaluation({ store }: Pick<Deps, 'store'>, context: LinkCont
   return store.evaluations.findOne({ _id: id, organizationId })
 }
 
-/** Lists the evaluations of a collection, which the caller has read. */
+/** Lists the evaluations of a collection that the caller has read. */
 export function listEvaluations(
   { store }: Pick<Deps, 'store'>,
   { _id: collectionId }: CollectionRecord,
@@ -122,7 +122,7 @@ export function listEvaluations(
   return listById(store.evaluations, { collectionId }, page, EVALUATION_ID)
 }
 
-/** @throws {KisError} with the place: the settings are not valid. */
+/** @throws {KisError} with the path: the settings are invalid. */
 export function checkSettings(collectionId: string, input: readonly SettingsInput[]): readonly EvaluatedSettings[] {
   const settings = listAt(input, 'input.settings', 1, MAX_SETTINGS) as readonly SettingsInput[]
   const checked = settings.map(({ label, ...search }, i): EvaluatedSettings => {

@@ -9,9 +9,9 @@ import type { CollectionRecord, GoldQuestionRecord } from '../../domain/records.
 import type { Deps } from '../deps.ts'
 import { getCollection } from '../documents/collections.ts'
 
-/** Questions of one collection. An evaluation searches for each of them, and keeps its ranks in one record. */
+/** Maximum questions per collection. An evaluation searches for each of them, and stores its ranks in one record. */
 export const MAX_QUESTIONS = 500
-/** Questions that one call adds. */
+/** Maximum questions per call. */
 const MAX_ADDED = 100
 const MAX_EXPECTED = 5
 const MAX_QUERY = 1_000
@@ -26,9 +26,9 @@ export interface GoldQuestionInput {
 }
 
 /**
- * Adds questions to a collection, all of them or, if it throws, none.
+ * Adds questions to a collection: all of them or, if it throws, none.
  * @throws {NotFound} if the organization has no such collection.
- * @throws {KisError} `invalid_request` and the like, with the place, if a question is not valid.
+ * @throws {KisError} `invalid_request` and similar codes, with the path, if a question is invalid.
  * @throws {KisError} `storage_quota_exceeded` if the collection would have more than 500 questions.
  */
 export async function addGoldQuestions(
@@ -49,7 +49,7 @@ export async function addGoldQuestions(
 }
 
 /**
- * Deletes a question. Evaluations that asked it stay as they are.
+ * Deletes a question. Evaluations that used it stay unchanged.
  * @throws {NotFound} if the organization has no such question.
  */
 export async function deleteGoldQuestion({ store }: Pick<Deps, 'store'>, context: LinkContext, id: string): Promise<void> {
@@ -67,7 +67,7 @@ export async function findGoldQuestion(
   return store.goldQuestions.findOne({ _id: id, organizationId })
 }
 
-/** Lists the questions of a collection, which the caller has read. */
+/** Lists the questions of a collection that the caller has read. */
 export function listGoldQuestions(
   { store }: Pick<Deps, 'store'>,
   { _id: collectionId }: CollectionRecord,

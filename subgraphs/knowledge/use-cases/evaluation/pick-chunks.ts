@@ -5,21 +5,22 @@ import type { StoredChunk } from '../../ports/chunk-index.ts'
 import { readIndex } from '../chunk-index/index-names.ts'
 import type { Deps } from '../deps.ts'
 
-/** Documents that passages are picked from, newest first: one page of an index. */
+/** Maximum documents from which chunks are picked, newest first: one page of an index. */
 const MAX_DOCUMENTS = 1_000
-/** Passages that are read for each that is wanted: some are contents, labels and the like. */
+/** Chunks read per chunk wanted, because some are contents, labels and the like. */
 const READ_FOR_EACH = 5
-/** A shorter passage is a heading. */
+/** A shorter chunk is a heading. */
 const MIN_CHARACTERS = 40
 
+/** A chunk with its document. */
 export interface PickedChunk {
   readonly chunk: StoredChunk
   readonly document: DocumentRecord
 }
 
 /**
- * Picks passages of a collection's ready documents at random, as evenly from each document as it can. Without
- * `documentIds` these are the newest 1,000.
+ * Picks random chunks of a collection's ready documents, spread as evenly as possible over the documents. Without
+ * `documentIds`, uses the newest 1,000 documents.
  * @throws {NotFound} if the collection has no such document.
  */
 export async function pickRandomChunks(
@@ -56,7 +57,7 @@ async function findDocuments(
   return found
 }
 
-/** Ids of chunks with their documents: one of each document, then a second one, and so on. */
+/** Returns chunk IDs with their documents: one of each document, then a second one of each, and so on. */
 function pickChunks(documents: readonly DocumentRecord[], most: number): ReadonlyMap<string, DocumentRecord> {
   const picked = new Map<string, DocumentRecord>()
   const left = documents.map((document) => ({ document, ordinals: shuffled(sample(document.chunkCount, most)) }))
@@ -69,7 +70,7 @@ function pickChunks(documents: readonly DocumentRecord[], most: number): Readonl
   return picked
 }
 
-/** At most `most` numbers below `count`, spread over all of them with a random start. */
+/** Returns at most `most` numbers below `count`, evenly spread with a random start. */
 function sample(count: number, most: number): readonly number[] {
   const step = Math.max(1, Math.floor(count / most))
   const start = Math.floor(Math.random() * step)

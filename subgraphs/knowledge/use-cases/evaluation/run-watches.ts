@@ -10,27 +10,27 @@ import { isDocumentEvent } from '../documents/document-events.ts'
 import { mayRepeat } from '../may-repeat.ts'
 import { createEvaluation, requireEvaluator } from './evaluations.ts'
 
-/** The interval at which watches are looked at. */
+/** Interval at which watches are checked. */
 const POLL_MS = 5_000
-/** Watches that are read at once. */
+/** Watches per read. */
 const PAGE = 100
-/** Pages of events of one organization in a round, so that a busy organization does not delay the others. */
+/** Maximum pages of events per organization and round, so that a busy organization does not delay the others. */
 const MAX_PAGES = 20
-/** How long a collection must be quiet. Documents of one batch follow each other faster. */
+/** How long a collection must be quiet before its evaluation. Documents of one batch follow each other faster. */
 const QUIET_MS = 10_000
-/** How long an evaluation waits for a collection that is never quiet. */
+/** Maximum delay of an evaluation for a collection that is never quiet. */
 const MAX_WAIT_MS = 86_400_000
-/** Jobs of the organization among which those of the collection are looked for. */
+/** Maximum jobs of the organization that are searched for jobs of the collection. */
 const MAX_JOBS = 1_000
 
 type WatchDeps = Pick<Deps, 'store' | 'events' | 'accounts' | 'clock' | 'ids' | 'log' | 'wake'>
 
-/** Evaluates watched collections after changes. Several processes may do it at once. */
+/** Evaluates watched collections after changes. Several processes may run it concurrently. */
 export function watching(deps: WatchDeps): Task {
   return { name: 'look_at_watches', everyMs: POLL_MS, run: (signal) => checkWatches(deps, signal) }
 }
 
-/** Looks at every watch once. One that fails does not keep the others from it. */
+/** Checks every watch once. A failing watch does not affect the others. */
 export async function checkWatches(deps: WatchDeps, signal: AbortSignal): Promise<void> {
   const { store, events, log } = deps
   for (let after = ''; ; ) {
@@ -69,7 +69,7 @@ async function checkWatch(deps: WatchDeps, found: EvaluationWatchRecord, end: nu
   await moveChanges(deps, counted, now, signal)
 }
 
-/** Counts the changes that events tell of. Returns null if another process has counted them. */
+/** Counts the changes in new events. Returns null if another process has counted them. */
 async function countEvents({ store, events }: WatchDeps, watch: EvaluationWatchRecord): Promise<EvaluationWatchRecord | null> {
   let counted: EvaluationWatchRecord | null = watch
   for (let page = 0; page < MAX_PAGES && counted; page++) {
@@ -98,7 +98,7 @@ async function countKinds({ store }: Pick<Deps, 'store'>, events: readonly Event
   return { added: live.length - again, replaced: again, deleted: events.filter(({ data }) => data.deleted).length }
 }
 
-/** Whether documents of the collection wait for a worker, or are being worked on. */
+/** Whether documents of the collection are queued or being processed. */
 async function isBusy({ store }: Pick<Deps, 'store'>, { _id: collectionId, organizationId }: EvaluationWatchRecord): Promise<boolean> {
   for (const status of ['queued', 'processing']) if (await store.documents.findOne({ collectionId, listed: true, status })) return true
   for (const field of ['job.organizationId', 'job.slowOrganizationId']) {
@@ -108,7 +108,10 @@ async function isBusy({ store }: Pick<Deps, 'store'>, { _id: collectionId, organ
   return false
 }
 
-/** Moves the changes from the watch to an evaluation with a new id, which is then started once, whoever dies. */
+/**
+ * Moves the changes from the watch to an evaluation with a new ID. The ID ensures that the evaluation starts once, even
+ * after a crash.
+ */
 async function moveChanges(
   deps: WatchDeps,
   { _id, changes, startedAt }: EvaluationWatchRecord,
@@ -126,7 +129,7 @@ async function moveChanges(
   if (begun) await start(deps, begun, starting, signal)
 }
 
-/** A worker may count others meanwhile, so the counts are added to. */
+/** Increments the counts, because a worker may count other changes concurrently. */
 function addChanges(changes: CollectionChanges, times: 1 | -1): Readonly<Record<string, number>> {
   const kinds = Object.keys(NO_CHANGES) as (keyof CollectionChanges)[]
   return Object.fromEntries(kinds.filter((kind) => changes[kind] > 0).map((kind) => [`changes.${kind}`, times * changes[kind]]))
@@ -153,7 +156,7 @@ async function start(
     await store.evaluationWatches.findOneAndUpdate({ _id, 'starting.id': id }, { $unset: { starting: '' } })
   } catch (error) {
     if (!(error instanceof KisError) || mayRepeat(error)) throw error
-    // Another evaluation of the collection is under way: this one is started after it.
+    // Another evaluation of the collection is running. This one is started after it.
     if (error.code === 'in_use') return
     const stopped = { error: { code: error.code, message: error.message }, startedAt: null }
     await store.evaluationWatches.findOneAndUpdate(
@@ -163,7 +166,7 @@ async function start(
   }
 }
 
-/** @throws {KisError} `permission_denied`: the key has ended, or may no longer evaluate. */
+/** @throws {KisError} `permission_denied`: the key was revoked or has expired, or may no longer evaluate. */
 function requirePayer(caller: Principal): Principal {
   if (caller.isEnded) throw new KisError('permission_denied', 'The key that set the watch has ended. Set it again with another key.')
   return requireEvaluator({ caller })

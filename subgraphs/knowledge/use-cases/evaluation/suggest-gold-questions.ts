@@ -16,28 +16,28 @@ import { type PickedChunk, pickRandomChunks } from './pick-chunks.ts'
 const MAX_COUNT = 20
 const DEFAULT_COUNT = 10
 const MAX_DOCUMENTS = 20
-/** Passages of one call of the model. The calls run at once. */
+/** Chunks per call of the model. The calls run in parallel. */
 const AT_ONCE = 5
-/** A passage is shorter than this but for scripts without spaces. */
+/** Chunks are shorter, except in scripts without spaces. */
 const MAX_CHARACTERS = 8_000
 const MAX_HEADING_CHARACTERS = 2_000
-/** Letters of a phrase below which it stands in many passages. */
+/** A phrase with fewer letters occurs in many chunks. */
 const MIN_PHRASE = 3
-/** What the caller can mend. */
+/** Errors of the model that the client can fix. */
 const ERRORS_OF_MODEL: readonly ErrorCode[] = ['model_not_found', 'residency_policy_violation']
 
 export interface SuggestInput {
   readonly collectionId: string
-  /** Null or absent: any of the collection. */
+  /** Null or absent: any document of the collection. */
   readonly documentIds?: readonly string[] | null
   readonly model: string
-  /** Questions that are asked for, 1 to 20. */
+  /** Number of questions, 1 to 20. */
   readonly count?: number | null
-  /** Whether each passage is also asked about in the other language. */
+  /** Whether each chunk also gets a question in the other language. */
   readonly otherLanguage?: boolean | null
 }
 
-/** A question that a model proposes. A person who agrees adds it to the gold questions. */
+/** A question that a model suggests. A person who agrees adds it to the gold questions. */
 interface Suggestion {
   readonly query: string
   readonly language: Language
@@ -48,20 +48,22 @@ interface Suggestion {
 
 interface Suggestions {
   readonly suggestions: readonly Suggestion[]
-  /** Questions of the model that are left out: in another language, twice, or with a phrase that the passage has not. */
+  /**
+   * Questions of the model that were discarded: wrong language, duplicate, or a phrase that the chunk does not contain.
+   */
   readonly dropped: number
-  /** Why some of the passages were not asked about. Null: all were. */
+  /** Why some of the chunks got no questions. Null: no error. */
   readonly error: ErrorCode | null
   /** In nano-USD. */
   readonly cost: bigint
 }
 
 /**
- * Has a chat model propose gold questions about passages that are picked at random. Nothing is stored. The caller's key
- * pays for the model, and for a call whose questions are all left out, too.
+ * Lets a chat model suggest gold questions about randomly picked chunks. Nothing is stored. The caller's key pays for
+ * the model, even for a call whose questions are all discarded.
  * @throws {NotFound} if the organization has no such collection, or the collection no such document.
- * @throws {KisError} `invalid_request` and the like, with the place, if the input is not valid, or no passage can be
- * asked about.
+ * @throws {KisError} `invalid_request` and similar codes, with the path, if the input is invalid, or no chunk is
+ * suitable.
  * @throws {KisError} as `Inference.suggestQuestions`, if every call fails.
  */
 export async function suggestGoldQuestions(
@@ -118,18 +120,20 @@ async function suggestBatch(
   }
 }
 
-/** The headings say what a passage is about, and are no part of its text. */
+/** Adds the headings, which say what a chunk is about but are not part of its text. */
 function toExcerpt({ headingPath, text }: StoredChunk) {
   return { heading: headingPath.join(' › ').slice(0, MAX_HEADING_CHARACTERS), text: text.slice(0, MAX_CHARACTERS) }
 }
 
-/** The passage's own language first. */
+/** Returns the chunk's own language first. */
 function languagesOf({ language, text }: StoredChunk, both: boolean): readonly Language[] {
   const own = language === 'ar' || language === 'en' ? language : (detectLanguage(text) ?? 'en')
   return both ? [own, own === 'ar' ? 'en' : 'ar'] : [own]
 }
 
-/** Anybody may have written the passage, and so what the model says of it: only what the passage really has is kept. */
+/**
+ * Validates the model's output against the chunk. The chunk is untrusted text, and so is what the model says about it.
+ */
 function judge(pick: PromptedChunk | undefined, question: string, phrase: string): readonly Suggestion[] {
   if (!pick) return []
   const { chunk, document, languages } = pick

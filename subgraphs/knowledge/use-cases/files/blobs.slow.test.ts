@@ -35,10 +35,10 @@ async function listFiles({ store }: Deps) {
   return store.files.find({ organizationId: principal.organizationId }, { limit: 1_000 })
 }
 
-/** Once the sweep has run: each content that a file has is there, is counted once, and nothing else is. */
+/** Expects, after the sweep, that each content of a file exists and is counted once, and that nothing else exists. */
 async function expectSettled(world: FileWorld): Promise<void> {
   const deps = depsOn(world)
-  // Two rounds: what the first releases is looked at again.
+  // Two rounds, because the second one checks again what the first one releases.
   for (let round = 0; round < 2; round++) {
     world.clock.ms += HOUR_MS
     await sweepBlobs(deps)
@@ -138,7 +138,7 @@ it('keeps nothing of an upload that the quota does not cover, and says by how mu
     code: 'storage_quota_exceeded',
     message: expect.stringMatching(/3 bytes of 5 bytes used, 4 bytes needed/),
   })
-  // The same content again needs nothing.
+  // The same content needs no more room.
   await uploadFile(deps, makeContext(small), { name: 'c.txt', contentBase64: base64('abc') })
   await expectSettled(world)
 })

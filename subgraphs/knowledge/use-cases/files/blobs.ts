@@ -12,21 +12,22 @@ import { deletePieces, readPieces } from './pieces.ts'
 type BlobDeps = Pick<Deps, 'store' | 'blobs' | 'clock' | 'ids' | 'log'>
 type ReferDeps = BlobDeps & Pick<Deps, 'room'>
 
-/** An upload or deletion takes seconds. One that began longer ago was interrupted. */
+/** An upload or deletion takes seconds. An older one was interrupted. */
 const STALE_REFERENCE_MS = 10 * 60_000
 const SWEEP_PAGE = 100
-/** The number of files with the same bytes that an organization may have. The blob's record lists them. */
+/** Maximum files of an organization with the same bytes. The blob's record lists them. */
 const MAX_REFERENCES = 1_000
-/** The number of times that an upload helps to delete an old blob with the same content. */
+/** Maximum times that an upload helps to delete an old blob with the same content. */
 const MAX_TRIES = 10
 
 /**
- * Stores the bytes of a file that is about to be recorded, and counts them. All files of an organization with the same
- * content share one blob; what is missing of its bytes is stored again. The caller must then call `confirmBlob` or
+ * Stores and counts the bytes of a file that is about to be recorded. All files of an organization with the same
+ * content share one blob, and its missing bytes are stored again. The caller must then call `confirmBlob` or
  * `releaseBlob`.
- * @throws {KisError} `storage_quota_exceeded` if the organization has the most files, or 1,000 with these bytes.
+ * @throws {KisError} `storage_quota_exceeded` if the organization has the maximum number of files, or 1,000 with these
+ * bytes.
  * @throws {KisError} `storage_quota_exceeded` if the plan has no room for the bytes.
- * @throws {ServiceUnavailable} if other changes of the same blob get in the way.
+ * @throws {ServiceUnavailable} if concurrent changes of the same blob interfere.
  */
 export async function referBlob(deps: ReferDeps, principal: Principal, fileId: string, bytes: Uint8Array): Promise<BlobRecord> {
   const sha256 = createHash('sha256').update(bytes).digest('hex')
@@ -35,7 +36,7 @@ export async function referBlob(deps: ReferDeps, principal: Principal, fileId: s
 }
 
 /**
- * As `referBlob`, for bytes that are stored in pieces. The caller deletes the pieces if the blob that it gets has other
+ * Like `referBlob`, for bytes that are stored in pieces. The caller deletes the pieces if the returned blob has other
  * ones.
  * @throws {NotFound} if a piece is missing. Nothing then refers to the blob.
  */
@@ -68,7 +69,7 @@ async function refer(deps: ReferDeps, principal: Principal, fileId: string, cont
   await releaseBlob(deps, blob._id, fileId)
   if (outcome === 'lost') throw new ServiceUnavailable('The file storage')
   const { storageBytes } = await readUsage(deps.store, organizationId)
-  // Only a plan with a limit refuses.
+  // Only a plan with a limit refuses, so the limit is not null.
   const [used, most, needed] = sizeTexts(storageBytes, plan.storageBytes!, sizeBytes)
   throw new KisError(
     'storage_quota_exceeded',
@@ -77,8 +78,8 @@ async function refer(deps: ReferDeps, principal: Principal, fileId: string, cont
 }
 
 /**
- * Stores what is missing of a blob's bytes. Others may do so at the same time: they have the same bytes. False if `read`
- * does not have them either.
+ * Stores the missing bytes of a blob. Several callers may do so concurrently, because they have the same bytes. Returns
+ * false if `read` does not have the bytes either.
  */
 async function storeMissing(blobs: BlobStore, { bytesKey, sizeBytes, pieces }: BlobRecord, read: ReadRange): Promise<boolean> {
   let offset = 0
@@ -93,7 +94,7 @@ async function storeMissing(blobs: BlobStore, { bytesKey, sizeBytes, pieces }: B
   return true
 }
 
-/** A piece is written as a whole, so its last byte says that it is there. */
+/** Checks the last byte, because a piece is written as a whole. */
 async function isStored(blobs: BlobStore, { key, sizeBytes }: Piece): Promise<boolean> {
   const last = await blobs.get(key, { offset: sizeBytes - 1, length: 1 }).catch((error: unknown) => {
     if (error instanceof BlobCorrupted) return null
@@ -131,7 +132,7 @@ async function referTo(deps: BlobDeps, organizationId: string, fileId: string, c
       if (!(error instanceof DuplicateKey)) throw error
       const there = await store.blobs.findOne({ _id })
       if (there?.dying) await removeBlob(deps, there)
-      // An interrupted completion of the same upload has referred to it.
+      // An interrupted completion of the same upload has added the reference.
       const again = await store.blobs.findOneAndUpdate({ _id, dying: false, [reference]: { $gte: 0 } }, { $set })
       if (again) return again
       if (there && there.referenceCount >= MAX_REFERENCES) throw tooMany()
@@ -146,15 +147,15 @@ function tooMany(): KisError {
 }
 
 /**
- * Confirms that the file of a reference is recorded. Returns false if the sweep took the upload for an interrupted one.
- * The file then has no bytes.
+ * Confirms that the file of a reference is recorded. Returns false if the sweep considered the upload interrupted. The
+ * file then has no bytes.
  */
 export async function confirmBlob({ store }: BlobDeps, { _id }: BlobRecord, fileId: string): Promise<boolean> {
   const reference = `references.${fileId}`
   return (await store.blobs.findOneAndUpdate({ _id, [reference]: { $gt: 0 } }, { $set: { [reference]: 0 } })) !== null
 }
 
-/** Marks the blob for the sweep before its file is deleted, so that a crash between the two leaves nothing behind. */
+/** Marks the blob for the sweep before its file is deleted, so that a crash between the two writes leaves no orphan. */
 export async function expectRelease({ store, clock }: BlobDeps, id: string, fileId: string): Promise<void> {
   const now = clock.now()
   const reference = `references.${fileId}`
@@ -162,7 +163,7 @@ export async function expectRelease({ store, clock }: BlobDeps, id: string, file
 }
 
 /**
- * Removes one file's reference, if it is still `as` it was read. Removing the last one deletes the bytes and their
+ * Removes one file's reference if its value is still `as`. Removing the last reference deletes the bytes and their
  * count. Repeatable.
  */
 export async function releaseBlob(deps: BlobDeps, id: string, fileId: string, as: number | { $gte: 0 } = { $gte: 0 }): Promise<void> {
@@ -184,7 +185,7 @@ export async function removeUnused(deps: BlobDeps, id: string): Promise<void> {
   if (dying) await removeBlob(deps, dying)
 }
 
-/** Deletes the bytes first, because only the record has their key. */
+/** Deletes the bytes before the record, because only the record has their key. */
 async function removeBlob({ store, blobs }: BlobDeps, { _id, bytesKey, pieces }: BlobRecord): Promise<void> {
   if (pieces) await deletePieces(blobs, bytesKey)
   else await blobs.delete(bytesKey)
@@ -192,7 +193,7 @@ async function removeBlob({ store, blobs }: BlobDeps, { _id, bytesKey, pieces }:
 }
 
 /**
- * Finishes one page of uploads and deletions that crashes interrupted: references whose file was never recorded or is
+ * Cleans up one page of uploads and deletions that crashes interrupted: references whose file was never recorded or is
  * gone. Returns true if there may be more.
  */
 export async function sweepBlobs(deps: BlobDeps): Promise<boolean> {
@@ -208,13 +209,13 @@ export async function sweepBlobs(deps: BlobDeps): Promise<boolean> {
     }
     await count(deps, countedBlob(deps, blob), null)
     await removeUnused(deps, blob._id)
-    // An upload or deletion that has begun since has set another time.
+    // An upload or deletion that has started since has set another time.
     await store.blobs.findOneAndUpdate({ _id: blob._id, pendingAt: blob.pendingAt! }, { $unset: { pendingAt: '' } })
   }
   return pending.length === SWEEP_PAGE
 }
 
-/** Returns the id of the blob with this content. It ends with the 64 hexadecimal digits of the SHA-256. */
+/** Returns the ID of the blob with this content. It ends with the 64 hexadecimal digits of the SHA-256. */
 export function blobId(organizationId: string, sha256: string): string {
   return `${organizationId}_${sha256}`
 }
@@ -227,7 +228,7 @@ function countedBlob({ store }: BlobDeps, { _id, organizationId }: BlobRecord): 
     exclusive: false,
     current: async () => (await store.blobs.findOne({ _id }))?.counted,
     write: async (number: CountedNumber, before: CountedNumber) => {
-      // A new reference may need the bytes again. Then keep their count.
+      // A new reference may need the bytes again. Then their count stays.
       const guard = number.value < before.value ? { referenceCount: 0 } : {}
       return (await store.blobs.findOneAndUpdate({ _id, 'counted.by': before.by, ...guard }, { $set: { counted: { ...number } } })) !== null
     },

@@ -4,9 +4,9 @@ import type { LinkContext } from '../../../common/link/link.ts'
 import type { Deps } from '../deps.ts'
 
 /**
- * Counts a download, or a piece of one, as a request of the caller's key. While inference does not respond, downloads
- * continue without.
- * @throws {KisError} `rate_limit_exceeded`: the key has no request left.
+ * Counts a download, or a piece of one, as a request of the caller's key. While inference is unavailable, downloads
+ * continue uncounted.
+ * @throws {KisError} `rate_limit_exceeded`: the key's rate limit is reached.
  */
 export async function countDownload({ inference }: Pick<Deps, 'inference'>, context: LinkContext): Promise<void> {
   const caller = requireScope(context.caller, 'knowledge:read')

@@ -9,7 +9,7 @@ import { bytesLost, getFile } from './files.ts'
 import { streamBlob } from './pieces.ts'
 
 /**
- * Returns a path at which the file can be downloaded for a minute.
+ * Returns a path from which the file can be downloaded for one minute.
  * @throws {NotFound} if the organization has no such file.
  */
 export async function signDownload(
@@ -23,8 +23,8 @@ export async function signDownload(
 }
 
 /**
- * Opens the file of a path that `signDownload` has returned.
- * @throws {KisError} `permission_denied` if the path is forged, or has expired.
+ * Opens the file of a path that `signDownload` returned.
+ * @throws {KisError} `permission_denied` if the path is forged or has expired.
  * @throws {NotFound} if the file is gone.
  */
 export async function openDownload(
@@ -41,7 +41,7 @@ export async function openDownload(
   const read = (range: { readonly offset: number; readonly length: number }) =>
     streamBlob(blobs, { bytesKey: '', ...blob, sizeBytes }, lost, range)
   const response = await respondWithBytes(request, { organizationId, name, mediaType, sizeBytes, sha256, read }, signal)
-  // The client sees only that the connection breaks off.
+  // The client sees only a closed connection.
   response.body.once('error', (error) => {
     if (!isAbort(error)) log.error({ requestId, err: error, fileId: key }, 'a download broke off')
   })

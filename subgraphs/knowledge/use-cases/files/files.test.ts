@@ -3,10 +3,10 @@ import { depsOn, ManualClock, MemoryBlobStore, makeContext, principal } from '..
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { uploadFile } from './files.ts'
 
-/** Just above what an upload may have without a place. */
+/** Just above the size from which an upload needs a permit. */
 const LARGE = Buffer.alloc(1_000_000, 'a').toString('base64')
 
-/** A store that keeps every content waiting until `open`. */
+/** A store in which every write waits until `open`. */
 class GatedBlobs extends MemoryBlobStore {
   readonly gate = Promise.withResolvers<void>()
   override async put(...args: Parameters<MemoryBlobStore['put']>): Promise<void> {

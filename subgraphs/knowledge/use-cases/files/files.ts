@@ -16,32 +16,31 @@ import { readBlob, streamBlob } from './pieces.ts'
 import { LARGE_FILE_BYTES, sampleOf } from './sample.ts'
 
 /**
- * The number of large uploads that are stored at once. Each holds several copies of its body in memory. The others
- * wait, and organizations take turns.
+ * Maximum concurrent large uploads. Each has several copies of its body in memory. Others wait and are served round
+ * robin by organization.
  */
 const LARGE_UPLOADS = 4
 /**
  * An upload with at least this many base64 characters is large. A smaller one takes no more memory than other requests.
  */
 const LARGE_CHARACTERS = 1_048_576
-/** The number of large uploads of one organization that may wait, as in `large-bodies.ts`. */
+/** Maximum waiting large uploads per organization, as in `large-bodies.ts`. */
 const MAX_WAITING = 64
-/** The longest wait of a large upload, as in `large-bodies.ts`. */
+/** Maximum wait of a large upload, as in `large-bodies.ts`. */
 const MAX_WAIT_MS = 10_000
 const permits = new FairSemaphore(LARGE_UPLOADS, MAX_WAITING)
 
-/** The largest piece of a download, in bytes. */
+/** Maximum piece of a download, in bytes. */
 const MAX_PIECE_BYTES = 1_048_576
-/** The number of documents that one file may have. */
+/** Maximum documents per file. */
 const MAX_ATTACHMENTS = 1_000
 
 /**
- * Stores a file that documents can be made of, some of them by OCR or a speech model only. Nothing is stored if it
- * throws.
+ * Stores a file for documents. Some formats need OCR or a speech model. Nothing is stored if it throws.
  * @throws {KisError} `unsupported_file_type` if the service cannot use the format.
- * @throws {KisError} `payload_too_large` if the file is larger than the plan, or than one request, allows.
+ * @throws {KisError} `payload_too_large` if the file exceeds the limit of the plan or of a request.
  * @throws {KisError} `storage_quota_exceeded` if the plan has no room for the file.
- * @throws {KisError} `invalid_request` if the content is not base64, or the name is not valid.
+ * @throws {KisError} `invalid_request` if the content is not base64, or the name is invalid.
  * @throws {KisError} `service_unavailable` if a large upload waited too long, or the file storage failed.
  */
 export async function uploadFile(
@@ -61,7 +60,7 @@ export async function uploadFile(
   }
 }
 
-/** Stores a file whose bytes are here. Throws as `uploadFile` does, of the input's field `param`. */
+/** Stores a file whose bytes are in memory. Throws like `uploadFile`, with `param` as the input's field. */
 export async function storeFile(
   deps: Deps,
   principal: Principal,
@@ -101,9 +100,7 @@ export async function recordFile(
   throw new ServiceUnavailable('The file storage')
 }
 
-/**
- * Deletes a file that was unpacked from another one, unless documents are made of it. Repeatable.
- */
+/** Deletes a file that was unpacked from another one, unless documents use it. Repeatable. */
 export async function dropUnpackedFile(
   deps: Deps,
   { organizationId, fileId }: Pick<DocumentRecord, 'organizationId' | 'fileId'>,
@@ -114,8 +111,8 @@ export async function dropUnpackedFile(
 }
 
 /**
- * Refuses a file that no use case can read. Accepts an encrypted Office document: only its password reveals the format,
- * so ingestion reports the missing password.
+ * Refuses a file that no use case can read. Accepts an encrypted Office document, because its format is unknown without
+ * the password. Ingestion reports the missing password.
  * @throws {KisError} `unsupported_file_type` if the service cannot use the format.
  */
 export function requireUse(mediaType: string, param: string | null): void {
@@ -125,7 +122,7 @@ export function requireUse(mediaType: string, param: string | null): void {
 }
 
 /**
- * Waits for one of the places for large uploads, and returns the function that frees it.
+ * Acquires a permit for a large upload, and returns the function that releases it.
  * @throws {KisError} `service_unavailable` if too many uploads wait, or the wait was too long.
  */
 async function acquirePermit(organizationId: string, signal: AbortSignal): Promise<() => void> {
@@ -139,7 +136,7 @@ async function acquirePermit(organizationId: string, signal: AbortSignal): Promi
 /**
  * Deletes a file and, with its last reference, the stored bytes.
  * @throws {NotFound} if the organization has no such file.
- * @throws {KisError} `in_use` if documents are made from the file. The message lists their ids.
+ * @throws {KisError} `in_use` if documents use the file. The message lists their IDs.
  */
 export async function deleteFile(deps: Deps, context: LinkContext, id: string): Promise<void> {
   const { organizationId } = requireScope(context.caller, 'knowledge:write')
@@ -154,7 +151,7 @@ export async function deleteFile(deps: Deps, context: LinkContext, id: string): 
   }
 }
 
-/** Deletes a file that the service made. False if documents are still made of it. Repeatable. */
+/** Deletes a file that the service created. Returns false if documents still use it. Repeatable. */
 export async function dropFile(deps: Deps, organizationId: string, id: string): Promise<boolean> {
   const file = await deps.store.files.findOne({ _id: id, organizationId })
   if (!file) return true
@@ -162,13 +159,13 @@ export async function dropFile(deps: Deps, organizationId: string, id: string): 
   return (await dropUnattached(deps, file)) || !(await deps.store.files.findOne({ _id: id, organizationId }))
 }
 
-/** Deletes a file of an erased organization, unless documents are still made of it. Repeatable. */
+/** Deletes a file of an erased organization, unless documents still use it. Repeatable. */
 export async function eraseFile(deps: Deps, file: FileRecord): Promise<void> {
   await dropAbsentAttachments(deps, file)
   await dropUnattached(deps, file)
 }
 
-/** Deletes a file and, with its last reference, its bytes. False if documents are made of it. */
+/** Deletes a file and, with its last reference, its bytes. Returns false if documents use it. */
 async function dropUnattached(deps: Deps, { _id, organizationId, sha256 }: FileRecord): Promise<boolean> {
   const blob = blobId(organizationId, sha256)
   await expectRelease(deps, blob, _id)
@@ -223,8 +220,8 @@ export async function listFiles(
 }
 
 /**
- * Reads at most `MAX_PIECE_BYTES` bytes of a file, from `offset` on. The piece is shorter than `length` at the end of
- * the file.
+ * Reads at most `MAX_PIECE_BYTES` bytes of a file from `offset`. The piece is shorter than `length` at the end of the
+ * file.
  * @throws {NotFound} if the organization has no such file.
  * @throws {KisError} `integer_below_min_value` or `integer_above_max_value` if the offset or the length is out of
  * range.
@@ -244,7 +241,7 @@ export async function readFilePiece(
   return { file, bytes: await readBytes(deps, file, { offset, length }) }
 }
 
-/** Reads a file's bytes, all or a range. A range that passes the end of the file is cut. */
+/** Reads all bytes of a file, or a range. A range beyond the end is truncated. */
 export async function readBytes(
   { store, blobs }: Pick<Deps, 'store' | 'blobs'>,
   file: FileRecord,
@@ -257,7 +254,7 @@ export async function readBytes(
   throw await bytesLost(store, file)
 }
 
-/** Opens a file for the parser: a small one as its bytes, a large one as a stream. */
+/** Opens a file for the parser: a small one as bytes, a large one as a stream. */
 export async function openFile({ store, blobs }: Pick<Deps, 'store' | 'blobs'>, file: FileRecord): Promise<Uint8Array | StreamedFile> {
   const { sizeBytes } = file
   if (sizeBytes <= LARGE_FILE_BYTES) return readBytes({ store, blobs }, file)
@@ -267,13 +264,13 @@ export async function openFile({ store, blobs }: Pick<Deps, 'store' | 'blobs'>, 
   return { sizeBytes, sample, stream: () => streamBlob(blobs, blob, () => bytesLost(store, file)) }
 }
 
-/** The error for bytes that are not there: the file was deleted meanwhile, or the store has lost them. */
+/** Returns the error for missing bytes: the file was deleted meanwhile, or the store has lost its bytes. */
 export async function bytesLost(store: Deps['store'], { organizationId, _id }: FileRecord): Promise<Error> {
   await getFile({ store }, organizationId, _id)
   return new Error(`the bytes of ${_id} are missing`)
 }
 
-/** Detaches documents that are not made from the file: a crash between the two writes leaves such an attachment. */
+/** Removes attachments of documents that do not use the file. A crash between two writes leaves them behind. */
 async function dropAbsentAttachments({ store }: Deps, file: FileRecord): Promise<void> {
   for (const documentId of Object.keys(file.attachments)) {
     const document = await store.documents.findOne({ _id: documentId })
@@ -282,10 +279,7 @@ async function dropAbsentAttachments({ store }: Deps, file: FileRecord): Promise
   }
 }
 
-/**
- * Returns the file that a document is made from. Returns null if the file is gone, or the document is no longer
- * attached.
- */
+/** Returns the file of a document. Returns null if the file is gone or is no longer attached to the document. */
 export async function findAttachedFile(
   store: Deps['store'],
   { _id, fileId }: Pick<DocumentRecord, '_id' | 'fileId'>,
@@ -295,8 +289,8 @@ export async function findAttachedFile(
 }
 
 /**
- * Notes that a document is made from a file. Repeatable.
- * @throws {KisError} `invalid_request` if the file has as many documents as it may have.
+ * Records that a document uses a file. Repeatable.
+ * @throws {KisError} `invalid_request` if the file has the maximum number of documents.
  * @throws {NotFound} if the file is gone.
  */
 export async function attachFile(
@@ -317,7 +311,7 @@ export async function attachFile(
   })
 }
 
-/** Removes the attachment of a file to a document. Repeatable. */
+/** Removes a document's attachment from a file. Repeatable. */
 export async function detachFile(store: Deps['store'], fileId: string, documentId: string): Promise<void> {
   const attachment = `attachments.${documentId}`
   await store.files.findOneAndUpdate(

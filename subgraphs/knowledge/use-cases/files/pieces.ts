@@ -2,22 +2,22 @@ import type { BlobRecord, Piece } from '../../domain/records.ts'
 import type { BlobStore } from '../../ports/blob-store.ts'
 
 /**
- * Bytes that are read at once. Readers take turns at the store, so none waits long for another's piece, and each takes
- * no more memory than this. GridFS has chunks of this size.
+ * Bytes per read. The store serves readers alternately, so none waits long for another, and each needs only this much
+ * memory. GridFS chunks have this size.
  */
 const READ_BYTES = 1024 * 1024
 
-/** Where the pieces of an upload are: its id is their prefix. */
+/** Returns the key of a piece. The upload's ID is the prefix. */
 export function pieceKey(uploadId: string, id: string): string {
   return `${uploadId}/${id}`
 }
 
-/** Deletes every piece of an upload, those of a write that a crash has interrupted too. Repeatable. */
+/** Deletes all pieces of an upload, including those of interrupted writes. Repeatable. */
 export async function deletePieces(blobs: BlobStore, uploadId: string): Promise<void> {
   await blobs.deleteAll(pieceKey(uploadId, ''))
 }
 
-/** Reads a range of what pieces hold together. A range that passes the end is cut. Null: a piece is not there. */
+/** Reads a range of the concatenated pieces. A range beyond the end is truncated. Null: a piece is missing. */
 export async function readPieces(
   blobs: BlobStore,
   pieces: readonly Piece[],
@@ -37,7 +37,7 @@ export async function readPieces(
   return found.length === 1 ? found[0]! : Buffer.concat(found)
 }
 
-/** Reads a range of a blob. Null: its bytes are not there. */
+/** Reads a range of a blob. Null: its bytes are missing. */
 export function readBlob(
   blobs: BlobStore,
   { bytesKey, pieces }: Pick<BlobRecord, 'bytesKey' | 'pieces'>,
@@ -49,7 +49,7 @@ export function readBlob(
 
 /**
  * Yields the bytes of a range in order, at most `READ_BYTES` at a time. Default: all bytes.
- * @param lost creates the error for bytes that are not there
+ * @param lost creates the error for missing bytes
  */
 export async function* streamBlob(
   blobs: BlobStore,

@@ -1,17 +1,18 @@
 const MIB = 1024 * 1024
-/** Larger files are never held whole. */
+/** Larger files are never held in memory. */
 export const LARGE_FILE_BYTES = 32 * MIB
 const HEAD_BYTES = MIB
 /** The directory of an archive with 2,000 entries takes some 200 KB. */
 const TAIL_BYTES = 4 * MIB
 
-/** What tells the format of a file: all of it, or its two ends. */
+/** The bytes that determine a file's format: all of them, or both ends. */
 interface FileSample {
   readonly bytes: Uint8Array
-  /** The number of bytes left out between the two ends. */
+  /** Number of bytes omitted between the two ends. */
   readonly cutBytes: number
 }
 
+/** Reads the bytes of a file that determine its format. */
 export async function sampleOf(
   sizeBytes: number,
   read: (range: { readonly offset: number; readonly length: number }) => Promise<Uint8Array>,

@@ -19,12 +19,12 @@ import { createDocument, getDocument } from '../documents/documents.ts'
 import { uploadFile } from '../files/files.ts'
 import { work } from './work.ts'
 
-/** Documents of the organization that floods the queue: 2,000 in `npm run soak`. */
+/** Number of documents of the organization that floods the queue: 2,000 in `npm run soak`. */
 const FLOOD = full(2_000)
 const TIMEOUT_MS = soaking ? 1_800_000 : 120_000
-/** Documents of one organization that one process works on at once. */
+/** Maximum documents of one organization that one process handles concurrently. */
 const AT_ONCE = 2
-/** Processes that share the store. */
+/** Number of processes that share the store. */
 const PROCESSES = 2
 
 const folder = temporaryFolder()
@@ -33,7 +33,7 @@ const index = await openTestIndex()
 const as = (organizationId: string, plan = principal.plan) =>
   makeContext({ ...principal, organizationId, apiKeyId: `key of ${organizationId}`, plan })
 
-/** Attaches documents, whose texts begin with the organization. Returns their ids. */
+/** Attaches documents whose texts start with the organization. Returns their IDs. */
 async function attach(deps: Deps, organizationId: string, count: number, plan = principal.plan): Promise<readonly string[]> {
   const context = as(organizationId, plan)
   const collection = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
@@ -51,7 +51,10 @@ async function attach(deps: Deps, organizationId: string, count: number, plan = 
   return ids
 }
 
-/** Processes on the store. The order in which texts were embedded is that of their ends: a document has one. */
+/**
+ * Starts processes on the store. Each document has one text, so the order of embedded texts is the order in which
+ * documents end.
+ */
 function world(store: DocumentStore) {
   const inference = new FakeInference()
   const accounts = { findPrincipal: async (organizationId: string, apiKeyId: string) => ({ ...principal, organizationId, apiKeyId }) }
@@ -89,7 +92,7 @@ function suite(name: string, open: () => Promise<{ readonly store: DocumentStore
         const [id] = await attach(deps, 'one', 1)
         const before = embeddedOf('many')
         await eventually(() => embeddedOf('one') === 1, TIMEOUT_MS)
-        // By their order: meanwhile there are more.
+        // Use the order, because more documents are embedded meanwhile.
         const texts = [...inference.embedded.keys()]
         const first = texts.findIndex((text) => text.includes('onen'))
         const earlier = texts.slice(0, first).filter((text) => text.includes('manyn'))
@@ -133,7 +136,7 @@ it(
       await eventually(() => inference.embedded.size >= 30, TIMEOUT_MS)
       const first = [...inference.embedded.keys()].slice(0, 30)
       const heavy = first.filter((text) => text.includes('heavyn')).length
-      // It has two of three places that are taken, for most of the time.
+      // Most of the time, it has two of three used permits.
       expect(heavy).toBeGreaterThanOrEqual(17)
       expect(heavy).toBeLessThanOrEqual(23)
     } finally {

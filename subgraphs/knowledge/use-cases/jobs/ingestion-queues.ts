@@ -1,11 +1,11 @@
 import { type Caller, requireScope } from '../../../common/identity/principal.ts'
 import type { Deps } from '../deps.ts'
 
-/** Organizations of one answer: each costs some reads of an index. */
+/** Maximum organizations per result. Each costs some reads of an index. */
 const MAX_QUEUES = 100
-/** To count as many jobs takes about a millisecond. */
+/** Counting this many jobs takes about a millisecond. */
 const MAX_COUNTED = 10_000
-/** The fields that name the organization of a job: see `FairLeasable`. */
+/** The fields with a job's organization: see `FairLeasable`. */
 const ORGANIZATION_FIELDS = ['organizationId', 'slowOrganizationId'] as const
 
 interface IngestionQueue {
@@ -16,7 +16,7 @@ interface IngestionQueue {
 }
 
 /**
- * The organizations after `after` whose documents have jobs, by id.
+ * Lists organizations with queued documents in ascending order of IDs, after the ID `after`.
  * @throws {KisError} `permission_denied`: the caller lacks the scope `operator`
  */
 export async function listIngestionQueues(

@@ -4,14 +4,14 @@ import { type Metrics, type Reading, readRarely } from '../../../common/telemetr
 import type { Job } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
 
-/** Jobs of one kind that are counted. A longer queue is long, however long it is. */
+/** Maximum jobs counted per kind. A larger number would not change what an operator does. */
 const MAX_COUNTED = 1_000
 
 interface JobRecord extends StoredDocument {
   readonly job?: Job
 }
 
-/** Tells how many jobs there are, and how long the oldest has waited. All processes on one store tell the same. */
+/** Measures the number of jobs and the wait of the oldest. All processes on one store report the same figures. */
 export function watchQueue(metrics: Metrics, { store, clock }: Pick<Deps, 'store' | 'clock'>): Disposable {
   const kinds: Readonly<Record<string, DocumentCollection<JobRecord>>> = {
     documents: store.documents as DocumentCollection<never>,

@@ -43,7 +43,7 @@ it('a re-embedding waits for its engine, says why, and goes on', async () => {
   const { collectionId, ids } = await attach(deps, 2)
   await using _workers = startWork(deps)
   await eventually(() => isSettled(deps, ids))
-  // More often than a document is tried.
+  // More outages than the limit of retries.
   let downs = 8
   let said: unknown
   world.inference.beforeBatch = async () => {

@@ -21,30 +21,29 @@ import { noteFailure, reembed } from '../reembedding/reembed.ts'
 import { sweepUploads } from '../uploads/complete-upload.ts'
 
 /**
- * The number of jobs that one process runs at once. One organization gets at most two, which keep both cores busy; the
- * others stay free for other organizations. Each job has a parser process of at most 700 MiB, and mostly waits for
- * embeddings.
+ * Jobs that one process runs concurrently. One organization gets at most two, which use both cores. The others stay
+ * available for other organizations. Each job has a parser process of at most 700 MiB, and mostly waits for embeddings.
  */
 const PERMITS = 4
 /**
- * The number of documents beside them whose pages are recognised. One process recognises at a time, by turns, so the
- * others wait for it. None of them keeps a place from documents that are read in seconds.
+ * Additional jobs of the slow queue, whose pages need OCR. One of them at a time uses the recognizer, round robin, and
+ * the others wait. They do not occupy permits of documents that are read in seconds.
  */
 const SLOW_PERMITS = 4
-/** The number of re-embeddings beside them. They take hours, mostly of waiting for an engine. */
+/** Additional re-embeddings. They take hours, mostly waiting for an engine. */
 const REEMBEDDING_PERMITS = 2
-/** The wait of a job that cannot begin yet. */
+/** Delay of a job that cannot start yet. */
 const POSTPONED_MS = 1_000
-/** The wait before the next look for due jobs, when there was none and nothing wakes the worker. */
+/** Poll interval for due jobs while none is due and nothing wakes the worker. */
 const IDLE_MS = 1_000
 const SWEEP_MS = 60_000
-/** The interval at which the events of crashed processes are published. */
+/** Interval at which events of crashed processes are published. */
 const EVENT_SWEEP_MS = 2_000
-/** The limits of repeats after failures: their number, and the time since the last step that succeeded. */
+/** Limits of retries after failures: their number, and the time since the last successful step. */
 const MAX_RETRIES = 6
 const MAX_FAILING_MS = 30 * 60_000
 const MAX_BACKOFF_MS = 300_000
-/** The same for a re-embedding, which waits for an engine that is away: what it has embedded is worth more than a day. */
+/** The same for a re-embedding. An engine may be unavailable for a day, and the embedded part is worth the wait. */
 const MAX_REEMBEDDING_FAILING_MS = 24 * 3_600_000
 
 interface JobRecord extends StoredDocument {
@@ -53,17 +52,15 @@ interface JobRecord extends StoredDocument {
 }
 
 interface WorkOptions {
-  /** True if only this process uses the store. Leases that it finds at the start belong to workers that are gone. */
+  /** True if only this process uses the store. Leases found at startup then belong to dead workers. */
   readonly exclusive: boolean
-  /**
-   * The first step of the backoff, in ms; 1,000 by default. The n-th failure waits a random time of up to 2^n steps.
-   */
+  /** First step of the backoff, in ms. Default: 1,000. The n-th failure waits a random time of at most 2^n steps. */
   readonly backoffMs: number
 }
 
 /**
- * Runs the jobs of documents and collections until the signal aborts. Resolves when the last job has stopped and given
- * its lease back.
+ * Runs the jobs of documents and collections until the signal aborts. Resolves when the last job has stopped and
+ * released its lease.
  */
 export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, signal: AbortSignal): Promise<void> {
   const { store, clock, log } = deps
@@ -98,7 +95,7 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
   await Promise.all(underWay)
 }
 
-/** What crashed processes and unfinished uploads have left. */
+/** Returns the tasks that clean up after crashed processes and unfinished uploads. */
 export function sweeps(deps: Deps): readonly Task[] {
   const sweepFiles = async (signal: AbortSignal) => {
     while (await sweepBlobs(deps)) if (signal.aborted) return
@@ -111,8 +108,8 @@ export function sweeps(deps: Deps): readonly Task[] {
 }
 
 /**
- * Returns a function that takes the next due job, with its lease and place. It returns null if no job is due. Deletions
- * of collections and evaluations go before documents: they are few, while documents may be due without end.
+ * Returns a function that takes the next due job with a lease and a permit. It returns null if no job is due. Deletions
+ * of collections and evaluations precede documents, because they are few, and documents may be due without end.
  */
 function createJobs(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal) {
   const { store, clock } = deps
@@ -122,7 +119,7 @@ function createJobs(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal)
   const slow = new FairJobs(store.documents, new FairSemaphore(SLOW_PERMITS), clock, 'slowOrganizationId')
   const evaluations = new FairJobs(store.evaluations, permits, clock)
   const reembeddings = new FairJobs(store.reembeddings, new FairSemaphore(REEMBEDDING_PERMITS), clock)
-  // The ingestions of this process share this lock. A suspect takes it exclusively.
+  // The ingestions of this process share this lock. An isolated job acquires it exclusively.
   const isolationLock = `ingestion ${randomUUID()}`
   const job = <T extends JobRecord>(
     records: DocumentCollection<T>,
@@ -153,7 +150,7 @@ function createJobs(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal)
   }
 }
 
-/** Runs a suspect alone until it has recorded a step. It then continues beside the others. */
+/** Runs an isolated job alone until it has recorded a step. Then it continues beside the others. */
 async function alone(isolationLock: string, signal: AbortSignal, ingest: (gotOn: () => void) => Promise<void>): Promise<void> {
   let running: Promise<void> | undefined
   await locks.request(isolationLock, { mode: 'exclusive', signal }, () => {
@@ -164,7 +161,7 @@ async function alone(isolationLock: string, signal: AbortSignal, ingest: (gotOn:
   await locks.request(isolationLock, { mode: 'shared' }, () => running)
 }
 
-/** Renews the lease during the work, and records a failure of the work. */
+/** Renews the lease while the work runs, and records a failure of the work. */
 async function underLease<T extends JobRecord>(
   deps: Deps,
   records: DocumentCollection<T>,
@@ -186,7 +183,7 @@ async function underLease<T extends JobRecord>(
   }
 }
 
-/** Gives the job back because the process stops. The job is due at once, and this start does not count. */
+/** Releases the job because the process stops. The job is due at once, and this start does not count. */
 async function releaseJob<T extends JobRecord>({ clock }: Deps, records: DocumentCollection<T>, { _id, job }: T): Promise<void> {
   await records.findOneAndUpdate(
     { _id, 'job.lease': job!.lease },
@@ -194,7 +191,7 @@ async function releaseJob<T extends JobRecord>({ clock }: Deps, records: Documen
   )
 }
 
-/** Gives the job back because it cannot begin yet. */
+/** Releases the job because it cannot start yet. */
 async function postpone<T extends JobRecord>({ clock }: Deps, records: DocumentCollection<T>, { _id, job }: T): Promise<void> {
   await records.findOneAndUpdate(
     { _id, 'job.lease': job!.lease },
@@ -203,9 +200,9 @@ async function postpone<T extends JobRecord>({ clock }: Deps, records: DocumentC
 }
 
 /**
- * Schedules the job again after a random backoff. Fails the document after too many failures. An outage of a store,
- * billing or inference does not count as a failure, nor does a suspension of the organization, so no document fails
- * because of it, however long it lasts.
+ * Reschedules the job after a random backoff. Marks its record as failed after too many failures. An outage of a store,
+ * billing or inference and a suspension of the organization are not failures, so no job fails because of them, however
+ * long they last.
  */
 async function recordFailure<T extends JobRecord>(
   deps: Deps,
@@ -221,7 +218,7 @@ async function recordFailure<T extends JobRecord>(
   const waits = isOutage(error)
   const outages = waits ? (current.outages ?? 0) + 1 : 0
   const failures = waits ? current.failures : current.failures + 1
-  // An outage does not count against the time limit of repeats.
+  // An outage does not count against the time limit of retries.
   const firstFailureAt = waits ? null : (current.firstFailureAt ?? now)
   log.warn({ err: error, id: record._id, failures, outages }, 'a job failed and is repeated')
   const failingMs = firstFailureAt === null ? 0 : now.getTime() - firstFailureAt.getTime()

@@ -31,8 +31,8 @@ interface KnowledgeExport {
 }
 
 /**
- * Writes collections, files with their bytes, documents with texts and passages, web sources, gold questions and
- * evaluations. Nothing is read from the chunk index: the blob store keeps what is in it.
+ * Exports collections, files with their bytes, documents with texts and chunks, web sources, gold questions and
+ * evaluations. The chunk index is not read, because the blob store has its content.
  */
 export async function exportKnowledge(from: KnowledgeExport, sink: ArchiveSink): Promise<void> {
   const { store, organizationId } = from
@@ -66,12 +66,12 @@ async function exportBytes({ store, blobs, organizationId }: KnowledgeExport, si
   const PAGE = 100
   const lost = (sha256: string) => () =>
     new Error(`The bytes ${sha256} are not there, or were deleted meanwhile. Try again, then run \`kis verify\`.`)
-  // After the id of the organization comes a digest, of which no digit is above `f`.
+  // A hexadecimal digest follows the organization's ID, so every key is below `g`.
   for (let after = `${organizationId}_`; ; ) {
     const page = await store.blobs.find({ _id: { $gt: after, $lt: `${organizationId}_g` } }, { sort: { _id: 1 }, limit: PAGE })
     for (const blob of page) {
       const { _id, sizeBytes, dying, references, counted } = blob
-      // Those of an upload under way have no file yet.
+      // References of a running upload have no file yet.
       const files = Object.keys(references).filter((fileId) => references[fileId] === 0)
       if (dying || files.length === 0 || (counted.value === 0 && sizeBytes > 0)) continue
       const sha256 = _id.slice(-64)
@@ -120,7 +120,7 @@ async function exportLayout({ blobs }: KnowledgeExport, { _id: documentId, liveG
   }
 }
 
-/** False: not all of them are kept. */
+/** Returns false if not all chunks are stored. */
 async function exportChunks({ blobs }: KnowledgeExport, collection: CollectionRecord, document: Live, sink: ArchiveSink): Promise<boolean> {
   const { _id: documentId, liveGeneration: generation, chunkCount } = document
   const ingestion = { documentId, generation, collectionId: indexNameOf(collection) }
@@ -142,7 +142,7 @@ async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes
 }
 
-/** Null: there is none, or it is damaged; the text can be read without it. */
+/** Returns null if there is no value or it is corrupted, because the text is readable without it. */
 function parse<T>(bytes: Uint8Array | null): T | null {
   try {
     return bytes && (JSON.parse(Buffer.from(bytes).toString()) as T)

@@ -18,12 +18,12 @@ import type { KnowledgeImport } from './import-knowledge.ts'
 import { CHUNKS, DOCUMENT, LINES, type PortableChunks, TEXT_MAP, UNREAD } from './kinds.ts'
 import { toChunks } from './portable-chunks.ts'
 
-/** More than the largest text of a document, which has 20 MiB. A text without a map is read as a whole. */
+/** More than the largest text of a document, 20 MiB. A text without a map is read as a whole. */
 const MAX_TEXT_BYTES = 64 * 1024 * 1024
-/** As the port of the index allows. */
+/** The limit of the index port. */
 const MAX_CHUNKS = 256
 
-/** Takes documents, and what the blob store and the index have of them. */
+/** Imports documents with their data in the blob store and the index. */
 export function documentTakers(to: KnowledgeImport): { readonly records: readonly RecordTaker[]; readonly texts: FileTaker } {
   const { store, blobs, organizationId, clock } = to
   const found = new Found(to)
@@ -123,7 +123,7 @@ export function documentTakers(to: KnowledgeImport): { readonly records: readonl
         const parts: Uint8Array[] = []
         for await (const part of bytes) parts.push(part)
         const text = Buffer.concat(parts)
-        // A document may have been deleted, or have changed, while the archive was made.
+        // The document may have been deleted or changed while the archive was written.
         const document = await store.documents.findOne({ _id: documentId })
         if (document?.organizationId !== organizationId || document.status !== 'ready' || document.liveGeneration === null) return
         const isOwn = document.textSha256 === undefined || document.textSha256 === createHash('sha256').update(text).digest('hex')
@@ -136,7 +136,7 @@ export function documentTakers(to: KnowledgeImport): { readonly records: readonl
 
 type Live = DocumentRecord & { readonly liveGeneration: string }
 
-/** Puts passages where ingestion puts them: into the blob store, then into the index. Nothing is embedded. */
+/** Writes chunks like ingestion does: first to the blob store, then to the index. Nothing is embedded. */
 async function importChunks(to: KnowledgeImport, found: Found, document: Live, groups: readonly PortableChunks[]): Promise<void> {
   const { blobs, index, organizationId } = to
   const { _id: documentId, liveGeneration: generation, collectionId } = document
@@ -152,7 +152,7 @@ async function importChunks(to: KnowledgeImport, found: Found, document: Live, g
   await index.put({ ...ingestion, attributes: documentAttributes(groups[0]!.attributes, document) }, chunks)
 }
 
-/** Neighbouring groups of the same document, at most as many as the index takes at once. */
+/** Joins neighboring groups of one document, up to the index's limit per write. */
 function ofOneDocument(imported: readonly PortableChunks[]): readonly (readonly PortableChunks[])[] {
   const runs: PortableChunks[][] = []
   let chunks = 0
@@ -168,7 +168,7 @@ function ofOneDocument(imported: readonly PortableChunks[]): readonly (readonly 
   return runs
 }
 
-/** The document has no passages here: it waits for an ingestion, as after its upload. Can be repeated. */
+/** Queues a document without imported chunks for ingestion, like after an upload. Can be repeated. */
 async function ingestAgain({ store, clock, organizationId }: KnowledgeImport, _id: string): Promise<void> {
   const nothing = { value: 0, by: randomHex(32) }
   await store.documents.findOneAndUpdate(
@@ -186,7 +186,7 @@ async function ingestAgain({ store, clock, organizationId }: KnowledgeImport, _i
   )
 }
 
-/** The records of the import that were looked up last: what belongs to one document comes together. */
+/** Caches the imported records that were looked up last, because the entries of one document are adjacent. */
 class Found {
   readonly #to: KnowledgeImport
   readonly #collections = new Map<string, CollectionRecord>()

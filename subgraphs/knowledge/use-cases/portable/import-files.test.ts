@@ -37,7 +37,7 @@ it('bytes are as long as they are in the archive, and follow the record of them'
     expect(() => taker.bytes.check(BYTES.sha256, 3)).toThrow(damaged)
   }
   await expect(check(importing(), BYTES, BYTES)).rejects.toThrow(damaged)
-  // A list of the pieces of so many bytes would take all memory.
+  // A list of pieces for this size would use all memory.
   const taker = importing()
   await check(taker, { ...BYTES, sizeBytes: 2 ** 52 })
   expect(() => taker.bytes.check(BYTES.sha256, 3)).toThrow(damaged)

@@ -6,17 +6,17 @@ import { pieceKey } from '../files/pieces.ts'
 import type { KnowledgeImport } from './import-knowledge.ts'
 import { BYTES, FILE, type PortableBytes } from './kinds.ts'
 
-/** Larger contents are stored in pieces of this size, as uploads are. */
+/** Larger contents are stored in pieces of this size, like uploads. */
 const PIECE_BYTES = 4 * 1024 * 1024
 
-/** Takes files, and the bytes that they share. */
+/** Imports files and their shared bytes. */
 export function fileTakers(to: KnowledgeImport): {
   readonly records: readonly RecordTaker[]
   readonly bytes: FileTaker
   requireAll(): void
 } {
   const { store, organizationId } = to
-  /** What the next entry below `files/` is. A size that only a record says could be any. */
+  /** The expected next entry below `files/`. A size that only the record states could be any number. */
   let next: PortableBytes | null = null
   let arriving: PortableBytes
   const requireAll = () => {
@@ -53,7 +53,7 @@ export function fileTakers(to: KnowledgeImport): {
 
 function toBlob(organizationId: string, { sha256, sizeBytes, files }: PortableBytes): BlobRecord {
   const _id = blobId(organizationId, sha256)
-  // The same in each repetition, and of this organization only.
+  // Deterministic, so that a repeated import uses the same key, and unique to this organization.
   const bytesKey = `file_${createHash('sha256').update(_id).digest('hex').slice(0, 32)}`
   const pieces: Piece[] = []
   for (let at = 0; at < sizeBytes; at += PIECE_BYTES)
@@ -71,7 +71,10 @@ function toBlob(organizationId: string, { sha256, sizeBytes, files }: PortableBy
   }
 }
 
-/** Stores the bytes, unless an interrupted import has. The pieces come in order, so the last one says that all are there. */
+/**
+ * Stores the bytes, unless an interrupted import has stored them. Pieces are written in order, so the last one proves
+ * that all exist.
+ */
 async function writeBytes({ store, blobs, organizationId }: KnowledgeImport, arriving: PortableBytes, bytes: AsyncIterable<Uint8Array>) {
   const { sha256, sizeBytes } = arriving
   await store.blobs.insertMissing([toBlob(organizationId, arriving)])

@@ -11,20 +11,22 @@ import { documentTakers } from './import-documents.ts'
 import { fileTakers } from './import-files.ts'
 import { COLLECTION, EVALUATION, GOLD_QUESTION, REEMBEDDING, SOURCE, WATCH } from './kinds.ts'
 
+/** The stores to which an organization is imported. */
 export interface KnowledgeImport {
   readonly store: KnowledgeStore
   readonly blobs: BlobStore
   readonly index: ChunkIndex
   readonly organizationId: string
   /**
-   * Says why vectors of this model cannot be used here; null: they can.
-   * @param dimensions their length
+   * Explains why vectors of this model cannot be used here. Null: they can.
+   * @param dimensions of the vectors
    */
   explainModel(model: string, dimensions: number): string | null
   readonly clock: Clock
   readonly log: Log
 }
 
+/** Returns the functions that import each kind of archive entry. */
 export function knowledgeTakers(to: KnowledgeImport): ArchiveTakers {
   const { store, index, organizationId, explainModel } = to
   const ofCollections = (imported: readonly { readonly collectionId: string }[]) =>
@@ -109,12 +111,12 @@ export function knowledgeTakers(to: KnowledgeImport): ArchiveTakers {
   }
 }
 
-/** Counts what the organization has stored, when all of it is there. Can be repeated. */
+/** Counts the organization's stored amounts after everything was imported. Can be repeated. */
 export async function countImported({ store, organizationId }: Pick<KnowledgeImport, 'store' | 'organizationId'>): Promise<void> {
   let storageBytes = 0
   let vectors = 0
   const chunks: Record<string, number> = {}
-  // After the id of the organization comes a digest, of which no digit is above `f`.
+  // A hexadecimal digest follows the organization's ID, so every key is below `g`.
   for (let after = `${organizationId}_`; ; ) {
     const page = await store.blobs.find({ _id: { $gt: after, $lt: `${organizationId}_g` } }, { sort: { _id: 1 }, limit: 500 })
     for (const { counted } of page) storageBytes += counted.value

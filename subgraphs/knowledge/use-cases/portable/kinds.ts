@@ -25,7 +25,7 @@ import { MAX_REFRESH_SECONDS, MIN_REFRESH_SECONDS } from '../web/sources.ts'
 
 const NAME = text(2_000)
 const MODEL = text(500)
-/** Of the largest collection of a document, and more. */
+/** Maximum entries of a list. It exceeds the largest list of a document. */
 const MAX_LISTED = 100_000
 const INDEX_NAME = z.string().regex(/^col_[0-9a-f]{32}(?:_[0-9a-f]{32})?$/)
 const GENERATION = z.string().regex(/^g[1-9]\d{0,8}$/)
@@ -39,13 +39,13 @@ const METADATA = z.unknown().transform((value, context) => {
   }
 })
 /**
- * Ingestions of a document, its passages, and its pages, each far above what there is. A deletion looks for the bytes of
- * each, so that no record may have any number of them.
+ * Limits of a document's generations, chunks and pages, each far above real values. A deletion checks the bytes of
+ * each, so a record must not claim an arbitrary number.
  */
 const MAX_GENERATION = 1_000_000
 const MAX_CHUNKS = 2_000_000
 const MAX_PAGES = 1_000_000
-/** Characters of a text. */
+/** Maximum characters of a text. */
 const MAX_LENGTH = 64 * 1024 * 1024
 const page = () => count().max(MAX_PAGES).nullable()
 const EXPECTED = z.strictObject({ fileName: NAME.nullable(), page: page(), phrase: text(100_000).nullable() })
@@ -76,7 +76,7 @@ export const FILE = recordKind<FileRecord, 'organizationId' | 'attachmentCount'>
   createdAt: date(),
 })
 
-/** The bytes that files share. They are in the archive as `files/<sha256>`. */
+/** The bytes that files share. In the archive, they are `files/<sha256>`. */
 export interface PortableBytes {
   readonly sha256: string
   readonly sizeBytes: number
@@ -109,7 +109,7 @@ const VERSION: Shape<DocumentVersion, never> = {
   replacedAt: date(),
 }
 
-/** What belongs to work that is under way, to counts, and to the log of events. */
+/** Fields of running work, counts and the event log, which are not exported. */
 type StaysOfDocument =
   | 'organizationId'
   | 'outbox'
@@ -162,12 +162,12 @@ export const DOCUMENT = recordKind<DocumentRecord, StaysOfDocument>('knowledge/d
   createdAt: date(),
 })
 
-/** Documents of this step whose text or passages could not be read: they are ingested again. */
+/** Documents whose text or chunks could not be exported. The import ingests them again. */
 export const UNREAD = recordKind<{ readonly documentId: string }, never>('knowledge/unread', { documentId: id('doc') })
 
 type PortableMap = TextMap & { readonly documentId: string }
 
-/** Where pages begin in the text of a document, which is in the archive as `texts/<document>`. */
+/** Page offsets of a document's text, which is `texts/<document>` in the archive. */
 export const TEXT_MAP = recordKind<PortableMap, never>('knowledge/text-maps', {
   documentId: id('doc'),
   pages: z.array(count()).max(MAX_LISTED).nullable(),
@@ -178,7 +178,10 @@ export const TEXT_MAP = recordKind<PortableMap, never>('knowledge/text-maps', {
     .refine(areNear, 'has marks that are not near each other'),
 })
 
-/** Between two of these marks a text is read at once. A character has one or two units of UTF-16, of at most 3 bytes each. */
+/**
+ * Limits the distance of marks, because the text between two is read at once. A character has one or two UTF-16 units
+ * of at most 3 bytes each.
+ */
 function areNear(marks: readonly (readonly [chars: number, bytes: number])[]): boolean {
   const most = MARK_CHARS + 1
   return marks.every(([chars, bytes], i) => {
@@ -192,7 +195,7 @@ const isStep = (size: number, most: number) => size >= 1 && size <= most
 
 type PortableLines = LineGroup & { readonly documentId: string; readonly group: number }
 
-/** Where the pages show the text: one group of lines. */
+/** A group of lines with their positions on the pages. */
 export const LINES = recordKind<PortableLines, never>('knowledge/lines', {
   documentId: id('doc'),
   group: count().max(100_000),
@@ -200,7 +203,7 @@ export const LINES = recordKind<PortableLines, never>('knowledge/lines', {
   lines: z.array(z.tuple([z.number(), count(), count(), z.number(), z.number(), z.number(), z.number()])).max(MAX_LISTED),
 })
 
-/** A passage with its vector (little-endian floats) and token states, both in base64. */
+/** A chunk with its vector (little-endian floats) and token embeddings, both in base64. */
 export interface PortableChunk {
   readonly ordinal: number
   readonly text: string
@@ -215,7 +218,7 @@ export interface PortableChunk {
   readonly tokenStates: string | null
 }
 
-/** The passages of a document whose ordinals give the same quotient when divided by 16. */
+/** The chunks of a document whose ordinals have the same quotient when divided by 16. */
 export interface PortableChunks {
   readonly documentId: string
   readonly attributes: Readonly<Record<string, string | number | boolean | null>>
@@ -236,7 +239,7 @@ const CHUNK: Shape<PortableChunk, never> = {
   tokenStates: z.base64().max(16_000).nullable(),
 }
 
-/** What an ingestion gives its passages for filters, besides the metadata. */
+/** Filter attributes that ingestion writes to its chunks, besides the metadata. */
 const FACTS = z.strictObject({
   media_type: text(500).nullable().optional(),
   language: text(20).nullable().optional(),
@@ -244,7 +247,9 @@ const FACTS = z.strictObject({
   generation: GENERATION.optional(),
   file_name: NAME.optional(),
 })
-/** An index has a bound for each value: Elasticsearch refuses 32,767 bytes, with all that is written beside it. */
+/**
+ * An index limits the length of values: Elasticsearch refuses 32,767 bytes, including what is stored with the value.
+ */
 const ATTRIBUTES = z.record(z.string(), z.unknown()).superRefine((attributes, context) => {
   const { metadata = [], facts = [] } = Object.groupBy(Object.entries(attributes), ([name]) =>
     name.startsWith(METADATA_PREFIX) ? 'metadata' : 'facts',

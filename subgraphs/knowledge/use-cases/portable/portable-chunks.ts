@@ -5,7 +5,7 @@ import { toTerms } from '../chunk-index/rebuild-index.ts'
 import { type ChunkGroup, toGroup } from '../chunk-index/stored-chunks.ts'
 import type { PortableChunk } from './kinds.ts'
 
-/** Vectors have length 1. Those of another engine may be rounded. */
+/** Vectors have length 1. Another engine's vectors may be rounded. */
 const LENGTH_TOLERANCE = 0.01
 
 export function toPortableChunk({ vector, tokenStates, chunkId: _, ...chunk }: ChunkGroup['chunks'][number]): PortableChunk {
@@ -18,8 +18,8 @@ export function toPortableChunk({ vector, tokenStates, chunkId: _, ...chunk }: C
 }
 
 /**
- * The chunks of one group of passages, with their terms.
- * @throws {Error} they are not of one group, or a vector does not fit the collection
+ * Converts one group of chunks and computes their terms.
+ * @throws {Error} the chunks are not of one group, or a vector does not fit the collection
  */
 export async function toChunks(
   portable: readonly PortableChunk[],

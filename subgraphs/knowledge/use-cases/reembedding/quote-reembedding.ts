@@ -11,25 +11,26 @@ import { getCollection, naming } from '../documents/collections.ts'
 import { countChunks } from '../documents/documents.ts'
 import { readChunks } from './read-chunks.ts'
 
-/** Passages whose tokens a quote counts. With an embedded model, this takes some tenths of a second. */
+/** Maximum chunks whose tokens a quote counts. With an embedded model, this takes some tenths of a second. */
 const MAX_COUNTED = 2_048
-/** Passages of one document that it counts in a larger collection, so that no document stands for all. */
+/** Maximum chunks counted per document in a larger collection, so that one document does not dominate the sample. */
 const MAX_COUNTED_EACH = 4 * CHUNKS_PER_BLOB
 const PAGE = 100
 const MILLION = 1_000_000n
-/** What is added to an estimate: passages that were not counted may be longer. */
+/** Factor on an estimate, because uncounted chunks may be longer. */
 const RESERVE = 1.1
 
+/** The estimated or exact cost of a re-embedding. */
 export interface ReembeddingQuote {
   readonly collection: CollectionRecord
   readonly model: EmbeddingModel
   readonly passages: number
   readonly tokens: number
-  /** True: every passage was counted. Otherwise `tokens` is an estimate. */
+  /** True: every chunk was counted. Otherwise, `tokens` is an estimate. */
   readonly isExact: boolean
-  /** Nano-USD. */
+  /** In nano-USD. */
   readonly amount: bigint
-  /** The price of a million tokens. */
+  /** The price of a million tokens, in nano-USD. */
   readonly perMillion: bigint
   readonly isCovered: boolean
 }
@@ -37,11 +38,11 @@ export interface ReembeddingQuote {
 type QuoteDeps = Pick<Deps, 'store' | 'blobs' | 'index' | 'inference'>
 
 /**
- * Says what it would take to embed a collection's passages with another model, or again with its own. Changes, holds and
- * charges nothing.
+ * Quotes the embedding of a collection's chunks with another model, or again with its own. Changes, holds and charges
+ * nothing.
  * @throws {NotFound} if the organization has no such collection.
  * @throws {KisError} `model_not_found` or `residency_policy_violation` if the key may not use the model.
- * @throws {KisError} `context_length_exceeded` if a passage is too long for the model.
+ * @throws {KisError} `context_length_exceeded` if a chunk is too long for the model.
  */
 export async function quoteReembedding(
   deps: QuoteDeps,
@@ -55,12 +56,12 @@ export async function quoteReembedding(
   const counted = await countTokens(deps, caller, collection, model)
   const held = toInt(counted.tokens)
   const { amount, isCovered, perMillion } = await deps.inference.quoteEmbedding(model.id, held, caller)
-  // A hold has at most so many tokens. What is left then gets another one.
+  // A hold has a maximum of tokens. The rest gets another hold.
   const rest = priceOf(counted.tokens - held, perMillion)
   return { collection, model, ...counted, amount: amount + rest, isCovered, perMillion }
 }
 
-/** The price of tokens in nano-USD, by that of a million. */
+/** Returns the price of tokens in nano-USD. */
 export function priceOf(tokens: number, perMillion: bigint): bigint {
   return (BigInt(tokens) * perMillion + MILLION - 1n) / MILLION
 }
@@ -86,7 +87,7 @@ async function countTokens(
       const most = Math.min(document.chunkCount, ofEach, MAX_COUNTED - counted)
       for (let from = 0; from < most; from += CHUNKS_PER_BLOB) {
         const group = await readChunks(deps, document, indexNameOf(collection), from / CHUNKS_PER_BLOB)
-        // The document has changed since, or the index has lost passages.
+        // The document has changed since, or the index has lost chunks.
         if (!group) break
         const counts = await deps.inference.countTokens(model.id, group.texts, context)
         const longest = Math.max(...counts) + model.overheadTokens

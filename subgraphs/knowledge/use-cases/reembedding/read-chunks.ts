@@ -7,18 +7,19 @@ import type { IndexedChunk, IndexedDocument, Terms } from '../../ports/chunk-ind
 import { CHUNKS_PER_BLOB, readChunkGroup } from '../chunk-index/stored-chunks.ts'
 import type { Deps } from '../deps.ts'
 
-/** A passage without what its model made of it. */
+/** A chunk without data that depends on the model. */
 type BareChunk = Omit<IndexedChunk, 'vector' | 'tokenStates' | keyof Terms>
 
+/** A group of chunks with their embedding texts. */
 export interface ReembeddingGroup {
   readonly chunks: readonly BareChunk[]
-  /** What each passage is embedded and analysed as, in their order. */
+  /** The embedding text of each chunk, in order. */
   readonly texts: readonly string[]
-  /** Those with which they were kept. Null: they are not kept. */
+  /** The attributes that are stored with the chunks. Null: none are stored. */
   readonly attributes: IndexedDocument['attributes'] | null
 }
 
-/** Reads one group of a ready document's passages as they are in an index. Returns null if not all are there. */
+/** Reads one group of a ready document's chunks as stored for an index. Returns null if some are missing. */
 export async function readChunks(
   deps: Pick<Deps, 'blobs' | 'index'>,
   { _id: documentId, liveGeneration, chunkCount }: Pick<DocumentRecord, '_id' | 'liveGeneration' | 'chunkCount'>,
@@ -35,7 +36,7 @@ export async function readChunks(
       blob.attributes,
     )
   }
-  // Documents of early versions have no kept passages.
+  // Documents of early versions have no stored chunks.
   const ids = Array.from({ length: count }, (_, i) => buildChunkId(documentId, generation, from + i))
   const stored = await deps.index.get(indexName, ids)
   if (stored.length !== count) return null
@@ -47,7 +48,7 @@ export async function readChunks(
 }
 
 async function toGroup(chunks: readonly BareChunk[], attributes: ReembeddingGroup['attributes']): Promise<ReembeddingGroup> {
-  // Normalising a group takes some milliseconds.
+  // Yield to the event loop, because normalizing a group takes some milliseconds.
   await setImmediate()
   return { chunks, texts: chunks.map((chunk) => normaliseForEmbedding(toEmbeddingText(chunk))), attributes }
 }

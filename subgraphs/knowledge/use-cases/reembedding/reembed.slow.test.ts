@@ -51,11 +51,11 @@ const { organizationId } = principal
 const folder = temporaryFolder()
 const index = await openTestIndex()
 
-/** Some dozens of lives, each with a library of its own. */
+/** Time limit for some dozens of lives, each with its own library. */
 const KILLS_TIMEOUT_MS = 120_000
-/** Two batches, and one of another document. */
+/** Two batches. Another document takes one more batch. */
 const CHUNKS = 20
-/** What a passage costs with the new model, whose marks take one token. */
+/** Tokens of a chunk with the new model, whose special tokens take one. */
 const TOKENS = PARAGRAPH_WORDS + 1
 
 interface Library {
@@ -82,7 +82,7 @@ function start(deps: Deps, collectionId: string, embeddingModel = 'embed-new'): 
   return startReembedding(deps, context, { collectionId, embeddingModel })
 }
 
-/** One worker's turn. */
+/** Runs one worker once. */
 async function workOn(deps: Deps, id: string): Promise<void> {
   const leased = await claimJob(deps.store.reembeddings, deps.clock, id)
   if (leased) await reembed(deps, leased, new AbortController().signal)
@@ -97,7 +97,7 @@ const read = async ({ deps }: Library, id: string) => (await findReembedding(dep
 const namesOf = async (library: Library) =>
   (await index.listCollections('', 1_000)).map(({ collectionId }) => collectionId).filter((name) => name.startsWith(library.collectionId))
 
-/** The tokens that were charged since, and whether a hold is open. */
+/** Returns a function for the tokens charged since, and whether a hold is open. */
 function moneySince({ inference }: Library['world']) {
   const before = inference.charged
   return () => ({
@@ -106,7 +106,7 @@ function moneySince({ inference }: Library['world']) {
   })
 }
 
-/** Everything of the new model is there, and nothing of the former one. */
+/** Expects all data of the new model, and none of the former one. */
 async function expectSwapped(library: Library, id: string): Promise<void> {
   const { deps, collectionId } = library
   const reembedding = await read(library, id)
@@ -120,7 +120,7 @@ async function expectSwapped(library: Library, id: string): Promise<void> {
   expect((await verifyIndex(deps, operator, { collectionId, repair: false })).findings).toEqual([])
 }
 
-/** The collection is as before. */
+/** Expects that the collection is unchanged. */
 async function expectFormer(library: Library): Promise<void> {
   const { deps, collectionId } = library
   const collection = await getCollection(deps, organizationId, collectionId)
@@ -131,7 +131,7 @@ async function expectFormer(library: Library): Promise<void> {
   expect(await search(deps, collectionId, 'harbour0x1')).toHaveLength(CHUNKS + 1)
 }
 
-/** The data of webhooks about one re-embedding. */
+/** Returns the webhook data of one re-embedding. */
 async function toldOf({ deps }: Library, id: string) {
   await deps.events.drain(organizationId)
   const source = eventLogSource(deps.events, toKnowledgeEvent)
@@ -165,7 +165,7 @@ describe('a collection gets another embedding model', () => {
       { type: 'reembedding.completed', data: { reembedding_id: _id, collection_id: collectionId, ...models, ...done } },
     ])
 
-    // Only the new vectors are kept: the repair of a lost index needs no embedding.
+    // Only the new vectors are stored, so the repair of a lost index needs no embedding.
     const { batches } = world.inference
     const name = indexNameOf(await getCollection(deps, organizationId, collectionId))
     await index.dropCollection(name)
@@ -173,7 +173,7 @@ describe('a collection gets another embedding model', () => {
     expect(await search(deps, collectionId, 'harbour0x1')).toEqual(found)
     expect(world.inference.batches).toBe(batches)
 
-    // And back again.
+    // Re-embed with the former model again.
     const back = await start(deps, collectionId, 'embed')
     await workOn(deps, back._id)
     expect(await search(deps, collectionId, 'harbour0x1')).toEqual(found)
@@ -183,7 +183,8 @@ describe('a collection gets another embedding model', () => {
   it(
     'though its process dies at every other call',
     async () => {
-      // A call that fails is also the one before it whose answer is lost: some of each are enough.
+      // A failing call also covers the case that the response of the previous call was lost, so some of each are
+      // enough.
       for (const [effect, step] of [
         ['failed', 5],
         ['lost answer', 2],
@@ -283,7 +284,7 @@ describe('a collection gets another embedding model', () => {
         (error) => error,
       )
       await deps.store.documents.findOneAndUpdate({ _id: waiting }, { $set: { 'job.lease': null } })
-      // A worker that has looked at the collection before may go on.
+      // A worker that has read the collection before may continue.
       const { closedBy } = (await deps.store.collections.findOne({ _id: collectionId }))!.reembedding!
       await deps.store.collections.findOneAndUpdate({ _id: collectionId }, { $unset: { 'reembedding.closedBy': '' } })
       const life = new Life()
@@ -315,7 +316,7 @@ describe('a collection gets another embedding model', () => {
     const money = moneySince(world)
     world.clock.ms += LEASE_MS + 1
     await ingest(deps, id)
-    // What the former model had embedded is paid, and all of it with the new one.
+    // The tokens embedded with the former model are charged, and all tokens with the new one.
     expect(money()).toEqual({ charged: 16 * (PARAGRAPH_WORDS + 2) + CHUNKS * TOKENS, open: 0 })
     expect(await search(deps, collectionId, 'interrupted0x1')).toHaveLength(2 * CHUNKS + 1)
     expect((await verifyIndex(deps, operator, { collectionId, repair: false })).findings).toEqual([])
@@ -352,7 +353,7 @@ describe('a re-embedding', () => {
       { type: 'reembedding.cancelled', data: { status: 'cancelled', passages: 16, tokens: 16 * TOKENS, error_code: null } },
     ])
     await expectFormer(library)
-    // It ends once, and the next one may begin.
+    // The re-embedding ends once, and the next one may start.
     expect(await cancelReembedding(deps, context, _id)).toMatchObject({ status: 'cancelled' })
     world.inference.beforeBatch = () => {}
     const next = await start(deps, collectionId)

@@ -21,35 +21,37 @@ import { describeEnd } from './reembedding-events.ts'
 
 const PAGE = 100
 const MAX_LISTED = 1_000
-/** Passages that one pass embeds at most for the pass to be the last one before other documents have to wait. */
+/** If a pass embeds at most this many chunks, the next pass is the last, and other documents have to wait. */
 const FEW = 64
-/** Passes while other documents come. A collection that grows faster than it is embedded makes documents wait. */
+/**
+ * Maximum passes while documents are added. A collection that grows faster than it is embedded makes documents wait.
+ */
 const MAX_PASSES = 10
-/** Documents that all processes work on at once: some in each. */
+/** Maximum documents that all processes ingest concurrently, some in each. */
 const MAX_LEASED = 1_000
-/** The wait for documents that began with the former model, and how often it is looked for them. */
+/** Maximum wait for documents that started with the former model, and the poll interval. */
 const MAX_WAIT_MS = 600_000
 const POLL_MS = 500
-/** The number of times that a batch is tried again because the rules of its key have changed. */
+/** Maximum attempts of a batch while its key's rules change. */
 const MAX_OVERTAKEN = 10
-/** The number of times that a document's attributes are written again because they have changed. */
+/** Maximum rewrites of a document's attributes while they change. */
 const MAX_TRIES = 20
 
-/** The caller, or the deletion of the collection, has ended the re-embedding. */
+/** The client, or the deletion of the collection, has cancelled the re-embedding. */
 class Cancelled extends Error {}
 
 /**
- * Runs a leased re-embedding to its end, or goes on where an interrupted one stopped. It embeds what the ready documents
- * of the collection have into an index of its own, then makes that the index of the collection in one write. An error
- * that a repeat cannot help ends it, and so does its cancellation; nothing of the new model stays then.
+ * Runs or resumes a leased re-embedding to its end. It embeds the collection's ready documents into a new index. Then
+ * one write makes that index the collection's. A permanent error or a cancellation ends it, and the new index is
+ * deleted.
  * @throws {LeaseLost} if another worker has it.
- * @throws any other error after which the job is repeated; every batch that is recorded is paid once.
+ * @throws any other error, after which the job is retried; every recorded batch is paid once.
  */
 export async function reembed(deps: Deps, leased: ReembeddingRecord, signal: AbortSignal): Promise<void> {
   await new Reembedding(deps, leased, signal).toTheEnd()
 }
 
-/** Says why a re-embedding waits or, if it is `over`, why it failed. Its job then only tidies up. */
+/** Records why a re-embedding waits or, if it is `over`, why it failed. The job of a failed one only cleans up. */
 export async function noteFailure(
   { store }: Pick<Deps, 'store'>,
   { _id, lease }: { readonly _id: string; readonly lease: string },
@@ -85,7 +87,7 @@ class Reembedding {
         else if (error instanceof KisError && !mayRepeat(error))
           await this.#write({ outcome: 'failed', error: { code: error.code, message: error.message } })
         else {
-          // Nothing is held while it waits. If this fails too, billing charges the hold when it expires.
+          // Close the hold while the job waits. If this fails too, billing charges the hold when it expires.
           await this.#closeHold().catch(() => undefined)
           throw error
         }
@@ -115,15 +117,15 @@ class Reembedding {
     this.#record = written
   }
 
-  /** Ends the work if it is cancelled, or the process stops. */
+  /** Throws if the re-embedding is cancelled or the process stops. */
   #checkGoesOn(): void {
     this.#signal.throwIfAborted()
     if (this.#record.status === 'cancelling') throw new Cancelled()
   }
 
   /**
-   * Tells the collection of the new index, so that what is deleted or changed from now on is so in both. Returns false
-   * if the new index is the collection's already.
+   * Records the new index in the collection, so that later deletions and changes affect both indices. Returns false if
+   * the new index is already the collection's.
    */
   async #announce(): Promise<boolean> {
     const { collections } = this.#deps.store
@@ -143,8 +145,8 @@ class Reembedding {
   }
 
   /**
-   * Goes through the collection once: embeds the ready documents that the new index lacks, and deletes from it what is
-   * of no such document. Returns the number of passages embedded.
+   * Scans the collection once: embeds ready documents that the new index lacks, and deletes its chunks of other
+   * documents. Returns the number of chunks embedded.
    */
   async #fill(): Promise<number> {
     const { store } = this.#deps
@@ -167,7 +169,7 @@ class Reembedding {
     return this.#record.done - before
   }
 
-  /** Deletes chunks of ingestions that are not live from a range of documents, and returns the complete live ones. */
+  /** Deletes chunks of ingestions that are not live from a range of documents. Returns the complete live ones. */
   async #pruneToLive(after: string, last: string | null): Promise<ReadonlySet<string>> {
     const { index, store } = this.#deps
     const { collectionId, indexName } = this.#record
@@ -179,7 +181,7 @@ class Reembedding {
       const entries = listed.filter(({ documentId }) => (last === null || documentId <= last) && (end === null || documentId <= end))
       for (let at = 0; at < entries.length; at += PAGE) {
         const some = entries.slice(at, at + PAGE)
-        // Read after the index: what is not live now will not be again.
+        // Read the documents after the index: an ingestion that is not live now will never be again.
         const ids = [...new Set(some.map(({ documentId }) => documentId))]
         const documents = await store.documents.find({ _id: { $in: ids }, collectionId, listed: true }, { limit: ids.length })
         const live = new Map(documents.map((document) => [nameIngestion(document), document]))
@@ -194,7 +196,9 @@ class Reembedding {
     }
   }
 
-  /** Goes on with the document at which an interrupted worker was. Only the record says what of it is paid. */
+  /**
+   * Completes the document that an interrupted worker was embedding. Only the record says which of its chunks are paid.
+   */
   async #finishStarted(): Promise<void> {
     const { at } = this.#record
     if (!at) return
@@ -233,7 +237,7 @@ class Reembedding {
       await storeChunks(this.#deps, indexed, chunks)
       await this.#deps.index.put(indexed, chunks)
       const { hold, tokens, done } = this.#record
-      // The batch is paid by this write, and only by it: it names the passages together with their tokens.
+      // Only this write makes the batch paid: it records the chunks together with their tokens.
       await this.#write({
         at: { documentId, generation, next: next + CHUNKS_PER_BLOB },
         hold: { ...hold!, used: toInt(hold!.used + embedded.tokens) },
@@ -247,7 +251,10 @@ class Reembedding {
     await this.#settle(document, isStarted)
   }
 
-  /** Gives the chunks of a document the details that it has now, or deletes them if it is gone or has another version. */
+  /**
+   * Updates a document's chunks to its current name and metadata. Deletes them if the document is gone or has another
+   * version.
+   */
   async #settle(document: DocumentRecord, isStarted: boolean): Promise<void> {
     for (let known = isStarted ? -1 : (document.details ?? 0), tries = 0; tries < MAX_TRIES; tries++) {
       const now = await this.#isLive(document)
@@ -285,7 +292,7 @@ class Reembedding {
         if (error instanceof EmbeddingStopped)
           await this.#write({ hold: { ...this.#record.hold!, used: toInt(tokensBefore + error.tokens) } })
         if (++overtaken >= MAX_OVERTAKEN) throw error
-        // The hold expired while no worker ran, and billing has charged the work under it.
+        // The hold expired while no worker ran, and billing has charged its work.
         if (error instanceof KisError && error.code === 'not_found') await this.#closeHold()
         // The key's rules have changed since they were read.
         else if (!(error instanceof StalePrincipal)) throw error
@@ -293,7 +300,7 @@ class Reembedding {
     }
   }
 
-  /** Holds the price of all that is left, unless the open hold has room for these texts. */
+  /** Opens a hold for all remaining tokens, unless the open hold has room for these texts. */
   async #reserve(texts: ReembeddingGroup['texts'], model: EmbeddingModel, context: CallContext): Promise<void> {
     const { inference } = this.#deps
     const counts = await inference.countTokens(model.id, texts, context)
@@ -303,13 +310,13 @@ class Reembedding {
     await this.#closeHold()
     const { quoted, done, total } = this.#record
     const left = done === 0 ? quoted.tokens : Math.ceil((quoted.tokens / Math.max(1, quoted.passages)) * Math.max(0, total - done))
-    // A hold has at most so many tokens. What is left then gets another one.
+    // A hold has a maximum of tokens. The rest gets another hold.
     const tokens = toInt(Math.max(needed, left))
     const id = await inference.openEmbedding(model.id, tokens, context)
     await this.#write({ hold: { id, tokens, used: 0 } })
   }
 
-  /** Charges what the open hold has used, and frees the rest. */
+  /** Charges the used tokens of the open hold, and releases the rest. */
   async #closeHold(): Promise<void> {
     const { hold, charged } = this.#record
     if (!hold) return
@@ -319,7 +326,7 @@ class Reembedding {
     await this.#write({ hold: null, charged: String(BigInt(charged) + charge) })
   }
 
-  /** Returns the context of the key that started it, with its current rules. */
+  /** Returns the context of the key that started the re-embedding, with its current rules. */
   async #context(): Promise<CallContext> {
     const caller = await this.#findCaller()
     if (caller?.isSuspended) throw new OrganizationSuspended()
@@ -333,13 +340,14 @@ class Reembedding {
   }
 
   /**
-   * Makes the new index the collection's, together with the model, in one write. Before that no document begins with the
-   * former model, and those that have begun are waited for. So every ready document is in the new index then.
+   * Makes the new index and model the collection's in one write. Before that, no ingestion starts with the former
+   * model, and running ingestions finish. Therefore, every ready document is in the new index at the swap.
    */
   async #swap(): Promise<void> {
     const { collections } = this.#deps.store
     const { _id: id, collectionId, embeddingModel, dimensions, indexName, job } = this.#record
-    // Names this worker, so that one that has lost its lease cannot swap after another has let documents begin again.
+    // Names this worker, so that a worker that has lost its lease cannot swap after another one has allowed ingestions
+    // again.
     const closedBy = job!.lease!
     const own = { _id: collectionId, listed: true, 'reembedding.id': id }
     await this.#write({ stage: 'swapping' })
@@ -356,7 +364,7 @@ class Reembedding {
       )
       if (!swapped) throw (await collections.findOne(own)) ? new LeaseLost() : new Cancelled()
     } catch (error) {
-      // Documents go on with the former model while this waits or ends.
+      // Ingestions with the former model resume while the re-embedding waits or after it has ended.
       await collections.findOneAndUpdate({ ...own, 'reembedding.closedBy': closedBy }, { $unset: { 'reembedding.closedBy': '' } })
       throw error
     } finally {
@@ -364,7 +372,10 @@ class Reembedding {
     }
   }
 
-  /** Waits until no document of the collection is being ingested. Those that take too long begin again later. */
+  /**
+   * Waits until no document of the collection is being ingested. Ingestions that take too long are interrupted and
+   * restart later.
+   */
   async #waitForIngestions(): Promise<void> {
     const { store, clock } = this.#deps
     const { collectionId } = this.#record
@@ -388,7 +399,7 @@ class Reembedding {
     }
   }
 
-  /** Ends the re-embedding: of the two indices, only the one that searches ask stays. Each step may be repeated. */
+  /** Cleans up after the re-embedding: only the index that serves searches stays. Each step may be repeated. */
   async #tidy(): Promise<void> {
     const { store, index, clock } = this.#deps
     await this.#closeHold()

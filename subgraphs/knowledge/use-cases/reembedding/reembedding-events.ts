@@ -4,7 +4,7 @@ import { formatUsd } from '../../../common/usd.ts'
 import type { ReembeddingRecord } from '../../domain/records.ts'
 import { costOf } from './reembeddings.ts'
 
-/** Returns the data of the event about a re-embedding that ends. */
+/** Returns the event data of an ended re-embedding. */
 export function describeEnd(reembedding: ReembeddingRecord): EventData {
   const { collectionId, embeddingModel, formerModel, outcome, done, tokens, error } = reembedding
   const ended = {
@@ -18,7 +18,7 @@ export function describeEnd(reembedding: ReembeddingRecord): EventData {
   return { kind: 'reembedding', collectionId, ...ended, cost: formatUsd(costOf(reembedding)) }
 }
 
-/** Returns the webhook event for a re-embedding that ended. */
+/** Returns the webhook event of an ended re-embedding. */
 export function toEndEvent({ sequence, subject, at, data }: EventRecord): WebhookEvent {
   return {
     type: `reembedding.${data.outcome as NonNullable<ReembeddingRecord['outcome']>}`,

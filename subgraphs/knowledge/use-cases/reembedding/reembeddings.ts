@@ -11,16 +11,16 @@ import type { Deps } from '../deps.ts'
 import { stopReembedding } from '../stop-reembedding.ts'
 import { priceOf, quoteReembedding } from './quote-reembedding.ts'
 
-/** Re-embeddings of one collection that are kept. A new one deletes the oldest. */
+/** Maximum stored re-embeddings per collection. A new one deletes the oldest. */
 const MAX_STORED = 20
 const REEMBEDDING_ID = /^remb_/
 
 /**
- * Starts to embed a collection's passages with another model. Searches use the former one until all are embedded. The
- * caller's key pays.
+ * Starts to embed a collection's chunks with another model. Searches use the former model until all chunks are
+ * embedded. The caller's key pays.
  * @throws {KisError} as `quoteReembedding`.
  * @throws {KisError} `insufficient_quota` if the wallet or the key's spend limit does not cover the quote.
- * @throws {KisError} `in_use` if another re-embedding of the organization is under way.
+ * @throws {KisError} `in_use` if another re-embedding of the organization is running.
  */
 export async function startReembedding(
   deps: Pick<Deps, 'store' | 'blobs' | 'index' | 'inference' | 'ids' | 'clock' | 'wake'>,
@@ -74,8 +74,8 @@ export async function startReembedding(
 }
 
 /**
- * Cancels a re-embedding. What was embedded is paid, and the rest of the hold is freed; nothing of the new model stays.
- * One that has ended, or whose model searches use already, stays as it is.
+ * Cancels a re-embedding. Embedded tokens are charged, the rest of the hold is released, and the new index is deleted.
+ * A re-embedding that has ended, or whose model already serves searches, stays unchanged.
  * @throws {NotFound} if the organization has no such re-embedding.
  */
 export async function cancelReembedding(
@@ -96,7 +96,7 @@ export function findReembedding({ store }: Pick<Deps, 'store'>, context: LinkCon
   return store.reembeddings.findOne({ _id: id, organizationId })
 }
 
-/** Lists the re-embeddings of a collection, which the caller has read. */
+/** Lists the re-embeddings of a collection that the caller has read. */
 export function listReembeddings(
   { store }: Pick<Deps, 'store'>,
   { _id: collectionId }: CollectionRecord,
@@ -105,7 +105,7 @@ export function listReembeddings(
   return listById(store.reembeddings, { collectionId }, page, REEMBEDDING_ID)
 }
 
-/** Returns what a re-embedding has cost so far, in nano-USD: what was charged, and what its open hold has used. */
+/** Returns the cost of a re-embedding so far, in nano-USD: its charges and the used tokens of its open hold. */
 export function costOf({ charged, hold, rate }: Pick<ReembeddingRecord, 'charged' | 'hold' | 'rate'>): bigint {
   return BigInt(charged) + priceOf(hold?.used ?? 0, BigInt(rate))
 }

@@ -6,7 +6,7 @@ import { type Compared, compareTokens } from './compare-tokens.ts'
 const state = (first: number, second: number) => Int8Array.from({ length: 128 }, (_, i) => [first, second][i] ?? 0)
 const aim = createAim(Float32Array.of(1), null, null)
 const compared: Compared = { tokenEmbeddings: state(127, 0), language: 'ar', mode: 'hybrid', aim }
-/** One state of a passage, by the first byte of its signs. */
+/** Returns one token embedding of a chunk, by its first sign byte. */
 const signs = (first: number) => Int8Array.from({ length: 17 }, (_, i) => [1, first][i] ?? 0)
 const stored = new Map([
   ['near', signs(1)],
@@ -19,7 +19,7 @@ function candidate(chunkId: string, language: string | null, cosine: number | nu
   return { chunkId, documentId: 'doc', generation: 'g', language, cosine, anchorCosine: null, wordCoverage: 0, gramCoverage: 0 }
 }
 
-/** What is found, and which states were read. */
+/** Returns the result, and the chunks whose token embeddings were read. */
 async function compare(candidates: readonly ChunkCandidate[], more: Partial<Compared> = {}) {
   const read: string[] = []
   const found = await compareTokens(

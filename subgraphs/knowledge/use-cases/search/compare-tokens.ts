@@ -4,16 +4,16 @@ import type { Aim } from '../../domain/search/query-vectors.ts'
 import type { Language } from '../../domain/text/language.ts'
 import type { ChunkCandidate } from '../../ports/chunk-index.ts'
 
-/** Passages that are compared, the closest ones: about 130 KB to read, and 1 to 3 ms to compare. */
+/** Number of closest chunks that are compared: about 130 KB to read, and 1 to 3 ms to compare. */
 const COMPARED = 40
 /**
- * What a difference of one in `toMaxSim` is worth beside the cosine, tuned on the development halves of XQuAD and of
- * `test/eval`; figures are nearly the same from .4 to .6.
+ * Weight of `toMaxSim` beside the cosine, tuned on the development halves of XQuAD and of `test/eval`. The figures are
+ * nearly the same from 0.4 to 0.6.
  */
 const WEIGHT = 0.5
 
 export interface Compared {
-  /** The token states of the query; null: its model gives none. */
+  /** The token embeddings of the query. Null: its model returns none. */
   readonly tokenEmbeddings: Int8Array | null
   readonly language: Language | null
   readonly mode: SearchMode
@@ -21,9 +21,10 @@ export interface Compared {
 }
 
 /**
- * Late interaction: compares the query token by token with the closest passages in the other language, where one vector
- * for each says least. Gives, by chunk, by how much a passage is closer than these are on average, as a cosine. Passages
- * without token states get nothing, which leaves them where they are. `read` gives the stored states.
+ * Late interaction: compares the query token by token with the closest chunks in the other language, where comparing
+ * single vectors is least reliable. Returns, by chunk, how much closer it is than the average of these chunks, as a
+ * cosine. Chunks without token embeddings are omitted, so their order stays. `read` returns the stored token
+ * embeddings.
  */
 export async function compareTokens(
   read: (chunkIds: readonly string[]) => Promise<ReadonlyMap<string, Int8Array>>,
@@ -35,7 +36,7 @@ export async function compareTokens(
     .filter((candidate) => candidate.cosine !== null && isOtherLanguage(candidate, language))
     .sort((a, b) => aim.closenessOf(b) - aim.closenessOf(a) || (a.chunkId < b.chunkId ? -1 : 1))
     .slice(0, COMPARED)
-  // One alone has no order.
+  // A single chunk has no order.
   if (otherLanguage.length < 2) return new Map()
   const stored = await read(otherLanguage.map(({ chunkId }) => chunkId))
   const maxSimOf = toMaxSim(tokenEmbeddings)

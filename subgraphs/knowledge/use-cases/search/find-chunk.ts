@@ -6,8 +6,8 @@ import type { Deps } from '../deps.ts'
 import { findDocument } from '../documents/documents.ts'
 
 /**
- * Finds a chunk of the caller's organization, with its document. Returns null if there is no such chunk, or if
- * searches do not give it.
+ * Finds a chunk of the caller's organization, with its document. Returns null if there is no such chunk, or if searches
+ * do not return it.
  */
 export async function findChunk(
   deps: Pick<Deps, 'store' | 'index'>,

@@ -5,24 +5,24 @@ import type { ChunkCandidate, ChunkQuery } from '../../ports/chunk-index.ts'
 import type { Deps } from '../deps.ts'
 
 /**
- * The number of documents and versions that a search excludes because they are not to be found. Their chunks can fill
- * the list of candidates and leave no room for others. Usually two documents of an organization are in process.
+ * Maximum documents and versions that a search excludes because they must not be found. Their chunks can displace all
+ * others from the candidates. Usually, two documents of an organization are in process.
  */
 const MAX_PASSED = 8
-/** The number of times that a search begins again because a new version of a document came in between. */
+/** Maximum retries of a search because a new version of a document appeared meanwhile. */
 export const MAX_OVERTAKEN = 2
 
 interface Live {
   readonly candidates: readonly ChunkCandidate[]
-  /** The documents of the candidates, by id. */
+  /** The documents of the candidates, by ID. */
   readonly documents: ReadonlyMap<string, DocumentRecord>
 }
 
 /**
- * Finds candidates in one collection, whose documents are ready or ingested for the first time. The index may hold
+ * Finds candidates of one collection whose documents are ready or ingested for the first time. The index may have
  * chunks of documents that are deleted, replaced or repaired, so each candidate is checked against the primary store.
- * Looks again without documents that are not to be found if fewer than `enough` candidates are left, and without
- * versions in process. `candidates`: how many to take from each of the rankings.
+ * If fewer than `enough` candidates remain, searches again and excludes such documents and versions in process.
+ * `candidates` is the number per retriever.
  */
 export async function findLive(
   deps: Pick<Deps, 'store' | 'index'>,
@@ -44,9 +44,9 @@ export async function findLive(
       documents,
       candidates: found.filter((candidate) => ageOf(candidate) === 0),
       hidden: ids.filter((id) => !documents.has(id)),
-      // Versions that are being ingested. Their chunks take the places of the live ones.
+      // Versions that are being ingested. Their chunks displace the live ones.
       pending: distinct(found.filter((candidate) => ageOf(candidate) > 0)),
-      // A new version has come since the index was searched, or has left chunks of the one before.
+      // A new version has appeared since the index was searched, or has left chunks of the previous one.
       isOvertaken: found.some((candidate) => ageOf(candidate) < 0),
     }
   }
@@ -61,7 +61,7 @@ export async function findLive(
     return found
   }
   let found = await searchBeyondPassed()
-  // Otherwise a document could have neither its old chunks nor its new ones among the candidates.
+  // Otherwise, neither the old nor the new chunks of a document might be among the candidates.
   for (let again = 0; found.isOvertaken && again < MAX_OVERTAKEN; again++) found = await searchBeyondPassed()
   return found
 }
@@ -75,7 +75,7 @@ function ofDocument(documentId: string): SearchFilter {
   return { op: 'eq', field: 'document_id', value: documentId }
 }
 
-/** `generation` is an attribute of versions that are ingested while an earlier one is live. */
+/** Only versions that are ingested beside a live one have the attribute `generation`. */
 function ofVersion({ documentId, generation }: ChunkCandidate): SearchFilter {
   return { op: 'and', filters: [ofDocument(documentId), { op: 'eq', field: 'generation', value: generation }] }
 }

@@ -8,11 +8,11 @@ import { findWordPairs } from '../../domain/search/word-pairs.ts'
 import type { Language } from '../../domain/text/language.ts'
 import type { ChunkCandidate, StoredChunk } from '../../ports/chunk-index.ts'
 
-/** Passages whose texts are read, beyond those of the answer: so many may be junk that leaves its place. */
+/** Additional chunks whose texts are read, because junk among the results loses its rank. */
 const READ_BEYOND = 20
-/** The best passages of the query's language, which neighbouring words reorder. */
+/** Number of the best chunks in the query's language that word pairs reorder. */
 const COMPARED_BY_PAIRS = 5
-/** As many as the index gives at once. */
+/** The index port's limit. */
 const MAX_READ = 1_000
 
 interface Ranking {
@@ -22,16 +22,16 @@ interface Ranking {
   readonly limit: number
   readonly aim: Aim | null
   readonly spread: number | null
-  /** How much words count against meaning; absent: 1. */
+  /** Weight of lexical evidence relative to vectors. Default: 1. */
   readonly lexicalWeight?: number
-  /** As `compareTokens` gives it. */
+  /** The result of `compareTokens`. */
   readonly tokenCloseness?: ReadonlyMap<string, number>
 }
 
 /**
- * Ranks the candidates of a search by their figures, and then by what their texts have: quoted phrases are required,
- * exact things lift a passage over those of any language, names those of the other one, neighbouring words reorder those
- * of the query's own, and junk ranks below text. `read` gives the stored chunks.
+ * Ranks the candidates of a search by their figures, then by their texts. Quoted phrases are required. Exact things
+ * raise chunks of any language, and names raise those of the other language. Word pairs reorder chunks of the query's
+ * language. Junk ranks below text. `read` returns the stored chunks.
  */
 export async function rankCandidates(
   read: (chunkIds: readonly string[]) => Promise<readonly StoredChunk[]>,
@@ -42,7 +42,7 @@ export async function rankCandidates(
   const things = options.mode === 'hybrid' ? findExactThings(query, language) : []
   const all = { ...options, language, limit: candidates.length }
   const byFigures = fuse(candidates, all)
-  // What has neither a word nor a 3-gram of the query has none of its exact things.
+  // A chunk with no word or 3-gram of the query has none of its exact things.
   const isRead = ({ lexicalRank }: RankedChunk, index: number) =>
     index < options.limit + READ_BEYOND || ((things.length > 0 || phrases.length > 0) && lexicalRank !== null)
   const ids = byFigures.filter(isRead).map(({ chunkId }) => chunkId)

@@ -7,16 +7,16 @@ import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
 import type { SearchRequest } from './search-request.ts'
 
-/** The best passages that a reranker reads. More take it seconds, and seldom change the first ten. */
+/** Number of best chunks that a reranker reads. More take seconds and rarely change the first ten. */
 export const RERANKED = 50
 
-/** What the caller can mend who named the model. */
+/** Errors that the client who named the model can fix. */
 const ERRORS_OF_CALLER: readonly ErrorCode[] = ['model_not_found', 'residency_policy_violation']
 
-/** What a reranker did for a search. */
+/** The outcome of reranking a search. */
 export interface RerankOutcome {
   readonly modelId: string
-  /** False: the hits have their plain order, for the reason in `error`. */
+  /** False: the hits have their original order, for the reason in `error`. */
   readonly applied: boolean
   readonly error: ErrorCode | null
 }
@@ -24,13 +24,13 @@ export interface RerankOutcome {
 interface RerankedChunks {
   readonly ranked: readonly RankedChunk[]
   readonly outcome: RerankOutcome
-  /** Nano-USD. */
+  /** In nano-USD. */
   readonly cost: bigint
 }
 
 /**
- * The model that reranks a search: that of the request, or else the one that all its collections name. A lexical search
- * is free, so no default applies to it.
+ * Returns the model that reranks a search: that of the request, or else the one that all its collections have in
+ * common. A lexical search is free, so no default applies to it.
  */
 export function chooseReranker({ rerankModel, mode }: SearchRequest, collections: readonly CollectionRecord[]): string | null {
   if (rerankModel !== undefined) return rerankModel
@@ -39,7 +39,7 @@ export function chooseReranker({ rerankModel, mode }: SearchRequest, collections
 }
 
 /**
- * Orders the first chunks by a model, and puts the others after them. If the model fails, the chunks keep their order.
+ * Orders the first chunks by a rerank model, followed by the others. If the model fails, the original order stays.
  * @throws {KisError} `model_not_found` or `residency_policy_violation`, if the request names the model.
  */
 export async function rerankChunks(
@@ -72,7 +72,7 @@ export async function rerankChunks(
   }
 }
 
-/** The headings say what a passage is about when its text does not. */
+/** Adds the headings, which say what a chunk is about if its text does not. */
 function toText({ headingPath, text }: StoredChunk): string {
   return [headingPath.join(' › '), text].filter(Boolean).join('\n')
 }

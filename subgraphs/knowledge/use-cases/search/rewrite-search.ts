@@ -6,20 +6,22 @@ import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
 import type { SearchRequest } from './search-request.ts'
 
-/** What the caller can mend. */
+/** Errors that the client can fix. */
 const ERRORS_OF_CALLER: readonly ErrorCode[] = ['permission_denied', 'model_not_found', 'residency_policy_violation']
 
-/** What became of a query with a conversation before it. */
+/** The outcome of rewriting a query that had a conversation. */
 export interface RewriteOutcome {
   readonly query: string
-  /** False: the query was searched as it is, for the reason in `error`. */
+  /** False: the original query was searched, for the reason in `error`. */
   readonly applied: boolean
   readonly error: ErrorCode | null
 }
 
 /**
- * Has a chat model make the query stand without its conversation. If the model fails, the query stays as it is.
- * @throws {KisError} `permission_denied`, `model_not_found` or `residency_policy_violation`: the caller may not ask it.
+ * Lets a chat model rewrite the query so that it is understood without its conversation. If the model fails, the query
+ * stays unchanged.
+ * @throws {KisError} `permission_denied`, `model_not_found` or `residency_policy_violation`: the caller may not use the
+ * model.
  */
 export async function rewriteSearch(
   { inference }: Pick<Deps, 'inference'>,

@@ -23,7 +23,7 @@ async function openCollection(through: ChunkIndex = index) {
   return { deps, inference, collectionId, attach: waiting, ingested, search }
 }
 
-/** Chunks that only the index knows. */
+/** Writes chunks that only the index has. */
 async function indexed(collectionId: string, documentId: string, generation: string, texts: readonly string[]): Promise<void> {
   const chunks = texts.map((text, ordinal) =>
     plainChunk(buildChunkId(documentId, generation, ordinal), ordinal, text, { vector: makeVector(text) }),
@@ -60,7 +60,7 @@ it('gives no chunk of another organization, even if the index does', async () =>
     get: (target, key: keyof ChunkIndex) => leaks[key] ?? (target[key] as (...args: never) => unknown).bind(target),
   })
   const { search, deps } = await openCollection(leaking)
-  // The foreign document is even in the same store.
+  // The other organization's document is in the same store.
   for (const document of await other.deps.store.documents.find({ collectionId: other.collectionId, listed: true }, { limit: 10 }))
     await deps.store.documents.insertOne({ ...document, organizationId: 'org_2' })
   for (const mode of modes) expect(await search('harbour', { mode })).toEqual([])

@@ -20,25 +20,23 @@ import { chooseReranker, RERANKED, type RerankOutcome, rerankChunks } from './re
 import { type RewriteOutcome, rewriteSearch } from './rewrite-search.ts'
 import { checkSearch, readLetters, type SearchInput, type SearchRequest, termsOf } from './search-request.ts'
 
-/**
- * The number of candidates from each of the rankings. It is large enough for the rankings to share candidates, and
- * small enough to score each candidate.
- */
+/** Candidates per retriever: enough that the retrievers share candidates, and few enough to score each. */
 const CANDIDATES = 100
-/** The same for a query with a quoted phrase, which only one passage among many with its words may have. */
+/** Candidates for a query with a quoted phrase, which only one of many chunks with its words may contain. */
 const CANDIDATES_FOR_PHRASES = 300
-/** Chunks that are ranked when hits are grouped, so that a document with many of them leaves room for others. */
+/** Chunks that are ranked for grouped hits, so that a document with many chunks leaves room for others. */
 const GROUPED = 200
-/** Most records of one read, as the ports of the store and of the chunk index allow. */
+/** Maximum records per read of the store and of the chunk index. */
 const BATCH = 1_000
 
+/** A found chunk with its document and figures. */
 export interface SearchHit {
   readonly chunk: StoredChunk
   readonly document: DocumentRecord
   readonly ranked: RankedChunk
-  /** What of the chunk's text has the query's words. */
+  /** Ranges of the chunk's text that match the query's words. */
   readonly highlights: readonly TextRange[]
-  /** Neighbours in the document, in its order. */
+  /** Neighboring chunks in the document, in its order. */
   readonly before: readonly StoredChunk[]
   readonly after: readonly StoredChunk[]
 }
@@ -51,14 +49,14 @@ interface HitGroup {
 
 interface SearchResult {
   readonly hits: readonly SearchHit[]
-  /** By document, best first; null unless it was asked for. */
+  /** By document, best first. Null unless requested. */
   readonly groups: readonly HitGroup[] | null
   readonly facets: readonly Facet[]
-  /** Null: no reranker was asked. */
+  /** Null: no reranker was used. */
   readonly rerank: RerankOutcome | null
-  /** Null: the query had no conversation before it. */
+  /** Null: the query had no conversation. */
   readonly rewrite: RewriteOutcome | null
-  /** The charge for rewriting and embedding the query and for reranking, in nano-USD; 0 for a plain lexical search. */
+  /** The charge for rewriting and embedding the query and for reranking, in nano-USD. 0 for a plain lexical search. */
   readonly cost: bigint
 }
 
@@ -66,17 +64,17 @@ type SearchDeps = Pick<Deps, 'store' | 'index' | 'inference'>
 type EmbeddingDeps = Pick<Deps, 'store' | 'index'> & { readonly inference: ReturnType<typeof embedOnce> }
 type SearchContext = LinkContext & Pick<CallContext, 'runHoldId' | 'step'>
 
-/** What one search found, before it is cut to the answer. */
+/** The ranking of one search before it is limited to the result. */
 interface Found {
   /** Best first. */
   readonly ranked: readonly RankedChunk[]
-  /** All that were considered. */
+  /** All documents of the candidates. */
   readonly documents: ReadonlyMap<string, DocumentRecord>
 }
 
 /**
  * Returns the most relevant chunks of collections, best first.
- * @throws {KisError} as `checkSearch` does, if the request is wrong.
+ * @throws {KisError} as `checkSearch`, if the request is invalid.
  * @throws {NotFound} if the organization has no such collection.
  * @throws {KisError} `model_not_found` if the key may not use a collection's model.
  * @throws {KisError} `insufficient_quota` if the wallet cannot pay for the embedding.
@@ -99,7 +97,7 @@ export async function searchCollection(deps: SearchDeps, context: SearchContext,
     const found = await findRanked(embedding, caller, request, collections, pool)
     return { found, chunks: await readChunks(deps, collections, found, found.ranked) }
   }
-  // Another embedding model has come since the collection was read: the index that was searched may be gone.
+  // The collection has switched to another embedding model since it was read. The searched index may be gone.
   const hasOtherIndex = async () => {
     const now = await Promise.all(collections.map(async (one) => (await deps.store.collections.findOne({ _id: one._id })) ?? one))
     const before = collections
@@ -108,7 +106,7 @@ export async function searchCollection(deps: SearchDeps, context: SearchContext,
     return now.some((collection, i) => indexNameOf(collection) !== indexNameOf(before[i]!))
   }
   let { found, chunks } = await findWithChunks()
-  // A new version of a document has come since the index was searched: its old chunks are gone.
+  // A new version of a document has appeared since the index was searched, and its old chunks are gone.
   const hasLost = () => found.ranked.some(({ chunkId }) => !chunks.has(chunkId))
   for (let again = 0; again < MAX_OVERTAKEN && ((await hasOtherIndex()) || hasLost()); again++) {
     ;({ found, chunks } = await findWithChunks())
@@ -142,7 +140,7 @@ export async function searchCollection(deps: SearchDeps, context: SearchContext,
   }
 }
 
-/** Embeds the query once for each model, so that it is paid once, however often the search begins again. */
+/** Embeds the query once per model, so that it is paid once, however often the search is retried. */
 function embedOnce(inference: Deps['inference']) {
   const embedded = new Map<string, ReturnType<Deps['inference']['embedQuery']>>()
   return {
@@ -157,8 +155,8 @@ function embedOnce(inference: Deps['inference']) {
 }
 
 /**
- * Ranks the chunks of all collections. Scores of one embedding model can be compared, so its collections are ranked as
- * one. Those of different models cannot: their chunks alternate by rank.
+ * Ranks the chunks of all collections. Scores of one embedding model are comparable, so its collections are ranked
+ * together. Scores of different models are not, so their chunks alternate by rank.
  */
 async function findRanked(
   deps: EmbeddingDeps,
@@ -170,7 +168,7 @@ async function findRanked(
   const byModel = [...Map.groupBy(collections, ({ embeddingModel }) => (request.mode === 'lexical' ? '' : embeddingModel)).values()]
   const found = await Promise.all(
     byModel.map((group, index) => {
-      // A step of a run is paid once, so each model needs a path of its own.
+      // A step of a run is paid once, so each model needs its own path.
       const path = [...(index > 0 ? [index] : []), indexTagOf(indexNameOf(group[0]!))].filter(Boolean)
       const step = context.step && path.length > 0 ? { step: [context.step, ...path].join('/') } : {}
       return findOfModel(deps, { ...context, ...step }, request, group, pool)
@@ -234,18 +232,18 @@ async function findOfModel(
   }
 }
 
-/** Requires the model for every mode, because a lexical search reveals the collection's content too. */
+/** Checks the model in every mode, because a lexical search reveals the collection's content, too. */
 function requireModel({ modelAllowlist }: Principal, { embeddingModel }: CollectionRecord): void {
   if (modelAllowlist !== null && !modelAllowlist.includes(embeddingModel)) throw new ModelNotFound(embeddingModel, 'collection')
 }
 
-/** The best chunks of the best documents, in the order of each document's best chunk. */
+/** Returns the best chunks of the best documents, ordered by each document's best chunk. */
 function groupByDocument(ranked: readonly RankedChunk[], { limit, hitsPerDocument }: SearchRequest): readonly (readonly RankedChunk[])[] {
   const groups = [...Map.groupBy(ranked, ({ documentId }) => documentId).values()]
   return groups.slice(0, limit).map((group) => group.slice(0, hitsPerDocument!))
 }
 
-/** Reads chunks of documents that the search has found, by id. */
+/** Reads found chunks by ID. */
 async function readChunks(
   { index }: Pick<Deps, 'index'>,
   collections: readonly CollectionRecord[],
@@ -260,7 +258,7 @@ async function readChunks(
   return new Map(read.flat().map((chunk) => [chunk.chunkId, chunk]))
 }
 
-/** Reads the chunks around the hits, with the hits' own. */
+/** Reads the hits and the chunks around them. */
 async function readNeighbours(
   deps: Pick<Deps, 'index'>,
   collections: readonly CollectionRecord[],

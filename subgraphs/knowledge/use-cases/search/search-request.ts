@@ -8,7 +8,7 @@ import { normaliseForEmbedding, queryTerms } from '../../domain/text/text-analys
 
 const MAX_QUERY = 8_192
 const MAX_LIMIT = 50
-/** Each is searched by itself. */
+/** Maximum collections per search. Each is searched separately. */
 const MAX_COLLECTIONS = 10
 const MAX_EXPAND = 3
 const MAX_MESSAGES = 20
@@ -23,9 +23,9 @@ interface SearchMessage {
   readonly content: string
 }
 
-/** A search as it was asked for. What is left out has the usual value. */
+/** A search request. Omitted fields have their defaults. */
 export interface SearchInput {
-  /** This or `collectionIds`. */
+  /** Either this or `collectionIds`. */
   readonly collectionId?: string | null
   readonly collectionIds?: readonly string[] | null
   readonly query: string
@@ -34,7 +34,7 @@ export interface SearchInput {
   readonly filter?: unknown
   /** Undefined: the collections' default. Null: none. */
   readonly rerankModel?: string | null
-  /** The conversation before the query, oldest first, and the model that makes a query of both. */
+  /** The conversation before the query, oldest first, and the model that rewrites the query with it. */
   readonly history?: readonly SearchMessage[] | null
   readonly rewriteModel?: string | null
   readonly minScore?: number | null
@@ -45,37 +45,38 @@ export interface SearchInput {
   readonly facets?: readonly string[] | null
 }
 
+/** A validated search with defaults applied. */
 export interface SearchRequest {
   readonly collectionIds: readonly string[]
   readonly query: string
-  /** The query as it is embedded. */
+  /** The text that is embedded. */
   readonly text: string
-  /** The query as it was typed in Arabizi; null: `query` is what was typed. */
+  /** The original Arabizi query. Null: `query` is the original. */
   readonly typed: string | null
-  /** Most hits; most documents, if they are grouped. */
+  /** Maximum hits, or maximum documents if hits are grouped. */
   readonly limit: number
   readonly mode: SearchMode
   readonly filter: SearchFilter | null
   readonly rerankModel: string | null | undefined
-  /** Null: the query stands alone. */
+  /** Null: the query has no conversation. */
   readonly conversation: { readonly modelId: string; readonly history: readonly SearchMessage[] } | null
   readonly minScore: number | null
-  /** How much words count against meaning; 1 is usual. */
+  /** Weight of lexical evidence relative to vectors. Default: 1. */
   readonly lexicalWeight: number
-  /** Passages before and after each hit. */
+  /** Number of chunks before and after each hit. */
   readonly expand: number
-  /** Most hits of one document; null: not grouped. */
+  /** Maximum hits per document. Null: hits are not grouped. */
   readonly hitsPerDocument: number | null
   readonly facets: readonly string[]
 }
 
 /**
- * Checks a search.
- * @throws {KisError} a field is wrong; `param` has its path.
- * @throws {KisError} as `parseSearchFilter` does, if the filter is not valid.
+ * Validates a search request and applies defaults.
+ * @throws {KisError} a field is invalid; `param` has its path.
+ * @throws {KisError} as `parseSearchFilter`, if the filter is invalid.
  */
 export function checkSearch(input: SearchInput): SearchRequest {
-  // As documents are when they are read.
+  // Documents are normalized in the same way at ingestion.
   const query = normaliseText(input.query)
   const text = normaliseForEmbedding(query)
   if (text.trim() === '') throw new KisError('invalid_request', 'The query must not be empty.', { param: 'input.query' })
@@ -100,13 +101,13 @@ export function checkSearch(input: SearchInput): SearchRequest {
   }
 }
 
-/** The request with a query in Arabizi written in Arabic letters; any other request as it is. */
+/** Converts an Arabizi query to Arabic letters. Returns any other request unchanged. */
 export function readLetters(request: SearchRequest): SearchRequest {
   const arabic = readArabizi(request.query)
   return arabic === null ? request : { ...request, query: arabic, text: normaliseForEmbedding(arabic), typed: request.query }
 }
 
-/** The terms to look for. Passages may be in Arabizi themselves, so the words that were typed are among them. */
+/** Returns the terms of the query. Chunks may be in Arabizi themselves, so the typed words are included. */
 export function termsOf({ query, typed }: Pick<SearchRequest, 'query' | 'typed'>): ReturnType<typeof queryTerms> {
   const terms = queryTerms(query)
   return typed === null ? terms : { ...terms, words: queryTerms(`${query} ${typed}`).words }

@@ -9,7 +9,7 @@ import type { SearchInput } from './search-request.ts'
 
 const index = await openTestIndex()
 
-/** Two models with vectors that cannot be compared. */
+/** Two models whose vectors are not comparable. */
 class TwoModels extends FakeInference {
   embeddings = 0
   override async embeddingModel(id: string, context: { readonly caller: Principal }) {

@@ -10,18 +10,18 @@ import { deletePieces, readPieces, streamBlob } from '../files/pieces.ts'
 import { sampleOf } from '../files/sample.ts'
 import { getUpload } from './uploads.ts'
 
-/** Uploads that expired this long ago are swept: one that is being completed just then is left alone. */
+/** Expired uploads are swept after this additional time, so that an upload that is being completed is not affected. */
 const SWEEP_AFTER_MS = 10 * 60_000
 const SWEEP_PAGE = 100
-/** The last step of a completion makes some writes. One that began it longer ago was interrupted. */
+/** The last step of a completion takes a few writes. An older one was interrupted. */
 const STALE_COMPLETION_MS = 60_000
 
 /**
- * Makes the file of an upload that has all its bytes. Completing it again gives the same file. An upload whose file is
- * refused for good ends with that error, and what came in is deleted.
+ * Creates the file of an upload that has all its bytes. A repeated completion returns the same file. An upload whose
+ * file is permanently refused ends with that error, and its bytes are deleted.
  * @throws {NotFound} if the organization has no such upload.
  * @throws {KisError} `invalid_request` if bytes are missing.
- * @throws {KisError} what `uploadFile` refuses a file with.
+ * @throws {KisError} like `uploadFile`, if the file is refused.
  */
 export async function completeUpload(deps: Deps, context: LinkContext, id: string): Promise<UploadRecord> {
   const principal = requireScope(context.caller, 'knowledge:write')
@@ -34,7 +34,7 @@ export async function completeUpload(deps: Deps, context: LinkContext, id: strin
     throw new KisError('invalid_request', `${begun.offset} of ${begun.sizeBytes} bytes are there. Send the rest first.`)
   const sha256 = await digest(deps, begun)
   const upload = { ...begun, sha256, fileId: await seal(deps, begun, sha256) }
-  // An interrupted completion may have made the file.
+  // An interrupted completion may have created the file.
   if (!(await store.files.findOne({ _id: upload.fileId, organizationId })))
     await finish(deps, principal, upload, sha256).catch(async (error: unknown) => {
       if (error instanceof KisError && !error.shouldRetry) await end(deps, upload)
@@ -47,9 +47,9 @@ export async function completeUpload(deps: Deps, context: LinkContext, id: strin
 }
 
 /**
- * From now on nothing is appended, and nobody else completes it. Gives the id of the file: it begins with the time of its
- * creation, which is now unless a completion was interrupted.
- * @throws {KisError} `in_use` if it has changed, or another completion is in flight.
+ * Seals the upload: nothing can be appended, and no other call completes it. Returns the file's ID. The ID starts with
+ * its creation time, which is now unless a completion was interrupted.
+ * @throws {KisError} `in_use` if the upload has changed, or another completion is in flight.
  */
 async function seal({ store, clock, ids }: Deps, upload: UploadRecord, sha256: string): Promise<string> {
   const { _id, organizationId: openOf, offset } = upload
@@ -95,7 +95,7 @@ async function finish(deps: Deps, principal: Principal, upload: UploadRecord, sh
     await store.files.findOneAndDelete({ _id: fileId })
     throw new ServiceUnavailable('The file storage')
   }
-  // The organization has had these bytes before.
+  // The organization already has a blob with these bytes.
   if (blob.bytesKey !== _id) await deletePieces(blobs, _id)
 }
 
@@ -104,13 +104,13 @@ async function end(deps: Deps, upload: UploadRecord): Promise<void> {
   if (!(await findOwnBlob(deps, upload))) await deletePieces(deps.blobs, upload._id)
 }
 
-/** The blob that has the pieces of a sealed upload, which it keeps until its last file is deleted. */
+/** Returns the blob that owns the pieces of a sealed upload until its last file is deleted. */
 async function findOwnBlob({ store }: Deps, { _id, organizationId, sha256 }: UploadRecord): Promise<BlobRecord | null> {
   const blob = sha256 ? await store.blobs.findOne({ _id: blobId(organizationId, sha256) }) : null
   return blob?.bytesKey === _id ? blob : null
 }
 
-/** Deletes one page of expired uploads, with the bytes that no file has. Returns true if there may be more. */
+/** Deletes one page of expired uploads, with bytes that no file uses. Returns true if there may be more. */
 export async function sweepUploads(deps: Deps): Promise<boolean> {
   const { store, clock } = deps
   const now = clock.now().getTime()
@@ -119,7 +119,7 @@ export async function sweepUploads(deps: Deps): Promise<boolean> {
     { sort: { expiresAt: 1 }, limit: SWEEP_PAGE },
   )
   for (const { _id } of expired) {
-    // A completion that has not sealed it yet no longer can.
+    // A completion that has not sealed the upload yet can no longer do so.
     const ended = await store.uploads.findOneAndUpdate({ _id, sha256: null }, { $set: { status: 'cancelled' }, $unset: { openOf: '' } })
     const upload = ended ?? (await store.uploads.findOne({ _id }))
     if (!upload || (upload.status === 'open' && (upload.completing?.getTime() ?? 0) > now - STALE_COMPLETION_MS)) continue
@@ -128,9 +128,9 @@ export async function sweepUploads(deps: Deps): Promise<boolean> {
   return expired.length === SWEEP_PAGE
 }
 
-/** Deletes an upload with the bytes that no file has. Repeatable. */
+/** Deletes an upload, with bytes that no file uses. Repeatable. */
 export async function dropUpload(deps: Deps, upload: UploadRecord): Promise<void> {
-  // The sweep of blobs finds one whose file was never recorded.
+  // The sweep of blobs finds a blob whose file was never recorded.
   if (!(await findOwnBlob(deps, upload))) await deletePieces(deps.blobs, upload._id)
   await deps.store.uploads.findOneAndDelete({ _id: upload._id })
 }

@@ -47,7 +47,7 @@ async function read(deps: Deps, id: string): Promise<string> {
   return Buffer.from((await readFilePiece(deps, context, { id, offset: 0, length: 1_000_000 })).bytes).toString()
 }
 
-/** After a day nothing is left but the bytes that files have. */
+/** Expects that after a day only the bytes of files are left. */
 async function expectSettled(world: FileWorld): Promise<void> {
   const deps = depsOn(world)
   for (let round = 0; round < 3; round++) {
@@ -79,11 +79,11 @@ it('takes a file in pieces, however small, and keeps it in few', async () => {
   world.clock.ms += 3_600_000
   const done = await complete(deps, _id)
   expect(done).toMatchObject({ status: 'completed', offset: 26 })
-  // Lists of files are by their ids, which begin with the time of creation.
+  // Lists of files are ordered by their IDs, which start with the creation time.
   const { createdAt } = (await deps.store.files.findOne({ _id: done.fileId }))!
   expect(done.fileId.slice('file_'.length, 'file_'.length + 12)).toBe(createdAt.getTime().toString(16).padStart(12, '0'))
   expect(await read(deps, done.fileId)).toBe(letters)
-  // Again: the same file.
+  // A repeated completion returns the same file.
   expect((await complete(deps, _id)).fileId).toBe(done.fileId)
   expect((await readUsage(deps.store, principal.organizationId)).storageBytes).toBe(26)
   await expectSettled(world)
@@ -135,7 +135,7 @@ it('keeps bytes that another file shares when the upload that brought them is re
     const blobs = await deps.store.blobs.find({ _id: { $gte: '' } }, { limit: 2 })
     if (isShared || blobs.length < 2 || name !== 'blobs.findOneAndUpdate') return
     isShared = true
-    // Another upload of these bytes refers to them, and finds room that this one did not find.
+    // Another upload of the same bytes refers to them, and finds room that this upload did not find.
     await deleteFile(deps, context, full._id)
     await uploadFile(deps, small, { name: 'b.txt', contentBase64: base64('abcdef') })
   }
@@ -221,7 +221,7 @@ it('keeps no more unfinished than an organization may have, and none that the pl
   expect(made).toBeLessThanOrEqual(100)
   expect((await deps.store.uploads.find({ openOf: 'org_2' }, { limit: 200 })).length).toBe(made)
   for (const result of results) if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'rate_limit_exceeded' })
-  // What one organization has stands in nobody's way, and is seen by nobody else.
+  // Another organization is not affected, and cannot see the upload.
   const other = makeContext({ ...principal, organizationId: 'org_3' })
   const { _id } = await createUpload(deps, other, { name: 'a', sizeBytes: 1 })
   await expect(append(deps, _id, 0, 'a')).rejects.toMatchObject({ code: 'not_found' })
@@ -271,7 +271,7 @@ it('takes a file of unknown length as it comes, as large as the plan allows', as
   const { _id } = await begin()
   expect(await add(_id, 0, 'eight by')).toMatchObject({ offset: 8, sizeBytes: 8 })
   await expect(add(_id, 8, 'tes')).rejects.toMatchObject({ code: 'payload_too_large' })
-  // What has come in of an unfinished upload counts when another grows.
+  // Received bytes of an unfinished upload count when another upload grows.
   const other = await begin()
   await expect(add(other._id, 0, 'ten bytes.')).rejects.toMatchObject({ code: 'storage_quota_exceeded' })
   const { fileId } = await completeUpload(deps, small, _id)

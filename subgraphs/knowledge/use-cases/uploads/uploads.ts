@@ -9,33 +9,35 @@ import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { deletePieces, pieceKey, readPieces } from '../files/pieces.ts'
 
-/** The most bytes that one call appends: as base64 they are no more than a body of chat. */
+/** Maximum bytes per append. In base64, they fit into the body limit of chat. */
 const MAX_APPENDED_BYTES = 4 * 1024 * 1024
-/** A piece that is smaller than this grows with the next call, so that a file has few pieces however it comes. */
+/** A smaller last piece is merged with the next append, so that a file has few pieces however it is sent. */
 const FULL_PIECE_BYTES = 1024 * 1024
-/** How long an upload may take. A day covers a file of 500 MB at 50 kbit/s, and a weekend's break is a new upload. */
+/**
+ * Lifetime of an upload. A day is enough for 500 MB at 50 kbit/s. After a longer pause, the client starts a new upload.
+ */
 const LIFE_MS = 24 * 60 * 60_000
-/** Unfinished uploads of one organization: more than a browser's folder upload has at once. */
+/** Maximum unfinished uploads per organization, more than a browser's folder upload has in parallel. */
 const MAX_OPEN = 100
-/** What the unfinished uploads of one organization may have together, in files of the plan's largest size. */
+/** Maximum total size of an organization's unfinished uploads, in files of the plan's maximum size. */
 const MAX_OPEN_FILES = 8
-/** Characters of `metadata`: more than a header has. */
+/** Maximum characters of `metadata`, more than a header can have. */
 const MAX_METADATA = 4_096
 
 interface UploadInput {
   readonly name: string
-  /** Null: its maker does not know it yet. The upload then grows with what is appended. */
+  /** Null: unknown. The upload then grows with each append. */
   readonly sizeBytes?: number | null
   readonly metadata?: string | null
 }
 
 /**
- * Begins an upload. Nothing is counted against the plan before it is completed, but it must fit. One
- * without a size must fit with each call that appends to it.
+ * Starts an upload. It counts against the plan only when it is completed, but its size must fit the plan now. An upload
+ * without a size must fit with each append.
  * @throws {KisError} `payload_too_large` if the file is larger than the plan allows.
  * @throws {KisError} `storage_quota_exceeded` if the plan has no room for it.
  * @throws {KisError} `rate_limit_exceeded` if the organization has too many unfinished uploads.
- * @throws {KisError} `invalid_request` if the name or the size is not valid.
+ * @throws {KisError} `invalid_request` if the name or the size is invalid.
  */
 export async function createUpload(deps: Deps, context: LinkContext, input: UploadInput): Promise<UploadRecord> {
   const principal = requireScope(context.caller, 'knowledge:write')
@@ -85,8 +87,8 @@ function requireSize(sizeBytes: number, { plan }: Principal, param: string): voi
 const listOpen = ({ store }: Deps, organizationId: string) => store.uploads.find({ openOf: organizationId }, { limit: MAX_OPEN + 1 })
 
 /**
- * `open` has the upload itself. A new one is judged after it is written, so that of many at once no more than allowed
- * stay.
+ * Checks the limits of unfinished uploads. `open` includes the upload itself: a new one is checked after it is written,
+ * so that no more than allowed remain of many concurrent ones.
  */
 async function requireRoom(
   { store }: Deps,
@@ -114,7 +116,9 @@ async function requireRoom(
   }
 }
 
-/** Judges an upload of no said size before it grows. Each of many at once may be one call too large. */
+/**
+ * Checks an upload of unknown size before it grows. Each of many concurrent uploads may exceed the limit by one append.
+ */
 async function requireRoomToGrow(deps: Deps, principal: Principal, upload: UploadRecord, sizeBytes: number): Promise<void> {
   requireSize(sizeBytes, principal, 'input.contentBase64')
   const grown = { ...upload, sizeBytes }
@@ -129,8 +133,8 @@ async function requireRoomToGrow(deps: Deps, principal: Principal, upload: Uploa
 
 /**
  * Appends bytes to an upload. They are stored durably when it returns.
- * @throws {KisError} `in_use` if the upload is elsewhere than `offset`, for example because another call was faster.
- * @throws {KisError} `payload_too_large` if they are too many for one call, or for the upload.
+ * @throws {KisError} `in_use` if the upload's offset is not `offset`, for example because another call was faster.
+ * @throws {KisError} `payload_too_large` if the bytes are too many for one call, or for the upload.
  */
 export async function appendToUpload(
   deps: Deps,
@@ -150,7 +154,7 @@ export async function appendToUpload(
     })
   if (bytes.length === 0) return upload
   const { tail, before } = await readTail(deps, upload, bytes.length)
-  // Each call writes a key of its own, so that two at the same offset cannot mix.
+  // Each call writes to its own key, so that two calls at the same offset cannot mix their bytes.
   const piece: Piece = { key: pieceKey(upload._id, ids('file')), sizeBytes: tail.length + bytes.length }
   await blobs.put(piece.key, tail.length > 0 ? Buffer.concat([tail, bytes]) : bytes)
   const pieces = [...before, piece].map((each) => ({ ...each }))
@@ -167,7 +171,7 @@ export async function appendToUpload(
   return written
 }
 
-/** The last piece, if the new bytes fit into it, and the pieces before it. */
+/** Returns the last piece, if the new bytes fit into it, and the pieces before it. */
 async function readTail({ blobs }: Deps, { pieces }: UploadRecord, sizeBytes: number) {
   const last = pieces.at(-1)
   if (!last || last.sizeBytes + sizeBytes > FULL_PIECE_BYTES) return { tail: new Uint8Array(), before: pieces }
@@ -181,7 +185,7 @@ function elsewhere({ offset }: UploadRecord): KisError {
 }
 
 /**
- * Cancels an upload and deletes what came in. A completed one stays as it is.
+ * Cancels an upload and deletes its bytes. A completed upload stays unchanged.
  * @throws {NotFound} if the organization has no such upload.
  */
 export async function cancelUpload(deps: Deps, context: LinkContext, id: string): Promise<UploadRecord> {
@@ -196,7 +200,7 @@ export async function cancelUpload(deps: Deps, context: LinkContext, id: string)
     const state = upload.status === 'open' ? 'being completed' : 'complete'
     throw new KisError('in_use', `The upload is ${state}. Delete its file instead.`, { param: 'id' })
   }
-  // Another file may share the bytes of a sealed upload that was refused. Its completion deleted what no file has.
+  // Another file may share the bytes of a sealed upload that was refused. Its completion has deleted unused bytes.
   if (!upload.sha256) await deletePieces(blobs, id)
   return upload
 }
@@ -208,7 +212,7 @@ export async function findUpload({ store, clock }: Deps, { caller }: LinkContext
   return upload && upload.expiresAt > clock.now() ? upload : null
 }
 
-/** Returns the file that an upload has become, or null. */
+/** Returns the file that was created from an upload, or null. */
 export async function findFileOf({ store }: Pick<Deps, 'store'>, upload: UploadRecord): Promise<FileRecord | null> {
   const { organizationId, status, fileId } = upload
   return status === 'completed' ? store.files.findOne({ _id: fileId, organizationId }) : null
@@ -225,7 +229,7 @@ export async function getUpload(
   return upload
 }
 
-/** @throws {KisError} `not_found`, or `in_use` if it is completed or cancelled. */
+/** @throws {KisError} `not_found`; or `in_use` if the upload is completed or cancelled. */
 async function getOpen(deps: Deps, organizationId: string, id: string): Promise<UploadRecord> {
   const upload = await getUpload(deps, organizationId, id)
   if (upload.status === 'open' && !upload.sha256) return upload

@@ -8,28 +8,28 @@ import type { Deps } from '../deps.ts'
 import { readBlob } from '../files/pieces.ts'
 
 /**
- * The number of records on a page, and the bytes after which a page ends early. Hashing them takes some tenths of a
- * second.
+ * Maximum records per page, and the bytes after which a page ends early. Hashing them takes some tenths of a second.
  */
 const PAGE = 100
 const PAGE_BYTES = 64 * 1024 * 1024
-/** The bytes of one read. Hashing them blocks the event loop for at most 2 ms. */
+/** Bytes per read. Hashing them blocks the event loop for at most 2 ms. */
 const READ_BYTES = 1024 * 1024
 const MAX_FILE_IDS = 20
 
 const BLOB_FINDING_KINDS = ['missing', 'damaged'] as const
 
-/** What is wrong with stored bytes. */
+/** A defect of stored bytes. */
 interface Fault {
   readonly kind: (typeof BLOB_FINDING_KINDS)[number]
   readonly detail: string
 }
 
+/** Corrupted or missing bytes of files or of a text. */
 export interface BlobFinding extends Fault {
   readonly organizationId: string
-  /** The first `MAX_FILE_IDS` files with this content; empty for a text. */
+  /** The first `MAX_FILE_IDS` files with this content. Empty for a text. */
   readonly fileIds: readonly string[]
-  /** The document of a text; null for the content of files. */
+  /** The document of a text. Null for the content of files. */
   readonly documentId: string | null
 }
 
@@ -37,7 +37,7 @@ interface BlobVerification {
   readonly blobs: number
   readonly texts: number
   readonly findings: readonly BlobFinding[]
-  /** Where the next page begins. Null means that nothing is left. */
+  /** Cursor of the next page. Null: nothing is left. */
   readonly next: string | null
 }
 
@@ -49,9 +49,9 @@ interface BlobScanCursor {
 type VerifyDeps = Pick<Deps, 'store' | 'blobs'>
 
 /**
- * Reads one page of stored bytes across all organizations: first the contents of files, then the texts of ready
- * documents. Compares each with its checksum if it has one. Bytes that are being uploaded, ingested or deleted are not
- * findings. Repeatable; changes nothing.
+ * Verifies one page of stored bytes across all organizations: first contents of files, then texts of ready documents.
+ * Compares their checksums, if they have one. Bytes that are being uploaded, ingested or deleted are not findings.
+ * Repeatable. Changes nothing.
  * @throws {KisError} `permission_denied` if the caller is not an operator.
  * @throws {KisError} `invalid_request` if `after` is not a cursor of this query.
  * @throws {KisError} `service_unavailable` if a store cannot be reached.
@@ -86,7 +86,7 @@ function isCursor({ at, after }: Readonly<Record<string, unknown>>): boolean {
   return (at === 'blobs' || at === 'texts') && typeof after === 'string'
 }
 
-/** Undefined means that the record needs no bytes. */
+/** Undefined: the record needs no bytes. */
 type Judged = { readonly sizeBytes: number; readonly finding: BlobFinding | null } | undefined
 
 function judge(deps: VerifyDeps, at: BlobScanCursor['at'], record: BlobRecord | DocumentRecord): Promise<Judged> {
@@ -105,7 +105,7 @@ async function judgeBlob({ store, blobs }: VerifyDeps, blob: BlobRecord): Promis
   return { sizeBytes, finding: { ...fault, organizationId, fileIds, documentId: null } }
 }
 
-/** Reports whether the bytes must be there. Those of an upload under way may be missing, and an empty file has none. */
+/** Whether the bytes must exist. Those of a running upload may be missing, and an empty file has none. */
 function isStored({ dying, sizeBytes, references }: BlobRecord): boolean {
   return !dying && sizeBytes > 0 && Object.values(references).includes(0)
 }
@@ -120,7 +120,7 @@ async function judgeText({ store, blobs }: VerifyDeps, document: DocumentRecord)
   return { sizeBytes, finding: fault && { ...fault, organizationId, fileIds: [], documentId: _id } }
 }
 
-/** Reads and hashes all bytes, piece by piece. */
+/** Reads and hashes all bytes in steps of `READ_BYTES`. */
 async function readBytes(
   blobs: Deps['blobs'],
   blob: Pick<BlobRecord, 'bytesKey' | 'pieces'>,

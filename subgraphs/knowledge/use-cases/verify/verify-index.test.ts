@@ -43,7 +43,7 @@ afterAll(async () => {
   for (const index of opened) await index[Symbol.asyncDispose]()
 })
 
-/** Who asked for embeddings, beside what the fake does. */
+/** Records the callers of embeddings, in addition to the fake. */
 class WatchedInference extends FakeInference {
   readonly callers: Principal[] = []
   override async embedPassages(input: Parameters<FakeInference['embedPassages']>[0], context?: CallContext) {
@@ -61,7 +61,7 @@ async function openWorld() {
   const deps = depsOn(world)
   const { _id: collectionId, organizationId } = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
   const add = (text: string, name = 'a.txt') => addReady(deps, collectionId, name, text)
-  /** Chunks behind the service's back. */
+  /** Writes chunks that the store does not know. */
   const put = (documentId: string, generation: string, chunks: number, collection = collectionId) =>
     index.put(
       { organizationId, collectionId: collection, documentId, generation, attributes: {} },
@@ -73,7 +73,7 @@ async function openWorld() {
   return { world, deps, index, inference, collectionId, organizationId, add, put, record }
 }
 
-/** Every page, as the operator's tool goes through them. */
+/** Reads every page, like the operator's tool. */
 async function verify(deps: Deps, { repair = false, collectionId }: { repair?: boolean; collectionId?: string } = {}) {
   const findings: IndexFinding[] = []
   const total = { collections: 0, documents: 0, chunks: 0, pages: 0 }
@@ -287,7 +287,7 @@ it('changes nothing of a document that has changed since it was looked at', asyn
   life.onCall = async (_, name) => {
     if (name !== 'documents.findOneAndUpdate' || before) return
     before = await record(lost)
-    // Another repair was quicker.
+    // Another repair was faster.
     await verify(deps, { repair: true })
   }
   const { findings } = await verify(depsOn(world, life), { repair: true })

@@ -10,45 +10,43 @@ import { restoreDocument } from '../chunk-index/stored-chunks.ts'
 import type { Deps } from '../deps.ts'
 import { type Payer, requeueDocument } from '../documents/requeue-document.ts'
 
-/** The number of documents on a page. If the index has lost them all, each needs its own query of some milliseconds. */
+/** Maximum documents per page. If the index has lost them all, each needs its own query of some milliseconds. */
 const PAGE = 100
-/** The number of passages that one page restores, which takes some seconds. The next page continues. */
+/** Maximum chunks that one page restores, which takes some seconds. The next page continues. */
 const MAX_RESTORED = 4_096
 
 type FindingKind = 'missing' | 'incomplete' | 'extra' | 'repairing' | 'large'
 
-/** A difference between the index and the store, or a collection that the index is too slow for. */
+/** A difference between the index and the store, or a collection that is too large for the index adapter. */
 export interface IndexFinding {
   readonly kind: FindingKind
   readonly collectionId: string
-  /** Null if the finding is about the whole collection. */
+  /** Null: the finding is about the whole collection. */
   readonly documentId: string | null
   readonly generation: string | null
-  /** The number of chunks that should be there, and that are there. Null means unknown. */
+  /** The expected and the actual number of chunks. Null: unknown. */
   readonly expected: number | null
   readonly found: number | null
-  /** True if this call has repaired the difference, or has queued the document again. */
+  /** True if this call has repaired the difference or has requeued the document. */
   readonly repaired: boolean
-  /** True if the document's kept passages were put back, without a new embedding. */
+  /** True if the document's stored chunks were restored without new embeddings. */
   readonly restored?: boolean
 }
 
+/** The result of one page of the verification. */
 export interface IndexVerification {
-  /** The number of collections that this page begins, and of documents and chunks that it has checked. */
+  /** The number of collections that this page starts, and of documents and chunks that it has checked. */
   readonly collections: number
   readonly documents: number
   readonly chunks: number
   readonly findings: readonly IndexFinding[]
-  /** Where the next page begins. Null means that nothing is left. */
+  /** Cursor of the next page. Null: nothing is left. */
   readonly next: string | null
 }
 
 type VerifyDeps = Pick<Deps, 'store' | 'blobs' | 'index' | 'clock' | 'events' | 'wake'>
 
-/**
- * Pages go through the collections of the store, each by pages of documents, and then through the collections that only
- * the index has.
- */
+/** Pages cover the store's collections, each by pages of documents, and then collections that only the index has. */
 type IndexScanCursor =
   | { readonly at: 'collections'; readonly after: string }
   | { readonly at: 'documents'; readonly collectionId: string; readonly after: string }
@@ -62,9 +60,9 @@ const NOTHING = { collections: 0, documents: 0, chunks: 0, findings: [] }
 
 /**
  * Compares one page of the index with the store, across all organizations. Documents that are being ingested or deleted
- * are not findings. With `repair`, it deletes chunks that belong to no document and restores missing chunks from the
- * kept passages. If some passages of a document are not kept, it queues the document for a new ingestion, which the
- * operator pays. Repeatable.
+ * are not findings. With `repair`, it deletes chunks without a document and restores missing chunks from stored chunks.
+ * If some chunks of a document are not stored, it requeues the document for an ingestion that the operator pays.
+ * Repeatable.
  * @throws {KisError} `permission_denied` if the caller is not an operator.
  * @throws {KisError} `not_found` if there is no collection `collectionId`.
  * @throws {KisError} `invalid_request` if `after` is not a cursor of this query.
@@ -153,14 +151,14 @@ async function verifyRoom({ store, index }: VerifyDeps, collection: CollectionRe
   const { _id: collectionId, organizationId, dimensions } = collection
   const name = indexNameOf(collection)
   if (await index.hasCollection(name)) return []
-  // The collection may have been deleted since, or have got another index.
+  // The collection may have been deleted since, or may have switched to another index.
   const now = await store.collections.findOne({ _id: collectionId, listed: true })
   if (!now || indexNameOf(now) !== name) return []
   if (repair) await index.createCollection({ organizationId, collectionId: name, dimensions })
   return [{ kind: 'missing', collectionId, documentId: null, generation: null, expected: null, found: null, repaired: repair }]
 }
 
-/** Finds chunks of documents that are gone, and of ingestions that have ended. */
+/** Finds chunks of deleted documents and of ended ingestions. */
 async function extras(
   { store, index }: VerifyDeps,
   collection: CollectionRecord,
@@ -185,7 +183,7 @@ async function extras(
   }))
 }
 
-/** A page of what the store and the index have, and the name of the index. */
+/** One page of the store and of the index, and the name of the index. */
 interface Known {
   readonly documents: readonly DocumentRecord[]
   readonly entries: readonly IndexedGeneration[]
@@ -193,8 +191,8 @@ interface Known {
 }
 
 /**
- * Finds documents of which searches find nothing or not everything. `stoppedAt` is the last document that was checked
- * if the repair reached the limit of one page; otherwise it is null.
+ * Finds documents that searches find incompletely or not at all. `stoppedAt` is the last checked document if the repair
+ * reached the limit of one page, otherwise null.
  */
 async function findGaps(
   deps: VerifyDeps,
@@ -212,7 +210,7 @@ async function findGaps(
       continue
     }
     const isReady = document.status === 'ready'
-    // A failed repair leaves nothing in the index.
+    // The index has no chunks of a document whose repair failed.
     if (!isReady && !document.payer) continue
     const entry = entries.find((entry) => entry.documentId === documentId && entry.generation === generation)
     if (isReady && isWhole(document, entry)) continue
@@ -227,7 +225,8 @@ async function findGaps(
 }
 
 /**
- * Counts a ready document's chunks in the index. Returns null if all of them are there, or if the document has changed.
+ * Returns the number of indexed chunks of a ready document. Returns null if none is missing, or if the document has
+ * changed.
  */
 async function confirmedGap({ store, index }: VerifyDeps, document: DocumentRecord, name: string): Promise<number | null> {
   const { _id, collectionId, liveGeneration } = document

@@ -7,15 +7,17 @@ import { sizeText } from '../../../common/sizes.ts'
 import type { Deps } from '../deps.ts'
 import { AGENT, parseRobots, type Robots } from './robots.ts'
 
-/** Time for one address with its redirects. Together with robots.txt it stays below what a change may take. */
+/**
+ * Time limit per address, redirects included. Together with robots.txt, it stays below the time limit of a mutation.
+ */
 const FETCH_MS = 15_000
 const ROBOTS_MS = 5_000
-/** What of a robots.txt must be read (RFC 9309, section 2.5). */
+/** Bytes of a robots.txt that must be read (RFC 9309, section 2.5). */
 const MAX_ROBOTS_BYTES = 512 * 1024
-/** How long a site's robots.txt is remembered (RFC 9309 allows a day), and of how many sites. */
+/** How long a site's robots.txt is cached (RFC 9309 allows a day), and of how many sites. */
 const ROBOTS_TTL_MS = 10 * 60_000
 const MAX_ROBOTS = 100
-/** Characters that are remembered of all sites: of four with the largest robots.txt. About 60 MB at most. */
+/** Maximum cached characters of all sites: the largest robots.txt of four sites, about 60 MB of memory at most. */
 const MAX_ROBOTS_CHARS = 4 * MAX_ROBOTS_BYTES
 
 const ACCEPT = 'text/html, application/xhtml+xml, application/pdf, application/xml;q=0.9, */*;q=0.8'
@@ -25,8 +27,9 @@ interface Validators {
   readonly lastModified: string | null
 }
 
+/** The content of an address, with validators for the next conditional fetch. */
 export interface FetchedPage extends Validators {
-  /** After redirects. */
+  /** The final URL after redirects. */
   readonly url: string
   readonly contentType: string | undefined
   readonly bytes: Uint8Array
@@ -34,7 +37,7 @@ export interface FetchedPage extends Validators {
 
 type Refusal = 'not_public' | 'unreachable' | 'status' | 'robots_forbid' | 'robots_unreadable'
 
-/** An address that may not be fetched, or that gives nothing. */
+/** The address may not be fetched, or the fetch failed. */
 export class FetchRefused extends KisError {
   readonly reason: Refusal
 
@@ -44,7 +47,7 @@ export class FetchRefused extends KisError {
   }
 }
 
-/** By origin, for all organizations alike: it is public. */
+/** Cached robots.txt files by origin, shared by all organizations because they are public. */
 const known = new LRUCache<string, Robots>({
   max: MAX_ROBOTS,
   ttl: ROBOTS_TTL_MS,
@@ -55,11 +58,11 @@ const known = new LRUCache<string, Robots>({
 type FetchDeps = Pick<Deps, 'accounts' | 'egress' | 'log'>
 
 /**
- * Fetches what is at an address of the public internet, if robots.txt of its site allows it. Null: it has not changed.
- * @throws {FetchRefused} if it may not be fetched, or does not answer with 200.
- * @throws {KisError} `payload_too_large` if it is larger than the plan, or one fetch, allows.
- * @throws {KisError} `residency_policy_violation` if the policy in force keeps everything local.
- * @throws {TooBusy} if too many addresses are being fetched.
+ * Fetches an address of the public internet if its site's robots.txt allows it. Null: the content has not changed.
+ * @throws {FetchRefused} if the fetch is not allowed or the status is not 200.
+ * @throws {KisError} `payload_too_large` if the content exceeds the limit of the plan or of one fetch.
+ * @throws {KisError} `residency_policy_violation` if the current policy keeps everything local.
+ * @throws {TooBusy} if too many fetches are in flight.
  */
 export async function fetchPage(
   deps: FetchDeps,
@@ -86,7 +89,7 @@ export async function fetchPage(
   if (response.status === 304) return null
   if (response.status !== 200)
     throw new FetchRefused('status', `The address answered with status ${response.status}. Check that it can be read without signing in.`)
-  // A redirect may have left the site whose robots.txt was asked.
+  // A redirect may lead to a site whose robots.txt was not checked.
   if (new URL(response.url).origin !== new URL(url).origin) await requireAllowed(deps, principal, response.url, signal)
   return {
     url: response.url,
@@ -100,7 +103,7 @@ export async function fetchPage(
 const shortHeader = (header: string | undefined) => (header !== undefined && header.length <= 512 ? header : null)
 
 /**
- * Reads the policy as it is now: the caller's own may be seconds old.
+ * Reads the current policy, because the caller's copy may be seconds old.
  * @throws {KisError} `residency_policy_violation` if it keeps everything local.
  */
 async function requireEgressAllowed({ accounts }: FetchDeps, { organizationId, apiKeyId }: Principal, signal: AbortSignal): Promise<void> {
@@ -150,7 +153,10 @@ async function requireAllowed(deps: FetchDeps, principal: Principal, url: string
   if (!isAllowed) throw new FetchRefused('robots_forbid', `The robots.txt of the site does not allow ${AGENT} to fetch this address.`)
 }
 
-/** A site without one allows everything. Null: the site fails, which forbids everything (RFC 9309, section 2.3.1). */
+/**
+ * A site without a robots.txt allows everything. Null: the site fails, which forbids everything (RFC 9309, section
+ * 2.3.1).
+ */
 async function readRobots(deps: FetchDeps, principal: Principal, origin: string, signal: AbortSignal) {
   const { organizationId } = principal
   const url = `${origin}/robots.txt`

@@ -16,7 +16,7 @@ const { signal } = new AbortController()
 const REFRESH_SECONDS = 3_600
 let sites = 0
 
-/** A page that is in a collection, and is fetched again each hour. */
+/** Adds a page to a collection, with an hourly refresh. */
 async function watched() {
   const page = { text: 'The first text.', etag: '"1"', asked: [] as (string | undefined)[], answer: async () => {} }
   const fetchIt = async ({ url, headers }: { readonly url: string; readonly headers: Record<string, string> }) => {
@@ -42,7 +42,7 @@ async function watched() {
   await ingest()
   page.asked.length = 0
   const source = async () => (await deps.store.sources.findOne({ collectionId }))!
-  /** Goes on until nothing is due before the next refresh. */
+  /** Runs workers until nothing is due before the next refresh. */
   const settle = async () => {
     for (;;) {
       const { dueAt, refreshAt } = await source()

@@ -11,16 +11,19 @@ import { LeaseLost } from '../documents/lease-lost.ts'
 import { detachFile, dropFile, storeFile } from '../files/files.ts'
 import { type FetchedPage, FetchRefused, fetchPage } from './fetch-page.ts'
 
-/** Addresses that one process works on at once, each of another organization. */
+/** Addresses that one process handles concurrently, each of another organization. */
 const AT_ONCE = 4
 const PAGE = 100
-/** The interval at which due addresses are looked for. */
+/** Poll interval for due addresses. */
 const POLL_MS = 1_000
-/** A worker that has taken an address and died: another takes it after this. Longer than a fetch with its robots.txt. */
+/**
+ * Lease of an address. After it, another worker takes over from a dead one. It is longer than a fetch with its
+ * robots.txt.
+ */
 const LEASE_MS = 120_000
-/** How soon a worker looks whether a new version is live. */
+/** Poll interval for whether a new version is live. */
 const SWAP_POLL_MS = 1_000
-/** How soon an address that was never fetched is tried again, and how long. */
+/** Interval and maximum time of retries for an address that was never fetched. */
 const RETRY_MS = 60_000
 const MAX_RETRY_AGE_MS = 30 * 60_000
 
@@ -32,9 +35,9 @@ interface Refreshed {
 }
 
 /**
- * Fetches an address and, if its content is new, makes it the next version of the address's document. Nothing is charged
- * for content that has not changed. A worker gives the lease that it has taken.
- * @throws {KisError} what `fetchPage`, `uploadFile` and `createDocument` throw.
+ * Fetches an address and, if its content is new, makes it the next version of the address's document. Unchanged content
+ * is free. A worker passes the lease that it holds.
+ * @throws {KisError} like `fetchPage`, `uploadFile` and `createDocument`.
  * @throws {LeaseLost} if another worker has taken the address meanwhile.
  */
 export async function refreshSource(deps: Deps, context: CallContext, source: WebSourceRecord, lease: Lease = {}): Promise<Refreshed> {
@@ -62,8 +65,8 @@ export async function refreshSource(deps: Deps, context: CallContext, source: We
 }
 
 /**
- * Records the live file as the one that a new version replaces, and keeps the address for as long as a lease: whoever
- * takes it after a crash finds what there is to delete. Deletes the file before, if nobody has done so yet.
+ * Records the live file as the one that a new version replaces, and leases the address, so that after a crash the next
+ * worker finds what to delete. Deletes the previously replaced file if it still exists.
  */
 async function startVersion(deps: Deps, source: WebSourceRecord, live: DocumentRecord | null, lease: Lease): Promise<WebSourceRecord> {
   const { store, clock, ids } = deps
@@ -78,14 +81,17 @@ async function startVersion(deps: Deps, source: WebSourceRecord, live: DocumentR
   return begun ?? { ...source, formerFileId, nextFileId }
 }
 
-/** Deletes the file that a worker stored, and died before a document was made of it. */
+/** Deletes a file that a worker stored before it died without creating a document. */
 async function dropLeftOver(deps: Deps, { organizationId, nextFileId }: WebSourceRecord, document: DocumentRecord | null) {
   if (!nextFileId || document?.fileId === nextFileId || document?.replacement?.fileId === nextFileId) return
   if (document) await detachFile(deps.store, nextFileId, document._id)
   await dropFile(deps, organizationId, nextFileId)
 }
 
-/** A file that no document is made of is not kept. Later versions keep the metadata that the document has by then. */
+/**
+ * Attaches a stored file to the collection. Deletes the file if no document was created. Later versions get the
+ * document's current metadata.
+ */
 async function attach(
   deps: Deps,
   context: CallContext,
@@ -94,7 +100,7 @@ async function attach(
 ): Promise<AttachedDocument> {
   const { bytes, contentType, url } = page
   const isPage = /html/i.test(contentType ?? '') || /^\s*<(?:!doctype|html)/i.test(Buffer.from(bytes.subarray(0, 200)).toString('latin1'))
-  // Here, because its HTML parser takes 20 ms of a start, and most services read no page for long.
+  // Imported lazily, because its HTML parser adds 20 ms to the startup, and most services do not read pages at once.
   const { nameOfPage } = await import('../../domain/page-name.ts')
   const name = nameOfPage(url, isPage ? decodePage(bytes, contentType) : null, isPage ? '.html' : '')
   const file = await storeFile(deps, context.caller, { id: nextFileId!, name, bytes, param: 'input.url' })
@@ -115,10 +121,13 @@ function nextRefresh({ refreshSeconds }: WebSourceRecord, now: Date): Date | nul
 
 type Change = Partial<Omit<WebSourceRecord, '_id' | 'metadata'>>
 
-/** The time until which a worker has the address: while it is due then, no other has taken it. Empty: no worker asks. */
+/**
+ * The end of a worker's lease. While the record's `dueAt` equals it, no other worker has taken the address. Empty: the
+ * caller is no worker.
+ */
 type Lease = { readonly dueAt?: Date }
 
-/** Writes the change and when a worker looks at the address next. */
+/** Writes the change and the next due time of the address. */
 async function write({ store, clock }: Deps, source: WebSourceRecord, change: Change, lease: Lease = {}): Promise<WebSourceRecord> {
   const after = { ...source, ...change }
   const dueAt = after.formerFileId === null ? after.refreshAt : new Date(clock.now().getTime() + SWAP_POLL_MS)
@@ -128,12 +137,12 @@ async function write({ store, clock }: Deps, source: WebSourceRecord, change: Ch
   return written ?? after
 }
 
-/** Fetches what is due. Several processes may do it at once. */
+/** Fetches due addresses. Several processes may run it concurrently. */
 export function refreshing(deps: Deps): Task {
   return { name: 'fetch_sources', everyMs: POLL_MS, run: (signal) => workOnSources(deps, signal) }
 }
 
-/** Works on the addresses that are due: those of each organization one after the other. */
+/** Handles due addresses, sequentially per organization. */
 export async function workOnSources(deps: Deps, signal: AbortSignal): Promise<void> {
   const { store, clock } = deps
   const due = await store.sources.find({ dueAt: { $lte: clock.now() } }, { sort: { dueAt: 1 }, limit: PAGE })
@@ -158,12 +167,12 @@ async function workOn(deps: Deps, found: WebSourceRecord, signal: AbortSignal): 
   const collection = await store.collections.findOne({ _id: collectionId, organizationId, listed: true })
   const caller = await accounts.findPrincipal(organizationId, apiKeyId, signal)
   const document = source.documentId === null ? null : await store.documents.findOne({ _id: source.documentId, listed: true })
-  // A document that was deleted is not fetched again.
+  // A deleted document is not fetched again.
   if (!collection || !caller || (source.documentId !== null && !document)) {
     await store.sources.findOneAndDelete({ _id })
     return
   }
-  // It is looked at again after the lease, until the organization is resumed.
+  // The address is due again after the lease, until the organization is resumed.
   if (caller.isSuspended) return
   const context = { caller, requestId: _id, signal }
   try {
@@ -179,19 +188,19 @@ async function workOn(deps: Deps, found: WebSourceRecord, signal: AbortSignal): 
   }
 }
 
-/** Deletes the file of the version before once the new one is live. If the new one has failed, says why. */
+/** Deletes the previous version's file once the new version is live. If the new version has failed, records why. */
 async function settle(deps: Deps, source: WebSourceRecord, document: DocumentRecord, lease: Lease): Promise<void> {
   if (findPending(document) || document.job) return void (await write(deps, source, {}, lease))
   const { replacement } = document
   if (replacement?.status === 'failed') {
     const error = `The new content could not be read: ${replacement.error?.message ?? 'it failed.'}`
-    // Its validators belong to the content that failed, so it is fetched whole the next time.
+    // The validators belong to the content that failed, so the next fetch is unconditional.
     const failed = { error, errorReason: 'unreadable' } as const
     await write(deps, source, { formerFileId: null, sha256: null, etag: null, lastModified: null, ...failed }, lease)
     return
   }
   await dropLeftOver(deps, source, document)
-  // No new version came of the content: it was that of the live one, or the process that fetched it died.
+  // The content became no new version: it equaled the live one, or the process that fetched it died.
   const isOver = source.formerFileId === document.fileId || (await dropFile(deps, source.organizationId, source.formerFileId!))
   await write(deps, source, isOver ? { formerFileId: null, nextFileId: null } : {}, lease)
 }

@@ -1,26 +1,27 @@
 import robotsModule from 'robots-parser'
 
-/** How the service calls itself, to sites and in their robots.txt. */
+/** The service's user agent, in requests and in robots.txt. */
 export const AGENT = 'knowledge-and-inference-service'
 
 /**
- * The work of judging one address: characters of lines with a wildcard, times characters of the address. This much takes
- * 0.1 s. An address of 80 characters may meet 250,000 characters of such lines, the longest address 10,000.
+ * Maximum work per checked address: characters of lines with a wildcard times characters of the address. It takes 0.1
+ * s. An address of 80 characters can be matched against 250,000 characters of such lines, the longest address against
+ * 10,000.
  */
 const MAX_WORK = 20_000_000
 
 /** The package's types describe its other build. */
 const parse = robotsModule as unknown as (url: string, text: string) => { isAllowed(url: string, agent: string): boolean | undefined }
 
-/** What a robots.txt says to this service. */
+/** The rules of a robots.txt for this service. */
 export interface Robots {
-  /** Characters of the lines that are kept. Each takes some 30 bytes of memory at most. */
+  /** Characters of the retained lines. Each takes at most some 30 bytes of memory. */
   readonly size: number
-  /** Null: it would take too long to tell. */
+  /** Null: the check would take too long. */
   isAllowed(address: string): boolean | null
 }
 
-/** @param url of the robots.txt, whose origin the rules are for. */
+/** @param url of the robots.txt, to whose origin the rules apply. */
 export function parseRobots(url: string, text: string): Robots {
   const lines = selectOwnGroups(text)
   const own = lines.join('\n')
@@ -33,8 +34,9 @@ export function parseRobots(url: string, text: string): Robots {
 }
 
 /**
- * The lines of the groups that name the service or everyone, with each of the two names once in a group. The parser keeps
- * every rule of a group once for each of its names: a file of half names and half rules would become 500,000,000.
+ * Returns the lines of the groups that name the service or everyone, with each of the two names once per group. The
+ * parser stores every rule of a group once per name: a file of half names and half rules would become 500,000,000
+ * entries.
  */
 function selectOwnGroups(text: string): readonly string[] {
   const selected: string[] = []
@@ -51,7 +53,7 @@ function selectOwnGroups(text: string): readonly string[] {
       if (names.size > 0) selected.push(said)
       continue
     }
-    // A name after a rule begins a group.
+    // A name after a rule starts a new group.
     if (!wasNaming) names.clear()
     const name = said
       .slice(colon + 1)

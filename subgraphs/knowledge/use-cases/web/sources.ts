@@ -14,16 +14,16 @@ import type { AttachedDocument } from '../documents/documents.ts'
 import { fetchPage } from './fetch-page.ts'
 import { refreshSource } from './refresh-source.ts'
 
-/** Addresses of one collection. */
+/** Maximum addresses per collection. */
 const MAX_SOURCES = 10_000
-/** Links of one page or sitemap: the default, and the most. */
+/** Links per page or sitemap: the default and the maximum. */
 const DEFAULT_LINKS = 100
 const MAX_LINKS = 500
-/** Sitemaps of a sitemap that are read. */
+/** Maximum sitemaps read from a sitemap index. */
 const MAX_SITEMAPS = 10
-/** Pages of one site are fetched this far apart. */
+/** Interval between fetches of pages of one site. */
 const PAGE_DISTANCE_MS = 1_000
-/** An address is fetched again at most this often: four times an hour. */
+/** Minimum interval of refreshes: 15 minutes. */
 export const MIN_REFRESH_SECONDS = 900
 export const MAX_REFRESH_SECONDS = 365 * 86_400
 const SOURCE_ID = /^web_/
@@ -37,8 +37,8 @@ interface WebInput {
 }
 
 /**
- * Makes a document of what is at an address. If the collection has the address already, it is fetched again.
- * @throws {KisError} what `fetchPage`, `uploadFile` and `createDocument` throw; then nothing is kept.
+ * Creates a document from an address. If the collection already has the address, fetches it again.
+ * @throws {KisError} like `fetchPage`, `uploadFile` and `createDocument`; then nothing is stored.
  */
 export async function addWebDocument(deps: Deps, context: LinkContext, input: WebInput): Promise<AttachedDocument> {
   const { store } = deps
@@ -60,8 +60,8 @@ export async function addWebDocument(deps: Deps, context: LinkContext, input: We
 }
 
 /**
- * Adds the pages that a sitemap or a page of links names, of its own host. Workers fetch them one after the other.
- * @throws {KisError} what `fetchPage` throws, of the sitemap or page.
+ * Adds the pages of the same host that a sitemap or page links to. Workers fetch them sequentially.
+ * @throws {KisError} like `fetchPage`, for the sitemap or page.
  */
 export async function addSite(
   deps: Deps,
@@ -92,7 +92,7 @@ export async function addSite(
 
 async function findLinks(deps: Deps, principal: Principal, url: string, limit: number, signal: AbortSignal): Promise<readonly string[]> {
   const read = async (at: string) => {
-    // Without validators the answer is never "not changed".
+    // Without validators, the response is never "not modified".
     const page = (await fetchPage(deps, principal, at, NOTHING, signal))!
     return { url: page.url, text: decodePage(page.bytes, page.contentType) }
   }
@@ -117,7 +117,7 @@ export async function refreshNow(deps: Deps, context: LinkContext, id: string): 
   return (await refreshSource(deps, { ...context, caller: principal }, source)).source
 }
 
-/** Fetches an address no more. Its document stays. */
+/** Stops fetching an address. Its document stays. */
 export async function deleteSource(deps: Deps, context: LinkContext, id: string): Promise<void> {
   const { organizationId } = requireScope(context.caller, 'knowledge:write')
   await getSource(deps, organizationId, id)

@@ -21,8 +21,8 @@ interface Visit {
 }
 
 /**
- * Visits the tree depth first; elements are entered and left. It has its own stack, because pages nest deeper than the
- * call stack allows.
+ * Visits the tree depth first. Each element is visited on entering and on leaving. The function has its own stack,
+ * because pages may nest deeper than the call stack allows.
  */
 export function* walk(root: Node): Generator<Visit> {
   const stack: { node: Node; leaving: boolean }[] = [{ node: root, leaving: false }]
@@ -51,7 +51,7 @@ export function* findElements(root: Node, tagName?: string): Generator<Element> 
   }
 }
 
-/** Asides that are notes, as books mark them (EPUB Structural Semantics). */
+/** Asides that are notes, as EPUB marks them (EPUB Structural Semantics). */
 const NOTES = /^(?:foot|end|rear)notes?$/
 
 export function isHidden(element: Element): boolean {

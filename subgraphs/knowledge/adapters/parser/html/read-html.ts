@@ -8,10 +8,10 @@ import { isDataTable, readTable } from './read-html-table.ts'
 type Node = DefaultTreeAdapterTypes.Node
 type Element = DefaultTreeAdapterTypes.Element
 
-/** Browsers look for a page's charset in its first 1,024 bytes (HTML, section 13.2.3.2). */
+/** Browsers search a page's first 1,024 bytes for its charset (HTML, section 13.2.3.2). */
 const CHARSET_WITHIN_BYTES = 1024
 
-/** Elements that do not interrupt a line of text. All other elements begin a block and end the previous one. */
+/** Elements that do not interrupt a line of text. All other elements start a block and end the previous one. */
 const INLINE = new Set(
   'a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark q rp rt ruby s samp small span strike strong sub sup time tt u var wbr'.split(
     ' ',
@@ -24,20 +24,20 @@ const XML_CHARSET = /^<\?xml[^>]{0,100} encoding=["']([\w-]{1,40})/
 /** Elements without an end tag. */
 const VOID = new Set('area base br col embed hr img input link meta source track wbr'.split(' '))
 
-/** Stands for `<br>` while white space is folded. Normalising turns it into a line feed. */
+/** Represents `<br>` while white space is folded. Normalization converts it to a line feed. */
 const LINE_BREAK = '\u2028'
 
 interface Context {
   readonly element: Element
   readonly kind: 'heading' | 'list_item' | 'code'
   readonly level?: number
-  /** The number of an ordered item, which goes before its first text. */
+  /** The number of an ordered item. It precedes the item's first text. */
   marker?: string
 }
 
 /**
- * Reads a page's main content: headings, paragraphs, lists, tables and preformatted text. Leaves out navigation,
- * scripts and hidden elements.
+ * Reads a page's main content: headings, paragraphs, lists, tables and preformatted text. Omits navigation, scripts and
+ * hidden elements.
  */
 export function readHtml(bytes: Uint8Array, builder: DocumentBuilder): void {
   const head = Buffer.from(bytes.subarray(0, CHARSET_WITHIN_BYTES)).toString('latin1')
@@ -49,7 +49,7 @@ export function readHtml(bytes: Uint8Array, builder: DocumentBuilder): void {
   )
 }
 
-/** Reads a page that is decoded already. */
+/** Reads a page that is already decoded. */
 export function readHtmlPage(html: string, builder: DocumentBuilder): void {
   const document = parse(html)
   const main = findMainContent(document)
@@ -70,7 +70,7 @@ function asHtml(xhtml: string): string {
   )
 }
 
-/** Reads all content of HTML that is a part of something else, such as a message. */
+/** Reads all content of HTML that is part of another document, such as a message. */
 export function readHtmlText(html: string, builder: DocumentBuilder): void {
   readContent(parse(html), builder)
 }
@@ -81,7 +81,7 @@ function findMainContent(document: Node): Node {
     const isMain = node.tagName === 'main' || node.attrs.some(({ name, value }) => name === 'role' && value === 'main')
     if (!isMain) continue
     if (readText(node).trim() !== '') return node
-    // Elements inside this one have no text either.
+    // Elements inside this one also have no text.
     skip()
   }
   const articles = [...findElements(document, 'article')]
@@ -146,7 +146,7 @@ function readContext(element: Element): Context | undefined {
   return { element, kind: 'list_item', marker: `${formatNumber(number, NUMBERINGS.get(findAttribute(list, 'type') ?? '') ?? 'decimal')}.` }
 }
 
-/** The last number of each ordered list. Counting the siblings of each item would take quadratic time. */
+/** The last number of each ordered list. Counting each item's siblings would take quadratic time. */
 const numbers = new WeakMap<object, number>()
 
 /** The meaning of a list's `type` (HTML, section 4.4.5). */

@@ -13,7 +13,7 @@ export type Numbering =
   | 'ordinal'
   | 'none'
 
-/** The Hijā'ī order, in which Word counts. */
+/** The Hijā'ī order, which Word uses for numbering. */
 const ALPHA = 'أبتثجحخدذرزسشصضطظعغفقكلمنهوي'
 const ABJAD = 'أبجدهوزحطيكلمنسعفصقرشتثخذضظغ'
 const ROMAN: readonly (readonly [value: number, digits: string])[] = [
@@ -32,8 +32,8 @@ const ROMAN: readonly (readonly [value: number, digits: string])[] = [
   [1, 'i'],
 ]
 /**
- * The largest number in letters or Roman numerals, which would otherwise grow without bound. Larger numbers are written
- * in digits.
+ * Maximum number in letters or Roman numerals, whose length would otherwise be unlimited. Larger numbers are written in
+ * digits.
  */
 const MAX_IN_LETTERS = 3_999
 

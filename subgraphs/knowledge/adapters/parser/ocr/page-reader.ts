@@ -5,51 +5,53 @@ import openCore, { type TessBaseApi, type TesseractCore } from 'tesseract.js-cor
 import type { Box } from '../../../ports/document-parser.ts'
 import { readLines, readSize, type Word } from './tsv.ts'
 
-/** A picture of a page in a format that Leptonica decodes: PNM, PNG, JPEG, TIFF or WebP. */
+/** An image of a page in a format that Leptonica decodes: PNM, PNG, JPEG, TIFF or WebP. */
 export interface PageImage {
   readonly bytes: Uint8Array
-  /** Undefined if only the picture itself may say it. */
+  /** Undefined: only the image itself may contain it. */
   readonly dpi?: number
-  /** Its pixels of one unit of the page: of a point, where a page was drawn. */
+  /** Pixels per unit of the page. For a rendered page, the unit is a point. */
   readonly scale: number
-  /** The value of Exif, 1 to 8. */
+  /** The Exif orientation, 1 to 8. */
   readonly orientation: number
 }
 
+/** The OCR result of an image. */
 export interface PageText {
-  /** The mean over all letters, 0 to 100. */
+  /** The mean confidence of all letters, 0 to 100. */
   readonly confidence: number
   readonly paragraphs: readonly Paragraph[]
-  /** The size of the picture as it is shown, in pixels. */
+  /** The size of the image as displayed, in pixels. */
   readonly width: number
   readonly height: number
 }
 
+/** A paragraph with the positions of its lines. */
 export interface Paragraph {
   readonly text: string
-  /** Its lines, and where they are in the picture, in pixels. */
+  /** The lines with their positions in the image, in pixels. */
   readonly lines: readonly { readonly text: string; readonly box: Box }[]
 }
 
 /** Engine 1 is the neural network; the data has no other. */
 const LSTM = 1
-/** Finds columns and paragraphs by itself. */
+/** Detects columns and paragraphs automatically. */
 const AUTO = 3
 const SINGLE_WORD = 8
-/** Pixels around a word that is read again. Without them the first and last strokes are lost. */
+/** Pixels around a word that is recognized again. Without them, the first and last strokes are lost. */
 const MARGIN = 4
-/** A page below this confidence may stand on its head: Tesseract turns pages that lie on a side, and no others. */
+/** A page below this confidence may be upside down. Tesseract itself corrects only pages rotated by 90°. */
 const UPRIGHT_CONFIDENCE = 65
-/** The longest reading after which there is time for another: a page has 20 s of processor time. */
+/** Maximum time of the first recognition that leaves time for another: a page has 20 s of processor time. */
 const MAX_FIRST_READING_MS = 9_000
-/** For each value of Exif the one that shows the picture on its head. */
+/** For each Exif orientation, the one that shows the image upside down. */
 const ON_ITS_HEAD = [3, 3, 4, 1, 2, 7, 8, 5, 6] as const
 /** A paragraph below this confidence is a stamp, a drawing or dirt. */
 const LEAST_CONFIDENCE = 35
 
 /**
- * Reads pictures of pages with Tesseract, compiled to WebAssembly, in Arabic and English. It uses the core of
- * tesseract.js and not its workers, which a child may not start, nor its loader, which may download data.
+ * Recognizes images of pages with Tesseract, compiled to WebAssembly, in Arabic and English. It uses the core of
+ * tesseract.js without its workers, which a child may not start, and without its loader, which may download data.
  */
 export class PageReader {
   readonly #core: TesseractCore
@@ -69,8 +71,8 @@ export class PageReader {
   }
 
   /**
-   * Reads a picture. Reads one that it is unsure of again on its head, and keeps what it is surer of.
-   * @throws {Error} if the picture cannot be decoded.
+   * Recognizes an image. If the confidence is low, recognizes it upside down as well, and returns the better result.
+   * @throws {Error} if the image cannot be decoded.
    */
   read(image: PageImage): PageText {
     this.#core.FS.writeFile('/input', image.bytes)
@@ -89,8 +91,8 @@ export class PageReader {
   }
 
   /**
-   * With two languages, Tesseract reads some Arabic words as Latin nonsense. Reads Latin words of Arabic lines again in
-   * Arabic alone, and keeps what it is surer of.
+   * With two languages, Tesseract recognizes some Arabic words as Latin nonsense. Latin words of Arabic lines are
+   * recognized again in Arabic only, and the result with the higher confidence is used.
    */
   #readLatinAgain(words: readonly Word[], image: PageImage): readonly Word[] {
     if (!words.some(({ text }) => isArabic(text))) return words
@@ -111,7 +113,7 @@ export class PageReader {
     return { text: words.map(({ text }) => text).join(' '), confidence: Math.min(...words.map(({ confidence }) => confidence)) }
   }
 
-  /** The picture that the Arabic engine has. */
+  /** The image that is loaded in the Arabic engine. */
   #shownIn: PageImage | undefined
 
   #show(api: TessBaseApi, { dpi, orientation }: PageImage): void {
@@ -149,14 +151,14 @@ function toPageText(lines: readonly (readonly Word[])[]): Pick<PageText, 'confid
   return { confidence: meanConfidence(confident.flat(2)), paragraphs: confident.map(joinLines) }
 }
 
-/** The text of a picture that was read on its head, with its lines where the picture shows them. */
+/** Returns the text of an image that was recognized upside down, with positions in the displayed image. */
 function turnedBack({ confidence, paragraphs, width, height }: PageText): PageText {
   const back = (box: Box) => ({ ...box, x: width - box.x - box.width, y: height - box.y - box.height })
   const own = paragraphs.map(({ text, lines }) => ({ text, lines: lines.map((line) => ({ text: line.text, box: back(line.box) })) }))
   return { confidence, paragraphs: own, width, height }
 }
 
-/** Joins lines, and words that a hyphen divides at the end of a line. */
+/** Joins lines, and words that a hyphen divides at a line end. */
 function joinLines(lines: readonly (readonly Word[])[]): Paragraph {
   const texts = lines.map((words) => words.map(({ text }) => text).join(' '))
   const joined = texts.map((text, index) => {
@@ -175,7 +177,7 @@ function boxAround(words: readonly Word[]): Box {
   return { x, y, width: right - x, height: bottom - y }
 }
 
-/** A long word counts more than a short one. */
+/** Weights words by their length. */
 function meanConfidence(words: readonly Word[]): number {
   let letters = 0
   let sum = 0

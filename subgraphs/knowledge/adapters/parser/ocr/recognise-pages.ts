@@ -5,14 +5,14 @@ import { isLegible } from '../pdf/text-quality.ts'
 import { openPageImages } from './page-images.ts'
 import type { PageReader, PageText, Paragraph } from './page-reader.ts'
 
-/** Lengths are kept in tenths of a unit. */
+/** Lengths are stored in tenths of a unit. */
 const TENTHS = 10
 /** The two line feeds between paragraphs. */
 const PARAGRAPH_END = 2
 
 /**
- * Yields the text of each page in turn.
- * @throws {Error} at the first page that cannot be drawn or recognised.
+ * Yields the text of each page in order.
+ * @throws {Error} at the first page that cannot be rendered or recognized.
  */
 export async function* recognisePages(
   reader: PageReader,

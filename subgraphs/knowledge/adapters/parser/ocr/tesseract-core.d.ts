@@ -4,11 +4,13 @@ declare module 'tesseract.js-core/tesseract-core-simd-lstm.js' {
     /** Returns 0 if all languages were loaded. */
     Init(dataFolder: string, languages: string, engine: number): number
     SetPageSegMode(mode: number): void
-    /** Decodes the file `/input`. Returns 0 if it could. `orientation` is the value of Exif; `angle` is in radians. */
+    /**
+     * Decodes the file `/input`. Returns 0 on success. `orientation` is the Exif orientation. `angle` is in radians.
+     */
     SetImageFile(orientation: number, angle: number): number
     SetSourceResolution(dpi: number): void
     SetRectangle(left: number, top: number, width: number, height: number): void
-    /** Returns 0 if it succeeded. */
+    /** Returns 0 on success. */
     Recognize(monitor: null): number
     GetTSVText(page: number): string
   }

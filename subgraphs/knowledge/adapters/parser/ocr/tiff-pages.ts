@@ -1,4 +1,4 @@
-/** A page of a TIFF, by the place of its directory in the file. */
+/** A page of a TIFF, by the offset of its directory in the file. */
 interface TiffPage {
   readonly offset: number
   readonly width: number
@@ -6,19 +6,19 @@ interface TiffPage {
 }
 
 const LITTLE_ENDIAN = 0x4949
-/** The place of the first directory's offset in the header. */
+/** Offset in the header of the first directory's offset. */
 const FIRST_DIRECTORY = 4
 const ENTRY_BYTES = 12
-/** More are never read: a file of one million empty directories takes no time. */
+/** Maximum pages that are read. It limits the time for a file of one million empty directories. */
 const MAX_PAGES = 5_000
 const TAG_KIND = 254
 const TAG_WIDTH = 256
 const TAG_HEIGHT = 257
-/** The bit of a reduced copy of another page. */
+/** The bit that marks a reduced copy of another page. */
 const REDUCED = 1
 const SHORT = 3
 
-/** Lists the pages of a TIFF (TIFF 6.0, section 2), without small copies. Stops at the first damage. */
+/** Lists the pages of a TIFF (TIFF 6.0, section 2), without reduced copies. Stops at the first corruption. */
 export function listTiffPages(bytes: Uint8Array): readonly TiffPage[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const isLittle = view.byteLength >= 8 && view.getUint16(0) === LITTLE_ENDIAN
@@ -43,7 +43,7 @@ export function listTiffPages(bytes: Uint8Array): readonly TiffPage[] {
   return pages
 }
 
-/** Returns a copy of the file that begins with another page: decoders read the first one. */
+/** Returns a copy of the file that starts with another page, because decoders read the first one. */
 export function withFirstPage(bytes: Uint8Array, { offset }: TiffPage): Uint8Array {
   const copy = Uint8Array.from(bytes)
   const view = new DataView(copy.buffer)

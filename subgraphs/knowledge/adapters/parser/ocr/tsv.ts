@@ -1,29 +1,29 @@
-/** A word that Tesseract found. Its place is in pixels. */
+/** A word that Tesseract found. Its position is in pixels. */
 export interface Word {
   readonly text: string
-  /** 0 to 100. */
+  /** OCR confidence, 0 to 100. */
   readonly confidence: number
   readonly left: number
   readonly top: number
   readonly width: number
   readonly height: number
-  /** Names the block and the paragraph in it. */
+  /** Identifies the block and its paragraph. */
   readonly paragraph: string
 }
 
 /** The levels of pages and words. Levels 2 to 4 are blocks, paragraphs and lines. */
 const PAGE_LEVEL = '1'
 const WORD_LEVEL = '5'
-/** Marks of direction, which Tesseract adds. Search ignores them. */
+/** Direction marks, which Tesseract adds. Search ignores them. */
 const DIRECTIONS = /[\u200e\u200f\u202a-\u202e]/g
 
-/** Reads the size of the picture, as Tesseract turned it, from its table. */
+/** Reads the size of the image, as Tesseract rotated it, from its table. */
 export function readSize(tsv: string): { readonly width: number; readonly height: number } {
   const row = tsv.split('\n', 1)[0]!.split('\t')
   return row[0] === PAGE_LEVEL ? { width: Number(row[8]), height: Number(row[9]) } : { width: 0, height: 0 }
 }
 
-/** Reads Tesseract's table of words, in the order of reading. Returns the words of each line that has any. */
+/** Reads Tesseract's table of words in reading order. Returns the words of each line that has any. */
 export function readLines(tsv: string): readonly (readonly Word[])[] {
   const lines = new Map<string, Word[]>()
   for (const row of tsv.split('\n')) {

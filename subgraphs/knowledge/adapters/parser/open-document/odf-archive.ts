@@ -7,7 +7,7 @@ export const CONTENT = 'content.xml'
 
 /**
  * Opens an OpenDocument archive.
- * @throws {ParseFailure} `password_required` if the manifest says that parts are encrypted.
+ * @throws {ParseFailure} `password_required` if the manifest declares encrypted parts.
  * @throws {ParseFailure} `corrupt` if the archive cannot be read.
  */
 export async function openOdf(bytes: Uint8Array, limits: ParserLimits): Promise<ZipArchive> {

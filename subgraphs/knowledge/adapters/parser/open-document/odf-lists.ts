@@ -12,7 +12,7 @@ interface Level {
 
 export type ListLevels = ReadonlyMap<number, Level>
 
-/** The number of list levels in OpenDocument. */
+/** The number of list levels that OpenDocument has. */
 export const MAX_LEVELS = 10
 
 /** The meaning of `num-format` (ODF 1.3, part 3, 19.502). */
@@ -27,7 +27,7 @@ const NUMBERINGS: Readonly<Record<string, Numbering>> = {
   'أ, ب, ج, ...': 'arabicAbjad',
 }
 
-/** Returns the numbered levels of a list style or of the outline style. Leaves out bullets. */
+/** Returns the numbered levels of a list style or of the outline style. Omits bullets. */
 export function readLevels(style: XmlElement): ListLevels {
   const levels = new Map<number, Level>()
   for (const element of listChildren(style)) {
@@ -46,6 +46,7 @@ export function readLevels(style: XmlElement): ListLevels {
   return levels
 }
 
+/** Counts the items of one list. */
 export class ListNumbers {
   readonly #levels: ListLevels
   readonly #numbers: number[] = []

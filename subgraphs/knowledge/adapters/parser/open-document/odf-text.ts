@@ -8,7 +8,7 @@ interface Aside {
 
 /** Elements whose text is not part of the document: comments, deleted text, phonetic guides, forms and declarations. */
 const NOT_TEXT = new Set(['annotation', 'tracked-changes', 'ruby-text', 'forms', 'variable-decls', 'sequence-decls', 'user-field-decls'])
-/** The number of spaces that one element may stand for. A larger number is an attack. */
+/** Maximum spaces that one element represents. A larger number is an attack. */
 const MAX_SPACES = 100
 
 /** Returns the line of a paragraph or heading, with the marks of its notes. Passes notes and text boxes to `aside`. */
@@ -16,7 +16,7 @@ export function joinLine(paragraph: XmlElement, aside: (aside: Aside) => void = 
   const parts: string[] = []
   const read = (element: XmlElement) => {
     for (const child of element.children) {
-      // White space is folded. Elements stand for spaces, tabs and line breaks (ODF 1.3, part 3, 6.1.2).
+      // White space is folded. Elements represent spaces, tabs and line breaks (ODF 1.3, part 3, 6.1.2).
       if (typeof child === 'string') parts.push(child.replace(/[ \t\r\n]+/g, ' '))
       else if (child.name === 's') parts.push(' '.repeat(Math.min(MAX_SPACES, Number(findAttribute(child, 'c') ?? 1) || 1)))
       else if (child.name === 'tab') parts.push('\t')

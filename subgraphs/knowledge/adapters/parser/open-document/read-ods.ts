@@ -7,7 +7,7 @@ import { CONTENT, openOdf } from './odf-archive.ts'
 import { joinLine } from './odf-text.ts'
 
 const UNITS = new Set(['table', 'style'])
-/** The number of cells or rows that one filled element may stand for. Empty ones take no memory. */
+/** Maximum cells or rows that one filled element represents. Empty ones take no memory. */
 const MAX_REPEATS = 1_000
 
 /** Reads an OpenDocument spreadsheet: its visible sheets in order, and the text that their cells show. */

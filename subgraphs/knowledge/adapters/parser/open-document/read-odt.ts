@@ -10,7 +10,7 @@ const STYLES = 'styles.xml'
 const STYLE_UNITS = new Set(['list-style', 'outline-style', 'style'])
 
 /**
- * Reads an OpenDocument text with the numbers of lists and headings, notes and text boxes. Leaves out deleted text and
+ * Reads an OpenDocument text with the numbers of lists and headings, notes and text boxes. Omits deleted text and
  * comments.
  */
 export async function readOdt(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {

@@ -1,15 +1,15 @@
 import { BARE_GAP } from './glyph-items.ts'
 import type { TextRun } from './text-runs.ts'
 
-/** A font of a page writes its spaces if it has so many, and so many for each gap without one. */
+/** A font writes its spaces if a page has at least this many, and this many per gap without a space. */
 const LEAST_WRITTEN = 5
 const WRITTEN_FOR_BARE = 3
 
 const ARABIC = /^[\u0620-\u06ff\ufb50-\ufdff\ufe70-\ufefc]+$/
 
 /**
- * Decides which gaps without a space are between words. Fonts as Amiri kern letters as far apart as words. So where a
- * font writes its spaces, a gap without one between two Arabic letters is kerning.
+ * Decides which gaps without a space separate words. Fonts like Amiri kern letters as far apart as words. Therefore,
+ * where a font writes its spaces, a gap without one between two Arabic letters is kerning.
  */
 export function resolveBareGaps(runs: readonly TextRun[]): readonly TextRun[] {
   const counts = new Map<string, { written: number; bare: number }>()

@@ -3,7 +3,7 @@ import type { TextRun } from './text-runs.ts'
 export const MIRRORED = new Map([...'()[]{}<>«»‹›⟨⟩≤≥'].map((sign, index, all) => [sign, all[index ^ 1]!]))
 export const OPENING: ReadonlySet<string> = new Set('([{<«‹⟨')
 
-/** Rows whose base lines are closer than this, in points, are the same line. */
+/** Rows whose baselines are closer than this, in points, are the same line. */
 const SAME_LINE = 2
 
 /**

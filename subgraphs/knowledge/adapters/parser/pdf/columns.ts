@@ -1,22 +1,22 @@
 import type { Row, Segment } from './rows.ts'
 
-/** The number of positions across a page at which `findFlows` looks for a gap between columns. */
+/** Positions across a page that `findFlows` checks for a gap between columns. */
 const BINS = 200
-/** The largest number of rows. A page with more is read without columns. */
+/** Maximum rows. A page with more is read without columns. */
 const MAX_ROWS = 5_000
 const MAX_DEPTH = 6
-/** The number of lines that each side of a new gap needs. One line is enough where the page already has a gap. */
+/** Minimum lines on each side of a new gap. One line is enough where the page already has a gap. */
 const LEAST_LINES = 4
 /**
  * A side of a gap is running text if its median line has at least this fill and this number of letters. The fill is the
- * share of the space beside the gap that the line takes. Lines with less are cells of a table.
+ * line's share of the space beside the gap. Lines with less are cells of a table.
  */
 const LEAST_FILL = 0.6
 const LEAST_LETTERS = 16
-/** The least width of a column, as a share of the page's width. */
+/** Minimum width of a column, as a share of the page's width. */
 const LEAST_COLUMN = 0.12
 
-/** Rows that are read one after the other, and their left and right edges. */
+/** Rows that are read in sequence, with their left and right edges. */
 interface Flow {
   readonly rows: readonly Row[]
   readonly x0: number
@@ -77,7 +77,7 @@ function widestGap(flow: Flow, page: Page): Gap | undefined {
   return best
 }
 
-/** Yields runs of rows that leave a position free. `lines` is the number of lines on the side with fewer. */
+/** Yields runs of rows that do not cover a position. `lines` is the number of lines on the side with fewer. */
 function* gapsAt(rows: readonly Row[], x: number): Generator<Gap & { readonly lines: number }> {
   let first = -1
   let last = -1

@@ -10,7 +10,7 @@ async function read(lines: readonly Drawn[]): Promise<string> {
 }
 
 const WORDS = ['أنهار', 'أبواب', 'أسماء', 'أعمال', 'أوقات', 'أشجار']
-/** Lines of words with this first letter, each letter a glyph. */
+/** Returns lines of words with this first letter, each letter a glyph. */
 function textOf(first: string, others: readonly string[] = []): readonly Drawn[] {
   const lines = Array.from({ length: 8 }, (_, line) => WORDS.map((word, at) => others[line * WORDS.length + at] ?? first + word.slice(1)))
   return lines.map((words, line) => {
@@ -22,7 +22,7 @@ function textOf(first: string, others: readonly string[] = []): readonly Drawn[]
     return { ...drawn, glyphs }
   })
 }
-/** A mark with a glyph of its own. */
+/** A mark with its own glyph. */
 const marked: Drawn = { x: 100, y: 300, glyphs: [...'ملع', '\u064f'], size: 10, isBold: false }
 
 it('a mark is left out that the label of a letter has, and that the letter does not draw', async () => {

@@ -5,18 +5,18 @@ import { isUnknown } from './text-quality.ts'
 const MARKED_LETTER = /^([\u0621-\u064a])([\u064b-\u0652]+)$/
 const LETTER = /^[\u0620-\u064a\u066e-\u06d3\ufb50-\ufdff\ufe70-\ufefc]/
 const MARK = /^[\u064b-\u0652]$/
-/** The least number of words that begin with a glyph that is judged. Fewer may be chance. */
+/** Minimum number of words that start with a judged glyph. Fewer may be chance. */
 const LEAST_WORDS = 30
-/** The most words that begin with the bare letter, as a share of those that begin with the marked one. */
+/** Maximum words that start with the bare letter, as a share of those that start with the marked one. */
 const MOST_BARE = 0.2
-/** A text with more vowel marks than this share of its letters is vocalised, and nothing in it is judged. */
+/** A text with more vowel marks than this share of its letters is vocalized, and none of its glyphs is judged. */
 const MOST_MARKS = 0.1
 
 /**
- * Finds glyphs whose label has vowel marks that they do not draw, and returns the letters that they draw. Word labels the
- * glyph of a letter with the letters of the first syllable that it meets it in: after the word "أُعيد" each "أ" that
- * begins a word is "أُ". Three things together show that: nearly all words with the letter at their beginning have the
- * mark, the mark is also drawn by a glyph of its own, and the text is not vocalised.
+ * Finds glyphs whose label has vowel marks that they do not draw, and returns the letters that they draw. Word labels a
+ * letter's glyph with the first syllable that contains it: after the word "أُعيد", each "أ" at the start of a word is
+ * labeled "أُ". Three facts together show such a label: nearly all words that start with the letter have the mark, a
+ * separate glyph also draws the mark, and the text is not vocalized.
  */
 export function findFalseMarks(rows: Iterable<Row>): ReadonlyMap<string, string> {
   const first = new Map<string, number>()
@@ -54,7 +54,7 @@ export function findFalseMarks(rows: Iterable<Row>): ReadonlyMap<string, string>
 export function withoutFalseMarks(row: Row, letters: ReadonlyMap<string, string>): Row {
   const corrected = (glyphs: readonly string[]) =>
     glyphs.map((glyph, at) => {
-      // The mark has its label on the letter, so the glyph that draws it has none.
+      // The mark's label is on the letter, so the glyph that draws the mark has none.
       const isDrawn = [glyphs[at - 1], glyphs[at + 1]].some((beside) => beside !== undefined && isUnknown(beside))
       return isDrawn ? glyph : (letters.get(glyph) ?? glyph)
     })

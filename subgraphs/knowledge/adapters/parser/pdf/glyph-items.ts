@@ -2,43 +2,43 @@ import type { PDFPageProxy } from 'pdfjs-dist/legacy/build/pdf.mjs'
 import { ParseFailure } from '../../../ports/document-parser.ts'
 import type { Pdfjs } from './pdfjs.ts'
 
-/** Stands for a gap without a space: a word gap, or wide kerning. */
+/** Represents a gap without a space: a word gap, or wide kerning. */
 export const BARE_GAP = '\u200a'
 
-/** The number of text pieces of one page. A page of 2,000 words with each letter placed separately has 12,000. */
+/** Maximum text items per page. A page of 2,000 words with each letter placed separately has 12,000. */
 const MAX_ITEMS = 100_000
 
 /**
- * The gaps between the glyphs of an item, as shares of the letter size. From `WORD_GAP` on it is a gap between words,
- * or wide kerning. A glyph further away begins an item, so that cells can be told apart.
+ * Gaps between the glyphs of an item, as shares of the letter size. A gap of at least `WORD_GAP` separates words, or is
+ * wide kerning. A glyph further away starts a new item, so that cells can be distinguished.
  */
 const KERNING = 0.03
 const WORD_GAP = 0.102
 const ITEM_GAP = 0.35
-/** A glyph begins an item if it is further back, or further above or below, than these shares of the letter size. */
+/** A glyph starts a new item if it is further back, or further above or below, than these shares of the letter size. */
 const BACK = 0.2
 const ASIDE = 0.25
-/** A vowel mark that is placed separately is at most this far from its letter, as a share of the letter size. */
+/** Maximum distance of a separately placed vowel mark from its letter, as a share of the letter size. */
 const MARK_AWAY = 1
-/** Glyphs of an item have directions whose cosine is at least this. */
+/** Minimum cosine between the directions of an item's glyphs. */
 const SAME_DIRECTION = 0.99
-/** Glyphs of an item have sizes that differ by less than this share. */
+/** Maximum difference between the sizes of an item's glyphs, as a share. */
 const SAME_SIZE = 0.02
 
 export type Matrix = readonly [number, number, number, number, number, number]
 
 const IDENTITY: Matrix = [1, 0, 0, 1, 0, 0]
 
-/** Glyphs that stand beside one another, in the order in which the page shows them. */
+/** Adjacent glyphs, in the order in which the page shows them. */
 export interface GlyphItem {
   readonly glyphs: readonly string[]
-  /** From letters of size 1 to the coordinates of the page. */
+  /** Maps letters of size 1 to the coordinates of the page. */
   readonly transform: Matrix
   readonly width: number
   readonly font: Font
 }
 
-/** What pdf.js says of a font. */
+/** Font properties that pdf.js reports. */
 interface Font {
   readonly loadedName: string
   readonly name: string
@@ -48,7 +48,7 @@ interface Font {
   readonly bbox?: readonly number[]
 }
 
-/** A glyph of the operators that show text. */
+/** A glyph of a text-showing operator. */
 interface Glyph {
   /** The letters, in logical order. */
   readonly unicode: string
@@ -57,7 +57,7 @@ interface Glyph {
   readonly isSpace: boolean
 }
 
-/** The state of text (ISO 32000-1, 9.3). */
+/** The text state (ISO 32000-1, 9.3). */
 interface TextState {
   readonly ctm: Matrix
   readonly matrix: Matrix
@@ -72,9 +72,9 @@ interface TextState {
 }
 
 /**
- * Reads the glyphs that a page shows from pdf.js' list of its operators. pdf.js' own text reverses right-to-left runs,
- * and with them the letters of glyphs that have several, such as lam-alef.
- * @throws {ParseFailure} `limit_exceeded` if the page has too many pieces of text.
+ * Reads a page's glyphs from pdf.js' operator list. pdf.js' own text reverses right-to-left runs, including the letters
+ * of multi-letter glyphs such as lam-alef.
+ * @throws {ParseFailure} `limit_exceeded` if the page has too many text items.
  */
 export async function readGlyphItems(page: PDFPageProxy, { AnnotationMode, OPS }: Pdfjs): Promise<readonly GlyphItem[]> {
   const { fnArray, argsArray } = await page.getOperatorList({ annotationMode: AnnotationMode.DISABLE })
@@ -126,9 +126,9 @@ export async function readGlyphItems(page: PDFPageProxy, { AnnotationMode, OPS }
 }
 
 /**
- * Reads the text of a page as pdf.js puts it together. It takes less memory where the page has many drawings. Returns
+ * Reads the text of a page as pdf.js assembles it. It takes less memory where the page has many drawings. Returns
  * undefined for a page with right-to-left letters.
- * @throws {ParseFailure} `limit_exceeded` if the page has too many pieces of text.
+ * @throws {ParseFailure} `limit_exceeded` if the page has too many text items.
  */
 export async function readTextItems(page: PDFPageProxy): Promise<readonly GlyphItem[] | undefined> {
   const { items } = await page.getTextContent({ disableNormalization: true })
@@ -153,13 +153,13 @@ function fontOfState([entries]: readonly unknown[]): readonly [string, number] |
   return (entries as readonly (readonly [string, never])[]).find(([key]) => key === 'Font')?.[1]
 }
 
-/** Returns undefined for a font that cannot be read. pdf.js gives the text of its error. */
+/** Returns undefined for a font that cannot be read. pdf.js returns the text of its error then. */
 async function readFont({ commonObjs }: PDFPageProxy, name: string): Promise<Font | undefined> {
   const font = await new Promise<unknown>((resolve) => commonObjs.get(name, resolve))
   return typeof font === 'object' ? (font as Font) : undefined
 }
 
-/** Runs the operators of text (ISO 32000-1, 9.4), and puts each glyph where they place it. */
+/** Runs the text operators (ISO 32000-1, 9.4) and positions each glyph. */
 class TextMachine {
   readonly #items: ItemBuilder
   readonly #fonts: ReadonlyMap<string, Font | undefined>
@@ -200,7 +200,7 @@ class TextMachine {
     this.#change(this.#saved.pop() ?? this.#state)
   }
 
-  /** A form cannot restore what was saved outside of it. */
+  /** A form cannot restore a state that was saved outside of it. */
   startForm(matrix: Matrix): void {
     this.#forms.push({ saved: this.#saved, state: this.#state })
     this.#saved = []
@@ -213,7 +213,7 @@ class TextMachine {
     this.#change(state)
   }
 
-  /** An item has one font. */
+  /** An item has one font, so a change ends the item. */
   #change(state: TextState): void {
     if (state.font !== this.#state.font || state.size !== this.#state.size) this.#items.end()
     this.#state = state
@@ -262,7 +262,7 @@ class TextMachine {
   }
 }
 
-/** Returns the height of letters. Fonts whose glyphs are drawings often have size 1, and scale their drawings. */
+/** Returns the height of letters. Type 3 fonts often have size 1 and scale their drawings. */
 function heightOf({ isType3Font, fontMatrix, bbox }: Font, size: number): number {
   const height = isType3Font && size <= 1 && fontMatrix && bbox ? (bbox[3]! - bbox[1]!) * fontMatrix[3]! : 0
   return height > 0 ? size * height : size
@@ -270,7 +270,7 @@ function heightOf({ isType3Font, fontMatrix, bbox }: Font, size: number): number
 
 interface Placed {
   readonly transform: Matrix
-  /** Where the glyph ends. */
+  /** The end of the glyph. */
   readonly x1: number
   readonly y1: number
   /** The letter size, in the coordinates of the page. */
@@ -278,12 +278,11 @@ interface Placed {
   readonly font: Font
 }
 
-/** Joins glyphs to items. */
+/** Joins glyphs into items. */
 class ItemBuilder {
   readonly all: GlyphItem[] = []
   readonly #page: PDFPageProxy
   #open: { readonly first: Matrix; readonly glyphs: string[] } | undefined
-  /** The last letter. */
   #last: Placed | undefined
   /** True if a space follows the last letter. */
   #isSpaced = false
@@ -328,8 +327,8 @@ class ItemBuilder {
 }
 
 /**
- * Returns how far a glyph is behind another, in letter sizes. Returns infinity if it is on another line, or has another
- * direction or size.
+ * Returns the distance from the previous glyph, in letter sizes. Returns infinity if the glyph is on another line, or
+ * has another direction or size.
  */
 function gapBetween(last: Placed, { transform: [a, b, c, d, x, y], unit, font }: Placed, mostAside: number): number {
   const [u, v, height] = font.vertical ? [-c, -d, Math.hypot(a, b)] : [a, b, Math.hypot(c, d)]

@@ -2,17 +2,14 @@ import { foldPresentationForms } from '../../../domain/text/normalise-text.ts'
 import type { OutlineItem } from './pdfjs.ts'
 import type { Row } from './rows.ts'
 
-/** The number of titles that are read from the outline, which an attacker may have written. */
+/** Maximum titles that are read from the outline, because the outline is untrusted. */
 const MAX_OUTLINE_TITLES = 10_000
-/** The shortest title that can match a line. Shorter titles match lines by chance. */
+/** Minimum characters of a title that can match a line. Shorter titles match lines by chance. */
 const LEAST_TITLE_CHARS = 3
 const MAX_LEVEL = 6
 /** A heading's letters are larger than those of the body by this factor. */
 const LARGER = 1.15
-/**
- * The largest share of a document's letters that a heading style may have. A style with more is another kind of body
- * text.
- */
+/** Maximum share of a document's letters in a heading style. A style with more is another kind of body text. */
 const MAX_HEADING_SHARE = 0.25
 /** A style with at most this number of lines belongs to a title page. */
 const TITLE_LINES = 2
@@ -23,7 +20,7 @@ interface Style {
   readonly isBold: boolean
 }
 
-/** Tells which lines of a document are headings. */
+/** Determines which lines of a document are headings. */
 export interface Headings {
   /** Returns the level of a title in the outline. */
   titled(text: string): number | undefined
@@ -55,7 +52,7 @@ export function findHeadings(outlineItems: readonly OutlineItem[], rows: Iterabl
     .map(([key]) => readStyleKey(key))
     .filter(({ size, isBold }) => size >= body.size * LARGER || (isBold && !body.isBold && size >= body.size))
     .sort((a, b) => b.size - a.size || Number(b.isBold) - Number(a.isBold))
-  // A title page has sizes of its own. All of them rank above the styles that recur.
+  // A title page has its own sizes. All of them rank above the styles that recur.
   const isRare = (style: Style) => (lines.get(styleKey(style)) ?? 0) <= TITLE_LINES
   const often = larger.filter((style) => !isRare(style))
   const first = often.length < larger.length ? 2 : 1
@@ -80,7 +77,7 @@ function readStyleKey(key: string): Style {
   return { size: Number.parseFloat(key), isBold: key.endsWith('b') }
 }
 
-/** Returns the form of a title in which outline and page agree: without numbering, case and white space. */
+/** Normalizes a title so that outline and page match: without numbering, case and white space. */
 function outlineKey(title: string): string {
   return foldPresentationForms(title)
     .replace(/^[\s\p{Nd}.]+/u, '')

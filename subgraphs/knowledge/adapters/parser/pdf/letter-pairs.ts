@@ -1,8 +1,8 @@
 /**
- * The frequency of each pair of letters in the words of a language. There is a row for each first letter and a digit
- * for each second letter. The digit 5 means as frequent as by chance, 9 much more frequent, and 0 that the pair does
- * not occur. The first row and the first digit stand for the edge of a word. The numbers were counted in 20,000 words
- * of encyclopedic text.
+ * The frequency of each pair of letters in the words of a language. There is a row per first letter and a digit per
+ * second letter. The digit 5 means as frequent as by chance, 9 much more frequent, and 0 that the pair does not occur.
+ * The first row and the first digit represent the edge of a word. The numbers were counted in 20,000 words of
+ * encyclopedic text.
  */
 export interface LetterPairs {
   readonly letters: string

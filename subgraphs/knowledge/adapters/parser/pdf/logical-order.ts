@@ -11,8 +11,8 @@ const LTR = /\p{L}/u
 const ARABIC_DIGIT = /[\u0660-\u0669\u06f0-\u06f9]/
 const DIGIT = /\p{Nd}/u
 /**
- * Signs that stay with European digits beside them, separators between digits of any kind, and separators between
- * European digits.
+ * Signs that stay with adjacent European digits, separators between digits of any kind, and separators between European
+ * digits.
  */
 const NUMBER_SIGN = /^[%$€£¥#°+‰]$/
 const SEPARATOR = /^[.,:/٫٬\u00a0]$/
@@ -83,7 +83,7 @@ function leftToRightRuns(clusters: readonly string[], kinds: readonly Kind[]): r
 }
 
 /**
- * Returns the end of the run of Latin words, or of the number, that begins at `at`. Returns `at` if none begins there.
+ * Returns the end of the run of Latin words, or of the number, that starts at `at`. Returns `at` if none starts there.
  */
 function endOfLeftToRight(clusters: readonly string[], kinds: readonly Kind[], at: number): number {
   const from = kinds[at] === 'neutral' && NUMBER_SIGN.test(clusters[at]!) ? at + 1 : at
@@ -137,8 +137,8 @@ function isThousands(kinds: readonly Kind[], at: number, start: number, digit: K
 }
 
 /**
- * Returns the runs of a left-to-right line. Right-to-left words, and what stands between them, are reversed; numbers
- * among them are not.
+ * Returns the runs of a left-to-right line. Right-to-left words, and what is between them, are reversed. Numbers among
+ * them are not.
  */
 function rightToLeftRuns(clusters: readonly string[], kinds: readonly Kind[]): readonly Run[] {
   const runs: Run[] = []
@@ -167,10 +167,10 @@ function splitIntoClusters(glyphs: readonly string[]): readonly string[] {
 /** Vowel marks after a space, and vowel marks without a letter. */
 const SPACED_VOWEL = /[ \u00a0](?=[\u064b-\u0655\u0670])/g
 const LONE_VOWEL = /(?<![\u0620-\u064a\u066e-\u06d3\ufb50-\ufdff\ufe70-\ufefc\u064b-\u0655\u0670])[\u064b-\u0655\u0670]/g
-/** Faulty glyph tables give these characters for parts of letters. */
+/** Characters that faulty glyph tables return for parts of letters. */
 const STRAY =
   /(?<=[\u0620-\u064a\u066e-\u06d3\ufb50-\ufdff\ufe70-\ufefc\u064b-\u0655\u0670])[«»\u00b2\u00b3\u00b9\u00c0-\u00ff\ue000-\uf8ff](?=[\u0620-\u064a\u066e-\u06d3\ufb50-\ufdff\ufe70-\ufefc])/g
-/** An Arabic word does not begin inside a Latin word or a number. The exception is the abbreviation for Hijri years. */
+/** An Arabic word does not start inside a Latin word or a number. The exception is the abbreviation for Hijri years. */
 const AFTER_LATIN = /(?<=[\p{Script=Latin}\p{Nd}])(?!هـ)(?=[\u0620-\u064a\u066e-\u06d3\ufb50-\ufdff\ufe70-\ufefc]{2})/gu
 const BEFORE_NUMBER = /(?<=[\u0620-\u064a\u066e-\u06d3\ufb50-\ufdff\ufe70-\ufefc]{3})(?=\p{Nd})/gu
 

@@ -13,7 +13,7 @@ async function read(page: readonly Drawn[], rotate = 0) {
   return { lines, pages: layout!.pages }
 }
 
-/** Around letters of size 10 on this base line. */
+/** Returns the box around letters of size 10 on this baseline. */
 const around = (x: number, y: number, width: number): Box => ({ x, y: y - 9, width, height: 12.5 })
 const widthOf = (text: string) => measureWidth([...text], 10)
 

@@ -1,12 +1,12 @@
 import type { Box } from '../../../ports/document-parser.ts'
 import type { Area } from './rows.ts'
 
-/** The places after the decimal point. A tenth of a point is less than a pixel on any screen. */
+/** A tenth of a point is less than a pixel on any screen. */
 const STEPS_PER_POINT = 10
 
 /**
- * Returns an area of a frame as a box of the page: turned back, and cut at the edges of the page. Returns null for text at
- * other angles than quarter turns, and for text beside the page.
+ * Converts an area of a frame to a box of the page: rotated back and clipped to the page. Returns null for text at
+ * angles other than quarter turns, and for text outside the page.
  */
 export function toPageBox(
   { x0, x1, y0, y1 }: Area,

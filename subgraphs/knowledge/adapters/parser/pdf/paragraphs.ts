@@ -6,19 +6,19 @@ const BULLET = /^(?:[•●▪◦‣·○■–]|[-*](?= ))\s*|^\(?(?:\p{Nd}{1,3
 /** Matches the dots between a title and its page number in a table of contents. */
 export const LEADER = /(?:\s?\.){5,}\s*/g
 
-/** A line that ends a sentence ends its paragraph too if it is shorter than this share of its column. */
+/** A line that ends a sentence also ends its paragraph if it is shorter than this share of its column. */
 const SHORT_LINE = 0.85
 /** Any line that is shorter than this share ends its paragraph, because text does not wrap that early. */
 const VERY_SHORT_LINE = 0.6
 /** A line step larger than the column's usual one by this factor ends a paragraph. */
 const LARGE_STEP = 1.4
-/** An indent of this share of the letter size begins a paragraph. */
+/** An indent of this share of the letter size starts a paragraph. */
 const INDENT = 0.8
 const SAME_SIZE = 0.1
-/** The largest step between lines of one heading, as a share of the letter size. */
+/** Maximum step between lines of one heading, as a share of the letter size. */
 const HEADING_LEADING = 1.9
 
-/** A line of a block. A line that is divided with a hyphen has no hyphen. */
+/** A line of a block. A line that a hyphen divides has no hyphen here. */
 interface PlacedText {
   readonly text: string
   readonly area: Area
@@ -36,7 +36,7 @@ interface Line extends PlacedText {
   readonly y: number
   readonly size: number
   readonly isBold: boolean
-  /** The distances from the column's edge where reading begins, and to the edge where it ends. */
+  /** Distances from the column's edge where reading starts, and to the edge where it ends. */
   readonly before: number
   readonly after: number
   readonly level: number | undefined
@@ -52,7 +52,7 @@ interface Column {
   readonly noHeadings: ReadonlySet<Row>
 }
 
-/** Joins the lines of a column to headings, paragraphs and list items. */
+/** Joins the lines of a column into headings, paragraphs and list items. */
 export function toParagraphs(rows: readonly Row[], column: Column): readonly PageBlock[] {
   const lines = rows.map((row) => toLine(row, column)).filter(({ text }) => text !== '')
   const step = findUsualStep(lines)
@@ -133,7 +133,10 @@ function toBlock(lines: readonly Line[]): PageBlock {
   return { kind: BULLET.test(text) ? 'list_item' : 'paragraph', text, lines: wrapped }
 }
 
-/** The lines with the space that follows each. A word that is hyphenated across two lines becomes one word again. */
+/**
+ * Returns the lines with the space that follows each. A word that is hyphenated across two lines becomes one word
+ * again.
+ */
 function withoutHyphens(lines: readonly Line[]): readonly PlacedText[] {
   return lines.map(({ text, area }, index) => {
     const next = lines[index + 1]?.text

@@ -3,7 +3,7 @@ import { sizeText } from '../../../../common/sizes.ts'
 import { ParseFailure } from '../../../ports/document-parser.ts'
 
 const STREAM = Buffer.from('stream')
-/** The number of bytes before a stream that may contain its dictionary. Real dictionaries are shorter. */
+/** Bytes before a stream that may contain its dictionary. Real dictionaries are shorter. */
 const DICTIONARY_BYTES = 1_024
 
 /** The keys of fonts, of functions, and of lists of objects. */
@@ -11,9 +11,9 @@ const NOT_DRAWN = /\/(?:Length1|FunctionType|First|Index)\b|\/Subtype\s*\/(?!For
 
 /**
  * Inflates the streams that pdf.js would inflate for text, and counts the bytes. pdf.js takes half a minute for 300 MB
- * of zeros. Pictures are left out, because reading text does not need their pixels. The limits of time and memory catch
- * what this check misses, such as other filters and damaged streams.
- * @returns the bytes of the largest stream that may be what a page draws
+ * of zeros. Images are skipped, because reading text does not need their pixels. The limits of time and memory catch
+ * what this check misses, such as other filters and corrupted streams.
+ * @returns the bytes of the largest stream that a page may draw
  * @throws {ParseFailure} `limit_exceeded` if the streams inflate to more than `maxInflatedBytes`.
  */
 export function checkPdfStreams(bytes: Uint8Array, maxInflatedBytes: number): number {
@@ -33,7 +33,7 @@ export function checkPdfStreams(bytes: Uint8Array, maxInflatedBytes: number): nu
 }
 
 /**
- * Returns where a stream's data begins, after the line end that follows the keyword. Returns undefined if the data does
+ * Returns the start of a stream's data, after the line end that follows the keyword. Returns undefined if the data does
  * not look like zlib's (RFC 1950, 2.2).
  */
 function startOfData(file: Buffer, after: number): number | undefined {

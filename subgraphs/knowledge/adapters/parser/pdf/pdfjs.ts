@@ -26,7 +26,7 @@ export async function openPdf(bytes: Uint8Array): Promise<Pdf> {
   const parser = new PDFParse({ ...OPTIONS, data: new Uint8Array(bytes) })
   const pdfjs = await import('pdfjs-dist/legacy/build/pdf.mjs')
   try {
-    // A damaged outline or a damaged description leaves the pages readable.
+    // If the outline or the metadata is corrupted, the pages are still readable.
     const info = await parser.getInfo().catch((error: unknown) => {
       if (error instanceof PasswordException) throw error
       return undefined
@@ -41,7 +41,7 @@ export async function openPdf(bytes: Uint8Array): Promise<Pdf> {
   }
 }
 
-/** Text needs no pictures. */
+/** Text extraction needs no images. */
 const OPTIONS = {
   verbosity: 0,
   maxImageSize: 0,
@@ -49,14 +49,14 @@ const OPTIONS = {
   useSystemFonts: false,
   useWorkerFetch: false,
   useWasm: false,
-  // The folder of character code tables. Fonts that name a table instead of containing one need it, mostly CJK fonts.
+  // The folder of character code tables. Fonts that name a table instead of embedding one need it, mostly CJK fonts.
   cMapUrl: new URL('cmaps/', import.meta.resolve('pdfjs-dist/package.json')).pathname,
   cMapPacked: true,
 }
 
 /**
  * Imports pdf-parse. On loading, pdf.js looks for a browser's drawing classes and then for a native package, which a
- * child may not load. Text needs neither, so empty classes take their place.
+ * child may not load. Text extraction needs neither, so empty classes replace them.
  */
 async function importPdfParse() {
   for (const name of ['DOMMatrix', 'ImageData', 'Path2D']) {

@@ -21,7 +21,7 @@ async function textOf(...page: readonly Drawn[]): Promise<string> {
   return (await read([page])).text
 }
 
-/** Lines of one column, each as long as the column is wide. */
+/** Draws lines of one column, each as long as the column is wide. */
 const lines = (draw: typeof ltr | typeof rtl, x: number, y: number, texts: readonly string[]) =>
   texts.map((text, index) => draw(x, y + index * 12, text))
 
@@ -49,7 +49,7 @@ describe('a line of Arabic', () => {
   it('has no space where letters are kerned apart, if its font writes the spaces', async () => {
     const [yal, ra] = [rtl(111, 100, 'يال'), rtl(118, 100, 'ر')]
     expect(await textOf(yal, ra)).toBe('ر يال')
-    // A gap of a quarter of the letters' size, with a written space in it.
+    // A gap of a quarter of the letter size that contains a written space.
     let x = 118
     const words = ['خمسة', 'صور', 'إلى', 'مسقط', 'من', 'الرحلة', 'ثمن'].map((word) => {
       const { glyphs } = rtl(0, 0, word)
@@ -233,7 +233,7 @@ describe('pages that cannot be read', () => {
     'These are words that anybody can read, in plain English sentences,',
     'which is what most pages of most documents are made of.',
   ])
-  /** Each letter is another one, as by a table of glyphs that is wrong. */
+  /** Replaces each letter by another one, like a wrong glyph table does. */
   const wrong = (text: string) => text.replace(/[a-z]/g, (letter) => 'qjxzkvwbpfygcmhulrdtsnioae'[letter.charCodeAt(0) - 97]!)
   const BAD = GOOD.map((drawn) => ({ ...drawn, glyphs: [...wrong(drawn.glyphs.join(''))] }))
 

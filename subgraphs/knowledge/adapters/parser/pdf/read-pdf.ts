@@ -23,19 +23,19 @@ const USE_OCR = 'set `ocr` of the collection to `auto`, or upload a copy with re
 const NO_LETTERS = `The fonts do not say which letters their glyphs stand for. To read them, ${USE_OCR}.`
 const IF_SHOWN = `If they show text, ${USE_OCR}.`
 
-/** Each report becomes an event of the document, as each batch of its passages does. */
+/** Pages between two progress reports. Each report becomes an event of the document, like each batch of its chunks. */
 const PAGES_PER_REPORT = 16
 
-/** The bytes of a page with some 200,000 lines, whose operators take 350 MB. */
+/** Bytes of a page with some 200,000 lines, whose operators take 350 MB. */
 const MANY_DRAWINGS_BYTES = 3 * 1024 * 1024
 
 type OpenPdf = Pdf & { readonly hasManyDrawings: boolean }
 
 interface Page {
   readonly number: number
-  /** The height of the first frame. */
+  /** The height of the page in the first frame. */
   readonly height: number
-  /** As it is shown. */
+  /** The size of the page as displayed. */
   readonly size: { readonly width: number; readonly height: number }
   /** The rows of upright text, followed by those of text in other directions. */
   readonly frames: readonly (readonly Row[])[]
@@ -48,8 +48,8 @@ interface Page {
 
 /**
  * Reads the text of each page in reading order, as headings, paragraphs and table rows. Returns the number of pages.
- * Warns `pages_without_text` about pages with pictures only, and `pages_unreadable` about pages whose fonts do not
- * identify their letters; or leaves these pages for OCR, if the builder does so.
+ * Pages with images only cause the warning `pages_without_text`, and pages whose fonts do not identify their letters
+ * cause `pages_unreadable`. If the builder defers OCR, such pages are left to OCR instead.
  * @throws {ParseFailure} `password_required` or `corrupt` if the PDF cannot be opened.
  * @throws {ParseFailure} `limit_exceeded` if the PDF exceeds a limit.
  * @throws {ParseFailure} `no_text` if no page has readable text.
@@ -118,7 +118,7 @@ async function readPages(pdf: OpenPdf, limits: ParserLimits, { onPages }: Docume
   const brackets = new Brackets()
   let letters = 0
   for (let number = 1; number <= total; number += 1) {
-    // pdf.js runs in microtasks only. The pause lets timers run, among them the check for the parent.
+    // pdf.js runs only in microtasks. The pause lets timers run, among them the check for the parent.
     await setImmediate()
     const page = await readPage(pdf, number, brackets)
     for (const { segments } of page.frames.flat()) for (const { glyphs } of segments) letters += glyphs.length

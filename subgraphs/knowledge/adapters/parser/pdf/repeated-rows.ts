@@ -2,9 +2,9 @@ import type { Row } from './rows.ts'
 
 /** The share of a page's height, at the top and at the bottom, that can hold headers, footers and page numbers. */
 const MARGIN = 0.12
-/** The number of rows at each end of a page that can be headers or footers. */
+/** Rows at each end of a page that can be headers or footers. */
 const MARGIN_ROWS = 4
-/** The least number of pages with the same row, and the largest distance between two of them. */
+/** Minimum pages with the same row, and the maximum distance between two of them. */
 const LEAST_PAGES = 3
 const MAX_PAGES_APART = 2
 /** With at least this many rows at one position, the majority decides about all of them. */
@@ -15,7 +15,7 @@ const SAME_POSITION = 6
 interface PageRows {
   readonly number: number
   readonly height: number
-  /** Rows of upright text, followed by those of text in other directions, such as text in the margin. */
+  /** Rows of upright text, followed by rows of text in other directions, such as in the margin. */
   readonly frames: readonly (readonly Row[])[]
 }
 
@@ -26,16 +26,16 @@ interface Series {
 }
 
 interface RepeatedRows {
-  /** The rows to leave out. */
+  /** Rows to omit. */
   readonly again: ReadonlySet<Row>
   /** The first row of each repeated title. It stays, because a document's name may appear only there. */
   readonly first: ReadonlySet<Row>
 }
 
 /**
- * Finds page numbers, headers and footers: rows that recur at the same position of nearby pages, apart from their
- * numbers. If most of the first or last rows at a position recur, all rows at that position count, because the titles
- * of short chapters stand there too.
+ * Finds page numbers, headers and footers: rows that recur at the same position of nearby pages, numbers aside. If most
+ * of the first or last rows at a position recur, all rows at that position count, because titles of short chapters are
+ * there, too.
  */
 export function findRepeatedRows(pages: readonly PageRows[]): RepeatedRows {
   const again = new Set<Row>()
@@ -66,7 +66,7 @@ function findSeries(pages: readonly PageRows[], numbers: Set<Row>): Iterable<Ser
     for (const row of [...listMarginRows(upright, height), ...turned.flatMap((rows) => rows.slice(0, MARGIN_ROWS))]) {
       const key = rowKey(row)
       if (PAGE_NUMBER.test(key)) numbers.add(row)
-      // A position may lie on the border of two cells, so look in its own cell and in both neighbours.
+      // A position may be on the border of two cells, so check its own cell and both neighbors.
       const position = Math.round(row.y / SAME_POSITION)
       const near = [position, position - 1, position + 1].find((each) => series.has(`${each} ${key}`)) ?? position
       const found = series.get(`${near} ${key}`) ?? { key, rows: [], position: near }
@@ -94,7 +94,7 @@ function listMarginRows(rows: readonly Row[], height: number): readonly Row[] {
   return [...top, ...bottom]
 }
 
-/** The number of characters of a row that are compared. */
+/** Characters of a row that are compared. */
 const MAX_KEY_CHARS = 300
 
 function rowKey({ segments }: Row): string {
@@ -109,12 +109,10 @@ function rowKey({ segments }: Row): string {
 /** Matches a number alone, between dashes or brackets, or after "page". Numbers have already become `#`. */
 const PAGE_NUMBER = /^[-–—([|\s]*(?:(?:page|p\.|صفحة) ?)?(?:#|[ivxl]{1,6})(?: ?(?:of|من|\/) ?#)?[-–—)\]|\s]*$/i
 
-/** The longest text of a page that can be a stamp. */
+/** Maximum characters of a stamp. */
 const MAX_STAMP_CHARS = 100
 
-/**
- * Reports whether all pages with text have the same short text, apart from numbers. This is a stamp on scanned pages.
- */
+/** Reports whether all pages with text have the same short text, numbers aside. This is a stamp on scanned pages. */
 export function areStamped(pages: readonly PageRows[]): boolean {
   const texts = pages.map(({ frames }) => frames.flat().map(rowKey).join(' ')).filter((text) => text !== '')
   return texts.length > 1 && texts[0]!.length <= MAX_STAMP_CHARS && texts.every((text) => text === texts[0])

@@ -2,14 +2,14 @@ import { directionCounts, logicalText } from './logical-order.ts'
 import type { TextRun } from './text-runs.ts'
 
 /**
- * Base lines closer than this share of the smaller letters are one line, because calligraphic fonts raise and lower
+ * Baselines closer than this share of the smaller letters are one line, because calligraphic fonts raise and lower
  * letters.
  */
 const SAME_LINE = 0.45
 /** Letters below this share of the usual size may be a footnote mark above a line. */
 const SMALL = 0.8
 const MAX_MARK_GLYPHS = 4
-/** The least gaps between words, and between cells or columns, as shares of the letter size. */
+/** Minimum gaps between words, and between cells or columns, as shares of the letter size. */
 const WORD_GAP = 0.12
 const CELL_GAP = 0.9
 /** A line is bold if more than this share of its letters is bold. */
@@ -24,7 +24,7 @@ interface Piece {
   readonly glyphs: readonly string[]
 }
 
-/** Text that stands together on a line: a line of a column, or a cell. */
+/** Adjacent text on a line: a line of a column, or a cell. */
 export interface Segment extends Piece {
   /** The pieces of the segment. A table splits the segment between them. */
   readonly pieces: readonly Piece[]
@@ -32,14 +32,14 @@ export interface Segment extends Piece {
   readonly isBold: boolean
 }
 
-/** The text on one base line, from left to right. */
+/** The text on one baseline, from left to right. */
 export interface Row {
   readonly y: number
   readonly size: number
   readonly segments: readonly Segment[]
 }
 
-/** How far letters reach above and below their base line, as shares of their size. Arabic letters reach below further. */
+/** Extents of letters above and below their baseline, as shares of their size. Arabic letters reach further below. */
 const ASCENT = 0.9
 const DESCENT = 0.35
 
@@ -65,7 +65,7 @@ export function areaAround(areas: readonly Area[]): Area {
   }))
 }
 
-/** Joins runs to rows, from the top of the page. */
+/** Joins runs into rows, from the top of the page. */
 export function toRows(runs: readonly TextRun[]): readonly Row[] {
   const usual = findUsualSize(runs)
   const isSmall = ({ size, glyphs }: TextRun) => size < usual * SMALL && glyphs.length <= MAX_MARK_GLYPHS
@@ -73,7 +73,7 @@ export function toRows(runs: readonly TextRun[]): readonly Row[] {
   const left = runs.filter(isSmall).filter((run) => !joinsLine(lines, run))
   return [...lines, ...toLines(left)]
     .map(({ runs: all }) => {
-      // The longest run gives the base line, because raised and lowered letters are few.
+      // The longest run determines the baseline, because raised and lowered letters are few.
       const { y, size } = all.reduce((longest, run) => (run.glyphs.length > longest.glyphs.length ? run : longest))
       return { y, size, segments: toSegments(all) }
     })
@@ -102,7 +102,7 @@ function toLines(runs: readonly TextRun[]): readonly Line[] {
   return lines
 }
 
-/** Adds a footnote mark to the line that it stands beside. Returns false if there is no such line. */
+/** Adds a footnote mark to the adjacent line. Returns false if there is no such line. */
 function joinsLine(lines: readonly Line[], run: TextRun): boolean {
   let low = 0
   let high = lines.length
@@ -148,13 +148,13 @@ function toSegments(runs: readonly TextRun[]): readonly Segment[] {
   return segments.map(({ bold, ...segment }) => ({ ...segment, isBold: bold > segment.glyphs.length * ALL_BOLD }))
 }
 
-/** Inserts vowel marks that are placed separately before the letters below them, as seen from the left. */
+/** Inserts separately placed vowel marks to the left of the letters below them. */
 function withMarks(runs: readonly TextRun[]): readonly TextRun[] {
   const marks = runs.filter(isOnlyMarks)
   const sorted = runs.filter((run) => !isOnlyMarks(run)).toSorted((a, b) => a.x0 - b.x0)
   if (marks.length === 0 || sorted.length === 0) return sorted.length > 0 ? sorted : runs
   const glyphs = sorted.map((run) => [...run.glyphs])
-  // Insert from the right, so that insertions do not shift the places of later marks.
+  // Insert from the right, so that insertions do not shift the positions of later marks.
   for (const mark of marks.toSorted((a, b) => b.x0 - a.x0)) {
     const at = Math.max(0, lastStartingBefore(sorted, mark.x0 + mark.size * SAME_POSITION))
     const { x0, x1, glyphs: letters } = sorted[at]!
@@ -213,7 +213,7 @@ function findUsualSize(pieces: readonly { readonly size: number; readonly glyphs
 
 /**
  * Reports whether a line is right-to-left: it has about as many words of that direction as of the other. On a
- * right-to-left page some such words are enough.
+ * right-to-left page, a few such words are enough.
  */
 export function isRightToLeft(glyphs: readonly string[], isRtlPage: boolean): boolean {
   const { rtl, ltr } = directionCounts(glyphs)

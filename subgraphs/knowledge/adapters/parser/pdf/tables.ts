@@ -4,23 +4,21 @@ import { type Area, areaAround, areaOf, joinText, type Row, type Segment } from 
 /** A table has at least `LEAST_ROWS` rows of several cells, or two rows of at least `LEAST_CELLS` cells. */
 const LEAST_ROWS = 3
 const LEAST_CELLS = 3
-/** The share of a table's rows that may cross a column border, such as titles over several columns. */
+/** Maximum share of a table's rows that cross a column border, such as titles over several columns. */
 const CROSSING = 0.15
 const LEAST_GUTTER = 0.3
-/** The largest number of columns. */
 const MAX_COLUMNS = 100
 /**
  * Line steps in a table, as shares of the letter size. Lines of one cell are at most `CELL_LEADING` apart. A line less
- * than `BESIDE` away stands beside the other. A step above `ROW_LEADING` ends the table.
+ * than `BESIDE` away is beside the other. A step above `ROW_LEADING` ends the table.
  */
 const CELL_LEADING = 1.45
 const BESIDE = 0.9
 const ROW_LEADING = 5
-/** The number of single-cell lines that may stand between rows of several cells. */
+/** Maximum single-cell lines between rows of several cells. */
 const MAX_LINES_BETWEEN = 2
 /** The step between rows is larger than the step between lines of a cell by at least this factor. */
 const CLEARLY_LARGER = 1.6
-/** The largest number of header rows. */
 const MAX_HEADER_ROWS = 4
 const MAX_HEADER_CELL_CHARS = 80
 const MAX_LABEL_GLYPHS = 5
@@ -73,7 +71,7 @@ function endOfCandidate(rows: readonly Row[], start: number): number {
   for (let at = start; at < rows.length; at += 1) {
     const step = at > start ? rows[at]!.y - rows[at - 1]!.y : 0
     if (step > ROW_LEADING * rows[at]!.size || at - end > MAX_LINES_BETWEEN) break
-    // A row less than a line's height away stands beside the previous one.
+    // A row less than a line's height away is beside the previous one.
     if (countCells(rows[at]!) > 1 || (at === end && step < BESIDE * rows[at]!.size)) end = at + 1
   }
   return end
@@ -149,7 +147,7 @@ function withMostCells(rows: readonly Row[]): readonly Row[] {
 }
 
 /**
- * Returns the number of rows to skip before the table: down to the last row that crosses a border, above the first row
+ * Returns the number of rows to skip before the table: up to the last row that crosses a border above the first row
  * with cells in most columns.
  */
 function titlesAbove(rows: readonly Row[], borders: readonly number[]): number {
@@ -233,8 +231,8 @@ function mergedRows(lines: readonly Line[]): readonly TableRow[] {
 }
 
 /**
- * Returns a step between the small ones, of lines in a cell, and the large ones, of rows. Returns undefined if all
- * steps are similar.
+ * Returns a threshold between the small steps, of lines in a cell, and the large ones, of rows. Returns undefined if
+ * all steps are similar.
  */
 function stepBetween(steps: readonly number[]): number | undefined {
   const sorted = steps.toSorted((a, b) => a - b)
@@ -256,8 +254,8 @@ function isContinuation({ cells, size }: Line, step: number): boolean {
 }
 
 /**
- * Reports whether a line begins a new row. A second number in a column begins one. So does a line that fills most of
- * the cells that the line above fills.
+ * Reports whether a line starts a new row. It does if it is the second number in a column, or if it fills most of the
+ * cells that the line above fills.
  */
 function isRowOfItsOwn(open: readonly Line[], { cells }: Line): boolean {
   const above = open.at(-1)!.cells

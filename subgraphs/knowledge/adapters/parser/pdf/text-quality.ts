@@ -1,28 +1,28 @@
 import { ARABIC_PAIRS, LATIN_PAIRS, type LetterPairs } from './letter-pairs.ts'
 
-/** The shortest word that is judged. */
+/** Minimum letters of a judged word. */
 const LEAST_WORD = 4
-/** The least number of judged letters that decides about a page. */
+/** Minimum judged letters for a decision about a page. */
 const LEAST_LETTERS = 80
-/** The number of a page's letters that are judged. The beginning is enough. */
+/** Maximum judged letters per page. The start of a page is enough. */
 const MAX_LETTERS = 20_000
-/** The least mean frequency of the letter pairs in a real word; see `letter-pairs.ts`. */
+/** Minimum mean frequency of the letter pairs in a real word; see `letter-pairs.ts`. */
 const LEAST_MEAN = 4.6
-/** The least share of letters in plausible words on a readable page. */
+/** Minimum share of letters in plausible words on a readable page. */
 const LEAST_PLAUSIBLE = 0.35
 /** A page is unreadable if more than this share of its glyphs have no known character. */
 const MOST_UNKNOWN = 0.3
 /** A word with at least this share of accented Latin letters is Arabic that was decoded with the wrong table. */
 const MOST_ACCENTED = 0.6
 
-/** Reports whether the font does not say which character a glyph stands for. */
+/** Reports whether the font does not map the glyph to a character. */
 export function isUnknown(glyph: string): boolean {
   return /[\u0000-\u001f\u007f-\u009f\ue000-\uf8ff\ufffd]/.test(glyph)
 }
 
 /**
- * Reports whether the extracted text is the text that the page shows. Fonts with wrong tables give words that no
- * language has. Only words in Latin and Arabic letters are judged. A page with few of them passes.
+ * Reports whether the extracted text matches the displayed text. Fonts with wrong tables produce words of no language.
+ * Only words in Latin and Arabic letters are judged. A page with few of them passes.
  */
 export function isLegible(text: string, unknownShare: number): boolean {
   if (unknownShare > MOST_UNKNOWN) return false

@@ -3,7 +3,7 @@ import { resolveBareGaps } from './bare-gaps.ts'
 import { type GlyphItem, type Matrix, multiplied, readGlyphItems, readTextItems } from './glyph-items.ts'
 import type { Pdfjs } from './pdfjs.ts'
 
-/** The largest slope of a level line, because scans are seldom straight. */
+/** Maximum slope of a level line, because scans are seldom straight. */
 const MAX_SLOPE_RADIANS = 0.1
 
 /** Adjacent glyphs from left to right. A glyph may be several letters, in logical order. */
@@ -11,14 +11,14 @@ export interface TextRun {
   readonly glyphs: readonly string[]
   readonly x0: number
   readonly x1: number
-  /** The base line, in points from the top of the page downwards. */
+  /** The baseline, in points from the top of the page downwards. */
   readonly y: number
   readonly size: number
   readonly isBold: boolean
   readonly font: string
 }
 
-/** Text of a page in one direction. The coordinates are those of the page turned so that the text is upright. */
+/** Text of a page in one direction. The coordinates are those of the page rotated so that the text is upright. */
 interface Frame {
   /** The number of quarter turns from upright, or 4 for any other angle. */
   readonly turn: number
@@ -27,7 +27,7 @@ interface Frame {
   readonly height: number
 }
 
-/** What a page shows, and its size. */
+/** The text of a page and the page's size. */
 interface PageText {
   readonly width: number
   readonly height: number
@@ -36,8 +36,8 @@ interface PageText {
 
 /**
  * Reads the text of a page, by direction. Upright text comes first.
- * @param hasManyDrawings true if memory for all operators of a page may be short
- * @throws {ParseFailure} `limit_exceeded` if the page has too many pieces of text.
+ * @param hasManyDrawings true if the page's operators may take too much memory
+ * @throws {ParseFailure} `limit_exceeded` if the page has too many text items.
  */
 export async function readFrames(page: PDFPageProxy, pdfjs: Pdfjs, hasManyDrawings = false): Promise<PageText> {
   const { transform, width, height } = page.getViewport({ scale: 1 })

@@ -7,6 +7,7 @@ export interface MailAttachment {
   readonly bytes: Uint8Array
 }
 
+/** A mail message, independent of its format. */
 export interface MailMessage {
   readonly subject: string
   /** Lines such as `From: …`. */
@@ -16,12 +17,12 @@ export interface MailMessage {
   readonly attachments: readonly MailAttachment[]
 }
 
-/** The number of attachments that a message names. */
+/** Maximum attachments whose names are in the text. */
 const MAX_NAMED = 100
 
 /**
  * Adds a message: the subject as a heading, the sender and recipients, the names of the attachments, and the text. The
- * attachments become documents of their own.
+ * attachments become separate documents.
  * @throws {ParseFailure} `limit_exceeded` if the message exceeds a limit.
  */
 export function addMessage({ subject, header, html, text, attachments }: MailMessage, builder: DocumentBuilder): void {

@@ -1,7 +1,7 @@
 /**
- * The process that reads one document. It takes the request on standard input, writes the answer to standard output,
- * and ends. It runs without the service's environment and without a network, and may read only its own code. The parent
- * kills it if it takes too much time or memory.
+ * The process that reads one document. It reads the request from standard input, writes the result to standard output,
+ * and ends. It has no access to the service's environment or the network, and may read only its own code. The parent
+ * kills it if it exceeds a limit of time or memory.
  */
 import '../no-network.ts'
 import { Console } from 'node:console'
@@ -21,10 +21,10 @@ import {
 import { DocumentBuilder } from './document-builder.ts'
 import { readDocument } from './read-document.ts'
 
-// A library that prints to standard output would break the answer.
+// A library that prints to standard output would corrupt the result.
 globalThis.console = new Console(process.stderr)
 
-/** The interval at which the child checks that its parent is alive. A parent that was killed cannot end it. */
+/** Interval at which the child checks that its parent is alive. A killed parent cannot end the child. */
 const PARENT_CHECK_MS = 1_000
 
 const parent = process.ppid
@@ -38,7 +38,10 @@ async function parse({ mediaType, limits, defersOcr }: ParseRequest, file: Uint8
   return encodeDocument(builder.build(mediaType, pageCount))
 }
 
-/** Writes a line for each page. Ends before a page that cannot be recognised, after which the engine cannot be trusted. */
+/**
+ * Writes a line for each page. Ends before a page that cannot be recognized, because the engine's state is then
+ * unreliable.
+ */
 async function recognise(request: RecogniseRequest, file: Uint8Array): Promise<void> {
   const { PageReader } = await import('../ocr/page-reader.ts')
   const { recognisePages } = await import('../ocr/recognise-pages.ts')
@@ -50,7 +53,7 @@ async function recognise(request: RecogniseRequest, file: Uint8Array): Promise<v
   }
 }
 
-/** Writes each inner file that is not too large, as fast as the parent reads. */
+/** Writes each embedded file that is not too large, as fast as the parent reads. */
 async function writeInnerFiles({ unpack: mediaType, limits }: UnpackRequest, file: Uint8Array): Promise<void> {
   const { unpack } = await import('./unpack.ts')
   for await (const { name, bytes } of unpack(mediaType, file, limits)) {

@@ -15,33 +15,34 @@ import { MAX_PLACED_LINES, type ParserLimits } from '../limits.ts'
 type BlockKind = Block['kind']
 type Warning = ParsedDocument['warnings'][number]
 
+/** Optional properties of a block. */
 export interface BlockFacts {
   readonly level?: number
   readonly page?: number
   readonly tableHeader?: string
   readonly location?: BlockLocation
-  /** Where its page shows the block. */
+  /** Position of the block on its page. */
   readonly placed?: Placed
 }
 
 interface Placed {
   /** The size of the page. */
   readonly size: { readonly width: number; readonly height: number }
-  /** The lines of the block in order, each with the text that it has before normalising. */
+  /** The lines of the block in order, each with its text before normalization. */
   readonly lines: readonly { readonly text: string; readonly box: Box | null }[]
 }
 
 /**
- * Every row carries the header of its table, so a long header is cut. It is cut before normalising as well, at twice
- * the length, because normalising may shorten it.
+ * Maximum characters of a table header, because every row carries it. The header is also truncated to twice this length
+ * before normalization, which may shorten it.
  */
 const MAX_TABLE_HEADER_CHARS = 1_000
 const MAX_RAW_TABLE_HEADER_CHARS = 2 * MAX_TABLE_HEADER_CHARS
 
-/** Blocks of these kinds follow each other on the next line. Other blocks follow after an empty line. */
+/** Blocks of these kinds are separated by a line feed. Other blocks are separated by an empty line. */
 const CLOSE_KINDS: ReadonlySet<BlockKind> = new Set(['list_item', 'table_row'])
 
-/** Normalises blocks, joins them to one text and keeps their offsets. Leaves out blocks without text. */
+/** Normalizes blocks, joins them to one text and records their offsets. Omits blocks without text. */
 export class DocumentBuilder {
   readonly #limits: ParserLimits
   readonly #parts: string[] = []
@@ -49,16 +50,16 @@ export class DocumentBuilder {
   readonly #warnings: Warning[] = []
   readonly #lines: PlacedLine[] = []
   readonly #pages: Layout['pages'][number][] = []
-  /** The header of the previous row. Most rows of a table have the same one. */
+  /** Cache of the previous row's header. Most rows of a table have the same header. */
   #header = { raw: '', text: '' }
   #length = 0
   #bytes = 0
   #unread: readonly number[] = []
-  /** Whether pages that are pictures are left for OCR, instead of being warned about or refused. */
+  /** Whether pages with images only are left to OCR. Otherwise, they cause a warning or a refusal. */
   readonly defersOcr: boolean
-  /** Tells how many pages have been read. */
+  /** Reports the number of parsed pages. */
   readonly onPages: (done: number, total: number) => void
-  /** Whether other files are inside, such as attachments. */
+  /** Whether the file contains other files, such as attachments. */
   hasFiles = false
 
   constructor(limits: ParserLimits, defersOcr = false, onPages: (done: number, total: number) => void = () => undefined) {
@@ -67,12 +68,11 @@ export class DocumentBuilder {
     this.onPages = onPages
   }
 
-  /** Whether it has nothing, and leaves nothing for OCR. */
+  /** Whether the document has no text and leaves no pages to OCR. */
   get isEmpty(): boolean {
     return this.#blocks.length === 0 && this.#unread.length === 0
   }
 
-  /** Leaves these pages for OCR. */
   deferPages(pages: readonly number[]): void {
     this.#unread = pages
   }
@@ -126,7 +126,7 @@ export class DocumentBuilder {
     return this.#header.text
   }
 
-  /** Removes all blocks, so that the file can be read in another way. Keeps the warnings. */
+  /** Removes all blocks, so that the file can be read in another way. Warnings stay. */
   startAgain(): void {
     this.#parts.length = 0
     this.#blocks.length = 0

@@ -8,11 +8,11 @@ import type { DocumentBuilder } from './document-builder.ts'
 /** Matches a cell with a number or a date, which cannot be a column's name. */
 const NOT_WORDS = /^[\p{Nd}\s.,:%/+()$€£٫٬-]*$/u
 
-/** Reads CSV (RFC 4180), also with other delimiters. Every row carries the header row. */
+/** Reads CSV (RFC 4180) with any delimiter. Every row carries the header row. */
 export function readDelimited(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): void {
   const decoded = decodeText(bytes)
   warnOfReplaced(decoded, builder)
-  // Excel reads the delimiter from such a first line.
+  // Excel reads the delimiter from a first line such as `sep=;`.
   const [said = '', named] = /^sep=(.)(?:\r\n?|\n)/.exec(decoded.text) ?? []
   const text = decoded.text.slice(said.length)
   const grid = new Grid(limits)

@@ -36,7 +36,7 @@ const READERS: Readonly<Record<string, () => Promise<Reader>>> = {
   ...Object.fromEntries(types.IMAGES.map((mediaType) => [mediaType, async () => (await import('./read-image.ts')).readImage])),
 }
 
-/** Formats that may contain pictures instead of text. */
+/** Formats that may contain images instead of text. */
 const WITH_IMAGES: ReadonlySet<string> = new Set([
   types.PDF,
   types.DOCX,
@@ -51,7 +51,7 @@ const WITH_IMAGES: ReadonlySet<string> = new Set([
 ])
 
 /**
- * Reads a document of a known type into the builder. Returns its number of pages, or null if the format has none.
+ * Reads a document of a known type into the builder. Returns its number of pages, or null if the format has no pages.
  * @throws {ParseFailure} `unsupported_type` if there is no reader for the type.
  * @throws {ParseFailure} `no_text` or `empty` if the document has no text.
  * @throws {ParseFailure} the reader's verdict.

@@ -9,8 +9,8 @@ const CONTAINER = 'META-INF/container.xml'
 const ENCRYPTION = 'META-INF/encryption.xml'
 
 /**
- * Reads a book's chapters in reading order. Leaves out the table of contents, which repeats the headings.
- * @throws {ParseFailure} `corrupt` if the book is damaged.
+ * Reads a book's chapters in reading order. Omits the table of contents, which repeats the headings.
+ * @throws {ParseFailure} `corrupt` if the book is corrupted.
  * @throws {ParseFailure} `password_required` if a chapter is encrypted.
  * @throws {ParseFailure} `limit_exceeded` if the book exceeds a limit.
  */

@@ -4,7 +4,7 @@ import type { ParserLimits } from '../limits.ts'
 import { listTiffPages } from '../ocr/tiff-pages.ts'
 import type { DocumentBuilder } from './document-builder.ts'
 
-/** Checks the pages of a picture, and leaves all of them for OCR. Returns their number. */
+/** Checks the pages of an image, and leaves all of them to OCR. Returns their number. */
 export async function readImage(bytes: Uint8Array, builder: DocumentBuilder, { maxPages, maxPixels }: ParserLimits): Promise<number> {
   if (!builder.defersOcr)
     throw new ParseFailure('no_text', 'The file is a picture, and the collection does not use OCR. Set `ocr` of the collection to `auto`.')

@@ -6,13 +6,13 @@ import { type Field, toLines } from './record-lines.ts'
 
 type Json = string | null | readonly Json[] | { readonly [name: string]: Json }
 
-/** The nesting depth of values. No real data is deeper. */
+/** Maximum nesting depth. No real data is deeper. */
 const MAX_DEPTH = 200
 
 /**
- * Reads JSON and JSON Lines. Each object is a paragraph of `name: value` lines. The fields of an object inside it are
- * lines of `outer.name: value`. Objects in a list are paragraphs of their own. The lists and objects in the outermost
- * object have their names as headings. Numbers stay as they are written.
+ * Reads JSON and JSON Lines. Each object is a paragraph of `name: value` lines. Fields of a nested object are lines of
+ * `outer.name: value`. Objects in a list are separate paragraphs. Lists and objects in the outermost object have their
+ * names as headings. Numbers are unchanged.
  * @throws {ParseFailure} `limit_exceeded` if values are nested too deeply.
  */
 export function readJson(bytes: Uint8Array, builder: DocumentBuilder): void {
@@ -73,7 +73,7 @@ function readJsonLines(text: string): readonly Line[] | undefined {
   return lines.length > 0 ? lines : undefined
 }
 
-/** Adds one paragraph for the plain fields, and then the items of the lists. */
+/** Adds a paragraph for the scalar fields, followed by the items of the lists. */
 function addValue(name: string, value: Json, builder: DocumentBuilder, depth: number, facts: BlockFacts = {}): void {
   if (depth > MAX_DEPTH) throw tooDeep()
   if (!isContainer(value)) {

@@ -4,7 +4,7 @@ import { addMessage, type MailMessage } from './add-message.ts'
 import type { DocumentBuilder } from './document-builder.ts'
 import type { PackedFile } from './unpack.ts'
 
-/** The number of messages of one mailbox. */
+/** Maximum messages per mailbox. */
 const MAX_MESSAGES = 10_000
 const MAX_HEADERS_BYTES = 1024 * 1024
 const MAX_PARTS_DEEP = 50
@@ -25,7 +25,7 @@ export async function* unpackMbox(bytes: Uint8Array): AsyncGenerator<PackedFile>
 }
 
 /**
- * Reads a mailbox. Each of its messages follows a line that begins with `From `.
+ * Reads a mailbox. Each message follows a line that starts with `From `.
  * @throws {ParseFailure} `limit_exceeded` if there are too many messages.
  */
 export async function readMbox(bytes: Uint8Array, builder: DocumentBuilder): Promise<void> {
@@ -39,7 +39,7 @@ export async function readMbox(bytes: Uint8Array, builder: DocumentBuilder): Pro
 
 /**
  * Parses a mail message.
- * @throws {ParseFailure} `corrupt` if its parts are damaged or nested too deeply.
+ * @throws {ParseFailure} `corrupt` if its parts are corrupted or nested too deeply.
  */
 export async function parseMail(bytes: Uint8Array): Promise<Email> {
   try {
@@ -67,7 +67,7 @@ function toMessage(email: Email): MailMessage {
     header: [...header, ...(date ? [`Date: ${date}`] : [])],
     html: email.html,
     text: email.text,
-    // Pictures that the text shows are part of the text.
+    // Images that the text shows are part of the text.
     attachments: email.attachments
       .filter(({ related }) => !related)
       .map(({ filename, mimeType, content }) => ({ name: filename ?? nameFor(mimeType), bytes: Buffer.from(content as ArrayBuffer) })),
@@ -88,7 +88,7 @@ function* messagesIn(bytes: Uint8Array): Generator<Uint8Array> {
   let start = endOfLine(all, 0)
   while (start < all.length) {
     let next = all.indexOf('\nFrom ', start - 1)
-    // A line of text may begin the same way, but the separator of a mailbox ends with a year.
+    // A line of text may start in the same way, but the separator of a mailbox ends with a year.
     while (next >= 0 && !/\b\d{4}\b/.test(all.toString('latin1', next + 1, Math.min(endOfLine(all, next + 1), next + 200))))
       next = all.indexOf('\nFrom ', next + 1)
     const end = next < 0 ? all.length : next + 1

@@ -7,12 +7,12 @@ const UNDERLINE = /^ {0,3}(=+|-{2,})[ \t]*$/
 const FENCE = /^ {0,3}(`{3,}|~{3,})/
 const RULE = /^ {0,3}(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})$/
 const ITEM = /^[ \t]*(?:[-*+]|(\d{1,9}[.)]))[ \t]+(.*)$/s
-/** Matches a trimmed line. */
+/** Matches a trimmed line below a table's header row. */
 const DELIMITER_ROW = /^\|?(?:[ \t]*:?-+:?[ \t]*\|)+(?:[ \t]*:?-+:?)?$/
 
 /**
- * Reads Markdown line by line: headings, lists, tables with their header row, fenced code and paragraphs. Removes the
- * marks of emphasis and links.
+ * Reads Markdown line by line: headings, lists, tables with their header row, fenced code and paragraphs. Removes
+ * emphasis and link marks.
  */
 export function readMarkdown(bytes: Uint8Array, builder: DocumentBuilder): void {
   const decoded = decodeText(bytes)
@@ -25,7 +25,7 @@ export function readMarkdown(bytes: Uint8Array, builder: DocumentBuilder): void 
     open = undefined
   }
   while (at < lines.length) {
-    // Quoted lines are read as the text that they quote.
+    // Quoted lines are read as plain text.
     const line = lines[at]!.replace(/^ {0,3}(?:> ?)+/, '')
     const heading = HEADING.exec(line)
     const item = ITEM.exec(line)
@@ -80,8 +80,8 @@ function trimTitle(text: string): string {
 }
 
 /**
- * Adds the title of a YAML block at the top as the first heading, and leaves out its other fields. Returns the index of
- * the line after the block.
+ * Adds the title of a YAML block at the top as the first heading, and omits its other fields. Returns the index of the
+ * line after the block.
  */
 function readFrontMatter(lines: readonly string[], builder: DocumentBuilder): number {
   const end = lines[0]?.trim() === '---' ? lines.indexOf('---', 1) : -1
@@ -125,8 +125,8 @@ function toRow(line: string): string {
 }
 
 /**
- * Returns the text without marks: the words of links and pictures, no emphasis, no tags. The patterns have bounded
- * lengths and never run into the beginning of their next match, so that no input makes them slow.
+ * Returns the text without marks: the words of links and images, no emphasis, no tags. The patterns have limited
+ * lengths and never overlap the start of their next match, so that no input is slow.
  */
 function inline(text: string): string {
   return text

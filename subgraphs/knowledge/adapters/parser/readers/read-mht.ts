@@ -4,8 +4,8 @@ import type { DocumentBuilder } from './document-builder.ts'
 import { parseMail } from './read-mail.ts'
 
 /**
- * Reads the page of a web archive, which is a web page saved with its pictures in one file.
- * @throws {ParseFailure} `corrupt` if the archive is damaged or has no page.
+ * Reads the page of a web archive, which is a web page with its images in one file.
+ * @throws {ParseFailure} `corrupt` if the archive is corrupted or has no page.
  */
 export async function readMht(bytes: Uint8Array, builder: DocumentBuilder): Promise<void> {
   const { html } = await parseMail(bytes)

@@ -6,12 +6,12 @@ import type { DocumentBuilder } from './document-builder.ts'
 import type { PackedFile } from './unpack.ts'
 
 type Reader = InstanceType<typeof msgreader.default>
-/** The package is CommonJS. Node imports its default export as a field; a bundler imports it as the whole. */
+/** The package is CommonJS. Node imports its default export as a field, but a bundler imports it directly. */
 const MsgReader = (msgreader.default ?? msgreader) as typeof msgreader.default
 
 /**
  * Reads an Outlook message.
- * @throws {ParseFailure} `corrupt` if the message is damaged.
+ * @throws {ParseFailure} `corrupt` if the message is corrupted.
  */
 export function readMsg(bytes: Uint8Array, builder: DocumentBuilder): void {
   addMessage(openMessage(bytes), builder)
@@ -53,7 +53,7 @@ function readMessage(bytes: Uint8Array): MailMessage {
   }
 }
 
-/** Reads an attachment. A message inside the message becomes an Outlook message of its own. */
+/** Reads an attachment. An attached message becomes a separate Outlook message. */
 function readAttachment(reader: Reader, attachment: FieldsData): MailAttachment {
   const { fileName, content } = reader.getAttachment(attachment)
   return { name: fileName ?? 'attachment', bytes: content }

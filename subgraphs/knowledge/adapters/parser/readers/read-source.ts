@@ -2,7 +2,7 @@ import { decodeText, warnOfReplaced } from '../decode-text.ts'
 import type { DocumentBuilder } from './document-builder.ts'
 import { LINE_ENDS } from './read-text.ts'
 
-/** Reads source code. The parts between empty lines become blocks with their line numbers. */
+/** Reads source code. Parts between empty lines become blocks with line numbers. */
 export function readSource(bytes: Uint8Array, builder: DocumentBuilder): void {
   const decoded = decodeText(bytes)
   warnOfReplaced(decoded, builder)

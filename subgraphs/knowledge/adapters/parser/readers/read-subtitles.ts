@@ -4,7 +4,7 @@ import { LINE_ENDS } from './read-text.ts'
 
 const TIMES = /^\s*(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,]\d{1,3}\s+-->\s+(?:(\d{1,3}):)?(\d{1,2}):(\d{2})[.,]\d{1,3}/
 
-/** Reads SubRip (SRT) and WebVTT subtitles. Each text carries its start and end time. */
+/** Reads SubRip (SRT) and WebVTT subtitles. Each text has its start and end time. */
 export function readSubtitles(bytes: Uint8Array, builder: DocumentBuilder): void {
   const decoded = decodeText(bytes)
   warnOfReplaced(decoded, builder)
@@ -21,7 +21,7 @@ export function readSubtitles(bytes: Uint8Array, builder: DocumentBuilder): void
     // This line is the number of the next cue, which follows without an empty line.
     if (at + 1 < lines.length && TIMES.test(lines[at + 1]!) && /^\d+$/.test(said.at(-1)?.trim() ?? '')) said.pop()
     const text = plain(said.join(' '))
-    // Live captions show a line again when it scrolls up.
+    // Live captions repeat a line when it scrolls up.
     if (text === before) continue
     before = text
     builder.add('list_item', text, { location: { within: '', start: readTime(times, 1), end: readTime(times, 4) } })
@@ -33,7 +33,7 @@ function readTime(times: RegExpExecArray, group: number): string {
   return [times[group] ?? '0', times[group + 1]!, times[group + 2]!].map((part) => part.padStart(2, '0')).join(':')
 }
 
-/** Removes marks of position and style. WebVTT's mark of the speaker becomes a name. */
+/** Removes position and style marks. WebVTT's speaker mark becomes a name. */
 function plain(text: string): string {
   return text
     .replace(/<[^<>]{0,200}>/g, (tag) => (/^<v[. \t]/.test(tag) ? `${tag.slice(tag.indexOf(' ') + 1, -1)}: ` : ''))

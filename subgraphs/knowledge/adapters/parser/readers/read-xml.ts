@@ -5,7 +5,7 @@ import { type Field, toLines } from './record-lines.ts'
 
 /**
  * Reads XML of any vocabulary. An element whose children contain only text is a record: a paragraph of `name: value`
- * lines. An element with text of its own is a paragraph. All other elements are read recursively.
+ * lines. An element with its own text is a paragraph. All other elements are read recursively.
  */
 export async function readXmlFile(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
   read(await readXmlTree([bytes], limits), builder)
@@ -27,7 +27,7 @@ function read(element: XmlElement, builder: DocumentBuilder): void {
   for (const child of children) {
     if (listChildren(child).length === 0) {
       const text = textIn(child).trim()
-      // An element with attributes only is a record too.
+      // An element with attributes only is also a record.
       for (const [name, value] of listAttributes(child)) fields.push([`${child.name}.${name}`, value])
       fields.push([child.name, text])
     } else {
@@ -42,7 +42,7 @@ function listAttributes({ attributes }: XmlElement): readonly Field[] {
   return Object.entries(attributes).filter(([name]) => !/^xmlns\b|^xsi:|^xml:/.test(name))
 }
 
-/** Reports whether an element has text of its own beside its children. */
+/** Reports whether an element has text beside its child elements. */
 function hasText({ children }: XmlElement): boolean {
   return children.some((child) => typeof child === 'string' && child.trim() !== '')
 }

@@ -6,7 +6,7 @@ import { readMarkdown } from './read-markdown.ts'
 import { readText } from './read-text.ts'
 
 const LENGTH = 1_000_000
-/** Of computing time. A quadratic reader takes minutes for any of these; a linear one tenths of a second. */
+/** Maximum CPU time. A quadratic reader takes minutes for any of these inputs, a linear one tenths of a second. */
 const MAX_MS = 5_000
 
 const READERS = { readMarkdown, readHtml, readText }

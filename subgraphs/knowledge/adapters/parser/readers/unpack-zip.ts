@@ -3,7 +3,7 @@ import type { ParserLimits } from '../limits.ts'
 import { ZipArchive } from '../zip.ts'
 import type { PackedFile } from './unpack.ts'
 
-/** Folders, and what systems add to archives: no one wants to read them. */
+/** Folders, and files that operating systems add to archives. */
 const NOT_FILES = /\/$|^__MACOSX\/|(?:^|\/)(?:\.[^/]*|Thumbs\.db|desktop\.ini)$/
 
 /** Lists the names of an archive's files, with their folders. */
@@ -12,8 +12,8 @@ export function listFiles(archive: ZipArchive): readonly string[] {
 }
 
 /**
- * Yields the files of an archive. Those that are damaged or encrypted have no bytes.
- * @throws {ParseFailure} `corrupt` or `limit_exceeded` if the archive is damaged or a bomb.
+ * Yields the files of an archive. Corrupted or encrypted files have no bytes.
+ * @throws {ParseFailure} `corrupt` or `limit_exceeded` if the archive is corrupted or a bomb.
  */
 export async function* unpackZip(bytes: Uint8Array, limits: ParserLimits): AsyncGenerator<PackedFile> {
   const archive = new ZipArchive(bytes, limits)

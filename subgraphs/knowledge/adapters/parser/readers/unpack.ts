@@ -1,11 +1,11 @@
 import { EML, MBOX, MSG, ZIP } from '../../../domain/media-types.ts'
 import type { ParserLimits } from '../limits.ts'
 
-/** A file inside another one, before anybody has looked at it. */
+/** An embedded file before any check. */
 export interface PackedFile {
-  /** With its folders, if it has any. */
+  /** Includes the folders, if any. */
   readonly name: string
-  /** Null if it cannot be unpacked. */
+  /** Null if the file cannot be unpacked. */
   readonly bytes: Uint8Array | null
 }
 
@@ -18,7 +18,7 @@ const UNPACK: Readonly<Record<string, () => Promise<Unpack>>> = {
   [MSG]: async () => (await import('./read-msg.ts')).unpackMsg,
 }
 
-/** Yields the files inside an archive, or the attachments of messages, in their order. */
+/** Yields the files of an archive, or the attachments of messages, in order. */
 export async function* unpack(mediaType: string, bytes: Uint8Array, limits: ParserLimits): AsyncGenerator<PackedFile> {
   const open = await UNPACK[mediaType]!()
   yield* open(bytes, limits)

@@ -4,7 +4,7 @@ import { addTable, type TableCell } from '../tables/add-table.ts'
 import { charsetOfCodePage, charsetOfFont } from './rtf-charsets.ts'
 import { rtfTokens } from './rtf-tokens.ts'
 
-/** Groups whose text is not part of the document. Groups that are marked as optional are left out too. */
+/** Groups whose text is not part of the document. Groups that are marked as optional are also omitted. */
 const NOT_TEXT = new Set(
   'fonttbl colortbl stylesheet info pict object objdata fldinst themedata colorschememapping datastore xmlnstbl listtable listoverridetable revtbl rsidtbl generator filetbl annotation atnid atnauthor atntime atnicn bkmkstart bkmkend template nonshppict shprslt mmath userprops latentstyles pgdsctbl docvar'.split(
     ' ',
@@ -34,18 +34,18 @@ const CHARACTERS: ReadonlyMap<string, string> = new Map(
     rtlmark: '\u200f',
   }),
 )
-/** The nesting depth of groups. Programs write about a dozen levels. */
+/** Maximum nesting depth of groups. Programs write about a dozen levels. */
 const MAX_DEPTH = 500
 
-/** The state that a group inherits and that ends with it. */
+/** The state that a nested group inherits. It ends with the group. */
 interface Group {
   readonly isText: boolean
-  /** Where the group's text goes, if not into the paragraph: into a note, or into a header or footer. */
+  /** The destination of the group's text if it is not the paragraph: a note, or a header or footer. */
   readonly aside: 'note' | 'header' | null
   readonly isFontTable: boolean
   charset: string | undefined
   isHidden: boolean
-  /** The number of characters after a `\u` that replace it in programs without Unicode. */
+  /** Characters after a `\u` that replace it in programs without Unicode. */
   skipped: number
 }
 
@@ -67,7 +67,7 @@ class RtfReader {
   #codePage = 'windows-1252'
   #font = 0
   #isOptional = false
-  /** True after the beginning of a group. Its first word names the kind of the group. */
+  /** True right after the start of a group. The first word names the group's kind. */
   #isFirst = false
   #toSkip = 0
   #pending: number[] = []
@@ -220,7 +220,7 @@ class RtfReader {
     for (const byte of bytes.subarray(skipped)) this.#pending.push(byte)
   }
 
-  /** Decodes the pending bytes. They are collected because the bytes of one character may come in several tokens. */
+  /** Decodes the pending bytes. They are collected because the bytes of one character may span several tokens. */
   #flushBytes(): void {
     if (this.#pending.length === 0) return
     this.#addText(new TextDecoder(this.#pendingCharset).decode(Uint8Array.from(this.#pending)))

@@ -4,7 +4,7 @@ import type { DocumentBuilder } from '../readers/document-builder.ts'
 export interface SheetCell {
   /** Counted from 0. */
   readonly column: number
-  /** The text that the sheet shows. */
+  /** The displayed text. */
   readonly text: string
   /** False for numbers, dates and similar values. */
   readonly isText: boolean
@@ -24,8 +24,7 @@ const MAX_HEADER_CELL_CHARS = 100
 
 /**
  * Adds the tables of a sheet, which empty rows separate. A single cell above a table is a paragraph. Each row is a
- * block with the header row of its table. A part below an empty row without a header of its own keeps the header before
- * it.
+ * block with the header row of its table. A part below an empty row without its own header uses the previous header.
  */
 export function addSheet(rows: readonly SheetRow[], builder: DocumentBuilder, locationOf: LocationOf): void {
   let header: Header | undefined

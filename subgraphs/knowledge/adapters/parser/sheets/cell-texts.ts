@@ -1,8 +1,8 @@
 import { format, getFormatFromId, isDateFormat } from 'numfmt'
 
-/** The length of a number format. Excel allows 255 characters. */
+/** Maximum characters of a number format: Excel's limit. */
 const MAX_FORMAT_CHARS = 255
-/** Excel shows short dates in the format of each computer. These formats are the same everywhere. */
+/** Excel shows short dates in the format of each computer. These fixed formats replace them. */
 const SHORT_DATES: Readonly<Record<number, string>> = { 14: 'yyyy-mm-dd', 22: 'yyyy-mm-dd hh:mm' }
 /** The number of days between the epochs of Excel's 1900 and 1904 date systems. */
 const DAYS_TO_1904 = 1462
@@ -12,7 +12,7 @@ interface CellText {
   readonly isText: boolean
 }
 
-/** Formats the values of cells as the workbook shows them. */
+/** Formats the values of cells as the workbook displays them. */
 export class CellTexts {
   readonly #shared: readonly string[]
   readonly #styles: readonly number[]
@@ -20,8 +20,8 @@ export class CellTexts {
   readonly #since1904: boolean
 
   /**
-   * @param styles the ids of number formats, by style
-   * @param formats the number formats that the workbook defines, by id
+   * @param styles number format IDs by style
+   * @param formats the number formats that the workbook defines, by ID
    */
   constructor(shared: readonly string[], styles: readonly number[], formats: ReadonlyMap<number, string>, since1904: boolean) {
     this.#shared = shared

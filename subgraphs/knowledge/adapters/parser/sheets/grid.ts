@@ -10,10 +10,10 @@ export interface Merge {
   readonly lastColumn: number
 }
 
-/** The number of filled cells, each about 100 bytes. */
+/** Maximum filled cells, each about 100 bytes. */
 const MAX_CELLS = 2_000_000
 
-/** The filled cells of a sheet. Their text is bounded by the limit for a document's text. */
+/** The filled cells of a sheet. The limit for a document's text also limits their text. */
 export class Grid {
   readonly #maxChars: number
   readonly #rows = new Map<number, Map<number, SheetCell>>()
@@ -48,8 +48,8 @@ export class Grid {
   }
 
   /**
-   * Copies the content of merged cells into each of their cells, in rows that have content. A merge over a whole row is
-   * not repeated.
+   * Copies the content of merged cells into each of their cells, in rows that have content. A merge across a whole row
+   * is not repeated.
    */
   repeat(merges: readonly Merge[]): void {
     if (merges.length === 0) return

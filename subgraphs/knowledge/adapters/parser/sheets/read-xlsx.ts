@@ -8,16 +8,16 @@ import { addSheet, locateCells } from './add-sheet.ts'
 import { CellTexts } from './cell-texts.ts'
 import { Grid, type Merge } from './grid.ts'
 
-/** The elements of a sheet that are read: its rows and its merged cells. */
+/** The elements of a sheet that are read: rows and merged cells. */
 const SHEET_UNITS = new Set(['row', 'mergeCell'])
-/** The last row and column that a sheet can have. */
+/** The last row and column of a sheet in Excel. */
 const MAX_ROW = 1_048_576
 const MAX_COLUMN = 16_383
 
 /**
- * Reads an Excel workbook: its visible sheets in order, and the text that their cells show.
+ * Reads an Excel workbook: its visible sheets in order, and the displayed text of their cells.
  * @throws {ParseFailure} `limit_exceeded` if the workbook exceeds a limit.
- * @throws {ParseFailure} `corrupt` if the archive or its XML is damaged.
+ * @throws {ParseFailure} `corrupt` if the archive or its XML is corrupted.
  */
 export async function readXlsx(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
   const parts = new OfficePackage(bytes, limits)
@@ -82,7 +82,7 @@ async function readCellTexts(parts: OfficePackage, main: string, workbook: XmlEl
   return new CellTexts(shared, styles, formats, since1904)
 }
 
-/** Joins the runs of a string, without phonetic guides over Japanese text. */
+/** Joins the runs of a string, without phonetic guides (Japanese). */
 function joinString(item: XmlElement): string {
   return listChildren(item)
     .map((child) => (child.name === 't' ? textIn(child) : child.name === 'r' ? textIn(findChild(child, 't')) : ''))

@@ -10,7 +10,7 @@ const TITLES = new Set(['title', 'ctrTitle'])
 
 /**
  * Reads a PowerPoint presentation. A slide is a page, with its title as a heading and its notes after its content.
- * Leaves out hidden slides. Returns the number of slides.
+ * Omits hidden slides. Returns the number of slides.
  */
 export async function readPptx(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<number> {
   const parts = new OfficePackage(bytes, limits)

@@ -2,21 +2,21 @@ import type { BlockFacts, DocumentBuilder } from '../readers/document-builder.ts
 
 export interface TableCell {
   readonly text: string
-  /** The number of columns that the cell covers; 1 by default. */
+  /** Columns that the cell spans. Default: 1. */
   readonly columns?: number
-  /** The number of rows that the cell covers; 1 by default. */
+  /** Rows that the cell spans. Default: 1. */
   readonly rows?: number
-  /** True if the cell continues the one above it. */
+  /** True if the cell continues the one above. */
   readonly goesOn?: boolean
   readonly isHeader?: boolean
 }
 
-/** The least number of rows of a table whose first row can be taken for a header without a mark. */
+/** Minimum rows of a table whose unmarked first row can be considered a header. */
 const LEAST_ROWS_FOR_GUESS = 3
 const MAX_GUESSED_CELL_CHARS = 60
-/** The number of columns over which merged cells are repeated. Cells beyond are read, but not repeated. */
+/** Maximum columns over which merged cells are repeated. Cells beyond are read but not repeated. */
 const MAX_COLUMNS = 200
-/** The longest text of a merged cell that is repeated. Merged cells are labels; a longer text is not repeated. */
+/** Maximum characters of a repeated merged cell. Repeated cells are labels. */
 const MAX_REPEATED_CHARS = 200
 
 interface Cell {
@@ -25,9 +25,9 @@ interface Cell {
 }
 
 /**
- * Adds a table. Each row is a block with its cells between ` | `, and rows below the header rows carry the header's
- * text. A merged cell is repeated in each place that it covers, so that each row can be read alone. A cell that covers
- * a whole row is not repeated.
+ * Adds a table. Each row is a block with its cells joined by ` | `. Rows below the header rows carry the header's text.
+ * A merged cell is repeated in each position that it spans, so that each row can be read alone. A cell that spans a
+ * whole row is not repeated.
  */
 export function addTable(table: readonly (readonly TableCell[])[], builder: DocumentBuilder, facts: BlockFacts = {}): void {
   const rows = spread(table).filter((row) => row.some(({ text }) => text !== ''))
@@ -39,9 +39,9 @@ export function addTable(table: readonly (readonly TableCell[])[], builder: Docu
   })
 }
 
-/** Returns the cells of each row with merged cells in every place that they cover. */
+/** Returns the cells of each row, with merged cells in every position that they span. */
 function spread(table: readonly (readonly TableCell[])[]): readonly (readonly Cell[])[] {
-  /** By column, the cell that covers the next rows too. */
+  /** By column, the cell that also spans the next rows. */
   const above: ({ readonly cell: Cell; left: number } | undefined)[] = []
   let previous: readonly Cell[] = []
   const widest = Math.min(MAX_COLUMNS, countColumns(table))

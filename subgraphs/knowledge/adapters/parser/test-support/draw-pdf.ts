@@ -1,10 +1,8 @@
-/**
- * A piece of text in a PDF: glyphs from `x` to the right, with their base line `y` points below the top of the page.
- */
+/** A text in a PDF: glyphs from `x` to the right, with their baseline `y` points below the top of the page. */
 export interface Drawn {
   readonly x: number
   readonly y: number
-  /** The glyphs from left to right. One may stand for several letters. */
+  /** The glyphs from left to right. One may represent several letters. */
   readonly glyphs: readonly string[]
   readonly size: number
   readonly isBold: boolean
@@ -37,7 +35,10 @@ export function rtl(right: number, y: number, text: string, { size = 10, isBold 
   return { x: right - measureWidth(glyphs, size), y, glyphs, size, isBold }
 }
 
-/** Returns a PDF with these pages, which are shown turned by `rotate` degrees. Its fonts map each glyph to its letters and have no other data. */
+/**
+ * Returns a PDF with these pages, displayed rotated by `rotate` degrees. Its fonts map each glyph to its letters and
+ * have no other data.
+ */
 export function drawPdf(pages: readonly (readonly Drawn[])[], outline: readonly string[] = [], rotate = 0): Buffer {
   const objects: string[] = ['', '']
   const add = (body: string) => objects.push(body)

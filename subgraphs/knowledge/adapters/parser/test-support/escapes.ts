@@ -1,6 +1,6 @@
 /**
- * Runs like a child of the parser, tries to break out, and prints the result of each attempt. It reads the ports of
- * the servers that wait outside, as JSON, from standard input.
+ * Runs like a child of the parser, tries to escape the sandbox, and prints the result of each attempt. It reads the
+ * ports of the test's servers, as JSON, from standard input.
  */
 import { once } from 'node:events'
 import { text } from 'node:stream/consumers'

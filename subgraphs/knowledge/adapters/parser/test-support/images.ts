@@ -1,6 +1,6 @@
 import type { Grey } from './scans.ts'
 
-/** Writes bits, the lowest of each byte first or the highest. */
+/** Writes bits, starting with either the lowest or the highest of each byte. */
 class Bits {
   readonly #bytes: number[] = []
   #open = 0
@@ -34,18 +34,18 @@ class Bits {
   }
 }
 
-/** A lossless WebP (RFC 9649, section 3) whose pixels take eight bits each. */
+/** Returns a lossless WebP (RFC 9649, section 3) whose pixels take eight bits each. */
 export function toWebp({ width, height, data }: Grey, orientation = 1): Buffer {
   const bits = new Bits(false)
   bits.write(0x2f, 8)
   bits.write(width - 1, 14)
   bits.write(height - 1, 14)
   bits.write(0, 4)
-  // One transform: red and blue are differences to green. No others, no cache of colours, one group of codes.
+  // One transform (red and blue are differences from green), no color cache, one group of codes.
   bits.write(1, 1)
   bits.write(2, 2)
   bits.write(0, 3)
-  // Green: 256 codes of eight bits, then 24 that are not used. Lengths 0 and 8 have codes of one bit.
+  // Green: 256 codes of eight bits, then 24 unused ones. Lengths 0 and 8 have codes of one bit.
   bits.write(0, 1)
   bits.write(12 - 4, 4)
   for (const length of [0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1]) bits.write(length, 3)
@@ -88,7 +88,7 @@ function riff(chunks: readonly (readonly [name: string, body: Buffer])[]): Buffe
 
 /** The Huffman codes of ITU T.81, annex K: how many there are of each length, and their values. */
 const DC = { counts: [0, 1, 5, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 0, 0], values: Array.from({ length: 12 }, (_, value) => value) }
-/** All run lengths and sizes in codes of eight bits, but one. It is not the table of the annex, which is shorter. */
+/** All run lengths and sizes in codes of eight bits, except one. The table of the annex is shorter. */
 const AC = {
   counts: [0, 0, 0, 0, 0, 0, 0, 162, 0, 0, 0, 0, 0, 0, 0, 0],
   values: [0x00, 0xf0, ...Array.from({ length: 160 }, (_, at) => (Math.floor(at / 10) << 4) | ((at % 10) + 1))],
@@ -115,7 +115,7 @@ const COSINES = Array.from({ length: 64 }, (_, at) => {
   return Math.cos(((2 * position + 1) * frequency * Math.PI) / 16) * (frequency === 0 ? Math.SQRT1_2 : 1) * 0.5
 })
 
-/** A baseline JPEG (ITU T.81) in shades of grey, with an orientation of Exif. */
+/** Returns a baseline JPEG (ITU T.81) in shades of gray, with an Exif orientation. */
 export function toJpeg(image: Grey, orientation = 1, isBigEndian = true): Buffer {
   const { width, height } = image
   const bits = new Bits(true, (byte, bytes) => (byte === 0xff ? bytes.push(byte, 0) : bytes.push(byte)))
@@ -158,7 +158,7 @@ export function toJpeg(image: Grey, orientation = 1, isBigEndian = true): Buffer
   ])
 }
 
-/** Exif with an orientation and nothing else. */
+/** Returns Exif data with only an orientation. */
 function exif(orientation: number, isBigEndian = true): readonly number[] {
   const numbers = [
     [0x2a, 2],
@@ -202,7 +202,7 @@ function transformed({ width, height, data }: Grey, left: number, top: number): 
   })
 }
 
-/** Turns a picture clockwise by quarter turns. */
+/** Rotates an image clockwise by quarter turns. */
 export function turned(image: Grey, quarters: number): Grey {
   let { width, height, data } = image
   for (let turn = 0; turn < quarters; turn += 1) {
@@ -213,12 +213,12 @@ export function turned(image: Grey, quarters: number): Grey {
   return { width, height, data }
 }
 
-/** Mirrors a picture, left to right. */
+/** Mirrors an image horizontally. */
 export function mirrored({ width, height, data }: Grey): Grey {
   return { width, height, data: data.map((_, at) => data[at - (at % width) + width - 1 - (at % width)]!) }
 }
 
-/** Cuts a picture below a row. */
+/** Crops an image to `height` rows. */
 export function cutBelow({ width, data }: Grey, height: number): Grey {
   return { width, height, data: data.slice(0, width * height) }
 }

@@ -2,14 +2,14 @@ import { crc32, deflateSync } from 'node:zlib'
 import { PDFiumLibrary } from '@hyzyla/pdfium'
 import PDFDocument from 'pdfkit'
 
-/** A picture in shades of grey, a byte for each pixel. */
+/** A grayscale image, one byte per pixel. */
 export interface Grey {
   readonly width: number
   readonly height: number
   readonly data: Uint8Array
 }
 
-/** Draws a page of a PDF, from 1. */
+/** Renders a page of a PDF. Pages count from 1. */
 export async function drawPage(pdf: Uint8Array, page: number, dpi: number): Promise<Grey> {
   const library = await PDFiumLibrary.init()
   const document = await library.loadDocument(pdf)
@@ -22,12 +22,12 @@ export async function drawPage(pdf: Uint8Array, page: number, dpi: number): Prom
   }
 }
 
-/** Draws a page of text in a Latin font. */
+/** Renders a page of text in a Latin font. */
 export async function drawText(text: string, dpi = 150): Promise<Grey> {
   return drawPage(await toPdf([(pdf) => pdf.fontSize(14).text(text)]), 1, dpi)
 }
 
-/** A PDF whose pages are these pictures, and nothing else. */
+/** Returns a PDF whose pages are these images and nothing else, except an optional stamp. */
 export function toScan(images: readonly Grey[], stamp?: (page: number) => string): Promise<Buffer> {
   return toPdf(
     images.map((image, index) => (pdf: PDFDocument) => {
@@ -37,7 +37,7 @@ export function toScan(images: readonly Grey[], stamp?: (page: number) => string
   )
 }
 
-/** A PDF with a page for each function. */
+/** Returns a PDF with one page per function. */
 export function toPdf(draw: readonly ((pdf: PDFDocument) => void)[]): Promise<Buffer> {
   const pdf = new PDFDocument({ autoFirstPage: false })
   const pieces: Buffer[] = []
@@ -56,7 +56,7 @@ export function toPng({ width, height, data }: Grey): Buffer {
   const header = Buffer.alloc(13)
   header.writeUInt32BE(width, 0)
   header.writeUInt32BE(height, 4)
-  // 8 bits of grey.
+  // Grayscale with 8 bits.
   header[8] = 8
   const rows = Buffer.alloc(height * (width + 1))
   for (let row = 0; row < height; row += 1) rows.set(data.subarray(row * width, (row + 1) * width), row * (width + 1) + 1)
@@ -73,7 +73,7 @@ function pngChunk(name: string, data: Buffer): Buffer {
   return Buffer.concat([size, body, check])
 }
 
-/** A TIFF with these pages, not compressed, which are to be shown in this orientation. */
+/** Returns an uncompressed TIFF with these pages, to be displayed in this orientation. */
 export function toTiff(pages: readonly Grey[], orientation = 1): Buffer {
   const parts: Buffer[] = [Buffer.from('II*\0\0\0\0\0', 'latin1')]
   let at = 8
@@ -96,7 +96,7 @@ export function toTiff(pages: readonly Grey[], orientation = 1): Buffer {
     directory.writeUInt16LE(tags.length, 0)
     for (const [index, [tag, value]] of tags.entries()) {
       directory.writeUInt16LE(tag, 2 + index * 12)
-      // One number of 32 bits.
+      // One 32-bit number.
       directory.writeUInt16LE(4, 4 + index * 12)
       directory.writeUInt32LE(1, 6 + index * 12)
       directory.writeUInt32LE(value, 10 + index * 12)

@@ -4,8 +4,8 @@ import type { ZipArchive } from '../zip.ts'
 
 /**
  * Returns an archive of the named parts, stored without compression (APPNOTE 4.3). mammoth inflates archives without a
- * limit, so it gets parts that `ZipArchive` has inflated. Leaves out parts that are absent or damaged.
- * @throws {ParseFailure} `limit_exceeded` as `ZipArchive` does.
+ * limit, so it gets parts that `ZipArchive` has inflated. Omits absent or corrupted parts.
+ * @throws {ParseFailure} `limit_exceeded` like `ZipArchive`.
  */
 export async function packParts(archive: ZipArchive, names: readonly string[]): Promise<Buffer> {
   const files: Uint8Array[] = []

@@ -12,7 +12,7 @@ const STYLES = ["p[style-name='Title'] => h1:fresh", "p[style-name='Subtitle'] =
  * Reads a Word document through mammoth's HTML, which tolerates XML that is not well-formed. mammoth opens no file or
  * link.
  * @throws {ParseFailure} `corrupt` if mammoth cannot read the document.
- * @throws {ParseFailure} `limit_exceeded` if it exceeds a limit.
+ * @throws {ParseFailure} `limit_exceeded` if the document exceeds a limit.
  */
 export async function readCorruptedDocx(bytes: Uint8Array, builder: DocumentBuilder, limits: ParserLimits): Promise<void> {
   const archive = new ZipArchive(bytes, limits)

@@ -6,7 +6,7 @@ import type { DocumentBuilder } from '../readers/document-builder.ts'
  * Reads a document of Word 97 to 2003: headers once, paragraphs, table rows, notes and text boxes. The package that
  * reads the format does not report headings and lists.
  * @throws {ParseFailure} `password_required` if the document is encrypted.
- * @throws {ParseFailure} `corrupt` if the document is damaged.
+ * @throws {ParseFailure} `corrupt` if the document is corrupted.
  */
 export async function readDoc(bytes: Uint8Array, builder: DocumentBuilder): Promise<void> {
   const document = await new WordExtractor().extract(Buffer.from(bytes)).catch((error: unknown) => {

@@ -6,7 +6,7 @@ const REL = 'http://schemas.openxmlformats.org/officeDocument/2006/relationships
 const WORD = 'xmlns:w="w" xmlns:mc="mc"'
 const PARTS = ['styles', 'numbering', 'footnotes', 'header', 'footer'] as const
 
-/** Returns a document, whose names mammoth knows if `isNamed`. */
+/** Returns a document. With `isNamed`, its parts have the names that mammoth knows. */
 function docx(body: string, parts: Partial<Record<(typeof PARTS)[number] | 'header2', string>> = {}, isNamed = false): Buffer {
   const names = Object.keys(parts)
   const word = isNamed ? WORD.replace('"w"', '"http://schemas.openxmlformats.org/wordprocessingml/2006/main"') : WORD

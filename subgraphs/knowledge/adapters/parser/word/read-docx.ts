@@ -14,7 +14,7 @@ import { readFacts, readStyles, type WordStyle } from './word-styles.ts'
  * programs.
  */
 const NOT_TEXT = new Set('del moveFrom delText instrText delInstrText pPr rPr sdtPr sdtEndPr rt commentReference annotationRef'.split(' '))
-/** The characters that elements of a run stand for. */
+/** The characters that elements of a run represent. */
 const CHARACTERS: ReadonlyMap<string, string> = new Map(
   Object.entries({ tab: '\t', ptab: '\t', br: '\u2028', cr: '\u2028', noBreakHyphen: '\u2011' }),
 )
@@ -23,7 +23,7 @@ const NOTES = { footnoteReference: 'footnotes', endnoteReference: 'endnotes' } a
 
 /**
  * Reads a Word document as Word shows it with all changes accepted: numbers of lists and headings, notes, text boxes,
- * headers and footers once. mammoth reads the body if it has nothing that mammoth leaves out. If the XML is damaged,
+ * headers and footers once. mammoth reads the body if it contains only what mammoth supports. If the XML is corrupted,
  * mammoth reads what it can, and the document gets the warning `structure_lost`.
  * @throws {ParseFailure} `corrupt` if mammoth cannot read the document either.
  * @throws {ParseFailure} `limit_exceeded` if the document exceeds a limit.
@@ -101,7 +101,7 @@ class WordReader {
     this.#open = ''
   }
 
-  /** Reads a header or footer. Adds each different line once, and leaves out lines with page numbers. */
+  /** Reads a header or footer. Adds each different line once, and omits lines with page numbers. */
   readMargin(root: XmlElement): void {
     for (const paragraph of listDescendants(root, 'p')) {
       const codes = [...listDescendants(paragraph, 'instrText')].map(textIn).join(' ')
@@ -217,7 +217,7 @@ class WordReader {
   }
 }
 
-/** Yields a table's rows, including those in content controls. Leaves out deleted rows. */
+/** Yields a table's rows, including those in content controls. Omits deleted rows. */
 function* listRows(parent: XmlElement): Generator<XmlElement> {
   for (const child of listChildren(parent)) {
     if (child.name === 'tr' && !findChild(findChild(child, 'trPr'), 'del')) yield child

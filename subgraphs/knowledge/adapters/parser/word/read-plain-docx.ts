@@ -8,20 +8,26 @@ import type { ZipArchive } from '../zip.ts'
 import { packParts } from './pack-parts.ts'
 import type { WordStyle } from './word-styles.ts'
 
-/** The bytes of the largest body that mammoth reads. It holds it whole, and takes 4 times the CPU of `read-docx.ts`. */
+/**
+ * Maximum bytes of a body that mammoth reads. mammoth has the whole body in memory and takes 4 times the CPU of
+ * `read-docx.ts`.
+ */
 const MAX_XML_BYTES = 512 * 1024
 
-/** Elements of numbers, merged cells, boxes, notes, hidden text and fields. mammoth does not tell all that Word shows. */
+/**
+ * Elements of numbers, merged cells, boxes, notes, hidden text and fields. mammoth does not report everything that Word
+ * shows of them.
+ */
 const MORE = new Set(
   'numPr gridSpan vMerge hMerge cellDel txbxContent AlternateContent footnoteReference endnoteReference vanish outlineLvl fldSimple checkbox checkBox sym'.split(
     ' ',
   ),
 )
 
-/** What mammoth says of an element, a break or a symbol that it leaves out. */
+/** mammoth's messages about an element, a break or a symbol that it omits. */
 const NOT_READ = /unrecognised element|unsupported/i
 
-/** An element of mammoth's document, as its transforms get it. */
+/** An element of mammoth's document, as passed to its transforms. */
 interface Part {
   readonly type: string
   readonly value?: string
@@ -33,8 +39,8 @@ interface Part {
 type Styles = ReadonlyMap<string, WordStyle>
 
 /**
- * Reads the body of a Word document with mammoth. Returns undefined if it is too large, or has what mammoth does not
- * read.
+ * Reads the body of a Word document with mammoth. Returns undefined if it is too large, or contains elements that
+ * mammoth does not support.
  * @param main the name of the part with the body
  * @throws {ParseFailure} `corrupt` if the XML of the body is not well-formed.
  */

@@ -4,21 +4,21 @@ import { findAttribute, findChild, listChildren, type XmlElement } from '../xml/
 
 interface Level {
   readonly start: number
-  /** Null means a bullet. */
+  /** Null: a bullet. */
   readonly numbering: Numbering | null
   /** A template such as `المادة %1:`, where `%1` is the number of the first level. */
   readonly text: string
-  /** True if the numbers of outer levels are written in digits too. */
+  /** True if the numbers of outer levels are also written in digits. */
   readonly isLegal: boolean
   readonly restartsNever: boolean
-  /** The paragraph style that has the numbers of this level. */
+  /** The paragraph style with the numbers of this level. */
   readonly style: string | undefined
 }
 
 type Levels = ReadonlyMap<number, Level>
 
 interface List {
-  /** The id of the abstract list. Lists of the same kind share their counts. */
+  /** The ID of the abstract list. Lists of the same kind share their counts. */
   readonly kind: string
   readonly levels: Levels
   /** The levels that restart when the list is first used, with their first numbers. */
@@ -81,8 +81,8 @@ export class WordNumbering {
   }
 
   /**
-   * Counts a paragraph and returns its number. Returns an empty string for a bullet, and undefined if there is no such
-   * list.
+   * Counts a paragraph and returns its number. Returns an empty string for a bullet, and undefined if the list does not
+   * exist.
    * @param level from 0
    */
   next(id: string, level: number): string | undefined {

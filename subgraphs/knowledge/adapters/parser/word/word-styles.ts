@@ -9,10 +9,10 @@ export interface WordStyle {
   readonly level?: number
 }
 
-/** The number of styles that are followed from one to its base. It ends circles. */
+/** Maximum styles that are followed from one to its base. It ends cycles. */
 const MAX_BASES = 20
 
-/** Returns the paragraph styles by id. */
+/** Returns the paragraph styles by ID. */
 export function readStyles(root: XmlElement | undefined): ReadonlyMap<string, WordStyle> {
   const elements = new Map(
     (root ? listChildren(root) : [])

@@ -23,13 +23,13 @@ export class OfficePackage {
 
   /**
    * Reads a part.
-   * @throws {ParseFailure} as `readXml` and `ZipArchive.piecesOf` do.
+   * @throws {ParseFailure} like `readXml` and `ZipArchive.piecesOf`.
    */
   read(part: string): Promise<XmlElement> {
     return readXmlTree(this.archive.piecesOf(part), this.#limits, { without: FALLBACKS })
   }
 
-  /** Returns the relationships of a part by id. Leaves out targets outside the package. */
+  /** Returns the relationships of a part by ID. Omits targets outside the package. */
   async readRelationships(part: string): Promise<ReadonlyMap<string, Relationship>> {
     const name = relationshipsOf(part)
     if (!this.archive.has(name)) return new Map()
@@ -51,13 +51,13 @@ export class OfficePackage {
   }
 }
 
-/** Returns the name of the part with the relationships of a part. */
+/** Returns the name of the part that has a part's relationships. */
 export function relationshipsOf(part: string): string {
   const slash = part.lastIndexOf('/') + 1
   return `${part.slice(0, slash)}_rels/${part.slice(slash)}.rels`
 }
 
-/** Returns the relationship id in an element's attributes. */
+/** Returns the relationship ID in an element's attributes. */
 export function findRelation(element: XmlElement, name = 'id'): string | undefined {
   for (const key in element.attributes) if (key.endsWith(`:${name}`)) return element.attributes[key]
   return undefined

@@ -20,11 +20,11 @@ interface ReadOptions {
    * is only a part of it. Without `units`, the root is returned.
    */
   readonly units?: ReadonlySet<string>
-  /** Names of elements to leave out, with their content. */
+  /** Names of elements to omit, with their content. */
   readonly without?: ReadonlySet<string>
 }
 
-/** The nesting depth of elements. Word documents have some dozens of levels. Readers recurse into each level. */
+/** Maximum nesting depth. Word documents have some dozens of levels. Readers recurse into each level. */
 const MAX_DEPTH = 400
 
 const NO_ATTRIBUTES: Readonly<Record<string, string>> = Object.freeze(Object.create(null))
@@ -33,7 +33,7 @@ const NO_ATTRIBUTES: Readonly<Record<string, string>> = Object.freeze(Object.cre
 const FORGIVEN = /undefined entity|disallowed character\.|text data outside of root node/
 
 /**
- * Reads XML and passes the requested elements to `give`. Memory is bounded by the largest of them. It expands only
+ * Reads XML and passes the requested elements to `give`. The largest of them determines the memory. It expands only
  * XML's own entities and fetches nothing.
  * @throws {ParseFailure} `corrupt` if the XML is not well-formed.
  * @throws {ParseFailure} `limit_exceeded` if it is nested too deeply, or one element contains too many.
@@ -91,7 +91,7 @@ export async function readXml(
 
 /**
  * Reads the root element with its content.
- * @throws {ParseFailure} as `readXml` does, and `corrupt` if there is no root.
+ * @throws {ParseFailure} like `readXml`, and `corrupt` if there is no root.
  */
 export async function readXmlTree(
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
@@ -120,7 +120,7 @@ export function findChild(element: XmlElement | undefined, name: string): XmlEle
   return element?.children.find((child): child is XmlElement => typeof child !== 'string' && child.name === name)
 }
 
-/** Yields the descendants with a name, in document order. Does not look inside those that it yields. */
+/** Yields the descendants with a name, in document order. Does not search inside the yielded elements. */
 export function* listDescendants(element: XmlElement, name: string): Generator<XmlElement> {
   for (const child of element.children) {
     if (typeof child === 'string') continue
@@ -139,7 +139,7 @@ function localName(name: string): string {
   return name.slice(name.indexOf(':') + 1)
 }
 
-/** Returns the charset that XML declares at its beginning (XML 1.0, appendix F). */
+/** Returns the charset that XML declares at its start (XML 1.0, appendix F). */
 function readCharset(head: Uint8Array): string {
   const [first, second] = head
   if ((first === 0xff && second === 0xfe) || (first === 0x3c && second === 0)) return 'utf-16le'

@@ -2,7 +2,10 @@ import { COLLECTION, DIMENSIONS, makeChunk, makeDocument } from '../../../../../
 import { silentLog } from '../../../../common/process/log.ts'
 import { openSqliteChunkIndex } from '../chunk-index.ts'
 
-/** Writes, replaces and deletes documents until it is killed. Prints `put N`, `again N` or `gone N` once each is acknowledged. */
+/**
+ * Writes, replaces and deletes documents until the process is killed. Prints `put N`, `again N` or `gone N` after each
+ * acknowledgment.
+ */
 
 const [file, round] = process.argv.slice(2)
 const index = await openSqliteChunkIndex({ file: file!, log: silentLog })
@@ -26,5 +29,5 @@ async function write(n: number): Promise<void> {
   process.stdout.write(`gone ${name}\n`)
 }
 
-// Some at once, so that they share transactions.
+// Run several concurrently, so that they share transactions.
 for (let n = 0; ; n += 4) await Promise.all([0, 1, 2, 3].map((i) => write(n + i)))

@@ -1,6 +1,6 @@
 /**
- * How often each term is in a chunk, as bytes: for each term, in ascending order of ids, the difference to the id
- * before and the count, both as little-endian base 128. About two bytes for each term.
+ * Encodes how often each term occurs in a chunk: for each term, in ascending order of IDs, the difference from the
+ * previous ID and the count, both as little-endian base 128. It takes about two bytes per term.
  */
 export function encodeCounts(counts: ReadonlyMap<number, number>): Uint8Array {
   const bytes: number[] = []
@@ -13,7 +13,7 @@ export function encodeCounts(counts: ReadonlyMap<number, number>): Uint8Array {
   return Uint8Array.from(bytes)
 }
 
-/** Calls `visit` for each term, in ascending order of ids. */
+/** Calls `visit` for each term, in ascending order of IDs. */
 export function readCounts(encoded: Uint8Array, visit: (id: number, count: number) => void): void {
   let id = 0
   let value = 0
@@ -31,7 +31,7 @@ export function readCounts(encoded: Uint8Array, visit: (id: number, count: numbe
   }
 }
 
-/** What FTS5 has of a chunk: the ids of its words, each as often as the word is in it. */
+/** Returns the text that FTS5 indexes for a chunk: the IDs of its words, each as often as the word occurs. */
 export function postingsOf(encoded: Uint8Array, words: ReadonlySet<number>): string {
   const ids: number[] = []
   readCounts(encoded, (id, count) => {
@@ -40,7 +40,7 @@ export function postingsOf(encoded: Uint8Array, words: ReadonlySet<number>): str
   return ids.join(' ')
 }
 
-/** Numbers stay below 2^31: ids of terms in one collection, and counts in one chunk. */
+/** Numbers stay below 2^31: IDs of terms in one collection, and counts in one chunk. */
 function pushNumber(bytes: number[], value: number): void {
   let rest = value
   while (rest > 127) {

@@ -2,18 +2,21 @@ import type { DatabaseSync } from 'node:sqlite'
 import { createPostings, type EncodedChunk, readWordIds, SMALL_COLLECTION, writePostings } from './chunk-index-postings.ts'
 import { createSearchTables, nameTables } from './chunk-index-schema.ts'
 
-/** Chunks of one statement. */
+/** Chunks per statement. */
 const PAGE = 256
 /** Tables of versions 0 to 3. Each collection had one of the first two. */
 const EARLIER = ['postings', 'segments', 'segment_data', 'lists', 'vectors', 'int8_vectors'] as const
-/** Vectors of versions 0 and 1 are in blocks of 128: their lengths (float32), then their components (int8), to a multiple of 16. */
+/**
+ * Versions 0 and 1 store vectors in blocks of 128: their lengths (float32), then their components (int8), padded to a
+ * multiple of 16.
+ */
 const BLOCK = 128
-/** Before the components of a vector of versions 2 and 3: its length (float32). */
+/** Versions 2 and 3 store the vector's length (float32) before its components. */
 const LENGTH_BYTES = 4
 
 /**
- * Takes one step of about so long in rebuilding the collections of an earlier version from their chunks. Returns the
- * number of chunks that are left; null: nothing is. It may be interrupted after any step.
+ * Runs one step of about `stepMs` of rebuilding the collections of an earlier version from their chunks. Returns the
+ * number of remaining chunks. Null: the rebuild is complete. It may be interrupted after any step.
  */
 export function rebuildEarlier(db: DatabaseSync, stepMs: number): number | null {
   const end = performance.now() + stepMs
@@ -28,7 +31,7 @@ export function rebuildEarlier(db: DatabaseSync, stepMs: number): number | null 
 
 interface Collection {
   readonly key: number
-  /** 0: only its tables are left. */
+  /** 0: only the collection's tables are left. */
   readonly dimensions: number
   readonly chunks: number
 }
@@ -52,7 +55,7 @@ function countLeft(db: DatabaseSync, [first, ...others]: readonly Collection[]):
   return others.reduce((sum, { chunks }) => sum + chunks, first.chunks - done)
 }
 
-/** False: the collection had no chunks left. */
+/** Returns false if the collection had no chunks left. */
 function rebuildPage(db: DatabaseSync, { key, dimensions, chunks }: Collection): boolean {
   if (dimensions === 0) return false
   const tables = nameTables({ key })

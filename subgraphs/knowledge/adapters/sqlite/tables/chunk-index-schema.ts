@@ -1,7 +1,7 @@
 import { DatabaseSync } from 'node:sqlite'
 import { BUSY_TIMEOUT_MS } from '../../../../common/adapters/sqlite/database.ts'
 
-/** Bytes of the write-ahead log that stay on disk after a checkpoint. */
+/** Bytes of the write-ahead log that remain on disk after a checkpoint. */
 const WAL_LIMIT_BYTES = 67_108_864
 
 /**
@@ -10,24 +10,24 @@ const WAL_LIMIT_BYTES = 67_108_864
  */
 export const INDEX_VERSION = 4
 
-/** A collection's row: its tables, and what the scores need of all its chunks. */
+/** A collection's row: the key of its tables, and totals of its chunks for scores. */
 export interface CollectionRow {
   readonly key: number
   readonly organizationId: string
   readonly dimensions: number
   readonly chunks: number
-  /** Terms of all chunks, with repeats. */
+  /** Terms of all chunks, duplicates included. */
   readonly words: number
   readonly grams: number
-  /** Grows when chunks are deleted, so that readers drop their vectors too. */
+  /** Incremented when chunks are deleted, so that readers drop their vectors, too. */
   readonly removals: number
-  /** 1: FTS5 has the words of its chunks. 0: it has always been small. */
+  /** 1: FTS5 has the words of its chunks. 0: the collection has always been small. */
   readonly hasPostings: 0 | 1
 }
 
 /**
  * Names of a collection's tables. Each collection has its own, so that no tenant's text affects another's scores, and
- * dropping one is quick. The key is a number of ours; no name contains a caller's text.
+ * dropping one is fast. The key is an internal number, so no name contains a client's text.
  */
 export interface Tables {
   readonly documents: string
@@ -50,7 +50,7 @@ export function nameTables({ key }: { readonly key: number }): Tables {
   }
 }
 
-/** `last_id` is the id of a collection's newest chunk: no chunk gets the id of another, even of one that is gone. */
+/** `last_id` is the ID of a collection's newest chunk. IDs are never reused, even after a deletion. */
 export function openWriter(file: string): DatabaseSync {
   const db = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS })
   db.exec(`PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES};
@@ -67,24 +67,24 @@ export function openWriter(file: string): DatabaseSync {
       removals INTEGER NOT NULL DEFAULT 0,
       has_postings INTEGER NOT NULL DEFAULT 0
     ) STRICT`)
-  // Files of earlier versions lack them.
+  // Files of earlier versions lack these columns.
   if (!db.prepare("SELECT 1 FROM pragma_table_info('collections') WHERE name = 'last_id'").get())
     for (const column of ['last_id', 'removals', 'has_postings'])
       db.exec(`ALTER TABLE collections ADD COLUMN ${column} INTEGER NOT NULL DEFAULT 0`)
-  // A rebuild does not survive its process.
+  // A rebuild ends with its process.
   for (const { key } of db.prepare(`SELECT key FROM collections WHERE collection_id GLOB '${DRAFT}*'`).all() as { key: number }[])
     dropCollectionRow(db, { key })
   return db
 }
 
-/** The file is not mapped: its pages would count as this process's memory, once for each thread, and save no CPU. */
+/** The file is not memory-mapped: its pages would count as memory of this process, once per thread, and save no CPU. */
 export function openReader(file: string): DatabaseSync {
   return new DatabaseSync(file, { readOnly: true, timeout: BUSY_TIMEOUT_MS })
 }
 
 /**
- * While a collection is rebuilt, its new tables belong to a collection with this prefix, which takes every write too.
- * Ids of collections never begin with it.
+ * While a collection is rebuilt, its new tables belong to a collection with this prefix, which also gets every write.
+ * Collection IDs never start with it.
  */
 const DRAFT = 'draft:'
 
@@ -92,7 +92,7 @@ export function draftName(collectionId: string): string {
   return DRAFT + collectionId
 }
 
-/** The first collection after `after` that is not a draft. */
+/** Returns the first collection after `after` that is not a draft. */
 export function nextCollection(db: DatabaseSync, after: string): string | undefined {
   const row = db
     .prepare(`SELECT collection_id FROM collections WHERE collection_id > ? AND collection_id NOT GLOB '${DRAFT}*' ORDER BY 1 LIMIT 1`)
@@ -111,8 +111,8 @@ export function findCollection(db: DatabaseSync, collectionId: string): Collecti
 }
 
 /**
- * A term is known by a number; its text starts with `w` for words and `g` for 3-grams. A chunk's `counts` has its terms,
- * for its scores and its deletion.
+ * A term has a number. Its text starts with `w` for words and `g` for 3-grams. A chunk's `counts` has its terms, for
+ * its scores and its deletion.
  */
 export function createTables(db: DatabaseSync, tables: Tables): void {
   db.exec(`
@@ -145,13 +145,14 @@ export function createTables(db: DatabaseSync, tables: Tables): void {
   createSearchTables(db, tables)
 }
 
-/** Vectors and token embeddings are apart from the chunks, which would otherwise take four times the pages. */
+/** Vectors and token embeddings are in separate tables, because chunks would otherwise take four times the pages. */
 export function createSearchTables(db: DatabaseSync, tables: Tables): void {
   db.exec(`
     CREATE TABLE ${tables.vectors} (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
     CREATE TABLE IF NOT EXISTS ${tables.tokenEmbeddings} (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT`)
 }
 
+/** Drops a collection's tables and deletes its row. */
 export function dropCollectionRow(db: DatabaseSync, { key }: { readonly key: number }): void {
   for (const table of Object.values(nameTables({ key }))) db.exec(`DROP TABLE IF EXISTS ${table}`)
   db.prepare('DELETE FROM collections WHERE key = ?').run(key)

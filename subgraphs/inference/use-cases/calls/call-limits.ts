@@ -49,6 +49,7 @@ export interface CallPermit {
 export class CallLimits {
   readonly #rates: RateUsage
   readonly #replicas: () => number
+  /** Calls in progress, by organization. */
   readonly #inFlight = new Map<string, number>()
 
   constructor(rates: RateUsage, replicas: () => number) {

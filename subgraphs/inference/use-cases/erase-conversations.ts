@@ -16,8 +16,8 @@ type Run = Pick<RunBase, '_id' | 'organizationId' | 'job' | 'status'> & { readon
 interface Conversations {
   readonly runs: readonly Run[]
   readonly workflowRuns: readonly Run[]
-  /** Ids of calls, including those whose results are stored for idempotency keys. */
   readonly threads: readonly string[]
+  /** Ids of calls whose results are stored for idempotency keys. */
   readonly keyedCallIds: readonly string[]
 }
 

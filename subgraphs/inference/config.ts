@@ -2,6 +2,7 @@ import { join } from 'node:path'
 import type { MongoDatabase } from '../common/documents/mongodb-url.ts'
 import type { CatalogFile } from './domain/catalog/catalog-file.ts'
 
+/** The settings of the inference subgraph. */
 export interface InferenceConfig {
   readonly catalog: Pick<CatalogFile, 'engines' | 'models'>
   /** Folder of the embedded embedding model. */

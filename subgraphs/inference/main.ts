@@ -65,6 +65,7 @@ import { ChatStreams } from './use-cases/streams/chat-streams.ts'
 import { openCollections } from './use-cases/tables.ts'
 import { WorkflowRuns } from './use-cases/workflows/workflow-runs.ts'
 
+/** What the process provides to inference. */
 export interface InferenceRuntime {
   readonly billing: Link
   readonly knowledge: Link

@@ -66,6 +66,7 @@ const DEFAULT_IMAGE_TOKENS = 16_384
 /** The default limits of embedding models: BERT's 512 for models that run here, OpenAI's 8,192 for servers. */
 const DEFAULT_TEXT_TOKENS = { embedded: 512, server: 8_192 } as const
 
+/** Builds the catalog from the entries of the file. */
 export function buildCatalog(file: Pick<CatalogFile, 'engines' | 'models'>): Catalog {
   const engines = new Map(file.engines.map((engine) => [engine.name, engine]))
   const models = file.models
@@ -121,7 +122,7 @@ function toTokenRates({ input, cachedInput, cacheWrite, output }: TokenPrices): 
 /** Lists everything that a charge depends on, in a fixed order. */
 function listPrices({ input, cachedInput, cacheWrite, output, audio, search, tiers }: ModelEntry['price']) {
   const tierFacts = tiers.flatMap((tier) => [tier.aboveInputTokens, tier.input, tier.cachedInput, tier.cacheWrite, tier.output])
-  // Cards without this price keep the version that they had before the price existed.
+  // Cards without this price retain the version that they had before the price existed.
   const searchFacts = search === null ? [] : [`search ${search}`]
   return [input, cachedInput, cacheWrite, output, audio, ...tierFacts, ...searchFacts]
 }

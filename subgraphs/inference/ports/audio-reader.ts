@@ -1,6 +1,7 @@
 /** The accepted audio formats, as the file extensions by which engines recognize them. */
 export type AudioFormat = 'flac' | 'mp3' | 'mp4' | 'ogg' | 'wav' | 'webm'
 
+/** An audio file that was identified. */
 export interface Audio {
   readonly format: AudioFormat
   /**

@@ -69,6 +69,7 @@ interface Settled {
   readonly isOwn: boolean
 }
 
+/** The terms of the hold for one call. */
 export interface HoldRequest {
   readonly id: string
   readonly operation: 'chat_completion' | 'embedding' | 'transcription' | 'rerank'
@@ -87,6 +88,7 @@ interface RunHoldRequest extends Pick<HoldRequest, 'id' | 'ttlSeconds' | 'holder
   readonly amount: bigint
 }
 
+/** What a hold would reserve. */
 export interface HoldQuote {
   readonly amount: bigint
   readonly isCovered: boolean
@@ -110,6 +112,7 @@ export interface Quantities {
 /** Nano-USD per million units. */
 export type Rates = { readonly [unit in keyof Quantities]: bigint }
 
+/** The prices of one model. */
 export interface RateCard extends Rates {
   /** Changes whenever a price changes. */
   readonly version: string
@@ -121,6 +124,7 @@ interface RateTier extends Rates {
   readonly aboveInputTokens: number
 }
 
+/** The caller of a request to billing, the request's id, and the signal that ends it. */
 export interface BillingContext {
   readonly caller: import('../../common/identity/principal.ts').Principal
   readonly requestId: string

@@ -28,6 +28,7 @@ export interface TokenUsage {
   readonly outputTokens: number
 }
 
+/** The facts about a call that every kind of engine gets. */
 export interface EngineCall {
   /** The model's name at the engine. */
   readonly engineModel: string

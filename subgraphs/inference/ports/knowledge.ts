@@ -46,6 +46,7 @@ export interface CollectionContents {
   readonly newestAt: string | null
 }
 
+/** One search in a collection. */
 export interface ChunkQuery {
   readonly collectionId: string
   readonly query: string
@@ -60,6 +61,7 @@ export interface ChunkQuery {
   readonly step?: { readonly runId: string; readonly path: string }
 }
 
+/** The result of one search. */
 export interface FoundChunks {
   /** Best first. */
   readonly passages: readonly FoundChunk[]

@@ -51,6 +51,7 @@ export interface McpConnection extends AsyncDisposable {
   callTool(name: string, args: ProtocolObject, signal: AbortSignal): Promise<McpToolResult>
 }
 
+/** A tool as its server lists it. */
 export interface McpTool {
   readonly name: string
   readonly description: string

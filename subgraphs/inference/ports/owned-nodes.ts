@@ -1,6 +1,7 @@
 /** The other subgraphs that own objects. */
 export type Owner = 'billing' | 'knowledge'
 
+/** Identifies an object of another subgraph. */
 export interface NodeReference {
   /** The name of the GraphQL type. */
   readonly type: string

@@ -81,10 +81,11 @@ export interface Services {
   readonly workflowRuns: WorkflowRuns
 }
 
+/** `Ports` and the named parts of `Services`. */
 export type With<Name extends keyof Services> = Ports & Pick<Services, Name>
 /** The dependencies to reserve and charge money. */
 export type HoldDeps = With<'queue' | 'holder' | 'background' | 'zeroUsage'>
-/** The dependencies to make a billed call under its key's limits, by the rules in force. */
+/** The dependencies to make a billed call under its key's limits and the current rules. */
 export type CallDeps = HoldDeps & With<'principals' | 'limits' | 'load'>
 /** The dependencies to make calls that are charged once, however often they are repeated. */
 export type KeyedDeps = CallDeps & With<'keyedCalls' | 'bytePaths'>
@@ -93,6 +94,7 @@ export type RunDeps = KeyedDeps & With<'runEnds'>
 /** The dependencies of resolvers. */
 export type ServedDeps = RunDeps & With<'runs' | 'workflowRuns' | 'chatStreams'>
 
+/** One engine of the catalog, with the parts that track its health. */
 export interface Engine extends EngineParts {
   readonly breaker: Breaker
   readonly retries: RetryBudget

@@ -32,6 +32,7 @@ export async function purgeDeletedAgents(deps: PurgeDeps): Promise<void> {
   for (const agent of await deps.collections.agents.find(...dueIn(deps))) await purgeAgent(deps, agent)
 }
 
+/** Deletes workflows whose deletion is pending, except those with runs in progress. */
 export async function purgeDeletedWorkflows(deps: PurgeDeps): Promise<void> {
   for (const workflow of await deps.collections.workflows.find(...dueIn(deps))) await purgeWorkflow(deps, workflow)
 }

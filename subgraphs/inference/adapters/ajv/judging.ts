@@ -11,6 +11,7 @@ export interface Question {
   readonly value: string | null
 }
 
+/** The faults of the value, or why the schema cannot be used. */
 export type Verdict = { readonly faults: readonly SchemaFault[] } | { readonly failure: string }
 
 /** Most faults in a result: nobody fixes more at once. */

@@ -18,7 +18,7 @@ export class ChatCompleteness implements Completeness {
   readonly #open = new Set<unknown>()
   #usage = false
 
-  /** `choices`: the number that the request asks for. */
+  /** `choices`: the number of requested choices. */
   constructor(choices: number) {
     this.#choices = choices
   }

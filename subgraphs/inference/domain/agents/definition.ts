@@ -6,6 +6,7 @@ import { schemaAt } from './response-schema.ts'
 
 /** Most calls of the model in one run. `MAX_TOOL_CALLS` limits the searches of all these calls (design 9). */
 export const MAX_STEPS = 12
+/** Most searches in all model calls of one run. */
 export const MAX_TOOL_CALLS = 24
 /** What a run may cost unless the agent says otherwise: 1 USD in nano-USD. */
 const DEFAULT_MAX_COST = 1_000_000_000n

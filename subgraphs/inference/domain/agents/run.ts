@@ -49,6 +49,7 @@ export type Citation = Omit<FoundChunk, 'score' | 'headingPath'> & {
   readonly mark: number
 }
 
+/** The result of a completed run. */
 export interface RunOutcome {
   /** The reply without marks of unknown chunks. */
   readonly text: string

@@ -12,7 +12,7 @@ export const MAX_CALLS_OF_CHOICE = 1_024
  */
 export const MAX_SIGNED_LENGTH = 32 * 2 ** 20
 
-/** Identifiers of answers and models. The longest known ones have about a hundred characters. */
+/** Identifiers of responses and models. The longest known ones have about a hundred characters. */
 const NAME = /^[\w.:/@+=,|~-]{1,256}$/
 /** Routers put Gemini's signatures, of some thousand characters, into tool call ids. */
 const CALL_ID = /^[\w.:/@+=,|~-]{1,8192}$/
@@ -80,6 +80,7 @@ export function toCallId(id: unknown, names: ResponseNames): string {
   return matches(id, CALL_ID) ? id : names.newId('call')
 }
 
+/** Returns the type of a tool call; `function` unless the engine sent `custom`. */
 export function toCallType(type: unknown): 'function' | 'custom' {
   return type === 'custom' ? type : 'function'
 }

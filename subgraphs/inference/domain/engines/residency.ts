@@ -17,6 +17,7 @@ export function permittedResidencies(policy: ResidencyPolicy): readonly Residenc
   return PERMITTED[policy] ?? []
 }
 
+/** Whether the caller's residency policy permits the model. */
 export function isInResidency(model: Model, { residencyPolicy }: Principal): boolean {
   return permits(residencyPolicy, model.residency)
 }

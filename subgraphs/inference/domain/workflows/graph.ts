@@ -20,6 +20,7 @@ interface Gate {
   readonly chosen: string | null
 }
 
+/** Returns the gates in a node's `after`. */
 export function readGates({ after = [] }: WorkflowNode): readonly Gate[] {
   return after.map((gate) => {
     const [nodeId = '', chosen = null] = gate.split('.')

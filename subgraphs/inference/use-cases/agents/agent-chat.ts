@@ -88,7 +88,7 @@ class AgentChatStream {
   #isReplayed = false
   #isBuffered = false
   #isOver = false
-  /** The text sent so far, and the offset in it at which the text of the last call begins. */
+  /** The text sent so far, and the offset in it at which the text of the last call starts. */
   #sentText = ''
   #lastCall = { number: 0, start: 0 }
 

@@ -110,6 +110,7 @@ export function toChatCall(model: Model, { requestId, caller }: CallContext, war
   }
 }
 
+/** Adds the warning about a field that the engine left out, up to `MAX_WARNINGS`. */
 export function noteUnhonored(warnings: Set<string>, field: string): void {
   // Callers choose the names of unknown fields, and the warnings travel in a header.
   if (warnings.size < MAX_WARNINGS) warnings.add(`${FIELD_NAME.test(field) ? field : 'unknown_field'}_not_honored`)

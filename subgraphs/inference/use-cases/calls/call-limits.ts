@@ -118,7 +118,7 @@ export class CallLimits {
     return Math.max(0, (this.#rates.read(rates)?.requests?.resetMs ?? 0) - MINUTE_MS)
   }
 
-  /** Returns what remains of the key's limits, or null when it has none. */
+  /** Returns the remaining limits of the key, or null when it has none. */
   readState(principal: Principal): RateLimits | null {
     return this.#rates.read(principal)
   }

@@ -46,6 +46,7 @@ export interface SharedKey {
   awayUntil: number
 }
 
+/** Returns the initial state of a key, before the first exchange with the store. */
 export function newSharedKey(rates: KeyRates): SharedKey {
   const never = Number.NEGATIVE_INFINITY
   const known = { record: null, seenAt: never, ahead: { requests: 0, tokens: 0 }, aheadAt: never, estimate: null }

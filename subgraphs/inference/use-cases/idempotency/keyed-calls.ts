@@ -288,6 +288,7 @@ async function recorded(call: KeyedCall): Promise<Recorded> {
   return { id: call._id, outcome, cost }
 }
 
+/** The error for a key that was sent with another request. */
 export function reused(): KisError {
   return new KisError('idempotency_conflict', 'This idempotency key was sent with another request before.', { param: 'idempotencyKey' })
 }

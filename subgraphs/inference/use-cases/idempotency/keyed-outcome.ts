@@ -77,6 +77,7 @@ export async function unpackResponse({ gzipped }: PackedResponse): Promise<unkno
   return JSON.parse((await unzip(gzipped)).toString())
 }
 
+/** The failure that repeats get for a result above the storage limit. */
 export function tooLong(): Failure {
   const message = `The call with this idempotency key has succeeded and was charged, but its answer is longer than the ${sizeText(MAX_STORED_BYTES)} packed, or, unless it is a chat, the ${sizeText(MAX_WHOLE_BYTES)}, that are kept.`
   return { code: 'idempotency_conflict', message, param: 'idempotencyKey', vendorCode: null }

@@ -201,8 +201,8 @@ async function open(
 }
 
 /**
- * Returns an open hold that is renewed until it is resolved or left. `used` is the usage
- * that the first renewal reports.
+ * Returns an open hold that is renewed until it is resolved or its renewal stops. `used` is the usage that the first
+ * renewal reports.
  */
 export function toOpenHold({ billing, background, log }: HoldDeps, context: CallContext, id: string, used: Quantities): OpenHold {
   let latest: Quantities | undefined

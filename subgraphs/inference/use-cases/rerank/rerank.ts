@@ -14,6 +14,7 @@ interface RerankedDocument {
   readonly score: number
 }
 
+/** The result of a reranking. */
 export interface Reranked {
   /** Best first; equal scores in the order of the request. */
   readonly results: readonly RerankedDocument[]

@@ -48,6 +48,7 @@ export interface RunWork<Event extends RunEventBase> {
   atEnd(end: EndFields, output: unknown, charges: ReadonlyMap<string, bigint>): Promise<AtEnd>
 }
 
+/** How a run ended, as its record stores it. */
 export interface EndFields {
   readonly status: RunEnd['status']
   readonly error: RunError | null

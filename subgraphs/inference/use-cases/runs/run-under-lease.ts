@@ -36,7 +36,7 @@ interface Options {
   readonly endWaiting: (run: RunBase) => Promise<void>
 }
 
-/** A run in the process that has leased it, until the run ends or the process gives it back. */
+/** A run in the process that has leased it, until the run ends or the process releases the lease. */
 export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
   readonly #deps: RunDeps
   readonly #kind: RunKind<Run, Event>

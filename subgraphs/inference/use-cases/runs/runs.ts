@@ -64,6 +64,7 @@ interface NewRun<Run> {
   readonly storeInput: () => Promise<void>
 }
 
+/** A run that was started, now or by an earlier request. */
 export interface Begun<Run> {
   readonly run: Run
   /** The run was started before, with the same idempotency key. */
@@ -125,7 +126,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
         ]
         this.#background = tasks.run(table, this.#stopping.signal)
       },
-      // Without its store the service does not start, and says why.
+      // If its store cannot be opened, the service does not start and reports the reason.
       () => undefined,
     )
   }

@@ -65,30 +65,31 @@ import { ChatStreams } from './use-cases/streams/chat-streams.ts'
 import { openCollections } from './use-cases/tables.ts'
 import { WorkflowRuns } from './use-cases/workflows/workflow-runs.ts'
 
+/** What the process provides to inference. */
 export interface InferenceRuntime {
   readonly billing: Link
   readonly knowledge: Link
   readonly folder: Pick<DataFolder, 'inspect'>
   readonly bytePaths: BytePaths
-  /** The installation's, under which what callers trust the service with is sealed. */
+  /** The installation's secret. It seals the credentials that callers entrust to the service. */
   readonly secret: Uint8Array
   readonly queue: Pick<QueueWatch, 'wait'>
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
-  /** Default: nothing is told. */
+  /** Default: no telemetry. */
   readonly telemetry?: Telemetry
-  /** Work waits for it. */
+  /** Background work starts after this promise settles. */
   readonly after?: Promise<unknown>
 }
 
-/** `problems()` promises an answer within 2 s. */
+/** Below the 2 s within which `problems()` has to respond. */
 const PING_TIMEOUT_MS = 1_500
 
 /**
- * Starts inference: opens the engines that are on, and its store in the background. A call needs the store only for
- * what is kept of it, so that the others go on while the store is lost. Disposing it finishes the charges under way,
- * then closes store and engines.
+ * Starts inference: opens the engines that are on, and the store in the background. Only calls that store something
+ * need the store; all others continue while the store is unavailable. Disposing finishes pending charges, then closes
+ * the store and the engines.
  */
 export async function createInference(config: InferenceConfig, runtime: InferenceRuntime): Promise<StoringSubgraph> {
   const { billing, knowledge, folder, bytePaths, secret, queue, clock, ids, log, telemetry = noTelemetry, after } = runtime
@@ -145,7 +146,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     principals: new Principals(money, clock),
     knowledge: knowledgeOver(knowledge),
     egress: new Egress({ allowed: config.egressAllowed }),
-    // Of its own, so that servers that keep agents waiting take no place of an image.
+    // A separate `Egress`, so that slow MCP servers occupy no slot of an image download.
     mcp: mcpClientsOver(new Egress({ allowed: config.egressAllowed }), config.localMcpServers),
     schemas: stack.use(new AjvSchemaJudge()),
     secrets: sealedBy(secret, 'secrets of callers'),
@@ -211,19 +212,19 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
     openBytes: (request, context) => openResponse(served, context, request),
     problems,
     async [Symbol.asyncDispose]() {
-      // Before all else: what waits for a store that has not opened waits no longer.
+      // First of all: whatever waits for a store that has not opened stops waiting.
       stopping.abort()
       await parts.disposeAsync()
     },
   }
 }
 
-/** What is known of an engine beside what it does. */
+/** Creates the parts of an engine that track its health. */
 function createHealth({ firstByteMs }: EngineEntry): Pick<Engine, 'breaker' | 'retries' | 'firstByteMs'> {
   return { breaker: new Breaker(), retries: new RetryBudget(), firstByteMs: firstByteMs ?? TIMEOUTS.streamHeadersMs }
 }
 
-/** The engine of an entry that is on, and so has what its kind needs. */
+/** Opens the engine of an entry that is on, and so has the settings that its kind requires. */
 async function openVendor(kind: Exclude<EngineKind, 'embedded'>, entry: EngineEntry, clock: Clock, log: Log) {
   const { maxBatch, connectMs, firstByteMs, idleMs, ...settings } = entry
   const timeouts: Timeouts = {
@@ -236,7 +237,7 @@ async function openVendor(kind: Exclude<EngineKind, 'embedded'>, entry: EngineEn
   if (kind === 'openai') return createOpenAiEngines({ ...options, baseUrl: entry.baseUrl! })
   if (kind === 'rerank') return createRerankEngine({ ...options, baseUrl: entry.baseUrl!, protocol: entry.protocol! })
   if (kind !== 'azure') {
-    // Here, because the code for these vendors takes 80 ms of a start.
+    // Imported on demand, because loading the code for these vendors takes 80 ms of the start.
     const { openAiSdkEngines } = await import('./adapters/ai-sdk/engines.ts')
     return openAiSdkEngines({ ...options, kind })
   }

@@ -1,4 +1,4 @@
-/** What commands need of inference, over an open store. */
+/** The functions of inference that commands need, over an open store. */
 
 export { resealAgents } from './use-cases/agents/agent-secrets.ts'
 export { exportAgents } from './use-cases/portable/export-agents.ts'

@@ -29,7 +29,7 @@ const quantities = { inputTokens: 1, cachedInputTokens: 2, cacheWriteTokens: 4, 
 const makeContext = (signal: AbortSignal) => ({ caller: somebody, requestId: 'req_1', signal })
 const context = makeContext(new AbortController().signal)
 
-/** A link that answers from a list; an error in it is thrown. */
+/** A link with scripted results; an error in the list is thrown. */
 function scripted(...answers: (ExecutionResult | Error)[]) {
   const asked: Operation[] = []
   const link = {
@@ -126,7 +126,7 @@ describe('billing over a link', () => {
 describe('billing that says nothing', () => {
   afterEach(() => void vi.useRealTimers())
 
-  /** Answers only what `speaks` lets it answer. */
+  /** A link that responds only to the operations that `speaks` selects. */
   function mute(speaks: (operation: Operation) => boolean) {
     const link = {
       execute: (operation: Operation, { signal }: { readonly signal: AbortSignal }) =>

@@ -20,8 +20,8 @@ const END_HOLDS_OF = billingOperation('mutation EndHoldsOf($holder: ID!) { endHo
 const END_RUN = billingOperation('mutation EndRunHold($id: ID!) { voidHold(id: $id) { freed } }')
 
 /**
- * Opening a hold is a small write. If billing has answered nobody for this long, it is stopped or unreachable, and
- * callers who wait to begin are told so. A billing that is only busy still answers others.
+ * Opening a hold is a small write. If billing has not responded to anybody for this long, it is stopped or unreachable,
+ * and callers who wait to start get an error. A billing that is only busy still responds to others.
  */
 const SILENT_MS = 2_000
 const RECHECK_MS = 100
@@ -29,11 +29,11 @@ const FIRST_DELAY_MS = 50
 const LONGEST_DELAY_MS = 5_000
 
 /**
- * Billing behind a link. Calls that end a hold are repeated until billing answers or the context's signal aborts; they
+ * Billing behind a link. Calls that end a hold are retried until billing responds or the context's signal aborts; they
  * are idempotent by the hold's id.
  */
 export function billingOver(link: Link, clock: Clock): Billing {
-  /** When billing last answered any call, by `performance.now()`. */
+  /** When billing last responded to any call, by `performance.now()`. */
   let heardAt = Number.NEGATIVE_INFINITY
 
   async function once<Data, Variables>(
@@ -64,7 +64,7 @@ export function billingOver(link: Link, clock: Clock): Billing {
     let isSilent = false
     const check = () => {
       const leftMs = Math.max(sentAt, heardAt) + SILENT_MS - performance.now()
-      // Checked twice: after a pause of this process, answers that have arrived are read after the first check.
+      // Checked twice: after a pause of this process, responses that have arrived are read after the first check.
       if (leftMs <= 0 && isSilent) return stop.abort(new ServiceUnavailable('Billing'))
       isSilent = leftMs <= 0
       timer = setTimeout(check, Math.max(leftMs, RECHECK_MS))
@@ -173,7 +173,7 @@ function isEnded(error: unknown): boolean {
   return error instanceof KisError && !(error instanceof StalePrincipal) && error.code === 'service_unavailable' && error.retryAfterMs === 0
 }
 
-/** True if billing has decided: a repeat would get the same answer. */
+/** True if billing has decided: a retry would get the same response. */
 function isDecision(error: unknown): boolean {
   if (error instanceof StalePrincipal) return true
   return error instanceof KisError && error.code !== 'service_unavailable' && error.code !== 'internal'

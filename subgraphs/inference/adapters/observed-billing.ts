@@ -3,12 +3,12 @@ import type { Telemetry } from '../../common/telemetry/telemetry.ts'
 import type { Billing } from '../ports/billing.ts'
 
 const NANO_USD = 1e9
-/** Holds under way in one process are far fewer. */
+/** Far more than the open holds of one process. */
 const MAX_HOLDS = 10_000
 /** The model of a hold that another process placed. */
 const UNKNOWN = 'unknown'
 
-/** Tells of each charge: to the request that it is for, and to the metrics. */
+/** Reports each charge to the request that it is for, and to the metrics. */
 export function observedBilling(billing: Billing, { metrics, requests }: Pick<Telemetry, 'metrics' | 'requests'>): Billing {
   const models = new LRUCache<string, string>({ max: MAX_HOLDS })
   return {

@@ -2,10 +2,13 @@ import { isAbort, KisError } from '../../common/errors.ts'
 import type { Span, Telemetry } from '../../common/telemetry/telemetry.ts'
 import type { EngineCall, EngineParts, ProtocolObject } from '../ports/engines.ts'
 
-/** As GenAI's semantic conventions of OpenTelemetry name them, but for the last two, which they do not have. */
+/** The names of OpenTelemetry's semantic conventions for GenAI, which lack the last two. */
 type EngineOperation = 'chat' | 'embeddings' | 'rerank' | 'transcription'
 
-/** Tells of each call of an engine: its time, its first piece, its outcome, and its span. `vendor` is the kind of engine. */
+/**
+ * Reports each call of an engine: its duration, its first piece, its outcome and its span. `vendor` is the kind of
+ * engine.
+ */
 export function observedEngine(
   parts: EngineParts,
   name: string,
@@ -134,7 +137,7 @@ export function observedEngine(
   }
 }
 
-/** What the vendor says of its answer, beside the text. */
+/** Records the vendor's facts about its response, without the text. */
 function recordUsage({ id, model, usage }: ProtocolObject, span: Span): void {
   const { prompt_tokens: input, completion_tokens: output } = (usage ?? {}) as Record<string, unknown>
   if (typeof input !== 'number' || typeof output !== 'number') return

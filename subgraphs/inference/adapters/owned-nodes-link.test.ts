@@ -4,7 +4,7 @@ import { ownedNodesOver } from './owned-nodes-link.ts'
 
 const context = { requestId: 'req_1', caller: null, signal: new AbortController().signal }
 
-/** A link that answers every operation alike. */
+/** A link with the same result for every operation. */
 function answering(answer: object) {
   const asked: unknown[] = []
   const link = {

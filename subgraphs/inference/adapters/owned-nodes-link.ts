@@ -12,7 +12,7 @@ const FIND: Readonly<Record<Owner, string>> = {
   ),
 }
 
-/** Asks each owner at most once for all objects that the fields of an operation look for at the same time. */
+/** Queries each owner at most once for all objects that the fields of an operation look up at the same time. */
 export function ownedNodesOver(links: Readonly<Record<Owner, Link>>, context: LinkContext): OwnedNodes {
   const readsOf = (owner: Owner) =>
     new BatchedReads(async (keys) => {
@@ -29,7 +29,7 @@ export function ownedNodesOver(links: Readonly<Record<Owner, Link>>, context: Li
   }
 }
 
-/** An object that could not be looked for has its error, so that the others of the batch are found all the same. */
+/** Returns an error for each object whose lookup failed, so that the others of the batch are still found. */
 function foundOf(keys: readonly string[], { data, errors = [] }: ExecutionResult): ReadonlyMap<string, true | KisError> {
   const whole = errors.find(({ path }) => typeof path?.[1] !== 'number')
   if (whole) throw KisError.fromGraphQL(whole)

@@ -9,16 +9,19 @@ export type Residency = 'local' | 'regional' | 'cloud'
 
 /** A model that the operator offers. */
 export interface Model {
-  /** What clients send as `model`. */
+  /** The name that clients send as `model`. */
   readonly id: string
   /** Other names that clients may send as `model`. */
   readonly aliases: readonly string[]
   readonly kind: ModelKind
   readonly engine: string
-  /** What the engine gets as `model`. */
+  /** The name that the engine gets as `model`. */
   readonly engineModel: string
   readonly residency: Residency
-  /** False while its engine is off. It is then neither listed nor callable, but references to it still resolve. */
+  /**
+   * False while the model's engine is off. The model is then neither listed nor callable, but references to it still
+   * resolve.
+   */
   readonly available: boolean
   /** The engine counts tokens with the model's own tokenizer, so its counts are exact enough to refuse a text. */
   readonly countsExactly: boolean
@@ -29,18 +32,18 @@ export interface Model {
   readonly imageTokens: number
   /** Most tokens of one image with `detail: low`. */
   readonly lowImageTokens: number
-  /** Length of the vectors; 0 unless the model embeds. */
+  /** Dimensions of the vectors. 0: the model does not embed. */
   readonly dimensions: number
-  /** Most tokens of one text to embed, including marks and prefix. */
+  /** Most tokens of one text to embed, including special tokens and the prefix. */
   readonly maxTextTokens: number
-  /** Tokens that the model adds around each text. */
+  /** Special tokens that the model adds around each text. */
   readonly markTokens: number
   readonly queryPrefix: string
   readonly passagePrefix: string
   readonly cosineSpread: number | null
   readonly price: ModelEntry['price']
   readonly rateCard: RateCard
-  /** Ids of models that may answer instead, in order. */
+  /** Ids of the models that are tried in order if this model fails. */
   readonly fallbacks: readonly string[]
   readonly createdAt: Date
 }
@@ -53,19 +56,17 @@ export interface Catalog {
 }
 
 /**
- * When a model came that the catalog gives no `created`. It is the same in every process and after every start, because
- * clients take another time for another model.
+ * `created` of a model to which the catalog assigns none. It is the same in every process and after every start,
+ * because clients treat a model with another time as another model.
  */
 const UNDATED = new Date('2026-01-01T00:00:00.000Z')
 
-/** The most of the open vision models (Qwen2-VL's processor: 16,384). The catalog can give less. */
+/** The highest number among the open vision models (Qwen2-VL's processor: 16,384). The catalog can set fewer. */
 const DEFAULT_IMAGE_TOKENS = 16_384
-/**
- * Usual limits of embedding models, if the catalog gives none: BERT's 512 for models that run here, OpenAI's 8,192 for
- * servers.
- */
+/** The default limits of embedding models: BERT's 512 for models that run here, OpenAI's 8,192 for servers. */
 const DEFAULT_TEXT_TOKENS = { embedded: 512, server: 8_192 } as const
 
+/** Builds the catalog from the entries of the file. */
 export function buildCatalog(file: Pick<CatalogFile, 'engines' | 'models'>): Catalog {
   const engines = new Map(file.engines.map((engine) => [engine.name, engine]))
   const models = file.models
@@ -118,10 +119,10 @@ function toTokenRates({ input, cachedInput, cacheWrite, output }: TokenPrices): 
   }
 }
 
-/** Everything that a charge depends on, in a fixed order. */
+/** Lists everything that a charge depends on, in a fixed order. */
 function listPrices({ input, cachedInput, cacheWrite, output, audio, search, tiers }: ModelEntry['price']) {
   const tierFacts = tiers.flatMap((tier) => [tier.aboveInputTokens, tier.input, tier.cachedInput, tier.cacheWrite, tier.output])
-  // The versions of cards without this price are those of before there was one.
+  // Cards without this price retain the version that they had before the price existed.
   const searchFacts = search === null ? [] : [`search ${search}`]
   return [input, cachedInput, cacheWrite, output, audio, ...tierFacts, ...searchFacts]
 }

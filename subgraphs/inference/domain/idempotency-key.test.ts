@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { checkIdempotencyKey, requestDigest } from './idempotency-key.ts'
 
-/** The same value with the fields of every object the other way round. */
+/** Returns the same value with the fields of every object in reverse order. */
 function turned(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(turned)
   if (typeof value !== 'object' || value === null) return value

@@ -2,10 +2,10 @@ import { createHash } from 'node:crypto'
 import { checkLength, refuse, textAt } from '../../common/check.ts'
 import { KisError } from '../../common/errors.ts'
 
-/** As in other services with such keys. A UUID has 36. */
+/** The limit of other services with such keys. A UUID has 36 characters. */
 const MAX_CHARACTERS = 255
 const VISIBLE_ASCII = /^[!-~]+$/
-/** As deep as a request of the chat protocol may be. */
+/** The nesting limit of a request of the chat protocol. */
 const MAX_DEPTH = 64
 
 /** @throws {KisError} the key is not a text of 1 to 255 characters */
@@ -31,7 +31,7 @@ export function sha256(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }
 
-/** Canonical JSON (RFC 8785), piece by piece. Fields without a value are skipped. */
+/** Writes canonical JSON (RFC 8785), piece by piece. Fields without a value are skipped. */
 function feed(value: unknown, depth: number, write: (text: string) => unknown): void {
   if (typeof value !== 'object' || value === null) {
     write(JSON.stringify(value ?? null))

@@ -1,14 +1,14 @@
 import type { AudioFormat } from './audio-reader.ts'
 
-/** JSON objects of the chat protocol, kept whole: unknown fields pass unchanged. */
+/** A JSON object of the chat protocol. Unknown fields pass unchanged. */
 export type ProtocolObject = Readonly<Record<string, unknown>>
 
 /**
- * The signal has aborted before anything of the request was sent. So the engine has no work of it, and bills nothing.
- * `cause` is the reason of the signal.
+ * The signal aborted before any of the request was sent. The engine has done no work and bills nothing. `cause` is the
+ * reason of the signal.
  */
 export class NeverSent extends Error {
-  /** As every error of an aborted signal has it (`isAbort`). */
+  /** The code of every abort error (`isAbort`). */
   readonly code = 'ABORT_ERR'
 
   constructor(cause: unknown) {
@@ -18,8 +18,8 @@ export class NeverSent extends Error {
 }
 
 /**
- * Counts that do not overlap: input tokens that the engine read from or wrote to its cache are not counted as input
- * tokens.
+ * Counts that do not overlap: `inputTokens` excludes the input tokens that the engine read from its cache or wrote to
+ * it.
  */
 export interface TokenUsage {
   readonly inputTokens: number
@@ -28,33 +28,33 @@ export interface TokenUsage {
   readonly outputTokens: number
 }
 
+/** The facts about a call that every kind of engine gets. */
 export interface EngineCall {
   /** The model's name at the engine. */
   readonly engineModel: string
   readonly requestId: string
   /**
-   * With an engine that does one thing at a time, organizations take turns. Absent: the service itself takes a turn
-   * like one of them.
+   * An engine that runs one call at a time serves organizations round robin. Absent: the service itself counts as one
+   * organization.
    */
   readonly organizationId?: string
 }
 
 export interface ChatCall extends EngineCall {
-  /** Most tokens of one choice of the model, which the hold covers if the request gives no bound; null: unknown. */
-  readonly maxOutputTokens: number | null
   /**
-   * Called, before the answer begins, with the name of each field that was left out because the vendor cannot honour
-   * it.
+   * Most output tokens of one choice of the model. The hold covers as many if the request sets no limit. Null: unknown.
    */
+  readonly maxOutputTokens: number | null
+  /** Called before the response starts, once for each field that was left out because the vendor cannot honor it. */
   warn(field: string): void
 }
 
 export interface EmbeddingCall extends EngineCall {
-  /** Passed on only if the caller asks for fewer than the model has; else null. */
+  /** Set only if the caller requests fewer dimensions than the model has; else null. */
   readonly dimensions: number | null
-  /** The purpose of the texts, for models that distinguish the two without a prefix. */
+  /** The purpose of the texts, for models that distinguish queries from chunks without a prefix. */
   readonly purpose: 'query' | 'passage'
-  /** Asks for token states, too. An engine without them gives none. */
+  /** Requests token embeddings as well. An engine without them returns none. */
   readonly withTokenEmbeddings?: boolean
 }
 
@@ -62,35 +62,35 @@ export interface EmbeddingCall extends EngineCall {
  * A vendor of chat models. Failures are `KisError`s: `invalid_request` and its family for the vendor's 400, 413 and
  * 422; `engine_error`, also for a model that the vendor does not have; `rate_limit_exceeded`; `engine_unavailable`,
  * also when the vendor refuses the operator's key or account; `engine_timeout`. `vendorCode` and `retryAfterMs` are the
- * vendor's. An engine repeats nothing itself. After `engine_unavailable`, `rate_limit_exceeded` and a repeatable
+ * vendor's. An engine retries nothing itself. After `engine_unavailable`, `rate_limit_exceeded` and a repeatable
  * `EngineFailure` the vendor bills nothing for the call. Aborting the signal ends the vendor's work within 1 s.
  */
 export interface ChatEngine {
   /**
-   * Whether the vendor itself fetches images from public addresses. If not, images must be `data:` URIs, and addresses
-   * are refused.
+   * Whether the vendor itself fetches images from public addresses. If not, images must be `data:` URIs, and other
+   * addresses are refused.
    */
   readonly fetchesImages: boolean
-  /** Whether responses have the log probabilities that a request asks for. */
+  /** Whether responses can have the log probabilities that a request asks for. */
   readonly hasLogprobs: boolean
-  /** Gives the vendor's completion object, with `usage` if the vendor sent one. */
+  /** Returns the vendor's completion object, with `usage` if the vendor sent it. */
   complete(call: ChatCall, request: ProtocolObject, signal: AbortSignal): Promise<ProtocolObject>
   /**
-   * Streams the protocol's chunks. Resolves with the header of the answer, so a failure before the first byte rejects.
-   * The vendor is always asked for usage, which comes in a last chunk with empty `choices` (with some vendors on
-   * another chunk). Each item has the chunks that arrived together; nothing is held back. The iterator throws a
-   * KisError when the vendor fails or the connection ends before the vendor's end mark. Its `return()` ends the
-   * vendor's work at once.
+   * Streams the protocol's chunks. Resolves with the response's header, so a failure before the first byte rejects. The
+   * vendor is always requested to send usage, which comes in a last chunk with empty `choices` (with some vendors on
+   * another chunk). Each item has the chunks that arrived together; no chunk is delayed. The iterator throws a
+   * `KisError` when the vendor fails or the connection ends before the vendor's end mark. The iterator's `return()`
+   * ends the vendor's work at once.
    */
   stream(call: ChatCall, request: ProtocolObject, signal: AbortSignal): Promise<AsyncIterableIterator<readonly ProtocolObject[]>>
 }
 
-/** What a model's cosines are worth, measured on questions and passages. */
+/** Converts a model's cosines to relevance. Measured on questions and chunks. */
 export interface CosineCalibration {
   /** The mean vectors of general questions. */
   readonly arabicAnchor: Float32Array
   readonly englishAnchor: Float32Array
-  /** A logistic curve from a cosine, corrected by the anchors, to the share of passages that answer. */
+  /** A logistic curve. It maps a cosine, corrected by the anchors, to the share of chunks that answer the question. */
   readonly midpoint: number
   readonly slope: number
 }
@@ -102,19 +102,19 @@ export interface EmbeddingEngine {
   /** Most texts of one call. */
   readonly maxBatch: number
   /**
-   * The number of tokens of each text, as the model counts them, without marks. An upper estimate when the model's
+   * The number of tokens of each text by the model's tokenizer, without special tokens. An upper estimate when the
    * tokenizer is not available (see `counted`).
    */
   countTokens(texts: readonly string[], signal: AbortSignal, organizationId?: string): Promise<readonly number[]>
   /**
-   * The tokens of each text, without marks, which `embed` takes in place of the text. Absent: the model's tokenizer is not
-   * available.
+   * The tokens of each text, without special tokens. `embed` accepts them instead of the text. Absent: the model's
+   * tokenizer is not available.
    */
   tokenize?(texts: readonly string[], signal: AbortSignal, organizationId?: string): Promise<readonly (readonly number[])[]>
   /**
-   * Gives one vector for each text, in order, each finite and of length 1 (L2). `tokens` is the vendor's report, or
+   * Returns one vector for each text, in order. Each is finite and of L2 norm 1. `tokens` is the vendor's report, or
    * else the count.
-   * @throws {KisError} `engine_error`: the vendor sent too few vectors, a wrong length, or NaN
+   * @throws {KisError} `engine_error`: the vendor sent too few vectors, wrong dimensions, or NaN
    */
   embed(call: EmbeddingCall, input: readonly string[] | readonly (readonly number[])[], signal: AbortSignal): Promise<EngineEmbeddings>
 }
@@ -122,19 +122,22 @@ export interface EmbeddingEngine {
 interface EngineEmbeddings {
   readonly vectors: readonly Float32Array[]
   /**
-   * What the model made of the tokens of each text: rows of 128 whole numbers from -127 to 127, at most 32 rows, which
-   * can be compared with those of other texts. Only if asked for.
+   * The token embeddings of each text: at most 32 rows of 128 whole numbers from -127 to 127, comparable with those of
+   * other texts. Only if requested.
    */
   readonly tokenEmbeddings?: readonly Int8Array[]
   readonly tokens: number
   readonly source: 'provider' | 'counted'
 }
 
-/** What a reranker says of one call. */
+/** The result of one reranking call. */
 export interface Reranking {
-  /** One for each document, in their order. Higher is better; comparable within one model. */
+  /**
+   * One score for each document, in the documents' order. Higher is better. Scores are comparable within one model
+   * only.
+   */
   readonly scores: readonly number[]
-  /** The vendor's report; null: it has none. */
+  /** The vendor's report. Null: the vendor reported none. */
   readonly tokens: number | null
   readonly searchUnits: number | null
 }
@@ -143,7 +146,7 @@ export interface Reranking {
 export interface RerankEngine {
   /** Most documents of one call. */
   readonly maxBatch: number
-  /** @throws {KisError} `engine_error`: the vendor did not give each document one finite score */
+  /** @throws {KisError} `engine_error`: the vendor did not return one finite score for each document */
   rerank(call: EngineCall, query: string, documents: readonly string[], signal: AbortSignal): Promise<Reranking>
 }
 
@@ -153,7 +156,7 @@ export interface AudioFile {
   readonly format: AudioFormat
 }
 
-/** How the engine cuts audio at its pauses, in the protocol's words. The engine chooses what is left out. */
+/** How the engine cuts audio at pauses, in the protocol's words. The engine chooses the fields that are left out. */
 export interface VoiceActivity {
   readonly type: 'server_vad'
   /** 0 to 1. */
@@ -162,7 +165,7 @@ export interface VoiceActivity {
   readonly silence_duration_ms?: number
 }
 
-/** What the caller wants. Null and empty: not given. */
+/** The caller's options. Null and empty: not set. */
 export interface TranscriptionOptions {
   /** `diarized_json`: with speakers. */
   readonly format: 'json' | 'verbose_json' | 'diarized_json'
@@ -177,12 +180,12 @@ export interface TranscriptionOptions {
 
 /** A vendor of speech models. Fails like `ChatEngine`. */
 export interface TranscriptionEngine {
-  /** Gives the vendor's object of this format. */
+  /** Returns the vendor's object in the requested format. */
   transcribe(call: EngineCall, audio: AudioFile, options: TranscriptionOptions, signal: AbortSignal): Promise<ProtocolObject>
   /**
-   * Streams the protocol's events: any number, and `transcript.text.done` last. Only for models with `streaming` in the
-   * catalog. Otherwise like the chat engine's `stream`.
-   * @throws {KisError} `engine_error`, also when the answer is not a stream
+   * Streams the protocol's events, with `transcript.text.done` last. Only for models with `streaming` in the catalog.
+   * Otherwise like `ChatEngine.stream`.
+   * @throws {KisError} `engine_error`, also when the response is not a stream
    */
   stream(
     call: EngineCall,
@@ -192,7 +195,7 @@ export interface TranscriptionEngine {
   ): Promise<AsyncIterableIterator<readonly ProtocolObject[]>>
 }
 
-/** What an engine does, by the kind of model. Absent: the catalog has no such models of its kind. */
+/** An engine's parts, one for each kind of model. Absent: the catalog has no model of that kind on this engine. */
 export interface EngineParts {
   readonly chat?: ChatEngine
   readonly embedding?: EmbeddingEngine

@@ -14,9 +14,9 @@ export interface Knowledge {
    */
   search(query: ChunkQuery, context: BillingContext): Promise<FoundChunks>
   /**
-   * Gives the bytes of a file.
+   * Returns the bytes of a file.
    * @throws {KisError} `not_found`, with `param`: there is no such file
-   * @throws {KisError} `payload_too_large`: it has more than `mostBytes`
+   * @throws {KisError} `payload_too_large`: the file has more than `mostBytes`
    */
   readFile(fileId: string, param: string, mostBytes: number, context: BillingContext): Promise<Uint8Array>
 }
@@ -30,41 +30,46 @@ export interface CollectionDescription {
   readonly contents: CollectionContents
 }
 
-/** A summary of a collection. Titles and headings are the documents' own words, which anybody may have written. */
+/** A summary of a collection. Titles and headings are untrusted text from the documents. */
 export interface CollectionContents {
-  /** Documents that searches find. */
+  /** The number of documents that searches can find. */
   readonly documentCount: number
-  /** How many of them, the newest, were examined for languages, titles and headings. */
+  /** How many of the newest documents were examined for languages, titles and headings. */
   readonly examinedCount: number
   /** Most frequent first; `ar`, `en` or null. */
   readonly languages: readonly { readonly language: string | null; readonly documentCount: number }[]
-  /** Of the longest documents, longest first. */
+  /** Titles of the longest documents, longest first. */
   readonly titles: readonly { readonly title: string | null; readonly fileName: string }[]
   readonly headings: readonly string[]
-  /** When the first and the last document was attached, in ISO 8601; null: there are none. */
+  /** When the first and the last document was attached, in ISO 8601. Null: the collection has no documents. */
   readonly oldestAt: string | null
   readonly newestAt: string | null
 }
 
+/** One search in a collection. */
 export interface ChunkQuery {
   readonly collectionId: string
   readonly query: string
   /** 1 to 50. */
   readonly limit: number
-  /** As `searchCollection` takes it. */
+  /** The filter of `searchCollection`. */
   readonly filter: unknown
-  /** For a search that is a step of a run: its embedding is paid once, however often the search is repeated. */
+  /**
+   * Set for a search that is a step of a run: the embedding of its query is charged once, however often the search is
+   * repeated.
+   */
   readonly step?: { readonly runId: string; readonly path: string }
 }
 
+/** The result of one search. */
 export interface FoundChunks {
   /** Best first. */
   readonly passages: readonly FoundChunk[]
-  /** What the embedding of the query was charged, in nano-USD. */
+  /** The charge for the embedding of the query, in nano-USD. */
   readonly cost: bigint
 }
 
-/** A chunk and its place: offsets are UTF-16 units of the document's text, pages count from 1 or are null. */
+/** A chunk and its location. Offsets are UTF-16 units of the document's text. Pages count from 1; null: no pages. */
 export interface FoundChunk {
   readonly chunkId: string
   readonly collectionId: string

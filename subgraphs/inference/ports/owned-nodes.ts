@@ -1,8 +1,9 @@
-/** The subgraphs that have objects of their own, beside inference. */
+/** The other subgraphs that own objects. */
 export type Owner = 'billing' | 'knowledge'
 
+/** Identifies an object of another subgraph. */
 export interface NodeReference {
-  /** The name of the type in the contract. */
+  /** The name of the GraphQL type. */
   readonly type: string
   readonly id: string
 }
@@ -10,8 +11,8 @@ export interface NodeReference {
 /** Objects of other subgraphs, as the caller of one operation may read them. */
 export interface OwnedNodes {
   /**
-   * Whether the caller finds the object. False also if it belongs to another organization.
-   * @throws {KisError} the owner cannot say
+   * Whether the caller can read the object. False also if the object belongs to another organization.
+   * @throws {KisError} the owner cannot tell
    */
   has(owner: Owner, reference: NodeReference): Promise<boolean>
 }

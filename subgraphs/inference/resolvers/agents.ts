@@ -40,7 +40,7 @@ export const agentMutations: MutationResolvers = {
   },
 }
 
-/** What an agent and a version of it have in common. */
+/** The common fields of an agent and a version of it. */
 const definitionFields = {
   name: ({ definition }) => definition.name,
   model: ({ definition }, _args, { deps }) => deps.catalog.find(definition.modelId) ?? null,
@@ -72,7 +72,7 @@ export const AgentFields: AgentResolvers = {
   __resolveReference: ({ id }, { deps, ...requestContext }) => findView(deps, requestContext, id),
 }
 
-/** Null: it does not exist, is deleted, or belongs to another organization. */
+/** Returns null if the agent does not exist, is deleted, or belongs to another organization. */
 export async function findView(deps: ServedDeps, requestContext: RequestContext, id: string): Promise<AgentView | null> {
   const agent = await findAgent(deps, requestContext, id)
   return agent && toView(agent)

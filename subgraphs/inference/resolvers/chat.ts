@@ -106,7 +106,7 @@ function firstChoice(response: ChatCompletion['response']): Choice | undefined {
   return choices.find(({ index }) => index === 0) ?? choices[0]
 }
 
-/** Usage as the protocol writes it, with cached tokens included in the prompt's. */
+/** Returns usage in the protocol's form, which counts cached tokens in the prompt tokens. */
 export function chatUsage({ inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens }: Quantities) {
   const promptTokens = inputTokens + cachedInputTokens + cacheWriteTokens
   return {

@@ -4,12 +4,12 @@ import type { OwnedNodes } from '../ports/owned-nodes.ts'
 import type { DefinitionReads } from '../use-cases/definition-reads.ts'
 import type { ServedDeps } from '../use-cases/deps.ts'
 
-/** What each operation has of its own. */
+/** The context of one operation. */
 export type Context = ResolverContext<ServedDeps> & {
-  /** Definitions and runs may be long. */
+  /** Limits how much one operation reads, because definitions and runs may be long. */
   readonly budget: ReadBudget
   readonly definitions: DefinitionReads
   readonly nodes: OwnedNodes
-  /** As the subgraph's own. */
+  /** The `problems` of the subgraph. */
   readonly problems: Subgraph['problems']
 }

@@ -30,8 +30,8 @@ export const modelQueries: QueryResolvers = {
 
 export const ModelFields: ModelResolvers = {
   /**
-   * Collections and usage records may name models that their reader may no longer call. Facts and prices of those are
-   * not secret.
+   * Collections and usage records may name models that their reader may no longer call. Facts and prices of such models
+   * are not secret.
    */
   __resolveReference: ({ id }, { deps }) => deps.catalog.find(id) ?? null,
   vendor: ({ engine }) => engine,

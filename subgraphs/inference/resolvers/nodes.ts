@@ -11,17 +11,17 @@ import type { Context } from './context.ts'
 import type { QueryResolvers } from './generated.ts'
 
 const MAX_IDS = 100
-/** The longest are of chunks. */
+/** The longest ids are those of chunks. */
 const PREFIXED_ID = /^([a-z]+)_[0-9a-z_]{1,60}$/
 
 interface Kind {
   readonly type: string
   readonly owner: Owner
-  /** What its own field requires. Null: its owner decides who may read it. */
+  /** The scope that the object's own field requires. Null: the owner decides who may read the object. */
   readonly scope: Scope | null
 }
 
-/** Kinds of objects of other subgraphs, by the first letters of their ids. */
+/** Kinds of objects of other subgraphs, by the prefixes of their ids. */
 const KINDS: ReadonlyMap<string, Kind> = new Map([
   ['col', { type: 'Collection', owner: 'knowledge', scope: 'knowledge:read' }],
   ['file', { type: 'File', owner: 'knowledge', scope: 'knowledge:read' }],
@@ -48,12 +48,12 @@ export const nodeQueries: QueryResolvers = {
   nodes(_parent, { ids }, context) {
     if (ids.length > MAX_IDS)
       throw new KisError('invalid_request', `\`nodes\` takes at most ${MAX_IDS} ids; ask again for the rest.`, { param: 'ids' })
-    // Each its own promise, so that one that fails leaves the others. Codegen has no type for a promise of null.
+    // A separate promise for each, so that one failure leaves the others. Codegen has no type for a promise of null.
     return ids.map((id) => findNode(id, context) as Promise<NonNullable<Awaited<ReturnType<typeof findNode>>>>)
   },
 }
 
-/** Null: nothing has the id, or what has it belongs to another organization. */
+/** Returns null if nothing has the id, or the object belongs to another organization. */
 async function findNode(id: string, { deps, nodes, ...requestContext }: Context) {
   const principal = requirePrincipal(requestContext.caller)
   const prefix = PREFIXED_ID.exec(id)?.[1] ?? ''
@@ -74,7 +74,7 @@ async function findNode(id: string, { deps, nodes, ...requestContext }: Context)
     if (kind.scope) requireScope(principal, kind.scope)
     return (await nodes.has(kind.owner, { type: kind.type, id })) ? { __typename: kind.type, id } : null
   }
-  // Ids of models are the operator's, so they have no letters of their own. An alias is no id.
+  // The operator chooses the ids of models, so they have no prefix. An alias is not an id.
   const model = deps.catalog.find(id)
   if (model?.id !== id) return null
   requireScope(principal, 'inference')

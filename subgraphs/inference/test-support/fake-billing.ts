@@ -30,7 +30,7 @@ export class FakeBilling implements Billing {
   readonly modelIds: string[] = []
   /** Names of the writes, in order. */
   readonly writes: Method[] = []
-  /** What the next call of a method does instead: `lost` runs it and loses the answer, `down` does not run it. */
+  /** The faults of the next calls of a method: `lost` runs it and loses the response, `down` does not run it. */
   readonly faults = new Map<Method, ('lost' | 'down')[]>()
 
   constructor(balance: bigint) {
@@ -52,9 +52,9 @@ export class FakeBilling implements Billing {
     return [...this.holds.values()][0]!
   }
 
-  /** The answer of `findPrincipal`. Undefined: the last caller that wrote; null: the organization no longer exists. */
+  /** The result of `findPrincipal`. Undefined: the last caller that wrote; null: the organization no longer exists. */
   principal: Principal | null | undefined
-  /** The revision of the rules in force. */
+  /** The revision of the current rules. */
   rules = 0
   #latest: Principal | undefined
 
@@ -108,7 +108,7 @@ export class FakeBilling implements Billing {
       hold.checkpoint = quantities
     })
 
-  /** Repeats itself, as the port says. */
+  /** Retries, as the port specifies. */
   settleHold: Billing['settleHold'] = (id, quantities, source, context) =>
     this.#untilDecided('settleHold', context, () => {
       const hold = this.#find(id, context)
@@ -144,7 +144,7 @@ export class FakeBilling implements Billing {
     }
   }
 
-  /** What happens when the process of the runs dies: what they have left is released. */
+  /** Simulates the death of the runs' process: the rest of the runs' holds is released. */
   expireRuns(): void {
     for (const id of this.runs.keys()) this.#expired.add(id)
     this.runs.clear()

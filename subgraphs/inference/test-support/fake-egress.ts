@@ -1,18 +1,18 @@
 import { Egress, EgressError, type EgressRequest } from '../../common/egress/egress.ts'
 
 /**
- * The internet of a test: what is at an address, by its URL. Everything else is unreachable. Checks addresses like the
- * real one. DNS knows the hosts with pages.
+ * The internet of a test: the content of each address, by its URL. Everything else is unreachable. Addresses are
+ * checked as in production. DNS knows the hosts with pages.
  */
 export class FakeEgress implements Pick<Egress, 'allows' | 'mayReach' | 'fetch'> {
   readonly #real = new Egress()
   readonly pages = new Map<string, Uint8Array | number | EgressError | 'wait'>()
   readonly fetched: EgressRequest[] = []
-  /** Called when a fetch begins. */
+  /** Called when a fetch starts. */
   onFetch: () => void = () => undefined
-  /** Names whose addresses were looked up. */
+  /** Host names that were resolved. */
   readonly lookups: string[] = []
-  /** Running fetches, and the most that ran at once. */
+  /** The number of running fetches, and its maximum so far. */
   running = 0
   mostRunning = 0
 

@@ -2,7 +2,7 @@ import { NotFound } from '../../common/errors.ts'
 import type { BillingContext } from '../ports/billing.ts'
 import type { ChunkQuery, CollectionDescription, FoundChunk, Knowledge } from '../ports/knowledge.ts'
 
-/** Collections with passages that a test writes. A search gives all whose text has a word of the query. */
+/** Collections with chunks that a test writes. A search returns all chunks whose text has a word of the query. */
 export class FakeKnowledge implements Knowledge {
   readonly collections = new Map<
     string,

@@ -3,7 +3,7 @@ import { type AuthorizeRequest, type McpClients, McpFailure, type McpTool, type 
 
 interface FakeServer {
   readonly tools: readonly McpTool[]
-  /** `wait`: never answers. */
+  /** `wait`: never responds. */
   respond(tool: string, args: ProtocolObject): McpToolResult | McpFailure | 'wait'
 }
 

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** A request that a test's vendor got. */
+/** A request that a test's vendor received. */
 export interface Received {
   readonly request: IncomingMessage
   /** Empty for forms. */
@@ -10,7 +10,7 @@ export interface Received {
   readonly closed: Promise<void>
 }
 
-/** For tests: an HTTP server on a free local port that answers each request as the test says. */
+/** An HTTP server for tests, on a free local port. It answers each request as the test specifies. */
 export class FakeVendor implements AsyncDisposable {
   readonly received: Received[] = []
   readonly #server

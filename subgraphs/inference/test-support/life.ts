@@ -1,12 +1,12 @@
 import type { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
 import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../common/ports/document-store.ts'
 
-/** They change nothing, and are not counted. */
+/** Reads change nothing, and are not counted. */
 const READS = ['find', 'findOne', 'countDocuments', 'findPrincipal']
 
 /**
- * What one process writes to its stores and to billing. The last of its actions takes effect, but the process is dead
- * before it hears so.
+ * What one process writes to its stores and to billing. The last of its actions takes effect, but the process dies
+ * before it gets the result.
  */
 export class Life {
   actions = 0

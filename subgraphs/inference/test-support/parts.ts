@@ -89,7 +89,7 @@ const fakeAudioReader: AudioReader = {
   },
 }
 
-/** Reads a token as the character of that code; above those of Unicode there are none. */
+/** Decodes a token as the character with that code. Numbers above the last code of Unicode are not tokens. */
 const fakeTokenDecoder: TokenDecoder = {
   async decode(tokens) {
     const unknownAt = tokens.findIndex((token) => token > 0x10ffff)
@@ -97,7 +97,7 @@ const fakeTokenDecoder: TokenDecoder = {
   },
 }
 
-/** Without threads. */
+/** Judges schemas without threads. */
 const schemas: SchemaJudge = {
   check: async (_organizationId, schema) => void judged(JSON.stringify(schema), null),
   judge: async (_organizationId, schema, json) => judged(JSON.stringify(schema), json),
@@ -112,11 +112,11 @@ function judged(schema: string, value: string | null) {
 interface PartsOptions {
   readonly balance?: bigint
   readonly catalog?: string
-  /** Of an earlier process, after a crash. */
+  /** The billing of an earlier process, after a crash. */
   readonly billing?: FakeBilling
   readonly store?: Pick<DocumentStore, 'collection'>
   readonly clock?: Clock
-  /** No other process uses the store. */
+  /** True: no other process uses the store. */
   readonly isExclusive?: boolean
   readonly log?: Log
 }
@@ -175,7 +175,7 @@ export function parts({
   }
   const runEnds = openRunEnds(collections, silentLog)
   const deps: RunDeps = { ...base, keyedCalls: new KeyedCalls(base, isExclusive), runEnds }
-  /** What runs of one process are made with. */
+  /** The dependencies of the runs of one process. */
   const tasks = new Tasks({ part: 'inference', leases: collections.taskLeases, isExclusive, clock: base.clock, log, metrics: noMetrics })
   const ofRuns = { opened: Promise.resolve(), isExclusive, poisonGuard: new PoisonGuard(base.clock), tasks }
   return { deps, ofRuns, sole, billing, knowledge, near, far, ranks, store, egress, mcp }

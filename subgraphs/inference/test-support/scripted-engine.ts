@@ -10,38 +10,38 @@ import type {
   TranscriptionOptions,
 } from '../ports/engines.ts'
 
-/** What a chat engine does: gives the items of a stream in order, fails at an error, and waits forever at `wait`. */
+/** A step of a scripted stream: items are yielded in order, an error is thrown, `wait` waits forever. */
 export type Step = readonly ProtocolObject[] | Error | 'wait'
 
-/** An engine with answers that a test writes, which records what reached it. */
+/** An engine whose responses a test writes. It records the calls that reach it. */
 export class ScriptedEngine {
   chats = 0
   embeds = 0
-  /** Streams that were ended before their own end, and calls whose signal was aborted. */
+  /** The number of streams that were ended early, and of calls whose signal was aborted. */
   ended = 0
   readonly requests: ProtocolObject[] = []
   readonly calls: EngineCall[] = []
   readonly embedded: (readonly string[] | readonly (readonly number[])[])[] = []
-  /** Answers of `complete`; the last one repeats. */
+  /** Results of `complete`; the last one repeats. */
   completions: (ProtocolObject | Error | 'wait')[] = [completion()]
   /** Errors with which `stream` rejects, call by call. */
   openings: (Error | 'wait')[] = []
-  /** What `stream` gives, call by call; then `steps`. */
+  /** What `stream` yields, call by call; then `steps`. */
   streams: (readonly Step[])[] = []
   steps: Step[] = [...stream(3), [usageChunk(20, 3)]]
   /** The token count of a text. */
   countWords = (text: string) => text.split(' ').length
   createVector: (text: string | readonly number[], dimensions: number | null) => Float32Array = (_text, dimensions) => unit(dimensions ?? 4)
-  /** The tokens that it reports for each text. */
+  /** The tokens that the engine reports for each text. */
   embedTokens = 10
   embedFailure: Error | 'wait' | null = null
   maxBatch = 3
   readonly transcribed: TranscriptionOptions[] = []
   transcript: ProtocolObject | Error | 'wait' = { text: 'Hello' }
   readonly reranked: (readonly string[])[] = []
-  /** What calls to rerank report; the last one repeats. A document's score is its length. */
+  /** What rerank calls report; the last one repeats. A document's score is its length. */
   rerankings: (Pick<Reranking, 'tokens' | 'searchUnits'> | Error)[] = [{ tokens: null, searchUnits: null }]
-  /** What a streamed transcription gives, unless `transcript` fails or waits. */
+  /** What a streamed transcription yields, unless `transcript` fails or waits. */
   transcriptSteps: Step[] = []
 
   readonly chat: ChatEngine & { fetchesImages: boolean } = {
@@ -172,7 +172,7 @@ export function usage(prompt_tokens: number, completion_tokens: number, cached_t
 
 const HEAD = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1_750_000_000, model: 'vendor-name' }
 
-/** An answer in one piece, with its usage. */
+/** A response in one piece, with its usage. */
 export function says(content: string): readonly Step[] {
   const delta = { role: 'assistant', content }
   return [[{ ...HEAD, choices: [{ index: 0, delta, finish_reason: 'stop' }] }], [usageChunk(20, 3)]]

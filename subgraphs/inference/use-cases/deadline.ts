@@ -2,8 +2,9 @@ import { NeverSent } from '../ports/engines.ts'
 
 /**
  * Does the work under a signal that aborts with the given one, or after `ms` milliseconds. If the work fails after the
- * deadline, it fails with `tooLate()`, which is the `cause` where it fails with `NeverAsked`. `AbortSignal.timeout` is not used, because it keeps about a kilobyte per call
- * until its time is over, which would be a gigabyte at the rate of this service.
+ * deadline, the error is `tooLate()`, or a `NeverSent` with `tooLate()` as its `cause` if the work failed with
+ * `NeverSent`. `AbortSignal.timeout` is not used, because it retains about 1 KB per call until its time is over, which
+ * would be 1 GB at the rate of this service.
  */
 export async function withDeadline<T>(
   ms: number,

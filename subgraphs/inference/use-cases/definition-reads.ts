@@ -3,7 +3,7 @@ import { requireScope } from '../../common/identity/principal.ts'
 import type { Ports, RequestContext } from './deps.ts'
 import type { AgentRecord, WorkflowRecord } from './tables.ts'
 
-/** The agents and workflows that the runs of one operation are of. Those of a list of runs are read at once. */
+/** Reads the agents and workflows of the runs in one operation. Those of a list of runs are read at once. */
 export class DefinitionReads {
   readonly #agents: OwnedReads<AgentRecord>
   readonly #workflows: OwnedReads<WorkflowRecord>
@@ -13,12 +13,12 @@ export class DefinitionReads {
     this.#workflows = new OwnedReads(workflows)
   }
 
-  /** Null if it is deleted. */
+  /** Null: the agent is deleted. */
   findAgent({ caller }: Pick<RequestContext, 'caller'>, id: string): Promise<AgentRecord | null> {
     return this.#agents.find(requireScope(caller, 'agents').organizationId, id)
   }
 
-  /** Null if it is deleted. */
+  /** Null: the workflow is deleted. */
   findWorkflow({ caller }: Pick<RequestContext, 'caller'>, id: string): Promise<WorkflowRecord | null> {
     return this.#workflows.find(requireScope(caller, 'agents').organizationId, id)
   }

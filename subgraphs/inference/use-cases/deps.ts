@@ -51,14 +51,16 @@ export interface Ports {
   readonly mcp: McpClients
   /** Evaluates callers' schemas. */
   readonly schemas: SchemaJudge
-  /** Seals the secrets that callers give to the service. */
+  /** Seals the secrets that callers entrust to the service. */
   readonly secrets: SealedTexts
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
 }
 
-/** State that one process keeps between calls. A function names the parts that it takes: `With<'limits' | 'load'>`. */
+/**
+ * State that one process retains between calls. A function names the parts that it needs: `With<'limits' | 'load'>`.
+ */
 export interface Services {
   readonly principals: Principals
   readonly limits: CallLimits
@@ -69,7 +71,7 @@ export interface Services {
   /** Work that continues after its call. */
   readonly background: Background
   readonly keyedCalls: KeyedCalls
-  /** Signs the paths of long responses that are replayed. */
+  /** Signs the paths for downloads of long responses that are replayed. */
   readonly bytePaths: BytePaths
   readonly chatStreams: ChatStreams
   readonly zeroUsage: ZeroUsage
@@ -79,22 +81,24 @@ export interface Services {
   readonly workflowRuns: WorkflowRuns
 }
 
+/** `Ports` and the named parts of `Services`. */
 export type With<Name extends keyof Services> = Ports & Pick<Services, Name>
 /** The dependencies to reserve and charge money. */
 export type HoldDeps = With<'queue' | 'holder' | 'background' | 'zeroUsage'>
-/** The dependencies to make a billed call under its key's limits, by the rules in force. */
+/** The dependencies to make a billed call under its key's limits and the current rules. */
 export type CallDeps = HoldDeps & With<'principals' | 'limits' | 'load'>
-/** The dependencies to make calls that are paid once, however often they are repeated. */
+/** The dependencies to make calls that are charged once, however often they are repeated. */
 export type KeyedDeps = CallDeps & With<'keyedCalls' | 'bytePaths'>
 /** The dependencies to run agents and workflows. */
 export type RunDeps = KeyedDeps & With<'runEnds'>
 /** The dependencies of resolvers. */
 export type ServedDeps = RunDeps & With<'runs' | 'workflowRuns' | 'chatStreams'>
 
+/** One engine of the catalog, with the parts that track its health. */
 export interface Engine extends EngineParts {
   readonly breaker: Breaker
   readonly retries: RetryBudget
-  /** Longest wait for the first piece of a streamed answer. */
+  /** Longest wait for the first piece of a streamed response. */
   readonly firstByteMs: number
 }
 
@@ -104,24 +108,25 @@ export interface RequestContext extends Omit<BillingContext, 'caller'> {
   /** As in `LinkContext`. */
   readonly isCut?: (() => boolean) | undefined
   /**
-   * The record of one answer. Absent for a call without an idempotency key, and for a run as a whole: each step of a
-   * run has its own.
+   * The record of one response. Absent for a call without an idempotency key, and for a run as a whole: each step of a
+   * run has a separate one.
    */
   readonly record?: CallRecord
 }
 
-/** An `AskContext` after admission: the caller belongs to an organization. */
+/** A `RequestContext` after admission: the caller belongs to an organization. */
 export interface CallContext extends BillingContext {
-  /** Called with the usage with which each hold of the call was resolved. */
+  /** Called when a hold of the call is resolved, with the usage. */
   readonly spent?: (usage: Usage) => void
   readonly record?: CallRecord
 }
 
 /**
- * The progress of a call with an idempotency key, kept so that a crash at any moment leaves one charge and one outcome.
+ * The progress of a call with an idempotency key, stored so that a crash at any moment leaves one charge and one
+ * outcome.
  */
 export interface CallRecord {
-  /** The process that continues the call asks the engine again, so a call that is cut now costs nothing. */
+  /** True if the process that continues the call calls the engine again, so that an interrupted call costs nothing. */
   readonly isFreeWhenCut: boolean
   /**
    * Called before money is held: from here on the call may be charged.
@@ -131,18 +136,20 @@ export interface CallRecord {
   /** Called at the end of the newest hold with its charge in nano-USD, or null when billing has not reported it. */
   holdEnded(charged: bigint | null): void
   /**
-   * Called before the charge, with the usage and the answer without its cost.
+   * Called before the charge, with the usage and the result without its cost.
    * @throws {KisError} another process has the call, and nothing may be charged.
    */
   completed(usage: Usage, value: object): Promise<void>
 }
 
-/** Returns the organization whose turn is taken, or undefined when another part of the service calls. */
+/**
+ * Returns the organization that the round robin counts the call for. Undefined when another part of the service calls.
+ */
 export function findOrganizationId({ caller }: Pick<RequestContext, 'caller'>): string | undefined {
   return caller && 'organizationId' in caller ? caller.organizationId : undefined
 }
 
-/** Returns the part of the model's engine that does what the model does. */
+/** Returns the part of the model's engine that serves the model's kind. */
 export function getEnginePart<Part extends keyof EngineParts>(
   deps: Pick<Ports, 'engines'>,
   model: Model,

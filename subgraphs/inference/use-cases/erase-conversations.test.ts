@@ -10,7 +10,7 @@ import { WorkflowRuns } from './workflows/workflow-runs.ts'
 
 const ann: Principal = { ...somebody, scopes: ['agents'], apiKeyId: 'key_ann' }
 const bob: Principal = { ...ann, apiKeyId: 'key_bob' }
-/** As the fake knowledge names them. */
+/** The id that the fake knowledge uses. */
 const PORTS_DOCUMENT = 'doc_ports_0'
 
 const open: (AgentRuns | WorkflowRuns)[] = []
@@ -18,7 +18,7 @@ afterEach(async () => {
   for (const runs of open.splice(0)) await runs[Symbol.asyncDispose]()
 })
 
-/** Ann has asked about ports in a thread; Bob has asked about lamps in one of his own. */
+/** Ann has asked about ports in a thread; Bob has asked about lamps in another. */
 async function world() {
   const { deps, ofRuns, far, knowledge } = parts({ balance: 10_000_000_000n })
   knowledge.add('ports', ['The harbour of Sur was built in 1931.'])

@@ -6,18 +6,18 @@ import type { Collections, RunBase, ThreadRecord } from './tables.ts'
 
 type ErasingDeps = Pick<ServedDeps, 'collections' | 'runs' | 'workflowRuns'>
 
-/** Records of one read. Runs, events and answers may be long. */
+/** Most records of one read. Runs, events and replies may be long. */
 const FEW = 20
 
-/** Without what was asked and answered, of which an organization may have hundreds of megabytes. */
+/** A run without its input and output, of which an organization may have hundreds of megabytes. */
 type Run = Pick<RunBase, '_id' | 'organizationId' | 'job' | 'status'> & { readonly threadId: string | null }
 
-/** What quotes a document, or is of a person. */
+/** Conversations that quote a document or belong to a person. */
 interface Conversations {
   readonly runs: readonly Run[]
   readonly workflowRuns: readonly Run[]
-  /** Ids, also of answers that are kept for idempotency keys. */
   readonly threads: readonly string[]
+  /** Ids of calls whose results are stored for idempotency keys. */
   readonly keyedCallIds: readonly string[]
 }
 
@@ -30,14 +30,14 @@ export async function findConversations(deps: ErasingDeps, task: ErasureTask): P
 }
 
 /**
- * Deletes them. A run of a person that is under way is cancelled; one that has read the document goes when it has ended.
- * Can be repeated.
+ * Deletes the conversations of the task. A person's run in progress is cancelled. A run that has read the document is
+ * deleted after it has ended. Can be repeated.
  */
 export async function eraseConversations(deps: ErasingDeps, task: ErasureTask, signal: AbortSignal): Promise<ErasedStep> {
   const { collections } = deps
   const { runs, workflowRuns, threads, keyedCallIds } = await collect(deps, task)
   const isCancelled = task.kind === 'person'
-  // Before the runs, which name them: a crash in between leaves the runs.
+  // Threads first, because runs name them: after a crash in between, the runs still exist.
   for (const _id of threads) await collections.threads.findOneAndDelete({ _id, organizationId: task.organizationId })
   for (const run of runs) {
     signal.throwIfAborted()
@@ -56,13 +56,13 @@ async function collect(deps: ErasingDeps, task: ErasureTask): Promise<Conversati
   return task.kind === 'person' ? collectOfPerson(collections, task) : collectQuotes(collections, task)
 }
 
-/** What began before the erasure was asked for. A person may go on meanwhile. */
+/** Collects what started before the erasure was requested. The person may continue meanwhile. */
 async function collectOfPerson(collections: Collections, { organizationId, apiKeyIds, requestedAt }: ErasureTask): Promise<Conversations> {
   const isOf = ({ apiKeyId, startedAt }: RunBase) => apiKeyIds.includes(apiKeyId) && startedAt <= requestedAt
   const runs = await findAll(collections.runs, organizationId, isOf, toRun)
   const workflowRuns = await findAll(collections.workflowRuns, organizationId, isOf, toRun)
   const named = new Set(runs.map(({ threadId }) => threadId))
-  // A thread outlives its runs. Its id tells when it began.
+  // A thread outlives its runs. Its id contains the time of its creation.
   const isTheirs = ({ _id, by = [] }: ThreadRecord) =>
     named.has(_id) || (by.some((key) => apiKeyIds.includes(key)) && (timeOfId(_id) ?? 0) <= requestedAt.getTime())
   const threads = await findAll(collections.threads, organizationId, isTheirs, ({ _id }) => _id)
@@ -78,9 +78,9 @@ async function collectOfPerson(collections: Collections, { organizationId, apiKe
   return { runs, workflowRuns, threads, keyedCallIds }
 }
 
-/** Runs whose records or events name the document or one of its passages, and the threads of these runs. */
+/** Collects the runs whose records or events name the document or one of its chunks, and the threads of these runs. */
 async function collectQuotes(collections: Collections, { organizationId, documentIds }: ErasureTask): Promise<Conversations> {
-  // The ids of passages have the digits of their document.
+  // The ids of chunks contain the digits of their document's id.
   const digits = documentIds.map((id) => id.slice(id.indexOf('_') + 1))
   const names = (text: string) => digits.some((each) => text.includes(each))
   const quotes = async (run: RunBase) => names(JSON.stringify(run)) || (await anyEvent(collections, run._id, names))

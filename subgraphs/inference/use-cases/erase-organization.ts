@@ -7,8 +7,9 @@ import type { AgentRecord, Collections, WorkflowRecord } from './tables.ts'
 const PAGE = 100
 
 /**
- * Erases what the subgraph has of a deleted organization: runs, agents, workflows, threads and kept answers. Runs in
- * progress are cancelled first. True if nothing was left. Can be repeated; each call goes as far as it can.
+ * Erases the data of a deleted organization in this subgraph: runs, agents, workflows, threads and stored results. Runs
+ * in progress are cancelled first. Returns true if nothing was left. Can be repeated; each call deletes as much as it
+ * can.
  */
 export async function eraseOrganization(deps: ServedDeps, organizationId: string): Promise<boolean> {
   const { collections, runs, workflowRuns } = deps
@@ -25,7 +26,7 @@ export async function eraseOrganization(deps: ServedDeps, organizationId: string
   return results.every((isEmpty) => isEmpty)
 }
 
-/** Hides and forgets agents or workflows. A workflow stays until its runs have ended. */
+/** Hides and purges agents or workflows. A workflow stays until its runs have ended. */
 async function eraseOwned<Record extends AgentRecord | WorkflowRecord>(
   { clock }: Pick<ServedDeps, 'clock'>,
   records: DocumentCollection<Record>,

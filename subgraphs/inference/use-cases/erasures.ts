@@ -3,10 +3,10 @@ import type { ServedDeps } from './deps.ts'
 import { eraseConversations, findConversations } from './erase-conversations.ts'
 import { eraseOrganization } from './erase-organization.ts'
 
-/** Counts end here: see the contract's `ErasedRecords`. */
+/** Counts stop here: see the contract's `ErasedRecords`. */
 const MAX_COUNTED = 1_000_000
 
-/** What inference has of an erasure. */
+/** Counts the records of inference that an erasure covers. */
 export async function findErased(deps: ServedDeps, task: ErasureTask): Promise<Found> {
   if (task.kind !== 'organization') return findConversations(deps, task)
   const { agents, workflows, runs, workflowRuns, threads, keyedCalls } = deps.collections
@@ -24,7 +24,7 @@ export async function findErased(deps: ServedDeps, task: ErasureTask): Promise<F
   }
 }
 
-/** Erases as much of it as one call can. Can be repeated. */
+/** Erases as many of these records as one call can. Can be repeated. */
 export async function eraseFound(deps: ServedDeps, task: ErasureTask, signal: AbortSignal): Promise<ErasedStep> {
   if (task.kind !== 'organization') return eraseConversations(deps, task, signal)
   return { isEmpty: await eraseOrganization(deps, task.organizationId) }

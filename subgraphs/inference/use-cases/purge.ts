@@ -15,7 +15,7 @@ export async function purgeAgent({ collections }: PurgeDeps, agent: AgentRecord)
   await collections.agents.findOneAndDelete({ _id: agent._id, listed: false })
 }
 
-/** Does the same for a workflow, after its runs in progress have ended: they need its versions. */
+/** Purges a workflow likewise, after its runs in progress have ended: they need its versions. */
 export async function purgeWorkflow({ collections, clock }: PurgeDeps, workflow: WorkflowRecord): Promise<void> {
   const { _id } = workflow
   if ((await collections.workflowRuns.countDocuments({ 'job.workflowId': _id })) > 0) {
@@ -27,11 +27,12 @@ export async function purgeWorkflow({ collections, clock }: PurgeDeps, workflow:
   await collections.workflows.findOneAndDelete({ _id, listed: false })
 }
 
-/** Deletes agents whose deletion waits or was cut by a crash, at most 100 per call. */
+/** Deletes agents whose deletion is pending or was interrupted by a crash, at most 100 per call. */
 export async function purgeDeletedAgents(deps: PurgeDeps): Promise<void> {
   for (const agent of await deps.collections.agents.find(...dueIn(deps))) await purgeAgent(deps, agent)
 }
 
+/** Deletes workflows whose deletion is pending, except those with runs in progress. */
 export async function purgeDeletedWorkflows(deps: PurgeDeps): Promise<void> {
   for (const workflow of await deps.collections.workflows.find(...dueIn(deps))) await purgeWorkflow(deps, workflow)
 }
@@ -40,7 +41,7 @@ function dueIn({ clock }: PurgeDeps) {
   return [{ forgetAt: { $lte: clock.now() } }, { sort: { forgetAt: 1 }, limit: MAX_SWEPT }] as const
 }
 
-/** Deletes all versions, and the next one, which a change that the deletion overtook may have written. */
+/** Deletes all versions, and the next one, which a change concurrent with the deletion may have written. */
 async function purgeVersions(
   versions: Collections['agentVersions'],
   { _id, version }: Pick<AgentRecord, '_id' | 'version'>,

@@ -15,7 +15,7 @@ export type KeyedCall = {
   /** SHA-256 of the operation and its request in canonical JSON: the same key with another digest is a conflict. */
   readonly digest: string
   /**
-   * `running`: an engine may be at work. `answered`: the answer is kept, but may not be charged yet. `ended`: nothing
+   * `running`: an engine may be at work. `answered`: the result is stored, but may not be charged yet. `ended`: nothing
    * more happens.
    */
   readonly state: 'running' | 'answered' | 'ended'
@@ -32,7 +32,7 @@ export type KeyedCall = {
   readonly startedAt: Date
   /** When the key becomes free for another call. */
   readonly expiresAt: Date
-  /** What attempts of a running step were charged, in nano-USD, as a decimal. Absent: nothing. */
+  /** The charges of attempts at a running step, in nano-USD, as a decimal. Absent: nothing. */
   readonly spent?: string
   /** Set for a step of a run: the run, and the path of the step in it. */
   readonly step?: { readonly runId: string; readonly path: string }
@@ -41,26 +41,26 @@ export type KeyedCall = {
 }
 
 /**
- * A live process of the inference subgraph. If only one process uses the store, also a process that is gone but may
- * still hold money.
+ * A live process of the inference subgraph. If only one process uses the store, the record may also be that of a
+ * process that is gone but may still hold money.
  */
 export type Replica = {
   readonly _id: string
   readonly seenAt: Date
 }
 
-/** What the keys' calls have taken of their rates, in all processes together. Only on MongoDB. */
+/** The use of a key's rates by its calls, in all processes together. Only on MongoDB. */
 export type KeyRateRecord = {
   /** The API key's id. */
   readonly _id: string
-  /** Another one with each write, so that a process writes only what it has read. */
+  /** Changes with each write, so that a process overwrites only what it has read. */
   readonly token: string
-  /** What `RateMeter` counts: 60,000ths, each at its time in ms. */
+  /** The amounts of `RateMeter` in 60,000ths, each with its time in milliseconds. */
   readonly requestsTaken: number
   readonly requestsDrainedAt: number
   readonly tokensTaken: number
   readonly tokensDrainedAt: number
-  /** Nothing is taken any more from here on. */
+  /** From this time on, nothing is consumed any more. */
   readonly expiresAt: Date
 }
 
@@ -73,9 +73,9 @@ export type AgentRecord = {
   readonly code: string
   /** False from its deletion until its record is removed. */
   readonly listed: boolean
-  /** Set when it is deleted: when its record is due for removal. */
+  /** Set when the agent is deleted: the time at which its record is due for removal. */
   readonly forgetAt?: Date
-  /** 1 at first; grows by 1 with each change. */
+  /** Starts at 1 and grows by 1 with each change. */
   readonly version: number
   /** The text that `storedDefinition` returns. */
   readonly definition: string
@@ -83,7 +83,7 @@ export type AgentRecord = {
   readonly updatedAt: Date
 }
 
-/** An agent's definition in one version. It is kept until the agent is deleted. */
+/** An agent's definition in one version. It is stored until the agent is deleted. */
 export type AgentVersion = {
   /** `<agent>_<version>` */
   readonly _id: string
@@ -98,7 +98,10 @@ export type RunBase = Telling & {
   readonly _id: string
   readonly organizationId: string
   readonly apiKeyId: string
-  /** Those of whoever started it: an access token may have fewer than its key. Absent in runs of earlier versions. */
+  /**
+   * The scopes of the caller who started the run: an access token may have fewer than its key. Absent in runs of
+   * earlier versions.
+   */
   readonly scopes?: readonly Scope[]
   /** Set for a run with an idempotency key: the API key's id and the digest of the key. */
   readonly key?: string
@@ -123,16 +126,18 @@ export type RunBase = Telling & {
   readonly endedAt: Date | null
   /** When the run is deleted with its events. */
   readonly expiresAt: Date
-  /** Set once the run has ended: its organization, and its place among the organization's ended runs of this kind. */
+  /**
+   * Set once the run has ended: its organization, and its position among the organization's ended runs of this kind.
+   */
   readonly keptOf?: string
   readonly keptAt?: number
 }
 
-/** What an organization's ended runs of one kind have taken. */
+/** The characters of an organization's ended runs of one kind. */
 type RetainedRunsRecord = {
   /** `<organization>_<kind>` */
   readonly _id: string
-  /** Characters of all runs that have ended, also of those that were deleted since. */
+  /** Characters of all ended runs, including runs that were deleted since. */
   readonly characters: number
 }
 
@@ -146,7 +151,7 @@ type RunJob = FairLeasable & {
   readonly alone?: string | null
   /** `Waits` as JSON, when the run was put off. */
   readonly waits?: string
-  /** The deadline of the run. A run that finds no place until then ends without one. */
+  /** The deadline of the run. A run that finds no slot until then ends without one. */
   readonly deadline?: Date
 }
 
@@ -167,7 +172,7 @@ export type RunRecord = RunBase & {
   readonly leaseUntil?: Date
 }
 
-/** A piece of the input of an agent's run, kept until the run has ended: `GivenToRun` as JSON. */
+/** A piece of the input of an agent's run, stored until the run has ended: `StoredRunInput` as JSON. */
 export type RunInputRecord = {
   /** `<run>_<piece>`; pieces are counted from 0. */
   readonly _id: string
@@ -200,9 +205,9 @@ export type WorkflowRecord = {
   readonly name: string
   /** False from its deletion until its record is removed. */
   readonly listed: boolean
-  /** Set when it is deleted: when its record is due for removal. */
+  /** Set when the workflow is deleted: the time at which its record is due for removal. */
   readonly forgetAt?: Date
-  /** 1 at first; grows by 1 with each change. */
+  /** Starts at 1 and grows by 1 with each change. */
   readonly version: number
   /** `WorkflowDefinition` as JSON. */
   readonly definition: string
@@ -223,7 +228,7 @@ export type WorkflowRunRecord = RunBase & {
   readonly error: WorkflowError | null
 }
 
-/** A conversation that the service keeps. */
+/** A conversation that the service stores. */
 export type ThreadRecord = {
   /** `thr_…` */
   readonly _id: string
@@ -231,13 +236,13 @@ export type ThreadRecord = {
   readonly agentId: string
   /** Messages of the chat protocol, as JSON. */
   readonly messages: string
-  /** Grows by 1 with each run that begins or is added. */
+  /** Grows by 1 with each run that starts or is added. */
   readonly revision: number
   /** The first mark of the next run. Absent in threads of earlier versions. */
   readonly nextMark?: number
   /** The runs that were added last, so that a run that ends twice is added once. */
   readonly added?: readonly string[]
-  /** The keys of its runs, the latest last. Absent in threads of earlier versions. */
+  /** The API keys of the thread's runs, the latest last. Absent in threads of earlier versions. */
   readonly by?: readonly string[]
   readonly updatedAt: Date
   /** When the thread is deleted, unless a run is added before. */
@@ -277,7 +282,7 @@ const JOB_INDEXES: readonly IndexSpec[] = [
   { fields: ['job.deadline'], sparse: true },
 ]
 
-/** Ended runs in the order of their ends. */
+/** Orders ended runs by their ends. */
 const RETAINED_INDEX: IndexSpec = { fields: ['keptOf', 'keptAt'], sparse: true }
 
 export function openCollections(store: Pick<DocumentStore, 'collection'>): Collections {

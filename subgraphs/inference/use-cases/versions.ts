@@ -4,14 +4,15 @@ import type { DocumentCollection } from '../../common/ports/document-store.ts'
 import type { AgentRecord, AgentVersion, WorkflowRecord } from './tables.ts'
 
 /**
- * Versions of an agent or a workflow that are kept, the newest ones. A run that continues with an older one fails with
- * `not_found`.
+ * Most versions of an agent or a workflow that are stored; the newest ones. A run that continues with an older one
+ * fails with `not_found`.
  */
 const RETAINED_VERSIONS = 100
 
 /**
- * Keeps a version, and deletes the one that is now too old. Called before the agent or workflow itself is written, so
- * that each one that can be read has its version. The next attempt overwrites a version whose record was never written.
+ * Stores a version, and deletes the one that is now too old. Called before the agent or workflow itself is written, so
+ * that every agent or workflow that can be read has its version. The next attempt overwrites a version whose record was
+ * never written.
  */
 export async function storeVersion(
   versions: DocumentCollection<AgentVersion>,
@@ -32,7 +33,7 @@ export interface StoredVersion extends AgentVersion {
 
 type Versioned = Pick<AgentRecord, '_id' | 'organizationId' | 'version'>
 
-/** Returns a version of an agent or a workflow. Null: it is not kept, or there was none. */
+/** Returns a version of an agent or a workflow. Null: the version is no longer stored, or never existed. */
 export async function findStoredVersion(
   versions: DocumentCollection<AgentVersion>,
   { _id, organizationId, version: newest }: Versioned,
@@ -44,7 +45,7 @@ export async function findStoredVersion(
   return stored && { ...stored, version }
 }
 
-/** Lists the versions that are kept of an agent or a workflow, newest first. */
+/** Lists the stored versions of an agent or a workflow, newest first. */
 export function listVersions(
   versions: DocumentCollection<AgentVersion>,
   { _id, organizationId, version: newest }: Versioned,

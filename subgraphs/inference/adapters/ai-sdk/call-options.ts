@@ -6,7 +6,7 @@ import { chooseReasoning } from './reasoning-effort.ts'
 import { toTools } from './tools.ts'
 import type { Vendor } from './vendors.ts'
 
-/** Fields that are translated, here or by the vendor's own options. */
+/** Fields that this file or the vendor's own options translate. */
 const TRANSLATED = [
   ...['model', 'messages', 'n', 'max_tokens', 'max_completion_tokens', 'temperature', 'top_p', 'frequency_penalty', 'presence_penalty'],
   ...[
@@ -25,14 +25,14 @@ const TRANSLATED = [
   ],
 ]
 /**
- * Fields that do not change what the model says: bookkeeping, caching and speed. They are left out without a warning.
+ * Fields that do not change what the model writes: bookkeeping, caching and speed. They are left out without a warning.
  */
 const WITHOUT_EFFECT = [
   ...['user', 'safety_identifier', 'metadata', 'store', 'service_tier', 'prompt_cache_key', 'prompt_cache_retention', 'prediction'],
 ]
 const QUIET = new Set([...TRANSLATED, ...WITHOUT_EFFECT, 'parallel_tool_calls'])
 
-/** The SDK's names for what it left out → the protocol's fields. */
+/** The SDK's names for features that it left out → the protocol's fields. */
 const FIELD_OF_FEATURE: Readonly<Record<string, string>> = {
   frequencyPenalty: 'frequency_penalty',
   presencePenalty: 'presence_penalty',
@@ -57,7 +57,7 @@ const NO_TOOLS_INSTRUCTION = 'Answer without calling a tool.'
 /**
  * Translates a request of the protocol to the SDK. Fields without a counterpart at the vendor are left out, and
  * `call.warn` is called for each.
- * @throws {KisError} `invalid_request`: leaving a field out would change the answer
+ * @throws {KisError} `invalid_request`: without a field, the response would differ
  */
 export function toCallOptions(
   vendor: Vendor,
@@ -92,7 +92,7 @@ export function toCallOptions(
   }
 }
 
-/** Tells the caller what the SDK left out. */
+/** Reports to the caller what the SDK left out. */
 export function passWarnings(warnings: readonly SharedV4Warning[], call: ChatCall): void {
   for (const warning of warnings) {
     const field = 'feature' in warning ? FIELD_OF_FEATURE[warning.feature] : undefined
@@ -100,7 +100,7 @@ export function passWarnings(warnings: readonly SharedV4Warning[], call: ChatCal
   }
 }
 
-/** Refuses fields whose absence would change the answer. */
+/** Refuses fields without which the response would differ. */
 function refuseOthers({ n, modalities, function_call: functionCall }: ProtocolObject): void {
   if (!isAbsent(n) && n !== 1) refuse('unsupported_value', 'n', 'This model gives only one choice for each request.')
   if (Array.isArray(modalities) && modalities.some((modality) => modality !== 'text'))
@@ -109,7 +109,7 @@ function refuseOthers({ n, modalities, function_call: functionCall }: ProtocolOb
     refuse('unsupported_value', 'function_call', "This model takes 'tool_choice', not the older 'function_call'.")
 }
 
-/** True for a value that asks for what happens anyway. */
+/** True for a value that requests the default behavior. */
 function isNeutral(field: string, value: unknown): boolean {
   if (isAbsent(value) || value === false || value === 0) return true
   if (field === 'modalities') return true

@@ -9,11 +9,11 @@ import type { Vendor } from './vendors.ts'
 
 interface OpenCall {
   readonly index: number
-  /** Whether any of its arguments were sent on. */
+  /** Whether any of the call's arguments were sent on. */
   hasArguments: boolean
 }
 
-/** Turns the parts of the SDK's stream into the protocol's chunks. */
+/** Converts the parts of the SDK's stream to the protocol's chunks. */
 export class ChunkWriter {
   readonly #vendor: Vendor
   readonly #errors: EngineErrors
@@ -35,16 +35,16 @@ export class ChunkWriter {
     this.#head = { id: facts.id, object: 'chat.completion.chunk', created: facts.created, model: facts.model }
   }
 
-  /** How the answer ended; undefined until then. */
+  /** How the response ended. Undefined until then. */
   get finish(): LanguageModelV4FinishReason | undefined {
     return this.#finish
   }
 
-  /** Gives the chunks for one part; none for most kinds. */
+  /** Returns the chunks for one part; none for most kinds. */
   write(part: LanguageModelV4StreamPart): readonly ProtocolObject[] {
     switch (part.type) {
       case 'response-metadata':
-        // The same in every chunk of an answer.
+        // The same fields in every chunk of a response.
         if (!this.#hasRole) {
           const created = toCreated(part.timestamp, this.#facts)
           this.#head = { ...this.#head, id: part.id ?? this.#facts.id, created, model: part.modelId ?? this.#facts.model }
@@ -95,8 +95,8 @@ export class ChunkWriter {
   }
 
   /**
-   * Sends all signed pieces so far, because clients keep only the last value of a field that they do not know.
-   * @throws {KisError} `engine_error`: they are too many
+   * Sends all signed pieces so far, because clients store only the last value of a field that they do not know.
+   * @throws {KisError} `engine_error`: the pieces are too many
    */
   #sign(id: string, metadata: Parameters<typeof toExtraContent>[0]): readonly ProtocolObject[] {
     const detail = toReasoningDetail(this.#vendor, this.#reasoning.get(id) ?? '', metadata, this.#details.length)
@@ -124,7 +124,9 @@ export class ChunkWriter {
     return [...(refusal === null ? this.#deltas() : this.#deltas({ refusal })), { ...this.#head, choices: [choice] }, ...usageChunk]
   }
 
-  /** A chunk with the delta, after the chunk that opens the answer. Without a delta only the latter. */
+  /**
+   * Returns a chunk with the delta, after the chunk that opens the response. Without a delta, only the opening chunk.
+   */
   #deltas(delta?: ProtocolObject): readonly ProtocolObject[] {
     const all = this.#hasRole ? [] : [{ role: 'assistant', content: '', refusal: null }]
     this.#hasRole = true

@@ -4,7 +4,7 @@ import { type ReasoningDetail, toReasoningDetail } from './reasoning-details.ts'
 import { toUsage } from './usage.ts'
 import type { Vendor } from './vendors.ts'
 
-/** Names for an answer to which the vendor gave none. */
+/** Names for a response without names of the vendor. */
 export interface ResponseFacts {
   readonly id: string
   readonly model: string
@@ -12,7 +12,7 @@ export interface ResponseFacts {
   readonly created: number
 }
 
-/** Turns the SDK's result into the protocol's completion. */
+/** Converts the SDK's result to the protocol's completion. */
 export function toCompletion(vendor: Vendor, result: LanguageModelV4GenerateResult, facts: ResponseFacts): ProtocolObject {
   let text = ''
   let reasoning = ''
@@ -67,8 +67,8 @@ export function toCreated(timestamp: Date | undefined, { created }: ResponseFact
 }
 
 /**
- * How the vendor says the answer ended: it is whole, the vendor gave up, or there is no such statement, which the SDK
- * leaves open for a cut answer.
+ * Classifies how a response ended by the vendor's report: it is whole, the vendor failed, or the report is missing, as
+ * in the SDK's result for a response that was cut off.
  */
 export function classifyEnd({ unified, raw }: LanguageModelV4FinishReason): 'whole' | 'failed' | 'cut' {
   if (raw === undefined) return 'cut'
@@ -77,7 +77,7 @@ export function classifyEnd({ unified, raw }: LanguageModelV4FinishReason): 'who
 }
 
 /**
- * The finish reason of the protocol. Clients answer tool calls only after `tool_calls`, which some vendors do not say.
+ * The finish reason of the protocol. Clients run tool calls only after `tool_calls`, which some vendors do not report.
  */
 export function toFinishReason({ unified }: LanguageModelV4FinishReason, hasToolCalls: boolean): string {
   if (unified === 'length') return 'length'
@@ -86,14 +86,15 @@ export function toFinishReason({ unified }: LanguageModelV4FinishReason, hasTool
 }
 
 /**
- * Gemini signs its tool calls and needs the signature back. The field is that of Google's own server of the protocol.
+ * Gemini signs its tool calls and requires the signature in the next request. The field is that of Google's own server
+ * of the protocol.
  */
 export function toExtraContent(metadata: SharedV4ProviderMetadata | undefined): ProtocolObject {
   const signature = metadata?.google?.thoughtSignature
   return typeof signature === 'string' ? { extra_content: { google: { thought_signature: signature } } } : {}
 }
 
-/** The stop text that was met, in vLLM's field: the protocol has none. */
+/** The stop text that was matched, in vLLM's field: the protocol has none. */
 export function toStopText({ optionsKey }: Vendor, metadata: SharedV4ProviderMetadata | undefined): ProtocolObject {
   const text = metadata?.[optionsKey]?.stopSequence
   return typeof text === 'string' ? { stop_reason: text } : {}

@@ -90,7 +90,7 @@ describe('the connection', () => {
     await eventually(() => cloud.received.length > 0)
     leaving.abort()
     expect(await sent).not.toBeInstanceOf(NeverSent)
-    // Its connections never finish the handshake of TLS.
+    // Connections to this server never finish the TLS handshake.
     const sockets: Socket[] = []
     await using silent = createServer((socket) => void sockets.push(socket)).listen(0, '127.0.0.1')
     await once(silent, 'listening')
@@ -111,7 +111,7 @@ describe('the connection', () => {
     let sent = 0
     cloud.answering = (response) => {
       response.writeHead(200, { 'content-type': WIRES[kind].contentType })
-      // A frame of nearly 2 GiB; an event of ever more lines.
+      // A frame of nearly 2 GiB, or an event with ever more lines.
       const piece = isFrames ? Buffer.alloc(1 << 16, 'x') : Buffer.from(`data: ${'x'.repeat(1 << 16)}\n`)
       response.write(isFrames ? Buffer.from([0x7f, 0xff, 0xff, 0xff]) : 'data: ')
       const more = () => {
@@ -291,7 +291,7 @@ describe('embeddings', () => {
     readonly kind: AiSdkEngineOptions['kind']
     readonly model: string
     readonly bodies: readonly object[]
-    /** The answer to each request. */
+    /** The response to each request. */
     readonly answers: (index: number) => unknown
     readonly tokens: number
     readonly source: 'provider' | 'counted'
@@ -417,7 +417,7 @@ describe('embeddings', () => {
   })
 })
 
-/** Objects inside are compared by the fields that are named. */
+/** Matches nested objects by the named fields only. */
 function deep(value: object): object {
   return Object.fromEntries(
     Object.entries(value).map(([key, inner]) => {

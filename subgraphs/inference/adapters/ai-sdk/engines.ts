@@ -26,7 +26,7 @@ export interface AiSdkEngineOptions extends VendorSettings {
   readonly clock: Clock
   /** Most texts of one embeddings call. */
   readonly maxBatch?: number
-  /** Whether image addresses may be passed on, if the vendor fetches them. Default: true. */
+  /** Whether image addresses may be passed to a vendor that fetches them. Default: true. */
   readonly fetchesImages?: boolean
   readonly timeouts?: Timeouts
   readonly onOperatorFault?: OnOperatorFault
@@ -41,7 +41,7 @@ interface Parts {
   readonly redactFacts: ReturnType<typeof factsRedactor>
 }
 
-/** The models of a vendor with its own protocol, through the AI SDK's package for it. */
+/** Opens the models of a vendor with its own protocol, through the AI SDK's package for it. */
 export async function openAiSdkEngines(
   options: AiSdkEngineOptions,
 ): Promise<{ readonly chat: ChatEngine; readonly embedding: EmbeddingEngine } & AsyncDisposable> {
@@ -132,14 +132,14 @@ function chatEngine(
   }
 }
 
-/** @throws {KisError} `engine_error`: the vendor gave up, or the answer was cut off */
+/** @throws {KisError} `engine_error`: the vendor failed, or the response was cut off */
 function checkEnd(finish: LanguageModelV4FinishReason | undefined, errors: EngineErrors): void {
   const end = finish ? classifyEnd(finish) : 'cut'
   if (end === 'failed') throw errors.ofErrorObject({ error: { code: finish?.raw } })
   if (end === 'cut') throw errors.invalidResponse('broke off its answer')
 }
 
-/** Runs a call of the SDK. Its failures become ours; an abort stays an abort, or a `NeverAsked`. */
+/** Runs a call of the SDK. Its failures become `KisError`s; an abort stays an abort, or a `NeverSent`. */
 async function unlessAborted<T>(signal: AbortSignal, errors: EngineErrors, run: () => PromiseLike<T>): Promise<T> {
   try {
     return await run()
@@ -150,7 +150,7 @@ async function unlessAborted<T>(signal: AbortSignal, errors: EngineErrors, run: 
   }
 }
 
-/** Waits for all of them. The first failure aborts the others, which would be billed for nothing. */
+/** Waits for all calls. The first failure aborts the others, which would be billed for nothing. */
 async function together<T>(
   signal: AbortSignal,
   errors: EngineErrors,
@@ -190,7 +190,7 @@ class StreamReader {
     this.#call = call
   }
 
-  /** The first part of the SDK says what it left out of the request, before anything of the answer. */
+  /** Reads the first part of the SDK, which lists what the SDK left out of the request. It precedes the response. */
   async open(): Promise<void> {
     const { value } = await this.#parts.read()
     if (value?.type === 'stream-start') passWarnings(value.warnings, this.#call)
@@ -249,7 +249,7 @@ function embeddingEngine({ vendor, errors }: Parts, models: VendorModels, maxBat
       const data = results.flatMap(({ embeddings: batch }) => batch).map((embedding, index) => ({ embedding, index }))
       const { vectors } = readEmbeddings({ data }, texts.length, call.dimensions, errors)
       const reported = results.map(({ usage }) => usage?.tokens)
-      // A text without tokens does not exist: the SDK writes zero when it has no figure.
+      // A text always has tokens: the SDK writes zero when it has no number.
       const sum = reported.reduce<number>((tokens, more) => tokens + (more && more > 0 ? more : Number.NaN), 0)
       if (isCount(sum)) return { vectors, tokens: sum, source: 'provider' }
       return { vectors, tokens: texts.reduce((sum, text) => sum + estimateTokens(text), 0), source: 'counted' }

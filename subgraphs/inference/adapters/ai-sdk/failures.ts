@@ -4,12 +4,12 @@ import type { EngineErrors } from '../vendor/engine-errors.ts'
 /** Deeper than any chain of causes in the SDK. */
 const MAX_CAUSES = 8
 
-/** The many shapes of what the SDK throws, and streams as errors. */
+/** The many shapes of the errors that the SDK throws or streams. */
 interface SdkFailure {
   readonly name?: unknown
   readonly message?: unknown
   readonly statusCode?: unknown
-  /** Of an error inside a stream. */
+  /** Set on an error inside a stream. */
   readonly type?: unknown
   readonly code?: unknown
   readonly responseBody?: unknown
@@ -19,8 +19,8 @@ interface SdkFailure {
 }
 
 /**
- * Turns the failure of a call into a KisError. Failures of the connection are ours already, and pass through the SDK as
- * a cause.
+ * Converts the failure of a call to a `KisError`. Failures of the connection are `KisError`s already, and pass through
+ * the SDK as a cause.
  */
 export function toFailure(thrown: unknown, errors: EngineErrors): KisError {
   let failure = thrown
@@ -29,7 +29,7 @@ export function toFailure(thrown: unknown, errors: EngineErrors): KisError {
     const { name, message, statusCode, type, code, responseBody, value, cause } = failure as SdkFailure
     if (name === 'AI_UnsupportedFunctionalityError' || name === 'AI_InvalidPromptError')
       return new KisError('invalid_request', `The engine cannot take this request: ${String(message)}`, { cause: thrown })
-    // The status is 200 if the vendor's error was inside the answer.
+    // The status is 200 if the vendor's error was inside the response.
     if (typeof statusCode === 'number' && statusCode >= 400)
       return errors.ofEvent(statusCode, type ? { error: { message, code: code ?? type } } : (parsed(responseBody) ?? { message }))
     if (isVendorError(value)) return errors.ofErrorObject(value)

@@ -3,13 +3,12 @@ import { refuse } from '../../../common/check.ts'
 import { isDataUri, splitDataUri, typeOfImage } from '../../domain/chat/images.ts'
 import type { Vendor } from './vendors.ts'
 
-/** Base64 characters that are enough to recognise the type of an image. */
+/** Base64 characters that are enough to detect the type of an image. */
 const BEGINNING = 16
 
 /**
- * Translates an `image_url` part. `detail` is a hint for vendors that have one.
- * @throws {KisError} `invalid_request`: it is an address and the vendor fetches none, or a `data:` URI that cannot be
- * read
+ * Translates an `image_url` part. `detail` is a hint for vendors that support it.
+ * @throws {KisError} `invalid_request`: the part has an address and the vendor fetches none, or a malformed `data:` URI
  */
 export function toFilePart(
   vendor: Vendor,
@@ -20,9 +19,9 @@ export function toFilePart(
   const options = providerOptions ? { providerOptions } : {}
   if (isDataUri(image.url)) {
     const { type, base64 } = splitDataUri(image.url, param)
-    // Vendors refuse an image with a wrong type, and callers often call every image a JPEG.
+    // Vendors refuse an image with a wrong type, and callers often declare every image as JPEG.
     const mediaType = typeOfImage(Buffer.from(base64.slice(0, BEGINNING), 'base64')) ?? type
-    // Base64 stays unchanged: the vendors take it so.
+    // Base64 stays unchanged, because the vendors accept it as it is.
     return { type: 'file', mediaType, data: { type: 'data', data: base64 }, ...options }
   }
   if (!vendor.fetchesImages) refuse('unsupported_value', param, 'This model takes images as data: URIs, not from an address.')

@@ -1,10 +1,10 @@
-/** Bytes at the end of a piece that may begin a blank line. */
+/** Bytes at the end of a piece that may start a blank line. */
 const TAIL = 3
 const BLANK_LINES = ['\n\n', '\n\r\n', '\r\r']
 
 /**
- * For an answer of this type: gives a function that takes each piece, and returns the bytes of the event that is still
- * open. An answer that is not a stream has none.
+ * Returns a function that takes each piece of a response with this content type, and returns the size in bytes of the
+ * event that is still open. A response that is not a stream has no events.
  */
 export function measureOpenEvent(contentType: string): (piece: Uint8Array) => number {
   if (contentType.startsWith('text/event-stream')) return openTextEvent()
@@ -25,7 +25,7 @@ function openTextEvent(): (piece: Uint8Array) => number {
   }
 }
 
-/** Frames of AWS begin with their whole length, in 4 bytes (Amazon event stream encoding). */
+/** Frames of AWS start with their whole length, in 4 bytes (Amazon event stream encoding). */
 function openFrame(): (piece: Uint8Array) => number {
   let prelude = 0
   let bytesOfPrelude = 0
@@ -44,7 +44,7 @@ function openFrame(): (piece: Uint8Array) => number {
       bytesOfPrelude += 1
       if (bytesOfPrelude < 4) continue
       length = prelude
-      // A frame shorter than its own header is broken. The reader of frames reports it.
+      // A frame shorter than its own header is malformed. The reader of frames reports it.
       left = Math.max(0, prelude - 4)
       prelude = 0
       bytesOfPrelude = 0

@@ -41,7 +41,7 @@ interface ToolCall {
 /**
  * Translates the messages to the SDK. Instructions come first for vendors that allow them only there. Results of
  * parallel tool calls, separate messages in the protocol, become one message, because the vendors need them together.
- * @throws {KisError} `invalid_request`: the vendor cannot take a message
+ * @throws {KisError} `invalid_request`: the vendor does not support a message
  */
 export function toPrompt(vendor: Vendor, messages: readonly ProtocolObject[]): LanguageModelV4Prompt {
   const prompt: LanguageModelV4Message[] = []
@@ -49,7 +49,7 @@ export function toPrompt(vendor: Vendor, messages: readonly ProtocolObject[]): L
   /** Names of the tools by call, because a result names only the call. */
   const toolNames = new Map<string, string>()
   for (const [index, value] of messages.entries()) {
-    // The request's check has made sure of these fields.
+    // The check of the request has validated these fields.
     const message = value as unknown as Message
     const param = `messages[${index}]`
     switch (message.role) {
@@ -84,8 +84,8 @@ export function toPrompt(vendor: Vendor, messages: readonly ProtocolObject[]): L
 }
 
 /**
- * Gives a call's id in a form that the vendor accepts; other vendors' ids may not be. The same id always gives the same
- * result.
+ * Returns a call's id in a form that the vendor accepts; ids of other vendors may have another form. Equal ids have
+ * equal results.
  */
 function toCallId({ callIds }: Vendor, id: string): string {
   if (callIds.pattern.test(id)) return id
@@ -128,7 +128,7 @@ function toAssistantContent(vendor: Vendor, message: Message, param: string, too
   return parts
 }
 
-/** Vendors need an object. Other text of a model goes into one unchanged. */
+/** Vendors require an object. Any other text of a model is wrapped unchanged. */
 function parseArguments(text: string): Record<string, unknown> {
   if (text.trim() === '') return {}
   try {

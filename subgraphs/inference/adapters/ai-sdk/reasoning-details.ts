@@ -2,20 +2,20 @@ import type { LanguageModelV4ReasoningPart, SharedV4ProviderMetadata } from '@ai
 import type { Vendor } from './vendors.ts'
 
 /**
- * A signed piece of reasoning, in the form that the protocol's clients already carry (OpenRouter's
- * `reasoning_details`). A vendor that signs its reasoning needs it back, unchanged, with the results of its tool calls.
+ * A signed piece of reasoning, in the form that clients of the protocol already carry (OpenRouter's
+ * `reasoning_details`). A vendor that signs its reasoning requires it, unchanged, with the results of its tool calls.
  */
 export interface ReasoningDetail {
   readonly type: 'reasoning.text' | 'reasoning.encrypted'
   readonly text?: string
   readonly signature?: string
   readonly data?: string
-  /** Kind of the engine that signed it. Others do not accept it. */
+  /** The kind of the engine that signed the piece. Other engines do not accept it. */
   readonly format: string
   readonly index: number
 }
 
-/** For a piece of reasoning that the vendor signed. */
+/** Returns the detail for a piece of reasoning that the vendor signed. */
 export function toReasoningDetail(
   vendor: Vendor,
   text: string,
@@ -28,7 +28,7 @@ export function toReasoningDetail(
   return undefined
 }
 
-/** Details that another engine signed, or that cannot be read, are left out. */
+/** Leaves out details that another engine signed, and malformed ones. */
 export function toReasoningParts(vendor: Vendor, details: readonly ReasoningDetail[] | null | undefined): LanguageModelV4ReasoningPart[] {
   if (!Array.isArray(details)) return []
   return (details as readonly (ReasoningDetail | null)[]).flatMap((detail): LanguageModelV4ReasoningPart[] => {

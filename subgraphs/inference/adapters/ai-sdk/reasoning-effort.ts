@@ -6,11 +6,11 @@ import type { Vendor } from './vendors.ts'
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const
 type Effort = (typeof EFFORTS)[number]
 
-/** Claude 4.5 and older take a budget of thinking tokens; newer ones take an effort. */
+/** Claude 4.5 and older accept a budget of thinking tokens; newer versions accept an effort. */
 const THINKS_BY_BUDGET = /claude-(?:3|(?:opus|sonnet|haiku)-4(?:-[0-5])?(?:$|[@:-](?!\d{1,2}(?:\D|$))))/
-/** With a high effort, Nova 2 accepts no bound of the answer's length. */
+/** With a high effort, Nova 2 accepts no output limit. */
 const UNBOUNDED_AT_HIGH_EFFORT = /nova-2/
-/** Shares of the answer's bound, by which the SDK divides the model's own. */
+/** Budgets as shares of the output limit, by effort: the SDK uses the same shares of the model's own limit. */
 const BUDGET_SHARES: Readonly<Record<Exclude<Effort, 'none'>, number>> = {
   minimal: 0.02,
   low: 0.1,
@@ -21,14 +21,14 @@ const BUDGET_SHARES: Readonly<Record<Exclude<Effort, 'none'>, number>> = {
 }
 /** The API's minimum, in tokens. */
 const MIN_BUDGET = 1_024
-/** Used if neither the request nor the catalog bounds the answer. */
+/** Applies if neither the request nor the catalog limits the output. */
 const DEFAULT_OUTPUT_TOKENS = 32_000
 
 /**
- * Sets `reasoning_effort` and the answer's bound together: the protocol's bound includes the reasoning, and the hold
- * covers it, while the SDK adds a budget to its bound. Without a bound in the request the model's own is sent, because
- * the hold covers that.
- * @throws {KisError} `invalid_request`: the bound leaves no room to think
+ * Sets `reasoning_effort` and the output limit together: the protocol's limit includes the reasoning, and the hold
+ * covers it, while the SDK adds a budget to its limit. Without a limit in the request, the model's own limit is sent,
+ * because the hold covers that.
+ * @throws {KisError} `invalid_request`: the limit leaves no room for reasoning
  */
 export function chooseReasoning(
   vendor: Vendor,
@@ -43,8 +43,8 @@ export function chooseReasoning(
   const effort = readEffort(request)
   if (effort === null) return limited
   const thinksByBudget = THINKS_BY_BUDGET.test(call.engineModel) && vendor.thinking !== undefined
-  // Claude does not think when it must call a tool, which is also how the SDK asks older models for a schema on
-  // Bedrock.
+  // Claude does not reason when it must call a tool. On Bedrock, the SDK also uses a forced tool call to request a
+  // schema from older models.
   const mustCallTool = needs.forTool || (vendor.kind === 'bedrock' && thinksByBudget && needs.forJson)
   if (mustCallTool && call.engineModel.includes('claude') && effort !== 'none') {
     call.warn('reasoning_effort')
@@ -77,8 +77,8 @@ function readEffort({ reasoning_effort: effort }: ProtocolObject): Effort | null
 }
 
 /**
- * Whether the model continues after tool calls whose reasoning the caller did not send back. Models that think by
- * budget refuse such a request.
+ * Whether the model continues after tool calls whose reasoning the caller did not send back. Models that accept a
+ * thinking budget refuse such a request.
  */
 function continuesUnsignedTurn(prompt: LanguageModelV4Prompt): boolean {
   const start = prompt.findLastIndex(({ role }) => role === 'user')

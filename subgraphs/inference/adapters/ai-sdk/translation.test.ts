@@ -19,7 +19,7 @@ const USAGE = {
   outputTokens: { total: 2, text: 2, reasoning: undefined },
 }
 
-/** What the SDK is given for the request, and what the caller is told was left out. */
+/** Returns the SDK's options for the request, and the warnings about fields that were left out. */
 function translated(kind: VendorKind, request: ProtocolObject, engineModel = 'm', maxOutputTokens: number | null = null) {
   const warned: string[] = []
   const call: ChatCall = { engineModel, requestId: 'req_1', maxOutputTokens, warn: (field) => void warned.push(field) }
@@ -225,7 +225,7 @@ describe('reasoning_effort', () => {
           const { options, warned } = translated(kind, { reasoning_effort: effort, max_tokens: bound }, budget[kind])
           const text = JSON.stringify(options.providerOptions)
           const tokens = Number(/"budgetTokens":(\d+)/.exec(text)?.[1] ?? 0)
-          // The SDK adds the budget to the bound.
+          // The SDK adds the budget to the limit.
           expect(options.maxOutputTokens! + tokens).toBe(bound)
           expect(warned).toEqual(tokens === 0 ? ['reasoning_effort'] : [])
           expect(tokens === 0 || (tokens >= 1_024 && tokens < bound)).toBe(true)
@@ -337,7 +337,7 @@ describe('an answer', () => {
       { type: 'reasoning', text: '', providerOptions: hidden },
       { type: 'text', text: 'Noon.' },
     ])
-    // Another vendor's signatures mean nothing to this one.
+    // This vendor cannot use another vendor's signatures.
     expect(translated('bedrock', { messages }).options.prompt[1]?.content).toEqual([{ type: 'text', text: 'Noon.' }])
   })
 

@@ -2,7 +2,7 @@ import type { LanguageModelV4Usage } from '@ai-sdk/provider'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { Vendor } from './vendors.ts'
 
-/** The protocol's `usage`; undefined when the vendor reported none. */
+/** Returns the protocol's `usage`, or undefined when the vendor reported none. */
 export function toUsage(vendor: Vendor, usage: LanguageModelV4Usage): ProtocolObject | undefined {
   const billed = vendor.readBilled?.(usage.raw)
   const prompt = billed?.input ?? usage.inputTokens.total

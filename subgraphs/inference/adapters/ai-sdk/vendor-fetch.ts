@@ -16,8 +16,8 @@ const LAST_LINES = Buffer.from('\n\n')
 export type Fetch = typeof globalThis.fetch
 
 /**
- * The `fetch` that the SDK calls for one vendor: with our timeouts, bounds and errors, without redirects and
- * repetition.
+ * The `fetch` that the SDK calls for one vendor. It has the service's timeouts, limits and errors, and neither follows
+ * redirects nor retries.
  */
 export class VendorFetch implements AsyncDisposable {
   readonly #agent: Agent
@@ -39,13 +39,13 @@ export class VendorFetch implements AsyncDisposable {
   }
 
   /**
-   * Gives a `fetch` for answers of at most `maxBytes`. It throws, and its bodies fail with, a KisError or the abort. An
-   * abort before anything was sent is a `NeverAsked`.
+   * Returns a `fetch` for responses of at most `maxBytes`. The function throws a `KisError` or the abort, and its
+   * bodies fail with the same. An abort before anything was sent is a `NeverSent`.
    */
   createFetch({ isStream, maxBytes }: { readonly isStream: boolean; readonly maxBytes: number }): Fetch {
     const headersTimeout = isStream ? this.#timeouts.streamHeadersMs : this.#timeouts.headersMs
     const send = (input: string | URL, init: RequestInit) => this.#send(input, init, headersTimeout, maxBytes)
-    // undici's `fetch` and Node's have types of their own; the SDK calls it with a URL and plain options only.
+    // undici's `fetch` and Node's have different types; the SDK calls it with a URL and plain options only.
     return send as unknown as Fetch
   }
 
@@ -83,7 +83,10 @@ export class VendorFetch implements AsyncDisposable {
     }
   }
 
-  /** The same bytes, within the limits, with our errors. The SDK would keep an event that never ends. */
+  /**
+   * Returns the same bytes, within the limits, with the service's errors. The SDK would buffer an event that never
+   * ends.
+   */
   #limited(body: ReadableStream<Uint8Array>, maxBytes: number, type: string, onOver: () => void): ReadableStream<Uint8Array> {
     const openEvent = measureOpenEvent(type)
     const gauge = openGauge(type)
@@ -113,14 +116,14 @@ export class VendorFetch implements AsyncDisposable {
           await reader.cancel(reason)
         },
       },
-      // Reads nothing before it is asked for.
+      // Reads nothing before the reader requests it.
       { highWaterMark: 0 },
     )
   }
 
   #toError(error: unknown, isAnswering: boolean): unknown {
     if (error instanceof KisError || isAbort(error)) return error
-    // fetch hides the real failure behind a TypeError.
+    // `fetch` wraps the real failure in a `TypeError`.
     return this.#errors.ofConnection((error instanceof TypeError && error.cause) || error, isAnswering)
   }
 
@@ -130,7 +133,7 @@ export class VendorFetch implements AsyncDisposable {
   }
 }
 
-/** The same handler, which reports when its request has a connection and begins to be sent. */
+/** Wraps a handler to report when its request has a connection and starts to be sent. */
 function observeSend(handler: Dispatcher.DispatchHandler, onSent: () => void): Dispatcher.DispatchHandler {
   return Object.assign(new DecoratorHandler(handler) as Dispatcher.DispatchHandler, {
     onRequestStart(...args: Parameters<NonNullable<Dispatcher.DispatchHandler['onRequestStart']>>) {
@@ -140,7 +143,7 @@ function observeSend(handler: Dispatcher.DispatchHandler, onSent: () => void): D
   })
 }
 
-/** Frames of AWS have bytes between their JSON that may look like some; their length alone is bounded. */
+/** Frames of AWS have binary bytes between their JSON that may look like JSON. Only their length is limited. */
 function openGauge(type: string): JsonGauge | null {
   if (type.startsWith('application/vnd.amazon.eventstream')) return null
   return new JsonGauge(type.startsWith('text/event-stream') ? MAX_EVENT_PARTS : MAX_RESPONSE_PARTS)

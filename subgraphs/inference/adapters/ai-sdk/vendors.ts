@@ -20,49 +20,52 @@ export interface VendorModels {
   embeddingModel(id: string): EmbeddingModelV4
 }
 
-/** What differs between vendors. The translation is the same for all. */
+/** The differences between vendors. The translation is the same for all. */
 export interface Vendor {
   readonly kind: VendorKind
-  /** The vendor's own address, used if the catalog gives none. */
+  /** The vendor's own address. Applies if the catalog has none. */
   defaultAddress(settings: VendorSettings): string
   /**
-   * Loads the vendor's package, which takes time, so only used vendors are loaded. Every setting is passed, so that the
-   * package reads none from the environment.
+   * Loads the vendor's package on demand, because loading takes time. Every setting is passed, so that the package
+   * reads none from the environment.
    */
   load(settings: VendorSettings & { readonly baseUrl: string }): Promise<(fetch: Fetch) => VendorModels>
   /** The SDK's key for the vendor's own options and metadata. */
   readonly optionsKey: string
   readonly fetchesImages: boolean
-  /** Instructions are accepted only at the beginning of a conversation. */
+  /** Whether instructions are accepted only at the start of a conversation. */
   readonly instructionsFirst: boolean
   /** The form of accepted tool call ids. Others are replaced by this many hexadecimal digits. */
   readonly callIds: { readonly pattern: RegExp; readonly length: number }
-  /** The vendor has a JSON mode without a schema. */
+  /** Whether the vendor has a JSON mode without a schema. */
   readonly hasJsonMode: boolean
-  /** If the request has no tools, a conversation with tool calls is refused, or loses them. */
+  /** Whether the vendor refuses a conversation with tool calls, or drops the calls, if the request has no tools. */
   readonly needsToolsOfHistory: boolean
-  /** The SDK drops errors that the vendor reports inside a stream, so the raw events must be searched for them. */
+  /**
+   * Whether the SDK drops errors that the vendor reports inside a stream, so that the raw events must be searched for
+   * them.
+   */
   readonly hidesErrors: boolean
   /** Options for one tool call at a time; null: the vendor has none. */
   readonly singleToolCalls: SharedV4ProviderOptions | null
   /** Options for a schema that must be followed strictly. */
   readonly strictSchema?: SharedV4ProviderOptions
-  /** Options for thinking within a budget of tokens, which the SDK adds to the bound of the answer. */
+  /** Options for reasoning within a budget of tokens, which the SDK adds to the output limit. */
   thinking?(budgetTokens: number): SharedV4ProviderOptions
   /** Options taken from the request itself. */
   toOptions?(request: ProtocolObject): SharedV4ProviderOptions
   /** Options of an image with this `detail`. */
   imageOptions?(detail: unknown): SharedV4ProviderOptions | undefined
-  /** What the vendor bills, if that differs from the usage that the SDK reads. */
+  /** Returns what the vendor bills, if that differs from the usage that the SDK reads. */
   readBilled?(
     usage: JSONObject | undefined,
   ): { readonly input: number; readonly output: number; readonly cached: number | undefined } | undefined
-  /** Null: the vendor has no embeddings. */
+  /** Null: the vendor has no embedding models. */
   readonly embeddings: VendorEmbeddings | null
 }
 
 interface VendorEmbeddings {
-  /** Texts of one `embed`. */
+  /** Most texts of one `embed`. */
   readonly maxBatch: number
   toOptions(call: Pick<EmbeddingCall, 'engineModel' | 'dimensions' | 'purpose'>): JSONObject
 }
@@ -115,7 +118,7 @@ const google: Vendor = {
   hidesErrors: true,
   singleToolCalls: null,
   toOptions({ messages }) {
-    // Gemini has one resolution for all images of a request: the finest that is asked for.
+    // Gemini has one resolution for all images of a request: the finest that is requested.
     const details = listDetails(messages)
     const level = details.includes('high') ? 'HIGH' : details.length > 0 && details.every((detail) => detail === 'low') ? 'LOW' : null
     return level ? { google: { mediaResolution: `MEDIA_RESOLUTION_${level}` } } : {}
@@ -124,7 +127,7 @@ const google: Vendor = {
     maxBatch: 100,
     toOptions: ({ engineModel, dimensions, purpose }) => ({
       ...(dimensions !== null && { outputDimensionality: dimensions }),
-      // Later models learn the purpose from the text itself, by the catalog's prefixes.
+      // Later models detect the purpose from the text itself, by the catalog's prefixes.
       ...(engineModel.includes('embedding-001') && { taskType: purpose === 'query' ? 'RETRIEVAL_QUERY' : 'RETRIEVAL_DOCUMENT' }),
     }),
   },
@@ -145,7 +148,7 @@ const bedrock: Vendor = {
   async load({ baseUrl, apiKey, region, accessKeyId, secretAccessKey, sessionToken }) {
     const { createAmazonBedrock } = await import('@ai-sdk/amazon-bedrock')
     const keys = { accessKeyId: accessKeyId ?? '', secretAccessKey: secretAccessKey ?? '', ...(sessionToken && { sessionToken }) }
-    // An empty key keeps the package from looking for one in the environment. Requests are then signed.
+    // An empty key prevents the package from reading one from the environment. Requests are then signed.
     return (fetch) => createAmazonBedrock({ baseURL: baseUrl, region: region ?? '', apiKey: apiKey ?? '', ...keys, fetch })
   },
   optionsKey: 'amazonBedrock',
@@ -158,7 +161,7 @@ const bedrock: Vendor = {
   singleToolCalls: ONE_CALL,
   thinking: (budgetTokens) => ({ amazonBedrock: { reasoningConfig: { type: 'enabled', budgetTokens } } }),
   embeddings: {
-    // Titan and Nova take one text in each request. This many requests are sent at once.
+    // Titan and Nova accept one text per request. This many requests are sent at once.
     maxBatch: 16,
     toOptions({ engineModel, dimensions, purpose }) {
       if (engineModel.includes('cohere.')) return cohereEmbedding(dimensions, purpose)
@@ -223,18 +226,18 @@ interface CohereUsage {
 
 function cohereEmbedding(dimensions: number | null, purpose: EmbeddingCall['purpose']): JSONObject {
   const inputType = purpose === 'query' ? 'search_query' : 'search_document'
-  // A text that is too long must fail, not be shortened.
+  // A text that is too long must fail, not be truncated.
   return { inputType, truncate: 'NONE', ...lengthOption('outputDimension', dimensions, [256, 512, 1_024, 1_536]) }
 }
 
-/** @throws {KisError} the model has no vectors of that length */
+/** @throws {KisError} the model has no vectors of these dimensions */
 function lengthOption(name: string, dimensions: number | null, lengths: readonly number[]): JSONObject {
   if (dimensions === null) return {}
   if (lengths.includes(dimensions)) return { [name]: dimensions }
   return refuse('unsupported_value', 'dimensions', `This model has vectors of ${lengths.join(', ')} numbers.`)
 }
 
-/** The `detail` of every image, `auto` if it has none. */
+/** Lists the `detail` of every image; `auto` if it has none. */
 function listDetails(messages: unknown): readonly unknown[] {
   return (messages as readonly { readonly content?: unknown }[]).flatMap(({ content }) =>
     Array.isArray(content) ? content.filter(({ type }) => type === 'image_url').map(({ image_url: image }) => image?.detail ?? 'auto') : [],

@@ -1,5 +1,5 @@
 import { answering } from '../../../common/process/threads/thread-calls.ts'
 import { judge } from './judging.ts'
 
-/** The other side of `AjvSchemaJudge`. */
+/** The worker thread's part of `AjvSchemaJudge`. */
 export const call = answering(judge)

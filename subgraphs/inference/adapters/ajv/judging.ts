@@ -3,21 +3,22 @@ import { LRUCache } from 'lru-cache'
 import type { SchemaFault } from '../../ports/schema-judge.ts'
 import { LinearPattern } from './linear-pattern.ts'
 
-/** A question to a thread: is the schema valid, and if there is a value, what is wrong with it? */
+/** A request to a thread: checks the schema and, if there is a value, the value. */
 export interface Question {
   /** JSON. */
   readonly schema: string
-  /** JSON; null: only the schema is checked. */
+  /** JSON. Null: only the schema is checked. */
   readonly value: string | null
 }
 
+/** The faults of the value, or why the schema cannot be used. */
 export type Verdict = { readonly faults: readonly SchemaFault[] } | { readonly failure: string }
 
-/** Most faults in an answer: nobody fixes more at once. */
+/** Most faults in a result: nobody fixes more at once. */
 const MAX_FAULTS = 10
 /**
- * Compiled schemas kept. A map asks up to a hundred times with the same schema, and a compiled one may take a few
- * megabytes.
+ * Most compiled schemas that are cached. A map requests up to a hundred checks with the same schema, and a compiled one
+ * may take a few megabytes.
  */
 const MAX_CACHED = 4
 
@@ -35,7 +36,7 @@ export function judge({ schema, value }: Question): Verdict {
   try {
     if (value === null || isValid(JSON.parse(value))) return { faults: [] }
   } catch (error) {
-    // A schema that refers to itself without end, or a value nested a hundred thousand levels deep. Both overflow the
+    // The schema refers to itself without end, or the value is nested a hundred thousand levels deep. Both overflow the
     // stack.
     return { failure: `The value cannot be checked against it: ${(error as Error).message}.` }
   }
@@ -51,7 +52,7 @@ export function judge({ schema, value }: Question): Verdict {
 }
 
 /**
- * A new instance for each schema, because two may have the same `$id`. References to other documents cannot be
+ * Creates an instance for each schema, because two may have the same `$id`. References to other documents cannot be
  * resolved, and throw.
  */
 function compile(schema: object): ValidateFunction {
@@ -62,13 +63,13 @@ function compile(schema: object): ValidateFunction {
     verbose: true,
     validateFormats: false,
     validateSchema: false,
-    // Compile each definition once, however often it is referred to.
+    // Compiles each definition once, however often it is referred to.
     inlineRefs: false,
     addUsedSchema: false,
     code: { regExp: Object.assign((source: string) => new LinearPattern(source), { code: 'linear' }) },
   } as const
   const isValid = new Ajv2020(options).compile(schema)
-  // Ajv's own keyword: the function would give a promise, which holds for every value, and whose rejection ends the
+  // A keyword of Ajv: the function would return a promise, which passes for every value, and whose rejection ends the
   // thread.
   if ('$async' in isValid) throw new Error('there is no keyword "$async"')
   return isValid

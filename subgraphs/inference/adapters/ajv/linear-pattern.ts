@@ -26,7 +26,7 @@ export class LinearPattern {
     return this.#matcher.matcher(text).find()
   }
 
-  /** Ajv identifies patterns by it. */
+  /** Ajv uses this text as the pattern's identity. */
   toString(): string {
     return this.#source
   }

@@ -17,7 +17,7 @@ function judgeWith(limits: Partial<ThreadLimits> = {}): AjvSchemaJudge {
   return judge
 }
 
-/** The longest time that the event loop did not turn while the work was done, in milliseconds. */
+/** Returns the longest event-loop delay during the work, in milliseconds. */
 async function longestPause(work: Promise<unknown>): Promise<number> {
   let [last, longest] = [performance.now(), 0]
   const timer = setInterval(() => {
@@ -29,7 +29,7 @@ async function longestPause(work: Promise<unknown>): Promise<number> {
   return longest
 }
 
-/** Each of 40 levels holds in one of two ways, of which no one is right: 2 to the 40th ways in all. */
+/** Each of 40 levels has two alternatives, neither of which matches: 2 to the 40th combinations in all. */
 const WAYS = {
   $ref: '#/$defs/level',
   $defs: {
@@ -78,7 +78,7 @@ describe('AjvSchemaJudge', () => {
     const attack = judge.judge('org_a', { ...schema }, value, signal)
     const next = judge.judge('org_a', TEXT_OF_DIGITS, '"x"', signal)
     expect(await longestPause(attack)).toBeLessThan(400)
-    // What runs may grow, so either bound may end it first.
+    // The recursion may grow the heap as well, so either limit may end it first.
     const reason = /^Checking a value against it takes (longer than 500 ms|more than 128 MB of memory)\.$/
     await expect(attack).rejects.toSatisfy((error) => error instanceof SchemaFailure && reason.test(error.message))
     expect(await next).toMatchObject([{ keyword: 'pattern' }])

@@ -7,14 +7,14 @@ import type { Question, Verdict } from './judging.ts'
  * An organization uses at most one thread, so that an organization whose checks always time out leaves the other free.
  */
 const MAX_THREADS = 2
-/** Waiting questions of one organization: more than its runs ask at once. Each has a text of up to a megabyte. */
+/** Most waiting requests of one organization: more than its runs issue at once. Each has a text of up to a megabyte. */
 const MAX_WAITING = 500
 const THREAD = new URL('./judge-thread.ts', import.meta.url)
 /** Real schemas take milliseconds. Ajv takes about 15 MB. */
 const LIMITS: ThreadLimits = { cpuMs: 1_000, wallMs: 10_000, heapMb: 128 }
 const IDLE_MS = 300_000
 
-/** Checks with Ajv, in threads that are ended when a check takes too long. */
+/** Checks with Ajv, in threads that are terminated when a check takes too long. */
 export class AjvSchemaJudge implements SchemaJudge, AsyncDisposable {
   readonly #limits: ThreadLimits
   readonly #threads: FairThreads

@@ -4,7 +4,7 @@ import { Vocabulary } from './vocabulary.ts'
 
 const FILE = new URL('../../../../models/cl100k/vocabulary.bin', import.meta.url)
 
-/** Reads tokens of `cl100k_base`. Its vocabulary, 1 MB, is loaded with the first call. */
+/** Decodes tokens of `cl100k_base`. Its vocabulary, 1 MB, is loaded with the first call. */
 export function createTokenDecoder(): TokenDecoder {
   let loading: Promise<Vocabulary> | undefined
   return {

@@ -1,15 +1,18 @@
-/** Bytes that say how many tokens there are. */
+/** Size of the header, which is the number of tokens. */
 const HEADER_BYTES = 4
 
-/** The bytes of each token: the number of tokens, the length of each in a byte, then all their bytes. */
+/**
+ * The bytes of each token. Format: the number of tokens, the length of each token in a byte, then the bytes of all
+ * tokens.
+ */
 export class Vocabulary {
   readonly #bytes: Uint8Array
-  /** Where each token begins; then where the last ends. */
+  /** The start of each token, and the end of the last. */
   readonly #starts: Uint32Array
 
   /**
-   * `packed` is what `packVocabulary` gave.
-   * @throws {Error} it is something else
+   * `packed` is a result of `packVocabulary`.
+   * @throws {Error} `packed` has another format
    */
   constructor(packed: Uint8Array) {
     const count = packed.length < HEADER_BYTES ? 0 : new DataView(packed.buffer, packed.byteOffset).getUint32(0, true)
@@ -21,14 +24,14 @@ export class Vocabulary {
     if (count === 0 || this.#starts[count] !== packed.length) throw new Error('the vocabulary is damaged')
   }
 
-  /** The bytes of a token, which may be a piece of a character; undefined: there is no such token. */
+  /** Returns the bytes of a token, which may be a piece of a character. Undefined: there is no such token. */
   find(token: number): Uint8Array | undefined {
     const end = this.#starts[token + 1]
     return token < 0 || end === undefined ? undefined : this.#bytes.subarray(this.#starts[token], end)
   }
 }
 
-/** Puts the bytes of tokens, at most 255 of each, into the form that `Vocabulary` reads. */
+/** Packs the bytes of tokens, at most 255 of each, into the format of `Vocabulary`. */
 export function packVocabulary(tokens: readonly Uint8Array[]): Uint8Array {
   const header = Buffer.alloc(HEADER_BYTES)
   header.writeUInt32LE(tokens.length)

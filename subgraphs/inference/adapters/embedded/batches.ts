@@ -1,12 +1,15 @@
 /**
- * Tokens of one batch, with padding. Up to here a text costs less beside others than alone: a quarter less at 20 tokens,
- * a twelfth at 64, nothing at 200 (CPU time of onnxruntime 1.30). Longer texts go alone.
+ * Most tokens of one batch, with padding. Up to this size a text costs less in a batch than alone: a quarter less at 20
+ * tokens, a twelfth at 64, nothing at 200 (CPU time of onnxruntime 1.30). Longer texts run alone.
  */
 const MAX_BATCH_TOKENS = 256
 /** The share of a batch that may be padding, which costs as much as tokens. */
 const MAX_PADDING = 1 / 16
 
-/** Groups texts of like length, given their tokens. Returns the places of each batch's texts; each text is in one. */
+/**
+ * Groups texts of similar length, by their numbers of tokens. Returns the indices of each batch's texts; each text is
+ * in one batch.
+ */
 export function toBatches(lengths: readonly number[]): readonly (readonly number[])[] {
   const byLength = lengths.map((_, index) => index).sort((a, b) => lengths[a]! - lengths[b]!)
   const batches: number[][] = []

@@ -2,12 +2,10 @@ import { KisError } from '../../../common/errors.ts'
 import type { CosineCalibration, EmbeddingEngine } from '../../ports/engines.ts'
 import type { ModelThread } from './model-thread.ts'
 
-/**
- * As many as the protocol allows. More would only enlarge the result (2,048 vectors are 3 MB).
- */
+/** The protocol's limit. More would only enlarge the result (2,048 vectors are 3 MB). */
 const MAX_BATCH = 2_048
 
-/** e5-small-ar-en. The caller adds `query: ` and `passage: `. Texts over 512 tokens are cut. */
+/** The engine of `e5-small-ar-en`. The caller adds `query: ` and `passage: `. Texts over 512 tokens are truncated. */
 export function embeddingEngine(thread: ModelThread, calibration: CosineCalibration | null): EmbeddingEngine {
   return {
     calibration,

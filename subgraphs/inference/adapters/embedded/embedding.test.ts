@@ -21,7 +21,7 @@ const reference = JSON.parse(readFileSync(new URL('reference.json', MODEL), 'utf
   neutral_cosines: number[][]
 }
 
-/** Made by the network of 4-bit weights, in halves: collections hold its vectors. */
+/** Vectors of the network with 4-bit weights, rounded to half precision: collections store such vectors. */
 const RECORDED = JSON.parse(readFileSync(new URL('__fixtures__/vectors.json', import.meta.url), 'utf8')) as {
   texts: { purpose: 'query' | 'passage'; text: string; tokens: number; vector: string; tokenStates?: string }[]
 }
@@ -81,7 +81,7 @@ describe('e5-small-ar-en', () => {
     const passages = ['تغلق المكتبة في التاسعة مساء.', 'النحاس يوصل الكهرباء أفضل من الحديد.'].map((text) => `passage: ${text}`)
     const [query] = await ask('query', ['query: When does the library close?'])
     const [answer, other, long, none] = await ask('passage', [...passages, `passage: ${'one two three '.repeat(100)}`, 'passage: '])
-    // No state of the question mark, and one of each token of a passage.
+    // No embedding of the question mark, and one of each token of a chunk.
     const [unmarked] = await ask('query', ['query: When does the library close'])
     expect([query!.length % 128, query!.length]).toEqual([0, unmarked!.length])
     expect([long!.length % 16, long!.length > 300 * 16, none!.length]).toEqual([1, true, 0])
@@ -93,7 +93,7 @@ describe('e5-small-ar-en', () => {
     const closeness = (states: Int8Array) => rows.reduce((sum, row) => sum + nearest(row, numbersOf(states)), 0)
     expect(closeness(answer!)).toBeGreaterThan(closeness(other!))
     expect((await embedding.embed(CALL, passages, NEVER)).tokenEmbeddings).toEqual([])
-    // Alone and padded beside longer texts: the same, but for rounding.
+    // Alone and padded beside longer texts: equal except for rounding.
     const [alone] = await ask('passage', passages.slice(0, 1))
     expect(alone).toHaveLength(answer!.length)
     expect(Math.abs(closeness(alone!) / closeness(answer!) - 1)).toBeLessThanOrEqual(0.02)
@@ -292,7 +292,7 @@ describe('a model that fails', () => {
 
   it('serves a query before documents of others, and runs nothing more of a call that has left', async () => {
     const file = join(folder, 'counting.ts')
-    // Its vectors say how many batches were before them.
+    // The thread's vectors show how many batches preceded them.
     writeFileSync(
       file,
       `let batches = 0

@@ -8,13 +8,13 @@ import { ModelThread } from './model-thread.ts'
 import { readCalibration } from './read-calibration.ts'
 
 export interface EmbeddedEngines extends AsyncDisposable {
-  /** `extractive`. */
+  /** Serves `extractive`. */
   readonly chat: ChatEngine
-  /** `e5-small-ar-en`. */
+  /** Serves `e5-small-ar-en`. */
   readonly embedding: EmbeddingEngine
   /**
-   * Why the engines cannot serve, for the operator; empty when all is well. Waits while the model loads (about a
-   * second). Before the first call this is what its files show from outside.
+   * Why the engines cannot serve, for the operator. Empty: they can. Waits while the model loads (about 1 s). Before
+   * the first call, only the model's files are checked.
    */
   problems(): Promise<readonly string[]>
 }

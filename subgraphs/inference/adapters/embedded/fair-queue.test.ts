@@ -4,13 +4,13 @@ import { FairQueue } from './fair-queue.ts'
 
 const NEVER = new AbortController().signal
 
-/** A queue whose jobs take as long as they say. */
+/** A queue whose jobs take a scripted time. */
 function timed() {
   let nowMs = 0
   const queue = new FairQueue(() => nowMs)
   const ending = new AbortController()
   const order: string[] = []
-  /** A call of so many jobs. */
+  /** Runs a call with this many jobs. */
   const run = (
     organizationId: string,
     jobs: number,
@@ -47,7 +47,7 @@ it('shares the time between organizations, however much one has asked for', asyn
   const before = order.length
   await run('b', 16, 20)
   expect(order.slice(before).filter((id) => id === 'a').length).toBeLessThanOrEqual(16 / 2 + 1)
-  // One that comes back does not get the time for which it was away.
+  // An organization that comes back does not get the time of its absence.
   await run('c', 3, 40)
   expect(order.slice(-6).filter((id) => id === 'c')).toHaveLength(3)
   end()

@@ -1,20 +1,20 @@
 /**
- * Queries go before documents until they have taken this long since a document last had its turn. So many searches
- * cannot stop documents, and a search rarely waits for a second batch.
+ * Queries precede documents until they have taken this long since a document last ran. So many searches cannot stop
+ * documents, and a search rarely waits for a second batch.
  */
 const MAX_QUERIES_MS = 300
 /**
- * In every eighth of its turns, the oldest job of an organization runs, however large its call is, so that small calls
- * cannot delay it forever.
+ * In every eighth round, the oldest job of an organization runs, however large its call is, so that small calls cannot
+ * delay it forever.
  */
 const OLDEST_EVERY = 8
 
-/** What the queue knows of a job. */
+/** The queue's view of a job. */
 export interface JobRequest {
   readonly organizationId: string
-  /** Somebody waits for it: it goes before documents, of whatever organization. */
+  /** A person waits for the job: it precedes documents of any organization. */
   readonly isQuery: boolean
-  /** Jobs of the call that it is a part of. */
+  /** The number of jobs of the whole call. */
   readonly size: number
 }
 
@@ -23,11 +23,11 @@ interface Job extends JobRequest {
   readonly start: () => void
 }
 
-/** An organization that has jobs, or has had more than its share. */
+/** An organization that has jobs, or has used more than its share. */
 interface Line {
   jobs: number
   served: number
-  /** How much of its share it has used, on the queue's own time scale. */
+  /** How much of its share the organization has used, on the queue's own time scale. */
   usedMs: number
   /** The duration of its last job, and the estimate for its next one. */
   jobMs: number
@@ -51,8 +51,8 @@ export class FairQueue {
   }
 
   /**
-   * Gives what `work` gives, once it had its turn.
-   * @throws the reason of the aborted signal; the work does not begin
+   * Runs `work` when it is next, and returns its result.
+   * @throws the reason of the aborted signal; the work does not start
    */
   async run<T>(request: JobRequest, signal: AbortSignal, work: () => T | Promise<T>): Promise<T> {
     signal.throwIfAborted()
@@ -104,7 +104,10 @@ export class FairQueue {
     this.#startNext()
   }
 
-  /** Raises the level to that of the organization that has used the least, and forgets those below without jobs. */
+  /**
+   * Raises the level to that of the organization that has used the least, and drops organizations below it without
+   * jobs.
+   */
   #level(): void {
     const busy = [...this.#lines.values()].filter(({ jobs }) => jobs > 0)
     if (busy.length > 0) this.#levelMs = Math.max(this.#levelMs, Math.min(...busy.map(({ usedMs }) => usedMs)))
@@ -112,7 +115,7 @@ export class FairQueue {
       if (jobs === 0 && (busy.length === 0 || usedMs <= this.#levelMs)) this.#lines.delete(organizationId)
   }
 
-  /** Of two equals the older stays first. */
+  /** Of two equal jobs, the older stays first. */
   #isBefore(a: Job, b: Job): boolean {
     if (a.isQuery !== b.isQuery) return a.isQuery === this.#queriesMs < MAX_QUERIES_MS
     if (a.line !== b.line) return a.line.usedMs + a.line.jobMs < b.line.usedMs + b.line.jobMs

@@ -1,13 +1,13 @@
 import { readFile, stat } from 'node:fs/promises'
 
 export const NETWORK_FILE = 'model.onnx'
-/** What a model's folder needs beside the network and `config.json`. */
+/** The files of a model's folder besides the network and `config.json`. */
 const OTHER_FILES = ['reference.json', 'vocabulary.bin']
 
 /**
- * Checks that the files of a model are there and whole, by their sizes: that takes a millisecond, and loading the model a
- * second. Damage inside of a file is found when it is loaded.
- * @throws {Error} a file is missing or cut off
+ * Checks that the files of a model exist and are complete, by their sizes: this takes a millisecond, while loading the
+ * model takes a second. Corruption inside a file is detected when the file is loaded.
+ * @throws {Error} a file is missing or truncated
  */
 export async function checkModelFiles(directory: URL): Promise<void> {
   for (const name of OTHER_FILES) await stat(new URL(name, directory))

@@ -14,28 +14,28 @@ import type { Purpose } from './token-embeddings.ts'
 import { END, MARKS, MAX_TOKENS, START } from './tokens.ts'
 
 const FILE = new URL('./thread.ts', import.meta.url)
-/** Calls that wait or run. More are refused, so that a stalled thread cannot fill the memory. */
+/** Most calls that wait or run. More are refused, so that a stalled thread cannot fill the memory. */
 const MAX_CALLS = 20_000
 /** Text of one step of the tokenizer, in UTF-16 units: about 10 ms. */
 const STEP_LENGTH = 4_000
 
 interface EmbedReply {
   readonly vectors: readonly Float32Array[]
-  /** Of each text; empty unless they were asked for. */
+  /** The token embeddings of each text. Empty unless requested. */
   readonly tokenEmbeddings: readonly Int8Array[]
   readonly tokens: number
 }
 
 interface Running {
   readonly thread: Thread
-  /** Tokens that the model knows, once it is loaded. */
+  /** The number of tokens that the model knows, once it is loaded. */
   readonly vocabulary: Promise<number>
 }
 
 /**
- * The model, in one worker thread. The first call starts it, because a service that embeds nothing need not hold the
- * model. If it has died, the next call starts it again. Organizations share its time: batch by batch of the network,
- * and beside it step by step of the tokenizer.
+ * The model, in one worker thread. The first call starts the thread, because a service that embeds nothing does not
+ * need the model in memory. If the thread has died, the next call starts another. Organizations share its time: batch
+ * by batch of the network, and concurrently step by step of the tokenizer.
  */
 export class ModelThread implements AsyncDisposable {
   readonly #file: URL
@@ -44,14 +44,14 @@ export class ModelThread implements AsyncDisposable {
   readonly #starts: StartLimit
   readonly #network = new FairQueue()
   readonly #tokenizer = new FairQueue()
-  /** Undefined: it has not been needed, has died, or could not be loaded. */
+  /** Undefined: the thread was not needed yet, has died, or could not load the model. */
   #running: Running | undefined
   #wasNeeded = false
   #problem: string | null = null
   #calls = 0
   #isClosed = false
 
-  /** `modelDirectory` ends with a slash. Tests give other code of the thread. */
+  /** `modelDirectory` ends with a slash. Tests pass other code for the thread. */
   constructor(modelDirectory: URL, log: Log, clock: Clock, file = FILE) {
     this.#file = file
     this.#directory = modelDirectory
@@ -60,8 +60,8 @@ export class ModelThread implements AsyncDisposable {
   }
 
   /**
-   * Embeds texts, or tokens, and leaves out what exceeds 512 tokens. `withTokenEmbeddings` asks for token embeddings, of texts
-   * for this purpose. A call for a query whose texts fit into one batch goes before other calls.
+   * Embeds texts, or tokens, and truncates them after 512 tokens. `withTokenEmbeddings` requests token embeddings, of
+   * texts for this purpose. A call for a query whose texts fit into one batch precedes other calls.
    */
   embed(
     input: readonly (string | readonly number[])[],
@@ -98,14 +98,14 @@ export class ModelThread implements AsyncDisposable {
     })
   }
 
-  /** The tokens of each text, without marks. */
+  /** The tokens of each text, without special tokens. */
   tokenize(texts: readonly string[], signal: AbortSignal, organizationId = ''): Promise<readonly (readonly number[])[]> {
     return this.#call(signal, () => this.#tokenize(texts, signal, organizationId))
   }
 
   /**
-   * Why the model cannot serve, for the operator; empty when all is well. Waits while it loads (about a second). Before
-   * the first call, this is what its files show from outside.
+   * Why the model cannot serve, for the operator. Empty: it can. Waits while the model loads (about 1 s). Before the
+   * first call, only its files are checked.
    */
   async problems(): Promise<readonly string[]> {
     if (!this.#wasNeeded) await this.#checkFiles()
@@ -115,13 +115,16 @@ export class ModelThread implements AsyncDisposable {
 
   async #checkFiles(): Promise<void> {
     const problem = await checkModelFiles(this.#directory).then(() => null, cannotLoad)
-    // Meanwhile a call may have loaded it, and known more.
+    // Meanwhile a call may have loaded the model, and know more.
     if (this.#wasNeeded) return
     if (problem !== null && problem !== this.#problem) this.#log.error({ problem }, 'the embedded model cannot be loaded')
     this.#problem = problem
   }
 
-  /** Waiting calls fail. The thread ends after what it runs: ended inside of native code, it would end the process. */
+  /**
+   * Waiting calls fail. The thread ends after its current task: terminated inside native code, it would end the
+   * process.
+   */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#isClosed = true
     await this.#running?.thread[Symbol.asyncDispose]()
@@ -150,7 +153,7 @@ export class ModelThread implements AsyncDisposable {
     return tokens
   }
 
-  /** Runs each part of a call when it is its turn. After one has failed, no other begins. */
+  /** Runs the parts of a call as the queue schedules them. After a part has failed, no other starts. */
   async #runQueued<Part>(
     queue: FairQueue,
     parts: readonly Part[],
@@ -212,7 +215,7 @@ export class ModelThread implements AsyncDisposable {
     }
   }
 
-  /** The next call starts another. */
+  /** Ends the thread. The next call starts another. */
   async #end(thread: Thread): Promise<void> {
     if (this.#running?.thread === thread) this.#running = undefined
     await thread[Symbol.asyncDispose]()
@@ -220,14 +223,14 @@ export class ModelThread implements AsyncDisposable {
 }
 
 interface Piece {
-  /** Of the text. */
+  /** The index of the text. */
   readonly index: number
   readonly text: string
 }
 
 /**
- * Groups short texts, and splits long ones. Pieces end at white space, which no token crosses, if there is any in their
- * second half.
+ * Groups short texts, and splits long ones. Pieces end at white space, which no token crosses, if their second half has
+ * any.
  */
 function toSteps(texts: readonly string[]): readonly (readonly Piece[])[] {
   const steps: Piece[][] = []

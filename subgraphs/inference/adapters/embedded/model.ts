@@ -9,12 +9,12 @@ import { WordTokenizer } from './tokenizer/word-tokenizer.ts'
 import { END, MARKS, PAD, START } from './tokens.ts'
 
 /**
- * The embedding without the direction that separates Arabic from English, so that one index may hold both languages.
+ * The embedding without the direction that separates Arabic from English, so that one index may contain both languages.
  */
 const VECTORS = 'neutral_embedding'
 const TOKEN_EMBEDDINGS = 'token_embeddings'
 
-/** A text that the model must embed as its makers did, and the first numbers of the result. */
+/** A text with the first numbers of the vector that the model must return for it. */
 interface Reference {
   readonly tolerance: number
   readonly texts: readonly {
@@ -25,9 +25,9 @@ interface Reference {
 }
 
 export interface Embedded {
-  /** Of each text, of length 1, one after the other. */
+  /** One vector for each text, of norm 1, concatenated. */
   readonly vectors: Float32Array
-  /** Of each text; empty unless they were asked for. */
+  /** The token embeddings of each text. Empty unless requested. */
   readonly tokenEmbeddings: readonly Int8Array[]
 }
 
@@ -42,16 +42,17 @@ export class Model {
   }
 
   /**
-   * Loads the model, and embeds a text with a known vector, to detect a damaged file or a runtime that computes wrongly.
-   * @throws {Error} the files of the folder are missing or damaged
+   * Loads the model, and embeds a text with a known vector, to detect a corrupted file or a runtime that computes
+   * wrongly.
+   * @throws {Error} the files of the folder are missing or corrupted
    */
   static async load(directory: URL): Promise<Model> {
     const tokenizer = await WordTokenizer.load(directory)
     const network = await InferenceSession.create(fileURLToPath(new URL(NETWORK_FILE, directory)), {
       intraOpNumThreads: Math.min(2, availableParallelism()),
-      // Threads that wait sleep. By default they spin, and a text takes ten times as long on a busy machine.
+      // Waiting threads sleep. By default they spin, and a text takes ten times as long on a busy machine.
       extra: { session: { intra_op: { allow_spinning: '0' } } },
-      // Keeps no memory for the largest batch that there ever was. The time is the same within 5 %.
+      // Without the arena, memory for the largest batch ever is not retained. The time is the same within 5 %.
       enableCpuMemArena: false,
       enableMemPattern: false,
     })
@@ -71,8 +72,8 @@ export class Model {
   }
 
   /**
-   * Embeds texts, given their tokens without marks. They are padded to the longest; a vector does not depend on the texts
-   * beside it. `statesFor` asks for token embeddings, of texts for this purpose.
+   * Embeds texts, given as their tokens without special tokens. They are padded to the longest; a vector does not
+   * depend on the other texts of its batch. `tokenEmbeddingsFor` requests token embeddings, of texts for this purpose.
    */
   async embed(texts: readonly (readonly number[])[], tokenEmbeddingsFor: Purpose | null): Promise<Embedded> {
     const width = Math.max(...texts.map(({ length }) => length)) + MARKS
@@ -100,7 +101,7 @@ export class Model {
     return { vectors, tokenEmbeddings }
   }
 
-  /** The language of most of its letters. */
+  /** The language of most letters of the text. */
   #languageOf(tokens: readonly number[]): Language {
     let balance = 0
     for (const token of tokens) balance += Number(this.#has(token, TRAITS.arabic)) - Number(this.#has(token, TRAITS.latin))

@@ -6,8 +6,8 @@ const VECTOR = z.array(z.number()).transform((numbers) => Float32Array.from(numb
 const CALIBRATION = z.object({ arabic_anchor: VECTOR, english_anchor: VECTOR, midpoint: z.number(), slope: z.number().positive() })
 
 /**
- * Reads `calibration.json` of a model's folder. A folder without it has a model that was not measured.
- * @throws {Error} the file is not one that `fit-calibration` writes
+ * Reads `calibration.json` of a model's folder. Without this file, the model was not measured.
+ * @throws {Error} the file has another format than `fit-calibration` writes
  */
 export async function readCalibration(directory: URL): Promise<CosineCalibration | null> {
   let text: string

@@ -2,16 +2,16 @@ import { answering } from '../../../common/process/threads/thread-calls.ts'
 import { Model } from './model.ts'
 import type { Purpose } from './token-embeddings.ts'
 
-/** The thread of the embedded model. It runs what it is called for at once: `ModelThread` says when. */
+/** The code of the embedded model's thread. It executes each task at once: `ModelThread` schedules them. */
 
 export type ModelTask =
-  /** Gives the number of the model's tokens. */
+  /** Returns the number of the model's tokens. */
   | { readonly method: 'load' }
   | { readonly method: 'tokenize'; readonly texts: readonly string[] }
-  /** `texts`: tokens of each, without marks. */
+  /** `texts`: the tokens of each text, without special tokens. */
   | { readonly method: 'embed'; readonly texts: readonly (readonly number[])[]; readonly tokenEmbeddingsFor: Purpose | null }
 
-/** Loaded by the first call. */
+/** Set by the first call. */
 let loading: Promise<Model> | undefined
 
 /** `directory` ends with a slash. */

@@ -1,28 +1,31 @@
-/** Numbers of a token's embedding. */
+/** Dimensions of a token embedding. */
 export const WIDTH = 128
-/** The most embeddings of a query. More tokens than that are put together with those that mean nearly the same. */
+/** Most embeddings of a query. If it has more tokens, those with similar embeddings are merged. */
 const MAX_EMBEDDINGS = 32
-/** Tokens of `query: ` and of `passage: `, which are in every text. */
+/** Tokens of `query: ` and of `passage: `, which every text starts with. */
 const PREFIX_TOKENS = { passage: 2, query: 3 }
-/** What a query's embedding of length 1 is multiplied by to be rounded. */
+/** The factor by which a query's embedding, of norm 1, is multiplied before rounding. */
 const SCALE = 127
-/** The first byte of a passage's embeddings: of their numbers, the signs follow. */
+/** The first byte of a chunk's embeddings: it announces a binary code, which follows. */
 const BINARY_CODE = 1
 
 export type Purpose = 'query' | 'passage'
 export type Language = 'ar' | 'en'
 
-/** The network's input `token_mean`: what tokens of this purpose and language have in common is taken away from them. */
+/**
+ * The network's input `token_mean`: the common part of all tokens of this purpose and language, which the network
+ * subtracts.
+ */
 export const MEAN_OF: Readonly<Record<Purpose, Readonly<Record<Language, bigint>>>> = {
   passage: { ar: 0n, en: 1n },
   query: { ar: 2n, en: 3n },
 }
 
 /**
- * Makes the token embeddings of a text small. `states`: of the tokens of a text with its prefix, one after the other,
- * without the marks at its ends. Of a query, which is short and embedded anew for each search, whole numbers are given
- * for each of its words; of a passage, which is stored, one bit for each number. `isWord`: the token at this place has a
- * letter or a digit.
+ * Quantizes the token embeddings of a text. `embeddings` has those of the text's tokens with its prefix, concatenated,
+ * without the special tokens at its ends. For a query, which is short and embedded for each search, returns whole
+ * numbers for each word. For a chunk, which is stored, returns one bit for each number. `isWord`: the token at this
+ * position has a letter or a digit.
  */
 export function toTokenEmbeddings(embeddings: Float32Array, purpose: Purpose, isWord: (position: number) => boolean): Int8Array {
   const prefix = PREFIX_TOKENS[purpose]
@@ -33,7 +36,7 @@ export function toTokenEmbeddings(embeddings: Float32Array, purpose: Purpose, is
   return Int8Array.from(reduced, (x) => Math.max(-SCALE, Math.min(SCALE, Math.round(x * SCALE))))
 }
 
-/** A question mark says nothing about what answers. All stay where there is nothing else. */
+/** Drops punctuation: a question mark does not help to find an answer. If there is nothing else, all tokens stay. */
 function withoutPunctuation(embeddings: Float32Array, isWord: (row: number) => boolean): Float32Array {
   const rows = Array.from({ length: embeddings.length / WIDTH }, (_, row) => row).filter(isWord)
   if (rows.length === 0) return embeddings
@@ -51,9 +54,9 @@ function toBinaryCode(embeddings: Float32Array): Int8Array {
 }
 
 /**
- * Means of at most `MAX_STATES` groups of states. Each is alone at first; then the two groups are put together whose
- * union adds least to the squared distances from the means (Ward), until few enough are left. So a rare token keeps a
- * group of its own, and the many that are alike share one.
+ * Returns the means of at most `MAX_EMBEDDINGS` groups of embeddings. Each embedding starts as a group. Then the two
+ * groups whose union adds least to the squared distances from the means are merged (Ward), until few enough remain. So
+ * a rare token stays alone in its group, and many similar ones share a group.
  */
 function putTogether(embeddings: Float32Array): Float32Array {
   const count = embeddings.length / WIDTH
@@ -66,7 +69,7 @@ function putTogether(embeddings: Float32Array): Float32Array {
     for (let i = a * WIDTH, j = b * WIDTH, end = i + WIDTH; i < end; i++, j++) squares += (means[i]! - means[j]!) ** 2
     return (squares * sizes[a]! * sizes[b]!) / (sizes[a]! + sizes[b]!)
   }
-  // Of each group the cheapest partner after it.
+  // For each group, the cheapest partner after it.
   const partners = new Uint16Array(count)
   const costs = new Float32Array(count)
   const findPartner = (a: number) => {

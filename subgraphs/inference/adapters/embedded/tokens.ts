@@ -1,8 +1,8 @@
-/** The marks `<s>` and `</s>` around each text, and what pads it. */
+/** The special tokens `<s>` and `</s>` around each text, and the padding token. */
 export const START = 0
 export const PAD = 1
 export const END = 2
-/** Marks of a text. */
+/** The number of special tokens of a text. */
 export const MARKS = 2
-/** Tokens of a text that the model reads, marks included (its model card). */
+/** Most tokens of a text that the model reads, special tokens included (its model card). */
 export const MAX_TOKENS = 512

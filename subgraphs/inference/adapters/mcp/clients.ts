@@ -3,7 +3,7 @@ import { hostAndPort } from '../../../common/egress/egress-address.ts'
 import type { McpClients } from '../../ports/mcp.ts'
 import type { McpWaits } from './connection.ts'
 
-/** A run waits for the tools of all servers before it begins, and for each call. */
+/** A run waits for the tools of all servers before it starts, and for each call. */
 const WAITS: McpWaits = { listMs: 10_000, callMs: 30_000 }
 
 /**

@@ -19,7 +19,7 @@ type ToBody = (id: unknown, result: unknown) => string
 const asJson: ToBody = (id, result) => JSON.stringify({ jsonrpc: '2.0', id, result })
 const asEvent: ToBody = (id, result) => `event: message\nid: 1\ndata: ${asJson(id, result)}\n\n`
 
-/** A server whose next answer to a method is set by a test. */
+/** A server whose next response to a method is set by a test. */
 function hostileServer() {
   const bodies = new Map<string, { readonly type: string; readonly status: number; readonly toBody: (id: unknown) => string }>()
   const asked: string[] = []
@@ -54,7 +54,7 @@ const caught = (promise: Promise<unknown>) =>
     () => null,
     (error: unknown) => error,
   )
-/** What a log may write of it. */
+/** The text that a log may write of the error. */
 const written = (error: unknown) => inspect(error, { depth: 10, maxArrayLength: null, maxStringLength: null })
 
 const KINDS: readonly (readonly [string, string, ToBody])[] = [
@@ -160,7 +160,7 @@ it('answers few of the requests that a server sends as events beside its answer'
 })
 
 describe('a list of messages', () => {
-  /** The messages that reach the SDK in answer to a call. */
+  /** Returns the messages that reach the SDK in response to a call. */
   async function passed(toBody: (id: unknown) => string) {
     const server = hostileServer()
     await using connection = await server.connect()

@@ -10,26 +10,26 @@ import type { ProtocolObject } from '../../ports/engines.ts'
 import { type AuthorizeRequest, type McpConnection, McpFailure, type McpTool, type McpToolResult } from '../../ports/mcp.ts'
 import { egressFetch } from './egress-fetch.ts'
 
-/** How long a server may take. */
+/** Longest waits for a server, in milliseconds. */
 export interface McpWaits {
-  /** To connect, and for one page of tools. */
+  /** For connecting, and for one page of tools. */
   readonly listMs: number
   /** For one call. */
   readonly callMs: number
 }
 
-/** To close the connection. Nobody waits for it. */
+/** Longest time to close the connection. Nobody waits for it. */
 const CLOSE_MS = 2_000
 const MAX_PAGES = 10
 const MAX_TOOLS = 200
 
 /**
- * Otherwise the SDK creates one for each client. Servers' answers are not checked against their own schemas, because
- * compiling those would run their code here.
+ * Without this, the SDK creates a validator for each client. Results of servers are not checked against the servers'
+ * own schemas, because compiling those would run code from them here.
  */
 const jsonSchemaValidator = new AjvJsonSchemaValidator()
 
-/** Connects to a server by the official SDK's client, which only uses the egress. */
+/** Connects to a server with the official SDK's client, which sends only through the egress. */
 export async function openConnection(
   egress: Egress,
   waits: McpWaits,
@@ -47,12 +47,12 @@ export async function openConnection(
     redirectPolicy: 'follow',
     reconnectionOptions: { maxRetries: 0, initialReconnectionDelay: 0, maxReconnectionDelay: 0, reconnectionDelayGrowFactor: 1 },
   })
-  // As they are, and without `Bearer` before them.
+  // The header values as they are, and without `Bearer` before them.
   const known = redactorOf(Object.values(headers).flatMap((value) => [value, ...value.split(' ')]))
   const redact = (text: string) => known(text) ?? 'The message has a secret of a header, or is too long.'
   const connection = new Connection(client, transport, waits, redact)
   try {
-    // Its `sessionId` may be undefined, which the SDK's own interface does not say.
+    // The transport's `sessionId` may be undefined, which the SDK's own interface does not state.
     await client.connect(transport as Transport, { signal, timeout: waits.listMs, maxTotalTimeout: waits.listMs })
     return connection
   } catch (error) {
@@ -94,7 +94,8 @@ class Connection implements McpConnection {
     const request = { method: 'tools/call', params: { name, arguments: { ...args } } } as const
     try {
       const options = { signal, timeout: this.#waits.callMs, maxTotalTimeout: this.#waits.callMs }
-      // Not the SDK's schema of it: it would describe each wrong part in each of the ways in which it is wrong.
+      // Not the SDK's schema of the result, which would describe each wrong part in each of the ways in which it is
+      // wrong.
       return readResult(await this.#client.request(request, ResultSchema, options))
     } catch (error) {
       throw toFailure(error, signal, this.#redact)
@@ -122,10 +123,10 @@ function readPart(part: { readonly type?: unknown; readonly text?: unknown } | n
   return `[${part.type} left out]`
 }
 
-/** `redact` removes the secrets of the server's headers, which it may repeat. */
+/** `redact` removes the secrets of the server's headers, which the server may repeat. */
 function toFailure(error: unknown, signal: AbortSignal, redact: (text: string) => string): unknown {
   if (signal.aborted) return signal.reason
-  // Of `letLeave`.
+  // Thrown by `authorize`.
   if (error instanceof McpFailure || error instanceof KisError) return error
   if (error instanceof EgressError) return new McpFailure(error.message, error)
   const cause = new Error(cut(redact(describe(error))))
@@ -134,7 +135,10 @@ function toFailure(error: unknown, signal: AbortSignal, redact: (text: string) =
   return new McpFailure('It did not answer by the protocol.', cause)
 }
 
-/** For the log. The SDK's errors quote whole answers, and those of zod all that is wrong in them, once one reads it. */
+/**
+ * Describes an error for the log. The SDK's errors quote whole responses, and those of zod list every fault once their
+ * message is read.
+ */
 function describe(error: unknown): string {
   const details = error as {
     readonly issues?: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[]

@@ -6,19 +6,19 @@ import type { AuthorizeRequest } from '../../ports/mcp.ts'
 import { EventStreamParser } from '../openai/event-stream.ts'
 import { JsonGauge } from '../vendor/json-gauge.ts'
 
-/** Bytes of one answer with all its events. A model can read far less of it. */
+/** Most bytes of one response with all its events. A model can read far less. */
 const MAX_BYTES = 2 ** 20
 /**
- * Lists, objects and fields of one message, and items of its lists and objects. A list of 200 tools with eight parameters
- * each has 8,500. The SDK describes each wrong value of a message in some hundred bytes or more: a message of 1 MiB would
- * take seconds of the event loop and a gigabyte.
+ * Most lists, objects and fields of one message, and items of its lists and objects. A list of 200 tools with eight
+ * parameters each has 8,500. The SDK describes each wrong value of a message in some hundred bytes or more: a message
+ * of 1 MiB would take seconds of the event loop and a gigabyte.
  */
 const MAX_VALUES = 15_000
-/** Events of one answer. A call of 30 s may tell its progress every 30 ms. */
+/** Most events of one response. A call of 30 s may report its progress every 30 ms. */
 const MAX_EVENTS = 1_000
-/** Requests of a server that are answered over one connection. It may only ask whether we are still here. */
+/** Most requests of a server that are answered over one connection. A server may only send pings. */
 const MAX_REPLIES = 200
-/** These have no body, and `Response` accepts none. */
+/** Statuses of responses without a body, for which `Response` accepts none. */
 const WITHOUT_BODY = [204, 205, 304]
 
 interface Message {
@@ -29,8 +29,8 @@ interface Message {
 
 /**
  * `fetch` for one transport of the SDK. It does not open a server's own stream, which nobody reads. After a
- * cancellation or a timeout the SDK tells the server and waits no longer, but leaves the connection open; here the
- * connection ends, too.
+ * cancellation or a timeout the SDK notifies the server and stops waiting, but leaves the connection open; this `fetch`
+ * closes the connection.
  */
 export function egressFetch(egress: Egress, organizationId: string, authorize: AuthorizeRequest, totalMs: number): FetchLike {
   const inFlight = new Map<unknown, AbortController>()
@@ -65,7 +65,7 @@ export function egressFetch(egress: Egress, organizationId: string, authorize: A
     const headers = Object.entries(response.headers).flatMap(([name, value]) =>
       typeof value === 'string' ? [[name, value] as [string, string]] : [],
     )
-    // As the SDK tells it.
+    // Detected as the SDK does.
     const isEvents = mediaTypeEssence(new Headers(headers).get('content-type')) === 'text/event-stream'
     const body = isEvents ? limitedEvents(response.body) : limited(response.body, id)
     const stream = toStream(body, isOver, stop, isEvents && id !== undefined ? id : null)
@@ -76,8 +76,8 @@ export function egressFetch(egress: Egress, organizationId: string, authorize: A
 }
 
 /**
- * The body, in one piece. Of a list of messages it has only the answer to the request `id`: the SDK would take all
- * messages in one turn of the event loop.
+ * Yields the body, in one piece. Of a list of messages, only the response to the request `id` remains: the SDK would
+ * process all messages in one tick of the event loop.
  * @throws {EgressError} `too_large`
  */
 async function* limited(body: AsyncIterable<Uint8Array>, id: unknown): AsyncGenerator<Uint8Array> {
@@ -87,7 +87,7 @@ async function* limited(body: AsyncIterable<Uint8Array>, id: unknown): AsyncGene
     if (gauge.exceeds(piece)) throw new EgressError('too_large')
     pieces.push(piece)
   }
-  // Without byte order marks, which `fetch` takes off. So the SDK parses the text that is parsed here.
+  // Without a byte order mark, which `fetch` removes. So the SDK parses the same text as this function.
   const text = new TextDecoder().decode(Buffer.concat(pieces)).trimStart()
   yield Buffer.from(id === undefined ? text : withoutOthers(text, id))
 }
@@ -105,8 +105,8 @@ function withoutOthers(text: string, id: unknown): string {
 }
 
 /**
- * The messages of the events, each in an event of one line. All else is left out: brackets in comments would mislead the
- * gauge.
+ * Yields the messages of the events, each in an event of one line. Everything else is left out: brackets in comments
+ * would mislead the gauge.
  * @throws {EgressError} `too_large`
  */
 async function* limitedEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
@@ -136,16 +136,18 @@ function toEvent(message: string): Uint8Array {
   return Buffer.from(`data: ${message}\n\n`)
 }
 
-/** A message that fails the request, for which the SDK would wait otherwise. After a response it has no effect. */
+/**
+ * Returns a message that fails the request, for which the SDK would otherwise wait. After a response it has no effect.
+ */
 function unanswered(id: unknown, message: string): string {
   return JSON.stringify({ jsonrpc: '2.0', id, error: { code: ErrorCode.ConnectionClosed, message } })
 }
 
 /**
- * Leaving the stream ends the request, even before its first piece: the SDK leaves the answers to its notifications
- * this way.
- * @param id the request that events answer, which has failed when they end, for whatever reason; null: a failure is an
- * error
+ * Cancelling the stream ends the request, even before its first piece: the SDK cancels the responses to its
+ * notifications this way.
+ * @param id the request that the events respond to, which has failed when they end, for whatever reason; null: a
+ * failure is an error
  */
 function toStream(body: AsyncIterable<Uint8Array>, isOver: () => void, stop: AbortController, id: unknown): ReadableStream<Uint8Array> {
   const pieces = body[Symbol.asyncIterator]()

@@ -6,7 +6,7 @@ import { createAudioReader } from './audio-reader.ts'
 const { signal } = new AbortController()
 const read = (bytes: Uint8Array) => createAudioReader().read(bytes, 'org_a', signal)
 
-/** Two seconds of a tone each, encoded by FFmpeg 7; `unfinished` as a browser records, without a length. */
+/** Each file is two seconds of a tone, encoded by FFmpeg 7. `unfinished` has no length, like a browser's recording. */
 const fixture = (name: string) => readFileSync(new URL(`__fixtures__/${name}`, import.meta.url))
 const filled = (size: number, byte: number, head: string) => {
   const bytes = Buffer.alloc(size, byte)
@@ -15,7 +15,7 @@ const filled = (size: number, byte: number, head: string) => {
 }
 
 it.each([
-  // Encoders of MP3, AAC and Opus put silence before and after.
+  // Encoders of MP3, AAC and Opus add silence before and after.
   ['tone.flac', 'flac', 2_000],
   ['tone.mp3', 'mp3', 2_088],
   ['tone.m4a', 'mp4', 2_064],
@@ -30,7 +30,7 @@ it('a WAV file is as long as it says', async () => {
   expect(await read(wav(2.5))).toEqual({ format: 'wav', durationMs: 2_500 })
 })
 
-/** A WAV file of other facts than it has: format, channels, rate, bytes a second, bits. */
+/** Creates a WAV file with false header fields: format, channels, rate, bytes per second, bits. */
 function makeWav(
   seconds: number,
   [format, channels, hertz, bytesPerSecond, bits]: readonly number[],
@@ -53,7 +53,7 @@ const chunk = (id: string, content: Buffer) => {
 it('a compressed WAV file is no shorter than so many bytes can be, and one of samples no longer for what follows them', async () => {
   const seconds = 4
   const { length } = wav(seconds)
-  // A packed format at an absurd rate.
+  // A compressed format at an absurd rate.
   const packed = await read(makeWav(seconds, [0x55, 1, 44_100, 0xffffffff, 0]))
   expect(packed!.durationMs).toBeGreaterThanOrEqual(((length - 44) * 8_000) / 448_000)
   const cover = chunk('id3 ', Buffer.alloc(500_000, 1))

@@ -15,18 +15,18 @@ const MEDIA_TYPES: Readonly<Record<AudioFormat, string>> = {
 const THREAD = new URL('./thread.ts', import.meta.url)
 /** A real file takes milliseconds. */
 const MAX_READ_MS = 5_000
-/** Files read at once, each in a thread. Others wait; an organization has one thread at most. */
+/** Most files that are read at once, each in a thread. Others wait; an organization has one thread at most. */
 const MAX_THREADS = 2
-/** Waiting files of one organization. `LargeBodies` bounds their bytes. */
+/** Most waiting files of one organization. `LargeBodies` limits their bytes. */
 const MAX_WAITING = 64
 const HEAP_MB = 256
 const IDLE_MS = 60_000
 
 /**
- * Reads the length of audio with music-metadata. A header may claim anything, so a file is at least as long as its bytes
- * can be. The library's parsers of other formats never get a file, because they are not needed and could be attacked.
- * Those of these formats can be stalled (25 MiB of 0xff after an MP3's first bytes take minutes), so they run in threads
- * with a deadline.
+ * Reads the length of audio with music-metadata. A header may claim anything, so the length is at least the shortest
+ * that the bytes can last. The library's parsers of other formats never get a file, because they are not needed and
+ * could be attacked. The parsers of these formats can be stalled (25 MiB of 0xff after an MP3's first bytes take
+ * minutes), so they run in threads with a deadline.
  */
 export function createAudioReader(maxReadMs = MAX_READ_MS): AudioReader {
   const limits = { cpuMs: maxReadMs, wallMs: maxReadMs, heapMb: HEAP_MB }
@@ -38,7 +38,7 @@ export function createAudioReader(maxReadMs = MAX_READ_MS): AudioReader {
       const question: Question = { bytes, mimeType: MEDIA_TYPES[format], format }
       const caller = { organizationId, maxWaiting: MAX_WAITING, signal }
       const found = await threads.call<Found>(THREAD, question, caller).catch((error) => {
-        // Whatever the file does to its thread, it cannot be read.
+        // Whatever the file does to its thread, the file is not readable.
         if (error instanceof KisError || signal.aborted) throw error
         return null
       })
@@ -47,7 +47,7 @@ export function createAudioReader(maxReadMs = MAX_READ_MS): AudioReader {
   }
 }
 
-/** By the first bytes, as each format's specification defines them. */
+/** Detects the format by the first bytes, as each format's specification defines them. */
 function detectFormat(bytes: Buffer): AudioFormat | null {
   const at = (start: number, end: number) => bytes.toString('latin1', start, end)
   if (at(0, 4) === 'fLaC') return 'flac'

@@ -3,12 +3,12 @@ const CLUSTER = Buffer.from([0x1f, 0x43, 0xb6, 0x75])
 const TIMESTAMP = 0xe7
 const BLOCK_GROUP = 0xa0
 const BLOCKS = [0xa1, 0xa3]
-/** Browsers record packets of Opus of this length. */
+/** Browsers record Opus packets of this length. */
 const PACKET_MS = 20
 
 /**
  * The length in milliseconds of a WebM recording that states none, as browsers write it: the time of the last block. 0:
- * it is not found. Times are taken in the default unit, a millisecond.
+ * not found. Assumes the default time unit, a millisecond.
  */
 export function recordingMs(bytes: Buffer): number {
   let at = bytes.lastIndexOf(CLUSTER)
@@ -26,7 +26,7 @@ export function recordingMs(bytes: Buffer): number {
   return lastMs
 }
 
-/** Where the content of an element begins, and its size, by the bytes behind its id. */
+/** The start and end of an element's content, from the size bytes after its id. */
 function elementAt(bytes: Buffer, at: number): { readonly from: number; readonly size: number } {
   const length = Math.clz32(bytes[at]!) - 23
   let size = bytes[at]! & (0xff >> length)

@@ -43,7 +43,7 @@ export const call = answering(async ({ bytes, mimeType, format }: Question): Pro
   return { hasAudio: (header.sampleRate ?? 0) > 0, ms: ms > 0 ? Math.max(ms, leastMs) : 0 }
 })
 
-/** The length of a file that was written as a stream and states none. 0: unknown. */
+/** The length of a file that was written as a stream and states no length. 0: unknown. */
 function unstatedMs(bytes: Uint8Array, format: AudioFormat, header: IFormat, audioBytes: number): number {
   if (format === 'webm') return recordingMs(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
   const { sampleRate = 0, numberOfChannels = 0, bitsPerSample = 0 } = header

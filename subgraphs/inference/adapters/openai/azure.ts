@@ -1,17 +1,17 @@
 /**
- * Azure's server of the OpenAI protocol has its own addresses and its own header for the key. Requests and answers are
- * the protocol's.
+ * The addresses of Azure's server of the OpenAI protocol, which has a separate key header. Requests and responses
+ * follow the protocol.
  */
 export interface AzureAddresses {
-  /** With path and query, as for any server of the protocol. */
+  /** Includes path and query, as for any server of the protocol. */
   readonly baseUrl: string
-  /** A route of the protocol below the base, for one model. */
+  /** Returns the route below the base for one model. */
   toRoute(route: string, engineModel: string): string
 }
 
 /**
- * The v1 API has one address, and takes the deployment's name as the model. The older API, chosen by a dated
- * `apiVersion`, has an address for each deployment (Azure OpenAI reference, "REST API versioning").
+ * Returns the addresses. The v1 API has one address, and takes the deployment's name as the model. The older API,
+ * selected by a dated `apiVersion`, has an address for each deployment (Azure OpenAI reference, "REST API versioning").
  */
 export function azureAddresses(endpoint: string, apiVersion: string | null): AzureAddresses {
   const root = endpoint.replace(/\/+$/, '')

@@ -43,7 +43,7 @@ async function catchError(promise: Promise<unknown>): Promise<KisError> {
   return error as KisError
 }
 
-/** All chunks, and the error after them. */
+/** Returns all chunks, and the error after them. */
 async function readAll(chat: ChatEngine, request: ProtocolObject = REQUEST, signal = NEVER) {
   const chunks: ProtocolObject[] = []
   const items: (readonly ProtocolObject[])[] = []
@@ -96,7 +96,7 @@ describe('a plain completion', () => {
   it('uses its connections again', async () => {
     const { vendor, chat } = await engineFor((response) => respondJson(response, 200, completion))
     for (let index = 0; index < 6; index += 1) await chat.complete(CALL, REQUEST, NEVER)
-    // A call that is made in the very turn in which the last one ended opens a second connection.
+    // A call in the same tick as the end of the last one opens a second connection.
     expect(new Set(vendor.received.map(({ request }) => request.socket)).size).toBeLessThanOrEqual(2)
   })
 
@@ -411,7 +411,7 @@ describe('a stream', () => {
       response.end(`${event(chunk('a', 'stop'))}data: [DONE]\n\n`)
     })
     for (let index = 0; index < 6; index += 1) await readAll(chat)
-    // A call that is made in the very turn in which the last one ended opens a second connection.
+    // A call in the same tick as the end of the last one opens a second connection.
     expect(new Set(vendor.received.map(({ request }) => request.socket)).size).toBeLessThanOrEqual(2)
   })
 

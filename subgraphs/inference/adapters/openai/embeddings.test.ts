@@ -105,7 +105,7 @@ it('estimates tokens from above, also of long texts', async () => {
     NEVER,
   )
   expect(counts[0]).toBe(0)
-  // cl100k has 6, about 25 and 2 to 4.
+  // cl100k counts 6, about 25 and 2 to 4.
   expect(counts[1]).toBeGreaterThanOrEqual(6)
   expect(counts[2]).toBeGreaterThanOrEqual(25)
   expect(counts[3]).toBe(3)

@@ -22,21 +22,21 @@ import { StreamedResponse } from './streamed-response.ts'
 interface OpenAiEngineOptions {
   /** The engine's name in the catalog, for messages. */
   readonly name: string
-  /** With its path, as in `https://api.openai.com/v1`. */
+  /** Includes the path, as in `https://api.openai.com/v1`. */
   readonly baseUrl: string
   readonly apiKey: string | null
   readonly clock: Clock
-  /** Most texts of one embeddings call. OpenAI takes 2,048, text-embeddings-inference 32 by default. */
+  /** Most texts of one embeddings call. OpenAI accepts 2,048, text-embeddings-inference 32 by default. */
   readonly maxBatch?: number
   /** Whether the server fetches images from addresses. Default: true. */
   readonly fetchesImages?: boolean
   readonly timeouts?: Timeouts
-  /** Where Azure differs. */
+  /** Set for Azure, whose addresses differ. */
   readonly azure?: AzureAddresses
   readonly onOperatorFault?: OnOperatorFault
 }
 
-/** Models behind a server of the OpenAI protocol. Requests and answers pass unchanged. */
+/** Creates engines for the models of a server of the OpenAI protocol. Requests and responses pass unchanged. */
 export function createOpenAiEngines(
   options: OpenAiEngineOptions,
 ): { readonly chat: ChatEngine; readonly embedding: EmbeddingEngine; readonly transcription: TranscriptionEngine } & AsyncDisposable {
@@ -145,9 +145,9 @@ function transcriptionForm({ engineModel }: EngineCall, { bytes, format }: Audio
   for (const granularity of options.granularities) form.append('timestamp_granularities[]', granularity)
   for (const fact of options.include) form.append('include[]', fact)
   if (options.chunking === 'auto') form.append('chunking_strategy', 'auto')
-  // As the vendor's own clients write objects in forms.
+  // The form in which the vendor's own clients encode objects in multipart forms.
   else for (const [name, value] of Object.entries(options.chunking ?? {})) form.append(`chunking_strategy[${name}]`, String(value))
-  // Servers recognise the format by the extension. The caller's file name stays private.
+  // Servers detect the format by the extension. The caller's file name stays private.
   form.append('file', new Blob([new Uint8Array(bytes)]), `audio.${format}`)
   return form
 }
@@ -157,7 +157,7 @@ async function encoded(form: FormData): Promise<{ readonly bytes: Uint8Array; re
   return { bytes: new Uint8Array(await body.arrayBuffer()), contentType: body.headers.get('content-type')! }
 }
 
-/** @throws {KisError} the vendor's error, or the answer is not a JSON object */
+/** @throws {KisError} the vendor's error, or the response is not a JSON object */
 function parseObject(response: UpstreamResponse, errors: EngineErrors): ProtocolObject {
   const parsed = parseResponse(response, errors)
   if (!isObject(parsed) || Array.isArray(parsed)) throw errors.invalidResponse('gave an answer that is not an object')

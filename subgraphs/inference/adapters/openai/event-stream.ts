@@ -1,8 +1,8 @@
 import { createParser, type EventSourceParser } from 'eventsource-parser'
 
 /**
- * Lines between two events that are no fields of the standard. The parser makes an error of each: a megabyte of them
- * would take seconds of the event loop.
+ * Most lines between two events that are no fields of the standard. The parser creates an error for each: a megabyte of
+ * them would take seconds of the event loop.
  */
 const MAX_UNKNOWN = 20
 
@@ -22,7 +22,7 @@ export class EventStreamParser {
   #endsInCr = false
   #unknown = 0
 
-  /** `maxLength` bounds an unfinished line, and the data of an unfinished event, in UTF-16 units. */
+  /** `maxLength` limits an unfinished line, and the data of an unfinished event, in UTF-16 units. */
   constructor(onEvent: (data: string, name: string) => void, maxLength: number) {
     this.#parser = createParser({
       onEvent: ({ data, event = '' }) => {
@@ -53,8 +53,8 @@ export class EventStreamParser {
   }
 
   /**
-   * Makes an LF of each line end: once the parser has seen a CR, it looks for the next LF at every line, and without one
-   * its time is quadratic. An LF that follows a CR in the next piece belongs to the same line end.
+   * Normalizes each line end to LF: once the parser has seen a CR, it searches for the next LF at every line, and
+   * without one its time is quadratic. An LF that follows a CR in the next piece belongs to the same line end.
    */
   #feed(text: string): void {
     if (text === '') return

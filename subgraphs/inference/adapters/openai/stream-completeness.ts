@@ -1,16 +1,16 @@
 import { TRANSCRIPT_DONE } from '../../domain/transcription/transcript-events.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 
-/** Whether a streamed answer is complete, event by event. */
+/** Tracks whether a streamed response is complete, event by event. */
 export interface Completeness {
   see(event: ProtocolObject): void
-  /** Nothing is missing, with or without the end mark. */
+  /** True if nothing is missing, with or without the end mark. */
   readonly complete: boolean
-  /** Nothing follows, so no end mark is waited for. */
+  /** True if nothing follows, so that no end mark is awaited. */
   readonly over: boolean
 }
 
-/** For a chat answer. */
+/** Tracks a chat response. */
 export class ChatCompleteness implements Completeness {
   readonly over = false
   readonly #choices: number
@@ -18,7 +18,7 @@ export class ChatCompleteness implements Completeness {
   readonly #open = new Set<unknown>()
   #usage = false
 
-  /** `choices`: how many the request asks for. */
+  /** `choices`: the number of requested choices. */
   constructor(choices: number) {
     this.#choices = choices
   }
@@ -37,13 +37,13 @@ export class ChatCompleteness implements Completeness {
     }
   }
 
-  /** Every choice has its finish reason, and the usage has arrived. */
+  /** True once every choice has its finish reason and the usage has arrived. */
   get complete(): boolean {
     return this.#usage && this.#open.size === 0 && this.#finished.size >= this.#choices
   }
 }
 
-/** For a transcript, whose last event says that it is complete. */
+/** Tracks a transcript, whose last event completes it. */
 export class TranscriptCompleteness implements Completeness {
   #isDone = false
 

@@ -11,7 +11,7 @@ import type { Exchange, Receiver } from '../vendor/upstream.ts'
 import { EventStreamParser, EventTooLong } from './event-stream.ts'
 import type { Completeness } from './stream-completeness.ts'
 
-/** A streamed answer: takes events as the socket brings them, and gives them to the reader on request. */
+/** A streamed response: receives events as the socket delivers them, and passes them to the reader on request. */
 export class StreamedResponse implements Receiver {
   readonly #errors: EngineErrors
   readonly #redactFacts: (event: ProtocolObject) => ProtocolObject
@@ -20,14 +20,14 @@ export class StreamedResponse implements Receiver {
   readonly #parser = new EventStreamParser((data, name) => this.#receive(data, name), MAX_EVENT_LENGTH)
   readonly #header = Promise.withResolvers<void>()
   #exchange: Exchange | undefined
-  /** Chunks that have arrived since the reader's last turn, and about how many bytes they take. */
+  /** Chunks that have arrived since the reader's last read, and about how many bytes they take. */
   #arrived: ProtocolObject[] = []
   #waitingBytes = 0
   #totalBytes = 0
   #outcome: { readonly error?: unknown } | undefined
   #wakeReader: (() => void) | undefined
   #idle: IdleWatch | undefined
-  /** What came instead of an event stream. */
+  /** A response that is not an event stream. */
   #other: { readonly status: number; readonly headers: IncomingHttpHeaders; body: Buffer } | undefined
 
   /** `idleMs`: the longest wait for the next event. */
@@ -39,7 +39,7 @@ export class StreamedResponse implements Receiver {
   }
 
   /**
-   * Resolves with the iterator once the answer's header has arrived. Rejects when that is not a good one.
+   * Resolves with the iterator once the response's header has arrived. Rejects on an error response.
    * @throws {NeverSent} the signal has aborted before anything was sent
    */
   async open(send: (receiver: Receiver) => Exchange, signal: AbortSignal): Promise<AsyncIterableIterator<readonly ProtocolObject[]>> {
@@ -81,7 +81,7 @@ export class StreamedResponse implements Receiver {
       if (this.#totalBytes > MAX_STREAM_BYTES) this.#break(this.#errors.tooLarge())
       if (this.#arrived.length === 0) return
       this.#wake()
-      // The reader's next turn resumes it. With only an unfinished event waiting, nobody would.
+      // The reader's next read resumes the exchange. If only an unfinished event waits, no read would come.
       if (this.#waitingBytes > MAX_WAITING_BYTES) this.#exchange?.pause()
     }
   }
@@ -91,7 +91,7 @@ export class StreamedResponse implements Receiver {
       this.#refuse(this.#other)
     } else if (!this.#outcome) {
       this.#parse(() => this.#parser.end())
-      // Some vendors end without `[DONE]`. If nothing is missing, the answer was not cut off.
+      // Some vendors end without `[DONE]`. If nothing is missing, the response was not cut off.
       if (this.#completeness.complete) this.#finish({})
       else this.#break(this.#errors.invalidResponse('broke off its answer'))
     }
@@ -103,8 +103,8 @@ export class StreamedResponse implements Receiver {
   }
 
   /**
-   * Takes one event.
-   * @throws {KisError} it is not a chunk, or it is an error of the vendor
+   * Receives one event.
+   * @throws {KisError} the event is not a chunk, or is an error of the vendor
    */
   #receive(data: string, name: string): void {
     if (this.#outcome) return
@@ -136,7 +136,7 @@ export class StreamedResponse implements Receiver {
     }
   }
 
-  /** Stops the vendor. The reader gets what has arrived, then the error. */
+  /** Stops the vendor. The reader gets the chunks that have arrived, then the error. */
   #break(error: KisError): void {
     this.#finish({ error })
     this.#exchange?.abort()
@@ -163,8 +163,7 @@ export class StreamedResponse implements Receiver {
   }
 
   /**
-   * Everything that one read of the socket brings is handed to `data` before the woken reader runs, so it becomes one
-   * item.
+   * Everything from one read of the socket is passed to `data` before the woken reader runs, so it becomes one item.
    */
   readonly #nextItem = (): IteratorResult<readonly ProtocolObject[], undefined> => {
     this.#idle?.has()
@@ -179,7 +178,7 @@ export class StreamedResponse implements Receiver {
     return { done: true, value: undefined }
   }
 
-  /** Aborts the answer, unless it has ended well: then its connection, once drained, serves the next call. */
+  /** Aborts the response, unless it has ended well: then its connection, once drained, serves the next call. */
   #release(exchange: Exchange): void {
     this.#idle?.stop()
     const endedWell = this.#outcome !== undefined && !('error' in this.#outcome)

@@ -10,18 +10,18 @@ import { PROTOCOLS } from './protocols.ts'
 export interface RerankEngineOptions {
   /** The engine's name in the catalog, for messages. */
   readonly name: string
-  /** With its path, as in `https://api.cohere.com/v2`. */
+  /** Includes the path, as in `https://api.cohere.com/v2`. */
   readonly baseUrl: string
   readonly apiKey: string | null
   readonly protocol: RerankProtocol
   readonly clock: Clock
-  /** Most documents of one call, if the server takes fewer than usual. */
+  /** Most documents of one call, if the server accepts fewer than usual. */
   readonly maxBatch?: number
   readonly timeouts?: Timeouts
   readonly onOperatorFault?: OnOperatorFault
 }
 
-/** Rerankers behind a server that speaks as Cohere, Jina or text-embeddings-inference. */
+/** Creates an engine for a server of rerankers with the protocol of Cohere, Jina or text-embeddings-inference. */
 export function createRerankEngine(options: RerankEngineOptions): { readonly rerank: RerankEngine } & AsyncDisposable {
   const { name, apiKey, clock, timeouts = TIMEOUTS, onOperatorFault } = options
   const protocol = PROTOCOLS[options.protocol]
@@ -43,7 +43,7 @@ export function createRerankEngine(options: RerankEngineOptions): { readonly rer
   }
 }
 
-/** @throws {KisError} `engine_error`: not each document has exactly one finite score */
+/** @throws {KisError} `engine_error`: not every document has exactly one finite score */
 function readScores(results: unknown, scoreField: string, count: number, errors: EngineErrors): readonly number[] {
   if (!Array.isArray(results) || results.length !== count)
     throw errors.invalidResponse(`gave ${Array.isArray(results) ? results.length : 'no'} scores for ${count} documents`)

@@ -1,18 +1,18 @@
 import type { RerankProtocol } from '../../domain/catalog/engine.ts'
 import { isCount } from '../../domain/tokens/usage.ts'
 
-/** What an answer says, before it is checked. */
+/** The contents of a response, before they are checked. */
 interface Said {
   readonly results: unknown
-  /** The field of a result that has its score. */
+  /** The name of the score's field in a result. */
   readonly scoreField: 'relevance_score' | 'score'
   readonly tokens: number | null
   readonly searchUnits: number | null
 }
 
-/** How one kind of server is asked, and how it answers. */
+/** The requests and responses of one kind of server. */
 interface Protocol {
-  /** Below the engine's `base_url`. */
+  /** The route below the engine's `base_url`. */
   readonly route: string
   /** Most documents of one call, unless the catalog says otherwise. */
   readonly maxBatch: number
@@ -49,7 +49,7 @@ export const PROTOCOLS: Readonly<Record<RerankProtocol, Protocol>> = {
     route: 'rerank',
     // The default of text-embeddings-inference (`--max-client-batch-size`).
     maxBatch: 32,
-    // `truncate`: without it one document beyond the model's length fails the whole call.
+    // Without `truncate`, one document beyond the model's length fails the whole call.
     toBody: (_model, query, texts) => ({ query, texts, truncate: true, return_text: false }),
     read: (response) => ({ results: response, scoreField: 'score', tokens: null, searchUnits: null }),
   },

@@ -2,15 +2,15 @@ import { isCount } from '../../domain/tokens/usage.ts'
 import type { EngineErrors } from './engine-errors.ts'
 
 interface EmbeddingResponse {
-  /** In the order of the input, each of length 1. */
+  /** In the order of the input, each of norm 1. */
   readonly vectors: readonly Float32Array[]
-  /** The vendor's report; null: it has none. */
+  /** The vendor's report. Null: the vendor reported none. */
   readonly promptTokens: number | null
 }
 
 /**
- * Reads the protocol's embeddings object. Vendors may send numbers although base64 was asked for.
- * @throws {KisError} `engine_error`: it does not have exactly `count` valid vectors
+ * Reads the protocol's embeddings object. Vendors may send numbers although base64 was requested.
+ * @throws {KisError} `engine_error`: the response does not have exactly `count` valid vectors
  */
 export function readEmbeddings(response: unknown, count: number, dimensions: number | null, errors: EngineErrors): EmbeddingResponse {
   const { data, usage } = (response ?? {}) as { data?: unknown; usage?: { prompt_tokens?: unknown } }
@@ -35,7 +35,7 @@ export function readEmbeddings(response: unknown, count: number, dimensions: num
   }
 }
 
-/** base64 of little-endian float32, or a list of numbers; undefined for anything else. */
+/** Decodes base64 of little-endian float32, or a list of numbers. Undefined: another format. */
 function decode(embedding: unknown): Float32Array | undefined {
   if (typeof embedding === 'string') {
     const bytes = Buffer.from(embedding, 'base64')
@@ -50,7 +50,7 @@ function decode(embedding: unknown): Float32Array | undefined {
   return Float32Array.from(embedding as number[])
 }
 
-/** Scales the vector to length 1; false when a component is not finite, or the length is zero. */
+/** Scales the vector to norm 1. Returns false when a component is not finite, or the norm is zero. */
 function normalise(vector: Float32Array): boolean {
   let sum = 0
   for (const value of vector) sum += value * value

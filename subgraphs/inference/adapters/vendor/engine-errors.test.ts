@@ -34,7 +34,7 @@ describe("a vendor's error", () => {
           errors.notAStream(body),
         ]
         const responses = JSON.stringify(found.map((error) => [error.message, error.extensions])) + said.join()
-        // Half a secret is one, too.
+        // Half a secret counts as a secret.
         for (const part of [secret, KEY]) expect(responses.toLowerCase().includes(part.slice(0, 5).toLowerCase())).toBe(false)
       }
   })

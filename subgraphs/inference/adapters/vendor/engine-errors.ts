@@ -8,34 +8,37 @@ import { redactorOf } from '../../domain/redact-secrets.ts'
 
 /** Longest part of a vendor's message that is passed on, in UTF-16 units. */
 const MAX_MESSAGE_LENGTH = 1_000
-/** What a vendor's code looks like. Anything else is not passed on: clients and dashboards group by it. */
+/** The form of a vendor's code. Other codes are not passed on: clients and dashboards group by code. */
 const CODE = /^[\w.-]{1,64}$/
-/** What the path of a parameter looks like, such as `messages[0].content`. */
+/** The form of a parameter's path, such as `messages[0].content`. */
 const PARAM = /^[\w.[\]-]{1,64}$/
 /** Longest wait that is passed on. */
 const MAX_RETRY_AFTER_MS = 24 * 3_600_000
 
-/** Account numbers and keys in vendors' messages. They are the operator's, not the caller's. */
+/** Account numbers and keys in vendors' messages. They belong to the operator, not the caller. */
 const SECRETS = /\b(?:(?:sk|gsk|org|proj)[-_][\w*.-]{4,}|(?:AKIA|ASIA)[A-Z0-9]{12,}|arn:aws[\w-]*:[\w:./-]+)/g
 
-/** Messages of vendors without a code for an input that is too long: Anthropic, Gemini, Bedrock, Mistral, Cohere. */
+/**
+ * Messages about an input that is too long, of vendors without a code for it: Anthropic, Gemini, Bedrock, Mistral,
+ * Cohere.
+ */
 const TOO_LONG =
   /prompt is too long|input token count.{0,100}exceeds|input is too long|too large for model with|maximum context length|too many tokens/i
 
 /**
- * How vendors say, with a less specific status, that the account has no credit: OpenAI, Groq, Azure and DeepSeek by the
- * code, Anthropic in words.
+ * How vendors report, with a less specific status, that the account is out of credit: OpenAI, Groq, Azure and DeepSeek
+ * by the code, Anthropic in words.
  */
 const EMPTY_ACCOUNT = /^(insufficient_quota|billing_hard_limit_reached|billing_not_active|billing_error|insufficient_balance)$/i
 const EMPTY_ACCOUNT_TEXT = /credit balance is too low|insufficient balance/i
 /**
- * How vendors say under 400 that a model no longer exists, or never did: OpenAI and Groq by the code, Mistral and
- * Bedrock in words.
+ * How vendors report under 400 that a model does not exist (any more): OpenAI and Groq by the code, Mistral and Bedrock
+ * in words.
  */
 const NO_MODEL = /^(model_not_found|model_decommissioned|deploymentnotfound|invalid_model)$/i
 const NO_MODEL_TEXT = /^invalid model\b|model identifier is invalid|model .{0,200}\b(decommissioned|end of its life)/i
 
-/** Other codes for what a vendor's policy forbids: Azure's, and OpenAI's for models that reason. */
+/** Other codes for a violation of a vendor's policy: Azure's, and OpenAI's for reasoning models. */
 const CONTENT_POLICY = /^(content_filter|responsibleaipolicyviolation|invalid_prompt)$/i
 
 /** Called with a fault that only the operator can fix. `said`: the vendor's own words, without secrets. */
@@ -48,7 +51,7 @@ interface VendorError {
 }
 
 /**
- * Makes the errors of one engine. Their texts never contain the operator's key or address; those are only in `cause`,
+ * Creates the errors of one engine. Their texts never contain the operator's key or address; those are only in `cause`,
  * for the log.
  */
 export class EngineErrors {
@@ -65,7 +68,7 @@ export class EngineErrors {
     this.#onOperatorFault = onOperatorFault
   }
 
-  /** For an answer whose status is not 200. `body` is what was read of it. */
+  /** The error for a response whose status is not 200. `body` is the part of the body that was read. */
   ofResponse(status: number, headers: IncomingHttpHeaders, body: Buffer): KisError {
     const vendor = this.#read(parse(body), status)
     // Bedrock's code is in a header, followed by an address.
@@ -73,7 +76,7 @@ export class EngineErrors {
     return this.#ofVendor(status, { ...vendor, code }, this.#retryAfterMs(headers))
   }
 
-  /** For an error that the vendor reports inside an answer, with the status that it stands for. */
+  /** The error that the vendor reports inside a response, with the status that it stands for. */
   ofEvent(status: number, value: unknown): KisError {
     return this.#ofVendor(status, this.#read(value, status), null)
   }
@@ -97,12 +100,12 @@ export class EngineErrors {
     // Some vendors send 529 for "overloaded".
     if (status === 503 || status === 529)
       return new KisError('engine_unavailable', `${this.#engine} is unavailable at the moment.`, { retryAfterMs, vendorCode })
-    // 409 is a lock that was not free in time (openai-node repeats it too).
+    // 409 is a lock that was not free in time (openai-node retries it, too).
     const isRepeatable = status === 409 || status >= 500
     return new EngineFailure('engine_error', `${this.#engine} answered with status ${status}.`, { retryAfterMs, vendorCode, isRepeatable })
   }
 
-  /** The caller's fault, in the vendor's words. */
+  /** An error that the caller caused, in the vendor's words. */
   #ofRefusal(code: ErrorCode, vendor: VendorError): KisError {
     return new KisError(code, vendor.message ?? `${this.#engine} refused the request as invalid.`, {
       param: vendor.param,
@@ -111,7 +114,7 @@ export class EngineErrors {
   }
 
   /**
-   * Not the caller's fault, and not an outage: another engine may answer, but repeating the call at this one is
+   * An error that is neither the caller's fault nor an outage: another engine may succeed, but a retry at this one is
    * useless.
    */
   #ofFault(fault: OperatorFault, { code: vendorCode, message }: VendorError): KisError {
@@ -122,7 +125,7 @@ export class EngineErrors {
     return new EngineFailure('engine_error', text, { vendorCode, isRepeatable: false, shouldRetry: false })
   }
 
-  /** For `{"error": …}` in place of an answer: in a stream, or under status 200. */
+  /** The error for `{"error": …}` in place of a response: in a stream, or under status 200. */
   ofErrorObject(value: unknown): KisError {
     const vendor = this.#read(value, 200)
     const fault = classifyFault(200, vendor)
@@ -135,7 +138,7 @@ export class EngineErrors {
     })
   }
 
-  /** For a body under status 200 that is not an event stream. */
+  /** The error for a body under status 200 that is not an event stream. */
   notAStream(body: Buffer): KisError {
     const response = record(parse(body))
     return response.error ? this.ofErrorObject(response) : this.invalidResponse('gave no event stream')
@@ -146,27 +149,27 @@ export class EngineErrors {
     return new KisError('engine_error', `${this.#engine} ${what}.`, { cause })
   }
 
-  /** For an answer that exceeds a limit of ours. `what` completes the sentence "The engine … ". */
+  /** The error for a response that exceeds a limit of the service. `what` completes the sentence "The engine … ". */
   stopped(what: string, cause?: unknown): KisError {
     return new StoppedByLimit('engine_error', `${this.#engine} ${what}.`, { cause, shouldRetry: false })
   }
 
-  /** For an answer of too many bytes. */
+  /** The error for a response of too many bytes. */
   tooLarge(): KisError {
     return new ResponseTooLarge('engine_error', `${this.#engine} gave an answer that is too large.`, { shouldRetry: false })
   }
 
-  /** For an answer, or an event of one, with more or deeper values than a right one has. */
+  /** The error for a response or event with more or deeper values than a valid one has. */
   excessive(): KisError {
     return this.stopped('gave an answer of too many or too deep values')
   }
 
-  /** For an answer that had begun, and then sent nothing for too long. */
+  /** The error for a response that had started, and then sent nothing for too long. */
   silent(): KisError {
     return new StoppedByLimit('engine_timeout', `${this.#engine} did not go on with its answer in time.`)
   }
 
-  /** For a compressed answer, although we ask for none. Decompressed, it could have any size. */
+  /** The error for a compressed response although the service requests none. Decompressed, it could have any size. */
   packed(): KisError {
     return this.invalidResponse('gave an answer that is compressed')
   }
@@ -175,7 +178,7 @@ export class EngineErrors {
     return new KisError('engine_unavailable', `${this.#engine} has too many concurrent calls.`, { retryAfterMs: 1_000 })
   }
 
-  /** For a failure of the connection. `answering`: the answer had begun. */
+  /** The error for a failed connection. `answering`: the response had started. */
   ofConnection(cause: unknown, answering: boolean): KisError {
     if (cause instanceof KisError) return cause
     if (cause instanceof errors.HeadersTimeoutError || cause instanceof errors.BodyTimeoutError)
@@ -192,9 +195,9 @@ export class EngineErrors {
   }
 
   /**
-   * Understands OpenAI's shape, and those of vLLM, Mistral, Cohere and Bedrock (fields at the top), TEI (`error` is a
-   * text), FastAPI (`detail`), Google (in a list; its code is the `status`) and Anthropic (its code is the `type`, where
-   * others have a family). Nothing of it has a secret.
+   * Reads a vendor's error, without secrets. Understands OpenAI's shape, and those of vLLM, Mistral, Cohere and Bedrock
+   * (fields at the top), TEI (`error` is a text), FastAPI (`detail`), Google (in a list; its code is the `status`) and
+   * Anthropic (its code is the `type`, where others have a family).
    */
   #read(value: unknown, status: number): VendorError {
     const response = record(Array.isArray(value) ? value[0] : value)
@@ -205,7 +208,7 @@ export class EngineErrors {
     return { message: this.#toText(message), code: this.#toCode(code), param: this.#toName(text(error.param), PARAM) }
   }
 
-  /** Redacted before it is cut: half a secret is found no more. */
+  /** Redacts the text before cutting it: half a secret would not be found. */
   #toText(text: string | null): string | null {
     return text === null ? null : (this.#redact(text)?.slice(0, MAX_MESSAGE_LENGTH) ?? null)
   }
@@ -222,7 +225,7 @@ export class EngineErrors {
     return this.#redactKnown(text)?.replace(SECRETS, '…') ?? null
   }
 
-  /** `retry-after-ms`, or `retry-after` in seconds or as a date (RFC 9110, section 10.2.3). */
+  /** Reads `retry-after-ms`, or `retry-after` in seconds or as a date (RFC 9110, section 10.2.3). */
   #retryAfterMs(headers: IncomingHttpHeaders): number | null {
     const milliseconds = String(headers['retry-after-ms'] ?? '').trim()
     const seconds = String(headers['retry-after'] ?? '').trim()
@@ -241,7 +244,7 @@ function classifyFault(status: number, { code, message }: VendorError): Operator
   return NO_MODEL.test(code ?? '') || (status === 400 && NO_MODEL_TEXT.test(message ?? '')) ? 'model' : null
 }
 
-/** Whether an answer is compressed. */
+/** Whether a response is compressed. */
 export function isPacked(headers: IncomingHttpHeaders): boolean {
   return !/^(identity)?$/i.test(headers['content-encoding'] ?? '')
 }
@@ -252,7 +255,7 @@ function hasBeenReached(cause: unknown): boolean {
   return code === 'UND_ERR_SOCKET' || code === 'ECONNRESET' || syscall === 'read' || syscall === 'write'
 }
 
-/** The vendor's code, if it is one of ours with status 400, or means the same as one. */
+/** The service's error code that the vendor's code equals, with status 400, or means the same as. */
 function toOwnCode(code: string | null): ErrorCode | null {
   if (code === null) return null
   if (CONTENT_POLICY.test(code)) return 'content_policy_violation'
@@ -268,8 +271,8 @@ function parse(body: Buffer): unknown {
 }
 
 /**
- * The error that stands in an answer, or a chunk of one, in place of its text: at its top, or as with OpenRouter in a
- * choice. Null: there is none.
+ * The error inside a response, or a chunk of one, in place of its text: at its top, or as with OpenRouter in a choice.
+ * Null: there is none.
  */
 export function findVendorError(response: object): object | null {
   const { error, choices } = response as { readonly error?: unknown; readonly choices?: unknown }
@@ -283,12 +286,12 @@ interface MaybeFailed {
   readonly finish_reason?: unknown
 }
 
-/** Some routers report an error as the reason of the end only. */
+/** Some routers report an error only as the finish reason. */
 function hasFailed(choice: MaybeFailed | null): boolean {
   return Boolean(choice?.error) || choice?.finish_reason === 'error'
 }
 
-/** Some vendors repeat the status as the code, or put `error` into the type. Neither says anything. */
+/** Whether a code is informative. Some vendors repeat the status as the code, or set the type to `error`. */
 function isCode(value: unknown, status: number): boolean {
   return (
     (typeof value === 'string' && value !== '' && value !== 'error' && value !== String(status)) ||

@@ -1,6 +1,6 @@
 /**
- * Reports once when a reader has waited too long for a piece of an answer. Bytes alone do not count: comments, empty
- * events and single bytes of a line would keep a connection open forever. A reader that asks for nothing does not wait.
+ * Reports once when a reader has waited too long for a piece of a response. Bytes alone do not count: comments, empty
+ * events and single bytes of a line would hold a connection open forever. A reader that requests nothing does not wait.
  * Each stream has one timer.
  */
 export class IdleWatch {

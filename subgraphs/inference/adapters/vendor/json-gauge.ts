@@ -1,18 +1,21 @@
-/** `JSON.stringify` overflows the stack some thousands of levels down. Answers of vendors have about ten. */
+/**
+ * Deepest nesting. `JSON.stringify` overflows the stack some thousands of levels down. Responses of vendors have about
+ * ten.
+ */
 const MAX_DEPTH = 500
-/** Lists, objects and fields of an answer. 20 MiB of tokens with the likeliest others beside them have 1.6 million. */
+/** Most lists, objects and fields of a response. 20 MiB of tokens with their log probabilities have 1.6 million. */
 export const MAX_RESPONSE_PARTS = 2_000_000
-/** The same of an event. A token with 20 others beside it has 105. */
+/** The same limit for an event. A token with 20 alternatives has 105. */
 export const MAX_EVENT_PARTS = 100_000
-/** Items of its lists and fields. 2,048 vectors of 4,096 numbers have 8.4 million. */
+/** Most items of a response's lists and fields. 2,048 vectors of 4,096 numbers have 8.4 million. */
 const MAX_ITEMS = 10_000_000
 
 const [QUOTE, BACKSLASH, COMMA, COLON, LINE_FEED, CARRIAGE_RETURN] = [0x22, 0x5c, 0x2c, 0x3a, 0x0a, 0x0d]
 const [LIST, LIST_END, OBJECT, OBJECT_END] = [0x5b, 0x5d, 0x7b, 0x7d]
 
 /**
- * Counts what JSON is made of while its bytes come, before it is parsed: 128 MiB of empty objects would take 4 GB and
- * a minute of the event loop. In a stream of values each counts by itself; what is between them is skipped.
+ * Counts the parts of JSON while its bytes arrive, before it is parsed: 128 MiB of empty objects would take 4 GB and a
+ * minute of the event loop. In a stream of values each is counted separately; bytes between values are skipped.
  */
 export class JsonGauge {
   readonly #maxParts: number
@@ -28,7 +31,7 @@ export class JsonGauge {
     this.#maxItems = maxItems
   }
 
-  /** Counts the next bytes, and gives whether the value is larger or deeper than any right answer. */
+  /** Counts the next bytes, and returns whether the value is larger or deeper than any valid response. */
   exceeds(bytes: Uint8Array): boolean {
     for (const byte of bytes) {
       if (this.#isString) this.#readString(byte)
@@ -45,7 +48,7 @@ export class JsonGauge {
   #readString(byte: number): void {
     if (this.#isEscaped) this.#isEscaped = false
     else if (byte === BACKSLASH) this.#isEscaped = true
-    // No text goes over the end of a line.
+    // No text continues after the end of a line.
     else if (byte === QUOTE || byte === LINE_FEED || byte === CARRIAGE_RETURN) this.#isString = false
   }
 
@@ -60,7 +63,7 @@ export class JsonGauge {
   }
 }
 
-/** Whether an event is larger or deeper than any right one. A short one cannot be. */
+/** Whether an event is larger or deeper than any valid one. A short event cannot be. */
 export function isExcessiveEvent(data: string): boolean {
   return data.length > 2 * MAX_DEPTH && new JsonGauge(MAX_EVENT_PARTS).exceeds(Buffer.from(data))
 }

@@ -2,22 +2,22 @@ import { LRUCache } from 'lru-cache'
 import { MIN_SECRET_LENGTH, redactorOf } from '../../domain/redact-secrets.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 
-/** Fields with what a model says, or with a vendor's signature of it. */
+/** Fields that contain a model's text, or a vendor's signature of it. */
 const TEXTS: ReadonlySet<string> = new Set([
   ...['content', 'reasoning_content', 'reasoning', 'refusal', 'arguments', 'input', 'text', 'delta', 'word', 'transcript'],
   ...['data', 'signature', 'thought_signature', 'encrypted_content'],
 ])
-/** Longer texts, such as images in `data:` URIs and documents, are searched for a key as it is written, and no more. */
+/** Longer texts, such as images in `data:` URIs and documents, are only searched for the unencoded key. */
 const MAX_LENGTH = 8_192
-/** Facts that are remembered as harmless, because all chunks of an answer repeat them, and how long they are. */
+/** Most facts that are cached as harmless, because all chunks of a response repeat them, and their greatest length. */
 const MAX_KNOWN = 1_000
 const MAX_KNOWN_LENGTH = 256
-/** Facts of one answer or chunk that are new. A search takes some microseconds. */
+/** Most new facts of one response or chunk. A search takes some microseconds. */
 const MAX_SEARCHES = 20_000
 
 /**
- * Returns a function that removes the operator's keys from the facts of a vendor's answer or chunk: from all its short
- * texts but those of the model, and fields whose names have one. It changes what it is given.
+ * Returns a function that removes the operator's keys from the facts of a vendor's response or chunk: from all its
+ * short texts except those of the model, and fields whose names contain a key. The function modifies its argument.
  */
 export function factsRedactor(keys: readonly string[]): <Value extends ProtocolObject>(response: Value) => Value {
   const redact = redactorOf(keys)

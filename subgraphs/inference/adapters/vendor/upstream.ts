@@ -5,7 +5,7 @@ import { type EngineErrors, findVendorError, isPacked } from './engine-errors.ts
 import { JsonGauge, MAX_RESPONSE_PARTS } from './json-gauge.ts'
 import { KEEP_ALIVE_MS, MAX_CALLS, MAX_ERROR_BYTES, type Timeouts } from './limits.ts'
 
-/** Gets one answer, piece by piece. Exactly one of `end` and `fail` comes last. */
+/** Receives one response, piece by piece. Exactly one of `end` and `fail` comes last. */
 export interface Receiver {
   start(status: number, headers: IncomingHttpHeaders): void
   data(bytes: Buffer): void
@@ -13,7 +13,7 @@ export interface Receiver {
   fail(error: unknown): void
 }
 
-/** A request's body: JSON as text, or anything else with its type. */
+/** A request's body: JSON as text, or bytes with their content type. */
 type RequestBody = string | { readonly bytes: Uint8Array; readonly contentType: string }
 
 export interface UpstreamResponse {
@@ -22,7 +22,7 @@ export interface UpstreamResponse {
   readonly body: Buffer
 }
 
-/** One vendor's server. Keeps connections, adds the key, follows no redirects and repeats nothing. */
+/** One vendor's server. Reuses connections, adds the key, and neither follows redirects nor retries. */
 export class Upstream implements AsyncDisposable {
   readonly #pool: Pool
   readonly #basePath: string
@@ -54,7 +54,7 @@ export class Upstream implements AsyncDisposable {
     this.#errors = errors
   }
 
-  /** The longest wait between two pieces of an answer. */
+  /** The longest wait between two pieces of a response, in milliseconds. */
   get idleMs(): number {
     return this.#timeouts.bodyIdleMs
   }
@@ -87,7 +87,7 @@ export class Upstream implements AsyncDisposable {
   }
 
   /**
-   * Gives the whole answer. If its status is not 200, only the first `MAX_ERROR_BYTES`.
+   * Returns the whole response, or only the first `MAX_ERROR_BYTES` if its status is not 200.
    * @throws {NeverSent} the signal has aborted before anything was sent
    */
   post(route: string, body: RequestBody, requestId: string, maxBytes: number, signal: AbortSignal): Promise<UpstreamResponse> {
@@ -141,7 +141,8 @@ export class Upstream implements AsyncDisposable {
 }
 
 /**
- * One request and its answer, as undici's handler. What the receiver throws ends the exchange, and becomes its failure.
+ * One request and its response, as undici's handler. An error that the receiver throws ends the exchange, and becomes
+ * its failure.
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly #receiver: Receiver
@@ -158,12 +159,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#onOver = onOver
   }
 
-  /** The answer has ended, or was aborted. */
+  /** True once the response has ended or was aborted. */
   get over(): boolean {
     return this.#over
   }
 
-  /** What the caller of an exchange hears that `signal` has ended: whether anything was sent. */
+  /** Returns the error for the caller of an exchange after `signal` has aborted. It shows whether anything was sent. */
   whyAborted(signal: AbortSignal): unknown {
     return this.#controller ? signal.reason : new NeverSent(signal.reason)
   }
@@ -188,7 +189,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
-    // Informational answers (103 Early Hints) precede the real one.
+    // Informational responses (103 Early Hints) precede the final one.
     if (status < 200) return
     this.#answering = true
     if (this.#aborted) return
@@ -218,8 +219,8 @@ export class Exchange implements Dispatcher.DispatchHandler {
 }
 
 /**
- * The JSON of an answer.
- * @throws {KisError} the vendor's error, also one under status 200; or the answer is not JSON
+ * Returns the JSON of a response.
+ * @throws {KisError} the vendor's error, also one under status 200; or the response is not JSON
  */
 export function parseResponse({ status, headers, body }: UpstreamResponse, errors: EngineErrors): unknown {
   if (status !== 200) throw errors.ofResponse(status, headers, body)

@@ -9,12 +9,12 @@ import type { RunOutcome } from './run.ts'
 /** A model name with this prefix and an agent's code stands for the agent. */
 const PREFIX = 'agent/'
 
-/** Fields that go to each call of the agent's model, and override the agent's own. */
+/** Fields that every call of the agent's model gets. They override the agent's own. */
 const SAMPLING = [
   ...['temperature', 'top_p', 'stop', 'seed', 'presence_penalty', 'frequency_penalty', 'logit_bias', 'reasoning_effort'],
   ...['reasoning_effort_if_supported', 'verbosity', 'user', 'safety_identifier', 'prompt_cache_key', 'service_tier', 'cache_control'],
 ]
-/** Fields that are handled elsewhere, or ask for what happens anyway. */
+/** Fields that other code handles, or that request the default behavior. */
 const READ = [
   ...['model', 'messages', 'stream', 'stream_options', 'n', 'max_tokens', 'max_completion_tokens', 'response_format', 'modalities'],
   ...['tools', 'functions'],
@@ -22,13 +22,13 @@ const READ = [
 
 /** A chat request to an agent. */
 export interface AgentChat {
-  /** `agent/` and the code. */
+  /** `agent/` and the agent's code. */
   readonly model: string
   readonly messages: readonly ProtocolObject[]
   readonly sampling: ProtocolObject
-  /** The schema that the caller wants the answer to match; null: the agent's. */
+  /** The caller's schema for the reply. Null: the agent's schema applies. */
   readonly responseSchema: ProtocolObject | null
-  /** Fields that do not apply to agents, and are left out. */
+  /** Fields that do not apply to agents and are ignored. */
   readonly unhonored: readonly string[]
 }
 
@@ -69,14 +69,14 @@ function readSchema({ response_format: format }: ChatRequest): ProtocolObject | 
   return type === 'json_object' || type === 'json_schema' ? { type: 'object' } : null
 }
 
-/** How an answer ended, in the protocol's words. */
+/** How a reply ended, in the protocol's words. */
 export function toFinishReason({ finishReason }: RunOutcome): string {
   return finishReason === 'length' || finishReason === 'content_filter' ? finishReason : 'stop'
 }
 
 /**
- * One annotation for each mark, in the form of the protocol's `url_citation` (the sources are files, which have no
- * address). `offset` is where the answer begins in the text sent so far.
+ * Returns one annotation for each mark, in the form of the protocol's `url_citation` (the sources are files, which have
+ * no address). `offset` is where the reply starts in the text sent so far.
  */
 export function toAnnotations({ text, citations }: RunOutcome, offset = 0): readonly ProtocolObject[] {
   const byMark = new Map(citations.map((citation) => [citation.mark, citation]))
@@ -95,7 +95,7 @@ export function toAnnotations({ text, citations }: RunOutcome, offset = 0): read
   })
 }
 
-/** Usage as the protocol writes it, where cached tokens are included in the prompt's. */
+/** Usage in the protocol's form, which counts cached tokens in the prompt tokens. */
 export function protocolUsage({ inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens }: Quantities): ProtocolObject {
   const prompt = inputTokens + cachedInputTokens + cacheWriteTokens
   return {

@@ -4,12 +4,13 @@ import type { ProtocolObject } from '../../ports/engines.ts'
 import { type McpServer, type McpServerInput, type SealHeaders, toMcpServers } from './mcp-servers.ts'
 import { schemaAt } from './response-schema.ts'
 
-/** Calls of models in one run, and searches in all of them (design 9). */
+/** Most calls of the model in one run. `MAX_TOOL_CALLS` limits the searches of all these calls (design 9). */
 export const MAX_STEPS = 12
+/** Most searches in all model calls of one run. */
 export const MAX_TOOL_CALLS = 24
 /** What a run may cost unless the agent says otherwise: 1 USD in nano-USD. */
 const DEFAULT_MAX_COST = 1_000_000_000n
-/** 1,000 USD: a run answers one person's question. */
+/** 1,000 USD, because a run answers one person's question. */
 const MOST_MAX_COST = 1_000_000_000_000n
 const MAX_COLLECTIONS = 10
 const MAX_NAME = 200
@@ -22,13 +23,13 @@ export interface AgentDefinition {
   readonly instructions: string
   /** A chat model, by id or alias. */
   readonly modelId: string
-  /** Each becomes a search tool. */
+  /** Each collection becomes a search tool. */
   readonly collectionIds: readonly string[]
-  /** Their tools become the agent's. */
+  /** The servers' tools become the agent's. */
   readonly mcpServers: readonly McpServer[]
   /** Fields of the chat protocol, sent unchanged. */
   readonly sampling: ProtocolObject & { readonly temperature?: number; readonly top_p?: number; readonly max_completion_tokens?: number }
-  /** JSON Schema 2020-12 of the answer; null: the answer is text. */
+  /** JSON Schema 2020-12 of the reply. Null: the reply is text. */
   readonly responseSchema: ProtocolObject | null
   readonly maxSteps: number
   /** The most that a run may cost, in nano-USD. */
@@ -52,8 +53,8 @@ export interface AgentInput {
 
 /**
  * Checks a definition, except what needs other parts: the model, the collections, whether servers are allowed, and
- * whether the schema is valid. `before`: the definition that this one replaces; headers that are left out are taken
- * from it.
+ * whether the schema is valid. `before`: the definition that this one replaces. Headers that the input leaves out are
+ * copied from it.
  * @throws {KisError} a field is wrong; has the path below `input`
  */
 export function agentDefinition(input: AgentInput, seal: SealHeaders, before?: AgentDefinition): AgentDefinition {
@@ -90,7 +91,7 @@ export function agentDefinition(input: AgentInput, seal: SealHeaders, before?: A
 }
 
 /**
- * Checks a short name, unique in the organization. `agent/<code>` is the agent as a chat model.
+ * Checks an agent's code: a short name, unique in the organization. `agent/<code>` names the agent as a chat model.
  * @throws {KisError} the code is wrong
  */
 export function checkAgentCode(code: unknown): string {
@@ -98,13 +99,13 @@ export function checkAgentCode(code: unknown): string {
   return refuse('invalid_request', 'input.code', 'A code has 1 to 64 letters, digits, `_`, `-` or `.`, and begins with a letter or digit.')
 }
 
-/** A definition as stored: documents have neither fractions nor big integers. */
+/** A definition as stored. `maxCost` is a text, because a stored document cannot contain big integers. */
 export function storedDefinition({ maxCost, ...rest }: AgentDefinition): string {
   return JSON.stringify({ ...rest, maxCost: String(maxCost) })
 }
 
 export function readDefinition(stored: string): AgentDefinition {
   const { maxCost, ...rest } = JSON.parse(stored) as Omit<AgentDefinition, 'maxCost'> & { readonly maxCost: string }
-  // Old definitions have no servers.
+  // Definitions of earlier versions have no servers.
   return { ...rest, mcpServers: rest.mcpServers ?? [], maxCost: BigInt(maxCost) }
 }

@@ -2,12 +2,13 @@ import { escapeUntrustedText } from '../../../common/untrusted-text.ts'
 import type { CollectionContents, CollectionDescription } from '../../ports/knowledge.ts'
 
 /**
- * Longest tool description in characters. A model reads it with every call, and vendors cut or refuse much longer ones.
+ * Longest tool description in characters. Every call of a model includes it, and vendors cut or refuse much longer
+ * ones.
  */
 const MAX_CHARACTERS = 1_500
-/** Longest part of the collection owner's description. */
+/** Longest part of the owner's description of the collection. */
 const MAX_OWN_CHARACTERS = 400
-/** Characters that titles may take, to leave room for headings. */
+/** Most characters of titles, so that headings fit as well. */
 const MAX_TITLE_CHARACTERS = 500
 
 const LANGUAGES: Readonly<Record<string, string>> = { ar: 'Arabic', en: 'English' }
@@ -17,8 +18,7 @@ const USE =
   'Use it whenever the question may be answered by these documents; not for greetings or what the conversation already says. Search again with other words or filters when the passages do not answer.'
 
 /**
- * Tells a model what it needs to decide whether the collection may have the answer. It is written from the current
- * contents.
+ * Describes a collection's current contents, so that a model can decide whether the collection may contain the answer.
  */
 export function describeCollection({ name, description, chunkCount, contents }: CollectionDescription): string {
   const before = [
@@ -43,7 +43,7 @@ function describeExtent({ documentCount, examinedCount, languages, oldestAt, new
   return `It holds ${documentCount} ${documentCount === 1 ? 'document' : 'documents'} in ${chunkCount} passages${examined}${shares.join(', ')}${dates}.`
 }
 
-/** Each one is in quotation marks: these are the documents' words, which must not look like ours. */
+/** Quotation marks enclose each item, because titles and headings are untrusted text. */
 function describeContents({ titles, headings }: CollectionContents, room: number): readonly string[] {
   const named = titles.map(({ title, fileName }) =>
     title === null ? quoted(fileName, 80) : `${quoted(title, 80)} (${clipped(oneLine(fileName), 60)})`,
@@ -57,12 +57,12 @@ function describeContents({ titles, headings }: CollectionContents, room: number
   return [first, second].filter((list) => list !== '')
 }
 
-/** As many items as fit; empty when not even the first does. */
+/** Lists as many items as fit. Returns an empty text if the first item does not fit. */
 function listWithin(label: string, items: readonly string[], room: number): string {
   let list = ''
   for (const item of items) {
     const longer = list === '' ? label + item : `${list}; ${item}`
-    // The end of the list takes one or three more characters.
+    // The end of the list needs one or three more characters.
     if (longer.length + 3 > room) return list && `${list}; …`
     list = longer
   }
@@ -78,7 +78,8 @@ function clipped(text: string, most: number): string {
 }
 
 /**
- * Line breaks, control characters and characters that change the direction of writing could make text look like ours.
+ * Removes line breaks, control characters and characters that change the direction of writing: with them, untrusted
+ * text could look like ours.
  */
 function oneLine(text: string): string {
   return escapeUntrustedText(text.replaceAll(/[\s\p{Cc}\u202A-\u202E\u2066-\u2069]+/gu, ' ').trim())

@@ -3,16 +3,16 @@ import type { ProtocolObject } from '../../ports/engines.ts'
 import { MAX_TOOL_CALLS } from './definition.ts'
 import { MAX_CHUNKS } from './search-tools.ts'
 
-/** Most passages that one run shows, so the marks that are reserved for it. */
+/** Most chunks that one run shows, and so the number of marks that are reserved for it. */
 export const MARKS_OF_RUN = MAX_TOOL_CALLS * MAX_CHUNKS
 
-/** The highest mark in a history that counts. The rest up to 999,999,999 is left to the runs after it. */
+/** The highest mark in a history that counts. The marks from here to 999,999,999 remain for later runs. */
 const MAX_EARLIER_MARK = 900_000_000
 
-/** For a model that reads a history with marks. An instruction, so that no model quotes it. */
+/** An instruction for a model that reads a history with marks. Models do not quote instructions. */
 export const EARLIER_MARKS_NOTICE = 'Never cite by a mark such as (#1): it belongs to an earlier message, and nothing can be found by it.'
 
-/** The first mark above all marks in messages, which are given as JSON. */
+/** Returns the first mark above all marks in `messages`, which are JSON. */
 export function firstFreeMark(...messages: readonly string[]): number {
   let highest = 0
   for (const json of messages)
@@ -24,8 +24,9 @@ export function firstFreeMark(...messages: readonly string[]): number {
 }
 
 /**
- * The messages with their marks as `(#1)`. The run did not show these passages, so nothing may resolve them, and a model
- * can tell them from the marks of its own searches. Reasoning stays as it is, because vendors sign it.
+ * Returns the messages with their marks as `(#1)`. The current run did not show these chunks, so these marks must not
+ * resolve, and a model must be able to distinguish them from the marks of its own searches. Reasoning is unchanged,
+ * because vendors sign it.
  */
 export function escapeEarlierMarks(messages: readonly ProtocolObject[]): readonly ProtocolObject[] {
   return messages.map(({ content, refusal, tool_calls: calls, function_call: called, ...message }) => ({

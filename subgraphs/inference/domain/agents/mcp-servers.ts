@@ -1,13 +1,13 @@
 import { checkLength, isAbsent, listAt, objectAt, refuse, textAt } from '../../../common/check.ts'
 
-/** Servers of one agent. Each is asked for its tools at the start of a run. */
+/** Most servers of one agent. Each run starts by listing the tools of every server. */
 export const MAX_SERVERS = 5
 const MAX_URL = 2_048
 const MAX_HEADERS = 10
 const MAX_HEADER_VALUE = 4_096
 const MAX_ALLOWED_TOOLS = 50
 const MAX_TOOL_NAME = 128
-/** It precedes the names of tools, which have at most 64 characters in all. */
+/** A server's name. It precedes the names of tools, which have at most 64 characters in all. */
 const NAME = /^[A-Za-z0-9_-]{1,16}$/
 const HEADER_NAME = /^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}$/
 const HEADER_VALUE = /^[\x21-\x7e]([\x20-\x7e]*[\x21-\x7e])?$/
@@ -17,14 +17,14 @@ const OWN_HEADER =
 
 /** A Model Context Protocol server whose tools an agent may use. */
 export interface McpServer {
-  /** Precedes the names of its tools. */
+  /** A prefix for the names of the server's tools. */
   readonly name: string
   readonly url: string
   /** Names of the headers sent with every request. */
   readonly headerNames: readonly string[]
   /** The encrypted headers; null: none. */
   readonly sealedHeaders: string | null
-  /** By the server's own names; null: all. */
+  /** The server's own names of the tools. Null: all tools. */
   readonly allowedTools: readonly string[] | null
 }
 
@@ -41,8 +41,8 @@ export type Headers = Readonly<Record<string, string>>
 export type SealHeaders = (headers: Headers, url: string) => string
 
 /**
- * Headers that are left out are taken from `before` if the name and the address are unchanged: a secret never goes to
- * an address for which it was not given.
+ * Checks the servers of an agent. Headers that the input leaves out are copied from `before` if the name and the
+ * address are unchanged: a secret never goes to an address for which it was not entered.
  * @throws {KisError} a field is wrong; has the path below `input.mcpServers`
  */
 export function toMcpServers(

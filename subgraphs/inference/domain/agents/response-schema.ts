@@ -1,7 +1,7 @@
 import { checkJson, objectAt, refuse } from '../../../common/check.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 
-/** Longest schema as JSON. Compile time grows with it. */
+/** Longest schema as JSON. Compile time grows with the length. */
 const MAX_SCHEMA_CHARACTERS = 32_768
 const FENCE = '```'
 
@@ -12,8 +12,8 @@ export interface PlacedSchema {
 }
 
 /**
- * Checks the size of a caller's schema. `SchemaJudge` says whether it is valid.
- * @throws {KisError} it is too large, or not an object
+ * Checks the size of a caller's schema. `SchemaJudge` checks its validity.
+ * @throws {KisError} the schema is too large, or not an object
  */
 export function schemaAt(value: unknown, param: string): ProtocolObject {
   const schema = objectAt(value, param)
@@ -24,8 +24,8 @@ export function schemaAt(value: unknown, param: string): ProtocolObject {
 }
 
 /**
- * Gives the contents of a Markdown code fence, in which many models write JSON, or the text itself. Takes one pass,
- * because a model may write anything, of any length.
+ * Returns the contents of a Markdown code fence, in which many models write JSON, or the text itself. Takes one pass,
+ * because a model's text has any length.
  */
 export function withoutFence(text: string): string {
   const trimmed = text.trim()

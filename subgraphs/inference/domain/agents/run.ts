@@ -5,7 +5,7 @@ import type { ToolCall } from '../chat/chat-response.ts'
 
 export type RunStatus = 'running' | 'completed' | 'failed' | 'cancelled'
 
-/** A line of a run's receipt: a call of a model, or a search with the embedding of its query. Costs in nano-USD. */
+/** A line of a run's receipt: a model call, or a search with the embedding of its query. Costs are in nano-USD. */
 export type RunStep =
   | { readonly kind: 'model'; readonly number: number; readonly modelId: string; readonly quantities: Quantities; readonly cost: bigint }
   | {
@@ -19,7 +19,7 @@ export type RunStep =
   /** Calls that were cut off before they reported their usage. */
   | { readonly kind: 'cut'; readonly number: number; readonly cost: bigint }
 
-/** The events of a run, in order. `number` counts the calls of the model from 1. */
+/** The events of a run, in order. `number` counts the model calls from 1. */
 export type RunEvent =
   | { readonly type: 'run_started'; readonly agentVersion: number }
   | { readonly type: 'step_started'; readonly number: number }
@@ -43,27 +43,28 @@ interface SearchHit {
   readonly pageStart: number | null
 }
 
-/** A passage that the run has found and the answer cites. */
+/** A chunk that the run found and the reply cites. */
 export type Citation = Omit<FoundChunk, 'score' | 'headingPath'> & {
-  /** As in `[#1]`. */
+  /** The number in `[#1]`. */
   readonly mark: number
 }
 
+/** The result of a completed run. */
 export interface RunOutcome {
-  /** Without marks of unknown passages. */
+  /** The reply without marks of unknown chunks. */
   readonly text: string
   /** True: the text says why the model refuses to answer. */
   readonly isRefusal: boolean
-  /** Of the last call of the model; null: its engine gave none. */
+  /** The finish reason of the last model call. Null: the engine sent none. */
   readonly finishReason: string | null
-  /** The answer by the agent's schema; undefined without a schema. */
+  /** The reply, parsed by the agent's schema. Undefined without a schema. */
   readonly output?: unknown
   readonly citations: readonly Citation[]
-  /** The mark after those of the passages that the model was shown. Absent in runs of earlier versions. */
+  /** The first mark above those of the chunks that the model was shown. Absent in runs of earlier versions. */
   readonly nextMark?: number
 }
 
-/** Tokens of all calls of the model together. */
+/** Sums the tokens of all model calls. */
 export function quantitiesOfSteps(steps: readonly RunStep[]): Quantities {
   const calls = steps.flatMap((step) => (step.kind === 'model' ? step.quantities : []))
   const sumUnit = (unit: keyof Quantities) => calls.reduce((sum, quantities) => sum + (quantities[unit] ?? 0), 0)

@@ -3,13 +3,13 @@ import type { ProtocolObject } from '../../ports/engines.ts'
 import type { CollectionDescription } from '../../ports/knowledge.ts'
 import { describeCollection } from './describe-collection.ts'
 
-/** Passages of one search: the default, and the most that the model may ask for. */
+/** Chunks of one search: the default, and the most that the model may request. */
 const DEFAULT_CHUNKS = 8
 export const MAX_CHUNKS = 20
 /** Longest name of a tool in the chat protocol. */
 const MAX_TOOL_NAME = 64
 
-/** A collection as a tool. */
+/** A collection as a search tool. */
 export interface SearchTool {
   readonly name: string
   readonly description: string
@@ -22,7 +22,7 @@ interface SearchArguments {
   readonly filter: unknown
 }
 
-/** One tool for each collection, each with its own name. */
+/** Returns one tool for each collection, each with a unique name. */
 export function toSearchTools(collections: readonly CollectionDescription[]): readonly SearchTool[] {
   const names = new Set<string>()
   return collections.map((collection) => {

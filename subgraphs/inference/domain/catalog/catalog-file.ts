@@ -11,11 +11,11 @@ import { checkReferences, REFERENCES } from './references.ts'
 export interface CatalogFile {
   readonly engines: readonly EngineEntry[]
   readonly models: readonly ModelEntry[]
-  /** The file's plans, and the built-in `self-hosted` unless the file has a plan of that name. */
+  /** The plans of the file, and the built-in `self-hosted` unless the file defines a plan with that name. */
   readonly plans: readonly CatalogPlan[]
 }
 
-/** Every problem of the file, each with its line and path. */
+/** Lists every problem of the file, each with its line and path. */
 export class CatalogError extends ConfigError {}
 
 type Path = readonly (string | number)[]
@@ -28,7 +28,7 @@ const CATALOG = mapping({
 }).superRefine(
   ({ engines, models }, context) =>
     checkReferences(engines, models, (path, message) => context.addIssue({ code: 'custom', path, message })),
-  // Runs once references and their targets are valid by themselves, whatever is wrong with other fields.
+  // This check runs once references and their targets are valid by themselves, whatever is wrong with other fields.
   {
     when: ({ issues }) =>
       issues.every(({ code, path = [] }) => code === 'unrecognized_keys' || path[0] === 'plans' || isOfOtherField(path)),
@@ -50,7 +50,7 @@ export function readCatalogFile(path: string, env: Environment): CatalogFile {
 }
 
 /**
- * `name` begins every problem.
+ * Parses a catalog. `name` starts every problem.
  * @throws {CatalogError} the text has problems
  */
 export function parseCatalog(text: string, name: string, env: Environment): CatalogFile {
@@ -88,12 +88,12 @@ function isOfOtherField(path: readonly PropertyKey[]): boolean {
   return path.length > 2 && !REFERENCES.includes(path[2]!)
 }
 
-/** Replaces `${NAME}` and `${NAME:-default}`. A variable that is unset or empty gives the default, or nothing. */
+/** Replaces `${NAME}` and `${NAME:-default}`. An unset or empty variable becomes the default, or nothing. */
 function substitute(text: string, env: Environment): string {
   return text.replace(/\$\{([A-Za-z_]\w*)(?::-([^}]*))?\}/g, (_, name: string, fallback = '') => env[name] || fallback)
 }
 
-/** Zod reports all unknown fields of a mapping as one issue. Here each is a problem of its own. */
+/** Zod reports all unknown fields of a mapping as one issue. Here each becomes a separate problem. */
 function toProblems(issue: z.core.$ZodIssue): readonly { readonly path: Path; readonly message: string }[] {
   // YAML's keys are text, and its lists have numbers.
   const path = issue.path as Path
@@ -101,7 +101,7 @@ function toProblems(issue: z.core.$ZodIssue): readonly { readonly path: Path; re
   return issue.keys.map((key) => ({ path: [...path, key], message: 'is not a field that the catalog knows' }))
 }
 
-/** The line of the node at the path. If there is none, the line of the nearest node around it. */
+/** Returns the line of the node at the path, or of the nearest node around it. */
 function findLine(document: Document, lines: LineCounter, path: Path): number {
   for (let length = path.length; length >= 0; length--) {
     const node = length ? document.getIn(path.slice(0, length), true) : document.contents

@@ -6,11 +6,11 @@ type Badge = 'local' | 'regional' | 'cloud'
 const ENGINE_KINDS = ['openai', 'azure', 'anthropic', 'google', 'bedrock', 'mistral', 'cohere', 'rerank', 'embedded'] as const
 export type EngineKind = (typeof ENGINE_KINDS)[number]
 
-/** How a server of rerankers is asked: as Cohere's v2 API, as Jina's, or as text-embeddings-inference. */
+/** The protocols of reranker servers: Cohere's v2 API, Jina's, and that of text-embeddings-inference. */
 export const RERANK_PROTOCOLS = ['cohere', 'jina', 'tei'] as const
 export type RerankProtocol = (typeof RERANK_PROTOCOLS)[number]
 
-/** One engine of the file. A setting that turns out empty is null. */
+/** One engine of the file. A setting without a value is null. */
 export interface EngineEntry {
   readonly name: string
   readonly kind: EngineKind
@@ -31,7 +31,7 @@ export interface EngineEntry {
   readonly apiVersion: string | null
   /** For `rerank`. */
   readonly protocol: RerankProtocol | null
-  /** Most texts of one call for embeddings or scores, if the server takes fewer than its protocol's usual number. */
+  /** Most texts of one call for embeddings or scores, if the server accepts fewer than is usual for its protocol. */
   readonly maxBatch: number | null
   /**
    * Whether the engine may fetch images by their addresses. With an engine that is not `cloud`, a caller's address
@@ -40,20 +40,20 @@ export interface EngineEntry {
    */
   readonly fetchesImages: boolean
   /**
-   * Longest waits in milliseconds: for a connection, for the first piece of a streamed answer, between two pieces.
+   * Longest waits in milliseconds: for a connection, for the first piece of a streamed response, between two pieces.
    * Null: the engine's default.
    */
   readonly connectMs: number | null
   readonly firstByteMs: number | null
   readonly idleMs: number | null
-  /** Required settings that turned out empty. They turn the engine off. */
+  /** Required settings without a value. They turn the engine off. */
   readonly missing: readonly string[]
   readonly on: boolean
 }
 
 /**
  * What each kind requires: one setting of each inner list; `+` joins settings that belong together. An engine is
- * refused if the file names none of them, and off if all that it names are empty.
+ * refused if the file names none of them, and off if all that the file names are empty.
  */
 const NEEDS: Readonly<Record<EngineKind, readonly (readonly string[])[]>> = {
   openai: [['base_url']],
@@ -66,9 +66,9 @@ const NEEDS: Readonly<Record<EngineKind, readonly (readonly string[])[]>> = {
   rerank: [['base_url'], ['protocol']],
   embedded: [],
 }
-/** Kinds whose servers may need no key. */
+/** Kinds whose servers may work without a key. */
 const KEYLESS: readonly EngineKind[] = ['openai', 'rerank']
-/** Settings for these kinds only. Every kind takes the others. */
+/** Settings for these kinds only. Every kind accepts the others. */
 const KIND_OF_SETTING = {
   region: 'bedrock',
   access_key_id: 'bedrock',
@@ -79,7 +79,7 @@ const KIND_OF_SETTING = {
   fetches_images: 'openai',
   protocol: 'rerank',
 } as const satisfies Readonly<Record<string, EngineKind>>
-/** No call takes longer. */
+/** Longest wait of any call. */
 const MAX_WAIT_SECONDS = 900
 const REGION = /^[a-z0-9-]{1,40}$/
 const RESOURCE = /^[A-Za-z0-9-]{1,64}$/
@@ -151,11 +151,11 @@ function findMissing(fields: EngineFields): readonly string[] {
     const provided = listProvided(fields, choices)
     return provided.some((choice) => choice.split('+').every((setting) => readSetting(fields, setting))) ? [] : provided.join(' or ')
   })
-  // A server of one's own may need no key. But if the file asks for a key and gets none, the engine is off.
+  // A server of one's own may need no key. But if the file names a key that is empty, the engine is off.
   return KEYLESS.includes(fields.kind) && fields.api_key === '' ? [...missing, 'api_key'] : missing
 }
 
-/** Those that the file names, even if they turned out empty. */
+/** Returns the choices that the file names, even with an empty value. */
 function listProvided(fields: EngineFields, choices: readonly string[]): readonly string[] {
   return choices.filter((choice) => choice.split('+').some((setting) => isProvided(fields, setting)))
 }

@@ -29,7 +29,7 @@ export interface ModelEntry {
   readonly supports: readonly Feature[]
   readonly contextWindow: number | null
   readonly maxOutputTokens: number | null
-  /** Most tokens of one image; and of one with `detail: low`, if the vendor has a rule for it. */
+  /** Most tokens of one image, and of one with `detail: low` if the vendor has a rule for it. */
   readonly imageTokens: number | null
   readonly lowImageTokens: number | null
   readonly dimensions: number | null
@@ -43,11 +43,11 @@ export interface ModelEntry {
   readonly created: Date | null
 }
 
-/** Ids of agents and workflows begin like this, so a model's id may not. */
+/** Ids of agents and workflows start with these prefixes, so a model's id may not. */
 const RESERVED_PREFIX = /^(agent|workflow)\//
 const MAX_NAME_LENGTH = 200
 const MAX_DIMENSIONS = 65_536
-/** The caller waits for each one that fails. */
+/** The caller waits for each fallback that fails. */
 const MAX_FALLBACKS = 8
 /** More than anybody remembers. */
 const MAX_ALIASES = 32
@@ -155,7 +155,7 @@ function problemsOfName(name: string): readonly string[] {
   ]
 }
 
-/** True if there is a value, even a wrong one. */
+/** True if there is a value, even an invalid one. */
 function isProvided(value: unknown): boolean {
   return (value ?? null) !== null
 }

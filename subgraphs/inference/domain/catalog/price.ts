@@ -2,8 +2,8 @@ import { z } from 'zod'
 import { list, mapping, reading, usd, whole } from '../../../common/catalog/fields.ts'
 
 /**
- * Nano-USD per million tokens; null: does not apply. If the file has no price for cached or written input, that of
- * other input applies.
+ * Nano-USD per million tokens. Null: does not apply. Without a price for cached or written input, the price of other
+ * input applies.
  */
 export interface TokenPrices {
   readonly input: bigint | null
@@ -15,9 +15,9 @@ export interface TokenPrices {
 export interface Price extends TokenPrices {
   /** Nano-USD per minute; null: does not apply. */
   readonly audio: bigint | null
-  /** Nano-USD per thousand search units, in which some vendors of rerankers count; null: does not apply. */
+  /** Nano-USD per thousand search units, the unit of some reranker vendors. Null: does not apply. */
   readonly search: bigint | null
-  /** Prices of the whole call once its input, cached or not, exceeds a length. In order of that length. */
+  /** Prices of the whole call once its input, cached or not, exceeds a length. Sorted by that length. */
   readonly tiers: readonly PriceTier[]
 }
 
@@ -25,15 +25,17 @@ interface PriceTier extends TokenPrices {
   readonly aboveInputTokens: number
 }
 
-/** Times 128 choices, the most of one request, this still fits GraphQL's 32-bit Int. */
+/**
+ * Most tokens of one choice. Times 128 choices, the most of one request, the product still fits GraphQL's 32-bit Int.
+ */
 export const MAX_TOKENS = 10_000_000
-/** Vendors have one or two. Every open hold carries them. */
+/** Vendors have one or two tiers. Every open hold stores them. */
 const MAX_TIERS = 8
 const TOKEN_PRICES = ['input', 'cached_input', 'cache_write', 'output'] as const
 
 const TOKENS = { input: usd(), cached_input: usd(), cache_write: usd(), output: usd() }
 
-/** A tier must name every price that the model has without it. Inheriting one would be a guess. */
+/** A tier must name every price that the model has without a tier. An inherited price would be a guess. */
 export const PRICE = mapping({
   ...TOKENS,
   audio: usd(),

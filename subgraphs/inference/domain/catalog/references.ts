@@ -4,7 +4,7 @@ import type { ModelEntry } from './model.ts'
 /** Fields that refer to a model or an engine, or are referred to. */
 export const REFERENCES: readonly PropertyKey[] = ['id', 'engine', 'kind', 'aliases', 'fallbacks']
 
-/** Kinds of models that these engines do not serve. */
+/** Kinds of models that an engine of each kind does not serve. */
 const KINDS_LACKED: Readonly<Partial<Record<EngineKind, readonly ModelEntry['kind'][]>>> = {
   openai: ['rerank'],
   azure: ['rerank'],

@@ -2,14 +2,14 @@ import { checkLength, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } f
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { checkImageUrl } from './images.ts'
 
-/** OpenAI's bound for one request. */
+/** OpenAI's limit for one request. */
 const MAX_MESSAGES = 2_048
-/** More parts than any message has. The size of the body bounds images. */
+/** More parts than any message has. The size limit of the body limits images. */
 const MAX_PARTS = 2_048
 const MAX_TOOL_CALLS = 128
 /**
- * The allowed kinds of parts for each role: those whose tokens can be computed in advance. Audio and files cannot, so
- * no hold could cover them.
+ * The parts that each role may have: those whose tokens can be computed in advance. Audio and files cannot, so no hold
+ * could cover them.
  */
 const PARTS: Readonly<Record<string, readonly string[]>> = {
   developer: ['text'],
@@ -19,7 +19,7 @@ const PARTS: Readonly<Record<string, readonly string[]>> = {
   tool: ['text', 'image_url'],
   function: ['text'],
 }
-/** The protocol's bound. */
+/** The protocol's limit. */
 const MAX_NAME_LENGTH = 64
 const IMAGE_DETAILS = ['auto', 'low', 'high']
 
@@ -35,7 +35,7 @@ export function checkMessages(value: unknown, param = 'messages'): asserts value
   }
 }
 
-/** Refuses a result of a call that no message before it has made. `calls` collects the ids of the calls. */
+/** Refuses the result of a tool call that no earlier message contains. `calls` collects the ids of the calls. */
 function checkResult({ role, tool_call_id: id, tool_calls: toolCalls }: ProtocolObject, param: string, calls: Set<unknown>): void {
   if (role === 'tool' && !calls.has(id))
     refuse('invalid_request', `${param}.tool_call_id`, `No message before this result has a tool call with the id '${id}'.`)

@@ -17,7 +17,7 @@ export interface ChatRequest extends ProtocolObject {
   readonly max_completion_tokens?: number | null
 }
 
-/** Bounds of the protocol (OpenAI's API reference, "Create chat completion"). */
+/** Limits of the protocol (OpenAI's API reference, "Create chat completion"). */
 const MAX_METADATA = { pairs: 16, keyLength: 64, valueLength: 512 } as const
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max']
 const VERBOSITIES = ['low', 'medium', 'high']
@@ -46,8 +46,9 @@ export function checkChatRequest(value: unknown, isStream: boolean): ChatRequest
 }
 
 /**
- * Checks what the model can do. Whoever sends a schema reads the answer by it, so prose would break the program.
- * @throws {KisError} the request needs what the model cannot do
+ * Checks that the model supports the request. A schema is never ignored: its sender parses the response by it, and
+ * prose would break that program.
+ * @throws {KisError} the model does not support the request
  */
 export function checkAgainstModel(request: ChatRequest, model: Model): void {
   const hasTools = ['tools', 'functions'].find((field) => Array.isArray(request[field]) && (request[field] as unknown[]).length > 0)
@@ -64,7 +65,7 @@ export function checkAgainstModel(request: ChatRequest, model: Model): void {
 }
 
 /**
- * The request as the engine gets it. A response format, an effort or a cache that the model lacks is left out, and
+ * Returns the request as the engine gets it. A response format, effort or cache that the model lacks is left out, and
  * `warn` is called with the field.
  */
 export function requestFor(model: Model, request: ChatRequest, warn: (field: string) => void): ProtocolObject {
@@ -78,7 +79,10 @@ function withFormat(model: Model, request: ProtocolObject, warn: (field: string)
   return rest
 }
 
-/** Writing to a vendor's cache has its own price. The catalog's is for five minutes, so nothing is kept longer. */
+/**
+ * Writing to a vendor's cache has its own price. The catalog's price is for five minutes, so no cache is requested for
+ * longer.
+ */
 function withCache(model: Model, request: ProtocolObject, warn: (field: string) => void): ProtocolObject {
   const { cache_control: cache, ...rest } = request
   if (isAbsent(cache)) return request
@@ -89,8 +93,8 @@ function withCache(model: Model, request: ProtocolObject, warn: (field: string) 
 
 /**
  * `reasoning_effort_if_supported` is our own field, for clients that send the same request to every model: vendors
- * refuse `reasoning_effort` for a model that does not reason, and only the catalog knows which do. A `reasoning_effort`
- * is sent unchanged.
+ * refuse `reasoning_effort` for a model that does not reason, and only the catalog knows which models do. A
+ * `reasoning_effort` is sent unchanged.
  */
 function withEffort(model: Model, request: ProtocolObject, warn: (field: string) => void): ProtocolObject {
   const { reasoning_effort_if_supported: effort, ...rest } = request
@@ -118,7 +122,7 @@ function checkStream(request: ProtocolObject, isStream: boolean): void {
   checkBoolean(include_obfuscation, 'stream_options.include_obfuscation')
 }
 
-/** Checks how the answer is to be reasoned and worded. */
+/** Checks the fields about reasoning and wording. */
 function checkManner({ verbosity, prediction, ...rest }: ProtocolObject): void {
   for (const field of ['reasoning_effort', 'reasoning_effort_if_supported'])
     if (!isAbsent(rest[field])) checkOneOf(textAt(rest[field], field), field, EFFORTS)
@@ -126,7 +130,7 @@ function checkManner({ verbosity, prediction, ...rest }: ProtocolObject): void {
   if (!isAbsent(prediction)) checkOneOf(objectAt(prediction, 'prediction').type, 'prediction.type', ['content'])
 }
 
-/** Checks what the engine stores besides the answer. */
+/** Checks the fields about what the engine stores besides the response. */
 function checkBookkeeping(request: ProtocolObject): void {
   for (const field of ['user', 'safety_identifier', 'prompt_cache_key', 'service_tier']) {
     if (!isAbsent(request[field])) textAt(request[field], field)
@@ -136,11 +140,12 @@ function checkBookkeeping(request: ProtocolObject): void {
   checkMetadata(request.metadata)
 }
 
-/** OpenAI's queues above the usual one. `fast` is its newer name for `priority`. */
+/** OpenAI's more expensive queues. `fast` is the newer name of `priority`. */
 const DEARER_TIERS = ['priority', 'fast', 'ultrafast']
 
 /**
- * The catalog has no prices for a vendor's priority queue, spoken answers or web searches, which cost more than tokens.
+ * Refuses what the catalog has no prices for: a vendor's priority queue, spoken responses and web searches cost more
+ * than tokens.
  */
 function checkPriced({ service_tier, modalities, audio, web_search_options }: ProtocolObject): void {
   if (DEARER_TIERS.includes(service_tier as string)) {

@@ -1,8 +1,8 @@
 import type { ProtocolObject } from '../../ports/engines.ts'
 
 /**
- * Typed views of a completion and of chunks. Computed only when asked for. An unexpected answer of an engine gives
- * nulls, never a failure.
+ * Typed views of a completion and of chunks. Each field is computed when it is read. Unexpected content becomes null
+ * and never throws.
  */
 
 export interface ToolCall {
@@ -46,7 +46,7 @@ export function readToolCalls({ message }: Choice): readonly ToolCall[] {
   }))
 }
 
-/** What the chunks say about the first choice. */
+/** Returns what the chunks contain for the first choice. */
 export function firstChoiceDelta(chunks: readonly ProtocolObject[]): { readonly text: string; readonly finishReason: FinishReason | null } {
   let text = ''
   let finishReason: FinishReason | null = null

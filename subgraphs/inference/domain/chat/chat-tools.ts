@@ -2,11 +2,11 @@ import { checkBoolean, checkName, checkOneOf, isAbsent, listAt, objectAt, refuse
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { checkStrictSchema } from './strict-schema.ts'
 
-/** OpenAI's bound for one request. */
+/** OpenAI's limit for one request. */
 const MAX_TOOLS = 128
 
 /**
- * Checks tools, functions (their older form) and the choice among them.
+ * Checks tools, functions (the older form of tools) and the choice among them.
  * @throws {KisError} one of them is wrong
  */
 export function checkTools(request: ProtocolObject): void {

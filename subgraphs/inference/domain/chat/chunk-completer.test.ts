@@ -13,7 +13,7 @@ const opening = delta({ role: 'assistant', content: '', refusal: null })
 const last = delta({}, { finish_reason: 'stop' })
 const end = (given: object = usage) => ({ ...head, choices: [], usage: given })
 
-/** Every chunk that the caller sees of an answer that ended well. */
+/** Returns every chunk that the caller gets of a response that ended well. */
 function completed(chunks: readonly ProtocolObject[]): readonly ProtocolObject[] {
   const completer = new ChunkCompleter(names)
   const reported = chunks.flatMap((chunk) => reportedUsage(chunk) ?? []).at(-1)

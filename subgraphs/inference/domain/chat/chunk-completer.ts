@@ -21,17 +21,16 @@ interface OpenChoice {
 }
 
 /**
- * Completes the chunks of one streamed answer to what the protocol promises: one `id`, `created` and `model`, a first
+ * Completes the chunks of one streamed response to what the protocol promises: one `id`, `created` and `model`, a first
  * delta with the role in each choice, `finish_reason` null until a choice's last chunk, tool calls with stable indices,
- * and the usage once, in a last chunk without choices. What the engine said stays unchanged, but for names and facts
- * that do not look like any. Strictly typed clients
- * fail on missing fields, and count twice what comes twice.
+ * and the usage once, in a last chunk without choices. Everything else that the engine sent is unchanged, except names
+ * and facts that do not look valid. Strictly typed clients fail on missing fields, and count repeated usage twice.
  */
 export class ChunkCompleter {
   readonly #names: ResponseNames
   #head: ProtocolObject | undefined
   readonly #choices = new Map<number, OpenChoice>()
-  /** Chunks without id or choices before the first chunk with an id: reports of a vendor's filter. */
+  /** Chunks without id or choices before the first chunk with an id: reports of a vendor's content filter. */
   #nameless: ProtocolObject[] = []
   /** The last chunk with a usage. */
   #usageChunk: ProtocolObject | undefined
@@ -40,14 +39,14 @@ export class ChunkCompleter {
     this.#names = names
   }
 
-  /** @throws {KisError} `engine_error`: the answer has more choices or calls of tools than a right one */
+  /** @throws {KisError} `engine_error`: the response has more choices or tool calls than a valid one */
   write(chunks: readonly ProtocolObject[]): readonly ProtocolObject[] {
     return chunks.flatMap((chunk) => this.#chunk(chunk))
   }
 
   /**
-   * Gives the end of an answer. `isCut`: the call ended early. `counted`: the usage if the engine reported none. Gives
-   * nothing if there was no chunk.
+   * Returns the last chunks of a response. `isCut`: the call ended early. `counted`: the usage if the engine reported
+   * none. Returns nothing if there was no chunk.
    */
   end(counted: Usage, isCut = false): readonly ProtocolObject[] {
     const head = this.#head

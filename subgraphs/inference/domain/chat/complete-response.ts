@@ -3,24 +3,27 @@ import { StoppedByLimit } from '../engines/engine-failure.ts'
 import type { Usage } from '../tokens/usage.ts'
 import { MAX_CHOICES } from './sampling-fields.ts'
 
-/** Calls of tools of one choice: far more than a model makes at once. */
+/** Most tool calls of one choice: far more than a model issues at once. */
 export const MAX_CALLS_OF_CHOICE = 1_024
 
 /**
- * Characters of signed reasoning that one answer sends, each piece with all before it. Fifty pieces of 10,000 take 13
- * million.
+ * Most characters of signed reasoning in one response, where each piece repeats all earlier ones. Fifty pieces of
+ * 10,000 characters sum to 13 million.
  */
 export const MAX_SIGNED_LENGTH = 32 * 2 ** 20
 
-/** Identifiers of answers and models. The longest known ones have about a hundred characters. */
+/** Identifiers of responses and models. The longest known ones have about a hundred characters. */
 const NAME = /^[\w.:/@+=,|~-]{1,256}$/
-/** Routers put Gemini's signatures, of some thousand characters, into the ids of tool calls. */
+/** Routers put Gemini's signatures, of some thousand characters, into tool call ids. */
 const CALL_ID = /^[\w.:/@+=,|~-]{1,8192}$/
 /** Facts that clients may compare, such as `fp_44709d6fcb` and `default`. */
 const FACT = /^[\w.:/@+=-]{1,64}$/
 
 const FINISH_REASONS: ReadonlySet<unknown> = new Set(['stop', 'length', 'tool_calls', 'content_filter', 'function_call'])
-/** What vendors say in place of them, if it does not mean `stop` or `tool_calls`: Mistral, vLLM, DeepSeek, Zhipu, Gemini. */
+/**
+ * What vendors send in place of the protocol's reasons, if it does not mean `stop` or `tool_calls`: Mistral, vLLM,
+ * DeepSeek, Zhipu, Gemini.
+ */
 const OTHER_REASONS: ReadonlyMap<unknown, string> = new Map([
   ...['model_length', 'max_tokens', 'max_output_tokens', 'abort', 'insufficient_system_resource'].map(
     (reason) => [reason, 'length'] as const,
@@ -28,9 +31,9 @@ const OTHER_REASONS: ReadonlyMap<unknown, string> = new Map([
   ...['safety', 'sensitive', 'recitation', 'blocklist', 'prohibited_content', 'spii'].map((reason) => [reason, 'content_filter'] as const),
 ])
 
-/** Names for an answer to which the engine gave none, or none that may be passed on. */
+/** Names for a response for which the engine sent none, or none that may be passed on. */
 export interface ResponseNames {
-  /** Makes an id: `chatcmpl-…` for the answer, `call_…` for a tool call. */
+  /** Creates an id: `chatcmpl-…` for the response, `call_…` for a tool call. */
   newId(kind: 'chatcmpl' | 'call'): string
   readonly model: string
   /** Unix seconds. */
@@ -38,10 +41,10 @@ export interface ResponseNames {
 }
 
 /**
- * A completion with every key that the protocol requires, because strictly typed clients fail on a missing one. What
- * the engine said stays unchanged, but for names and facts that do not look like any, and for a `usage` by which the call
- * is not charged: it becomes the charged one.
- * @throws {KisError} `engine_error`: it has more choices or calls of tools than a right answer
+ * Returns a completion with every key that the protocol requires, because strictly typed clients fail on a missing one.
+ * Everything else that the engine sent is unchanged, except names and facts that do not look valid, and a `usage` other
+ * than the charged one, which the charged one replaces.
+ * @throws {KisError} `engine_error`: the completion has more choices or tool calls than a valid one
  */
 export function completedResponse(response: ProtocolObject, names: ResponseNames, usage: Usage): ProtocolObject {
   const { choices } = response
@@ -54,7 +57,7 @@ export function completedResponse(response: ProtocolObject, names: ResponseNames
   }
 }
 
-/** The head of an answer, the same in all its chunks. */
+/** The fields that all chunks of a response share. */
 export function buildHead({ id, created, model }: ProtocolObject, object: string, names: ResponseNames): ProtocolObject {
   return {
     id: matches(id, NAME) ? id : names.newId('chatcmpl'),
@@ -64,7 +67,7 @@ export function buildHead({ id, created, model }: ProtocolObject, object: string
   }
 }
 
-/** The answer or chunk without a fingerprint or a tier that does not look like one. */
+/** Returns the response or chunk without a fingerprint or tier that does not look valid. */
 export function withoutOddFacts(response: ProtocolObject): ProtocolObject {
   const isOdd = (fact: unknown) => fact !== undefined && fact !== null && !matches(fact, FACT)
   if (!isOdd(response.system_fingerprint) && !isOdd(response.service_tier)) return response
@@ -72,18 +75,20 @@ export function withoutOddFacts(response: ProtocolObject): ProtocolObject {
   return { ...rest, ...(!isOdd(fingerprint) && { system_fingerprint: fingerprint }), ...(!isOdd(tier) && { service_tier: tier }) }
 }
 
-/** The id of a tool call. The caller sends ours back to the engine, too. */
+/** The id of a tool call. The caller also sends our ids back to the engine. */
 export function toCallId(id: unknown, names: ResponseNames): string {
   return matches(id, CALL_ID) ? id : names.newId('call')
 }
 
+/** Returns the type of a tool call; `function` unless the engine sent `custom`. */
 export function toCallType(type: unknown): 'function' | 'custom' {
   return type === 'custom' ? type : 'function'
 }
 
 /**
- * One of the protocol's reasons, because clients tell by it what to do next. Null: the engine gave none. One that the
- * protocol does not have becomes `length` or `content_filter` if it is known to mean that, and otherwise the default.
+ * Returns one of the protocol's reasons, because clients decide by it what to do next. Null: the engine sent none. A
+ * reason outside the protocol becomes `length` or `content_filter` if it is known to mean that, and otherwise the
+ * default.
  */
 export function toFinishReason(reason: unknown, hasCalls: boolean): string | null {
   if (!isText(reason)) return null
@@ -91,8 +96,8 @@ export function toFinishReason(reason: unknown, hasCalls: boolean): string | nul
 }
 
 /**
- * The engine's usage if it is charged, or else what is charged as the protocol writes it, with cached tokens included in
- * the prompt's.
+ * Returns the engine's usage if that is charged. Otherwise returns the charged usage in the protocol's form, which
+ * counts cached tokens in the prompt tokens.
  */
 export function completeUsage({ usage }: ProtocolObject, { quantities, source }: Usage): ProtocolObject {
   const { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } = quantities
@@ -126,8 +131,8 @@ export function asObject(value: unknown): ProtocolObject {
 }
 
 /**
- * The finish reason for a choice to which the engine gave none. Clients wait for one, and answer tool calls only after
- * `tool_calls`.
+ * The finish reason for a choice for which the engine sent none. Clients wait for a reason, and run tool calls only
+ * after `tool_calls`.
  */
 export function defaultFinishReason(hasCalls: boolean): string {
   return hasCalls ? 'tool_calls' : 'stop'

@@ -10,14 +10,14 @@ import { isText } from './complete-response.ts'
 const TOKENS_PER_MESSAGE = 4
 /** Braces, quotes and commas around one field of a schema. */
 const TOKENS_PER_FIELD = 2
-/** Far deeper than any schema. Keeps the walk from overflowing the stack. */
+/** Far deeper than any schema. The limit protects the stack from overflow. */
 const MAX_DEPTH = 64
 /** Vendors send about one token in each event. A longer piece is several tokens. */
 const LONGEST_SINGLE_TOKEN = 16
-/** Texts of long words have shorter tokens than this on average (English 4 to 5 units, all other languages fewer). */
+/** Texts of long words have shorter tokens than this on average (English: 4 to 5 units; all other languages: fewer). */
 const UNITS_OF_LONG_TOKEN = 8
 
-/** What a request sends to a model: its images, and an upper estimate of the tokens of the rest. */
+/** The input of a request: its images, and an upper estimate of all other tokens. */
 interface InputSize {
   readonly textTokens: number
   readonly images: number
@@ -25,12 +25,14 @@ interface InputSize {
   readonly lowImages: number
 }
 
-/** An upper estimate of a request's input tokens for a model. */
+/** Returns an upper estimate of a request's input tokens for a model. */
 export function countInputTokens({ textTokens, images, lowImages }: InputSize, { imageTokens, lowImageTokens }: Model): number {
   return textTokens + (images - lowImages) * imageTokens + lowImages * lowImageTokens
 }
 
-/** At most what `measureInput` counts, without reading the texts: those of 18 MB take a tenth of a second to read. */
+/**
+ * A lower estimate: at most what `measureInput` counts. It does not read the texts: reading 18 MB of them takes 0.1 s.
+ */
 export function fewestInputTokens({ messages }: ChatRequest): number {
   let tokens = 0
   for (const { content } of messages) {
@@ -42,7 +44,7 @@ export function fewestInputTokens({ messages }: ChatRequest): number {
 
 /**
  * Counts messages, tools and schema.
- * @throws {KisError} `invalid_request`: they are nested too deep
+ * @throws {KisError} `invalid_request`: these are nested too deeply
  */
 export function measureInput(request: ChatRequest): InputSize {
   let textTokens = 0
@@ -80,11 +82,11 @@ function valueTokens(value: unknown, depth: number): number {
   return tokens
 }
 
-/** What a stream has written so far. */
+/** The output of a stream so far. */
 export interface OutputCount {
-  /** An upper estimate of its tokens. */
+  /** An upper estimate of the output's tokens. */
   tokens: number
-  /** Tokens that it has at least: one for each piece. */
+  /** A lower limit of the output's tokens: one for each piece. */
   fewest: number
   /** UTF-16 units. */
   units: number
@@ -102,7 +104,7 @@ export function countChunk(chunk: ProtocolObject, count: OutputCount): void {
   }
 }
 
-/** Tokens of a whole answer for which the engine reported none. */
+/** Counts the tokens of a whole response for which the engine reported none. */
 export function countCompletionTokens(completion: ProtocolObject): number {
   let tokens = 0
   for (const { message } of readChoices(completion)) for (const text of listTexts(message)) tokens += estimateTokens(text)
@@ -128,10 +130,10 @@ function contentTexts(content: unknown): readonly unknown[] {
 }
 
 /**
- * The reasoning of a message or a part of one. Engines send the same text in several fields at once, so the longest
- * counts: `reasoning_content` (vLLM, DeepSeek), `reasoning` (vLLM, OpenRouter, Ollama), `reasoning_text` (Copilot),
- * `reasoning_details` (OpenRouter) and `thinking_blocks` (LiteLLM). Signed pieces repeat what came before them.
- * Encrypted ones say nothing about the number of their tokens.
+ * The reasoning of a message or part. Engines send the same text in several fields at once, so the longest counts:
+ * `reasoning_content` (vLLM, DeepSeek), `reasoning` (vLLM, OpenRouter, Ollama), `reasoning_text` (Copilot),
+ * `reasoning_details` (OpenRouter) and `thinking_blocks` (LiteLLM). Signed pieces repeat earlier text. Encrypted pieces
+ * do not show how many tokens they have.
  */
 function reasoningText({ reasoning_content, reasoning, reasoning_text, reasoning_details, thinking_blocks }: ProtocolObject): string {
   const texts = [reasoning_content, reasoning, reasoning_text, unsignedText(reasoning_details), unsignedText(thinking_blocks)]
@@ -143,7 +145,7 @@ function unsignedText(pieces: unknown): string {
   return unsigned.flatMap((piece) => [piece?.text, piece?.summary, piece?.thinking].filter(isText)).join('')
 }
 
-/** Calls of functions have `arguments`, those of custom tools `input`. */
+/** Function calls have `arguments`; calls of custom tools have `input`. */
 function callTexts(call: unknown): readonly unknown[] {
   const { name, arguments: text, input } = (call ?? {}) as ProtocolObject
   return [name, text, input]

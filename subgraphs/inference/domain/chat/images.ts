@@ -8,28 +8,28 @@ import type { ChatRequest } from './chat-request.ts'
 const TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'] as const
 type ImageType = (typeof TYPES)[number]
 
-/** One image, decoded from base64. Vendors accept between 5 and 20 MB. */
+/** Largest image, decoded from base64. Vendors accept between 5 and 20 MB. */
 export const MAX_IMAGE_BYTES = 10 * 2 ** 20
 /**
- * More than any vendor uses (all scale 8,000 × 8,000 down), and as much as a server can decode without running out of
- * memory: 160 MB.
+ * More pixels than any vendor uses (all scale down 8,000 × 8,000), and as many as a server can decode without running
+ * out of memory: 160 MB.
  */
 const MAX_PIXELS = 40_000_000
-/** PNG, GIF and WebP have their size in these bytes. The library copies what it gets. */
+/** The header of PNG, GIF and WebP states the size within these bytes. The library copies its input. */
 const HEADER_BYTES = 64
 /**
- * Segments before the frame of a JPEG, of up to 64 KiB each: metadata, profiles, previews. Together they are larger
- * than an image may be.
+ * Most segments before the frame of a JPEG, of up to 64 KiB each: metadata, profiles, previews. Together they exceed
+ * the largest image.
  */
 const MAX_SEGMENTS = 1_024
 /** Longest head of a `data:` URI, before its comma. */
 const MAX_HEAD_LENGTH = 128
 const HTTP_URL = /^https?:\/\//i
 const DATA_URI = /^data:/i
-/** What the standard alphabet lacks. */
+/** Characters outside the standard base64 alphabet. */
 const OTHER_THAN_STANDARD = /[^A-Za-z0-9+/=]/
 
-/** An image of a request, and the path of its address. */
+/** An image of a request, and the path of its address in the request. */
 export interface ImagePart {
   readonly url: string
   readonly param: string
@@ -40,7 +40,7 @@ interface Part {
   readonly image_url?: { readonly url: string }
 }
 
-/** Every image of a checked request. */
+/** Lists every image of a checked request. */
 export function listImageParts({ messages }: Pick<ChatRequest, 'messages'>): readonly ImagePart[] {
   return messages.flatMap(({ content }, message) => {
     if (!Array.isArray(content)) return []
@@ -50,7 +50,7 @@ export function listImageParts({ messages }: Pick<ChatRequest, 'messages'>): rea
   })
 }
 
-/** The request with its image addresses replaced, by their old value. */
+/** Returns the request with its image addresses replaced. `urls` maps old addresses to new ones. */
 export function withImageUrls(request: ChatRequest, urls: ReadonlyMap<string, string>): ChatRequest {
   const replaced = (part: Part) => {
     const url = part.type === 'image_url' ? urls.get(part.image_url!.url) : undefined
@@ -62,7 +62,7 @@ export function withImageUrls(request: ChatRequest, urls: ReadonlyMap<string, st
   return { ...request, messages }
 }
 
-/** The request with its images in padded standard base64 of one line: vendors take nothing else. */
+/** Returns the request with its images in padded standard base64 of one line: vendors accept no other form. */
 export function inStandardBase64(request: ChatRequest): ChatRequest {
   const urls = new Map<string, string>()
   for (const { url, param } of listImageParts(request)) {
@@ -80,7 +80,7 @@ export function isDataUri(url: string): boolean {
 }
 
 /**
- * Accepts an http or https address, wherever it leads, or a `data:` URI, whose image is checked here.
+ * Accepts an http or https address to any host, or a `data:` URI, whose image is checked here.
  * @throws {KisError} the address or the image is wrong
  */
 export function checkImageUrl(url: string, param: string): void {
@@ -90,8 +90,8 @@ export function checkImageUrl(url: string, param: string): void {
 }
 
 /**
- * The bytes of a base64 `data:` URI (RFC 2397).
- * @throws {KisError} `invalid_request`: it is not one
+ * Decodes a base64 `data:` URI (RFC 2397).
+ * @throws {KisError} `invalid_request`: it is not a base64 `data:` URI
  */
 function decodeImage(uri: string, param: string): Buffer {
   const { type, base64 } = splitDataUri(uri, param)
@@ -102,8 +102,8 @@ function decodeImage(uri: string, param: string): Buffer {
 }
 
 /**
- * The parts of a base64 `data:` URI.
- * @throws {KisError} it is not one
+ * Returns the parts of a base64 `data:` URI.
+ * @throws {KisError} `uri` is not a base64 `data:` URI
  */
 export function splitDataUri(uri: string, param: string): { readonly type: string; readonly base64: string } {
   const comma = uri.slice(0, MAX_HEAD_LENGTH).indexOf(',')
@@ -114,8 +114,8 @@ export function splitDataUri(uri: string, param: string): { readonly type: strin
 }
 
 /**
- * Gives the type of the bytes, whatever their name says: from their beginning, and with the size in their header.
- * @throws {KisError} it is not an accepted image, or too large
+ * Returns the type of the image by its first bytes, whatever its name says. The size comes from the header.
+ * @throws {KisError} the bytes are not an accepted image, or the image is too large
  */
 export function checkImage(bytes: Uint8Array, param: string): ImageType {
   if (bytes.length > MAX_IMAGE_BYTES) refuseSize(param)
@@ -130,7 +130,7 @@ export function checkImage(bytes: Uint8Array, param: string): ImageType {
   return type
 }
 
-/** By the first 12 bytes; null for anything but the four types. */
+/** Reads the first 12 bytes. Null: none of the four types. */
 export function typeOfImage(bytes: Uint8Array): ImageType | null {
   const start = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 12)).toString('latin1')
   if (start.startsWith('\x89PNG\r\n\x1a\n')) return 'image/png'
@@ -140,9 +140,9 @@ export function typeOfImage(bytes: Uint8Array): ImageType | null {
 }
 
 /**
- * Width and height by the frame's header (ITU-T T.81, annex B); null when there is none within `MAX_SEGMENTS`. The
- * library searches byte by byte, which blocks the event loop for 150 ms on a JPEG's first bytes followed by 10 MiB of
- * zeros (measured).
+ * Width and height from the frame's header (ITU-T T.81, annex B). Null: no frame within `MAX_SEGMENTS`. The library
+ * searches byte by byte, which blocks the event loop for 150 ms on a JPEG's first bytes followed by 10 MiB of zeros
+ * (measured).
  */
 function sizeOfJpeg(bytes: Uint8Array): { readonly width: number; readonly height: number } | null {
   const view = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)

@@ -1,4 +1,7 @@
-/** What a user's message asks, in Arabic and English, for models that cannot decide by themselves when to search. */
+/**
+ * Detects small talk, follow-ups and overviews in Arabic and English, for models that cannot decide by themselves when
+ * to search.
+ */
 
 export type SmallTalk = 'greeting' | 'peace' | 'thanks' | 'farewell'
 
@@ -10,7 +13,7 @@ const MAX_FOLLOW_UP_WORDS = 8
 /** Harakat, Quranic marks and tatweel. */
 const MARKS = /[\u0610-\u061a\u0640\u064b-\u065f\u0670\u06d6-\u06ed]/g
 
-/** One spelling: no harakat or tatweel, digits 0 to 9. */
+/** Normalizes a text: no harakat or tatweel, digits 0 to 9. */
 export function plainText(text: string): string {
   return text
     .normalize('NFKC')
@@ -18,7 +21,7 @@ export function plainText(text: string): string {
     .replace(/[\u0660-\u0669\u06f0-\u06f9]/g, (digit) => String(digit.charCodeAt(0) & 0xf))
 }
 
-/** For comparing words: Arabic letters that writers use for one another become one letter. */
+/** Folds a text for comparing words: Arabic letters that writers interchange become one letter. */
 export function foldWords(text: string): string {
   return plainText(text)
     .toLowerCase()
@@ -29,7 +32,7 @@ export function foldWords(text: string): string {
     .replace(/ئ/g, 'ي')
 }
 
-/** Written as `foldWords` gives them, of at most `MAX_PHRASE_WORDS` words. */
+/** Phrases in the form that `foldWords` returns, of at most `MAX_PHRASE_WORDS` words. */
 const SMALL_TALK: readonly (readonly [SmallTalk, string])[] = [
   [
     'greeting',
@@ -60,12 +63,12 @@ const FILLER_WORDS = new Set(FILLERS.split('|'))
 const MAX_PHRASE_WORDS = 4
 
 /**
- * The kind of a message that is nothing but a greeting, thanks or a farewell; null: it asks something. Of a message with
- * several, the last kind counts: `Hi, thanks!`, `Thanks, bye!`.
+ * The kind of a message that consists of greetings, thanks or farewells only. Null: any other message. In a message
+ * with several, the last kind counts: `Hi, thanks!`, `Thanks, bye!`.
  */
 export function readSmallTalk(text: string): SmallTalk | null {
   if (text.length > MAX_SHORT_CHARACTERS) return null
-  // شكراااا, thanksss
+  // Reduces repeated letters: شكراااا, thanksss
   const words = wordsOf(text).map((word) => word.replace(/(\p{L})\1{2,}/gu, '$1'))
   let last: SmallTalk | null = null
   for (let at = 0; at < words.length; ) {
@@ -94,7 +97,7 @@ export function isFollowUp(text: string): boolean {
   return words.length <= MAX_FOLLOW_UP_WORDS && (REFERRING.test(joined) || OPENING.test(joined) || PRONOUN.test(joined))
 }
 
-/** The last question among a user's earlier messages that can be understood alone; '' if there is none. */
+/** The last of a user's earlier messages that is a question and can be understood alone. Empty: there is none. */
 export function findEarlierQuestion(earlier: readonly string[]): string {
   return earlier.findLast((text) => text.trim() !== '' && !isFollowUp(text) && readSmallTalk(text) === null) ?? ''
 }
@@ -113,7 +116,7 @@ const OVERVIEW_VERB =
 const OVERVIEW_NOUN =
   /^(?:documents?|files?|collections?|texts?|المستندا?ت?|الوثيقه|الوثايق|الملف|الملفات|المجموعه|النص|مستند|مستندات|للمستند|للمستندات|للملف|للملفات|للمجموعه)$/
 
-/** Reports whether a message asks what the documents are about in all: `What is in this collection?`, «لخص المستند». */
+/** Reports whether a message requests a summary of the documents: `What is in this collection?`, «لخص المستند». */
 export function isOverview(text: string): boolean {
   if (text.length > MAX_SHORT_CHARACTERS) return false
   const words = wordsOf(text)

@@ -24,7 +24,10 @@ function checkJsonSchema({ name, description, schema, strict }: Readonly<Record<
   else if (!isAbsent(schema)) objectAt(schema, `${param}.schema`)
 }
 
-/** A model that may write only JSON, but was not told so, may write white space forever. */
+/**
+ * Requires the word JSON in the messages: a model that may write only JSON, but has no instruction to, can write white
+ * space forever.
+ */
 function checkJsonWord(messages: readonly Readonly<Record<string, unknown>>[]): void {
   const isSaid = messages.some(({ content }) =>
     typeof content === 'string'

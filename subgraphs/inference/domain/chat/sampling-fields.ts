@@ -1,11 +1,11 @@
 import { checkBoolean, checkInteger, checkNumber, isAbsent, listAt, objectAt, refuse, textAt } from '../../../common/check.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 
-/** Bounds of the protocol (OpenAI's API reference, "Create chat completion"). */
+/** Limits of the protocol (OpenAI's API reference, "Create chat completion"). */
 export const MAX_CHOICES = 128
 const MAX_TOP_LOGPROBS = 20
 const MAX_STOPS = 4
-/** Signed 64-bit integers, as far as JSON's numbers go: the next number above is out of range. */
+/** Signed 64-bit integers, as far as a JSON number is exact: the next number above is out of range. */
 const SEED = { least: -(2 ** 63), most: 2 ** 63 - 1_024 } as const
 /** Several times what OpenAI accepts. Some engines accept any number. */
 const MAX_BIASES = 1_024
@@ -13,7 +13,7 @@ const MAX_BIASES = 1_024
 const TOKEN_ID = /^\d{1,10}$/
 
 /**
- * Checks the fields that bound and steer an answer.
+ * Checks the fields that limit and control a response.
  * @throws {KisError} a field is wrong
  */
 export function checkSampling(request: ProtocolObject): void {

@@ -9,7 +9,7 @@ const object = (properties: Readonly<Record<string, unknown>>, rest: object = {}
   ...rest,
 })
 const text = { type: 'string' }
-/** An object of `levels` objects in one another. */
+/** Returns a schema of `levels` nested objects. */
 const nested = (levels: number): object => object(levels === 1 ? { leaf: text } : { inner: nested(levels - 1) })
 const many = (count: number, value: (index: number) => unknown) => Array.from({ length: count }, (_, index) => value(index))
 const properties = (count: number, name = 'p') =>

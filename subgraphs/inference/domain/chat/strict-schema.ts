@@ -5,20 +5,20 @@ const MAX_LEVELS = 10
 const MAX_PROPERTIES = 5_000
 const MAX_ENUM_VALUES = 1_000
 const MAX_TEXT_LENGTH = 120_000
-/** If an enum has more texts than this, their total length is bounded too. */
+/** If an enum has more values than this, their total length is limited too. */
 const LARGE_ENUM = { values: 250, textLength: 15_000 } as const
-/** Keywords outside the subset: engines cannot enforce them while an answer is written. */
+/** Keywords outside the subset: engines cannot enforce them while a model writes. */
 const UNSUPPORTED = [
   ...['allOf', 'oneOf', 'not', 'if', 'then', 'else', 'dependentRequired', 'dependentSchemas', 'dependencies'],
   ...['patternProperties', 'propertyNames', 'minProperties', 'maxProperties', 'unevaluatedProperties'],
   ...['unevaluatedItems', 'prefixItems', 'contains', 'minContains', 'maxContains', 'uniqueItems'],
 ]
 /**
- * Nesting of schemas that are not objects, such as lists of lists. Far more than any schema has, and safe for the
+ * Most levels of schemas that are not objects, such as lists of lists. Far more than any schema has, and safe for the
  * stack.
  */
 const MAX_DEPTH = 64
-/** The caller chooses names of properties, and they become part of the path in the error. */
+/** Longest property name in the path of an error. The caller chooses these names. */
 const MAX_NAME_LENGTH = 64
 
 type Schema = Readonly<Record<string, unknown>>
@@ -26,7 +26,7 @@ type Schema = Readonly<Record<string, unknown>>
 /**
  * Checks that a schema with `strict` is in the subset that engines can enforce: objects that require all their
  * properties and allow no others, within the protocol's limits.
- * @throws {KisError} it is not; has the path of the first fault
+ * @throws {KisError} the schema is outside the subset; has the path of the first fault
  */
 export function checkStrictSchema(value: unknown, param: string): void {
   const root = objectAt(value, param)
@@ -45,7 +45,7 @@ class StrictSchema {
     this.#root = root
   }
 
-  /** `levels`: objects around this schema. `depth`: schemas of any kind around it. */
+  /** `levels`: the number of objects around this schema. `depth`: the number of schemas of any kind around it. */
   check(value: unknown, param: string, levels: number, depth: number): void {
     const schema = objectAt(value, param)
     if (depth > MAX_DEPTH) refuse('unsupported_value', param, `A strict schema must not nest deeper than ${MAX_DEPTH} schemas.`)

@@ -12,15 +12,15 @@ import {
 
 interface OpenCall {
   readonly index: number
-  /** As the engine gave it; null: it gave none. */
+  /** The engine's id. Null: the engine sent none. */
   readonly id: string | null
   isNamed: boolean
 }
 
 /**
- * The pieces of one choice's tool calls. The first piece of each call has id, type and name, all others only more of
- * the arguments; a call's index never changes. Some engines send the same index for every call, or none, or repeat id
- * and name with each piece, which clients would join into one.
+ * Normalizes the deltas of one choice's tool calls. The first delta of each call has id, type and name; all others have
+ * only more of the arguments; a call's index never changes. Some engines send the same index for every call, or none,
+ * or repeat id and name with each delta, which clients would join into one.
  */
 export class ToolCallDeltas {
   readonly #names: ResponseNames
@@ -51,7 +51,7 @@ export class ToolCallDeltas {
     const open = isIndex(engineIndex)
       ? this.#byEngineIndex.get(engineIndex)
       : (this.#calls.find((call) => id !== null && call.id === id) ?? (isNamed ? undefined : this.#calls.at(-1)))
-    // A different id alone does not mean another call: some engines make an id for every piece.
+    // A different id alone does not mean another call: some engines generate an id for every delta.
     const isOther = open !== undefined && isNamed && open.isNamed && id !== null && id !== open.id
     return isOther ? undefined : open
   }

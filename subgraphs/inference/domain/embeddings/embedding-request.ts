@@ -7,11 +7,11 @@ export interface EmbeddingRequest {
   readonly dimensions: number | null
 }
 
-/** The protocol's bound for one request. */
+/** The protocol's limit for one request. */
 export const MAX_TEXTS = 2_048
 /** Far above the vocabulary of any tokenizer. */
 const MAX_TOKEN_ID = 2 ** 31 - 1
-/** The protocol's bound for all inputs of one request together. No model accepts a longer single input. */
+/** The protocol's limit for all inputs of one request together. No model accepts a longer single input. */
 const MAX_TOKENS = 300_000
 /** Longer than any model's id. The error for an unknown model repeats it. */
 const MAX_MODEL_LENGTH = 300
@@ -34,17 +34,19 @@ export function checkEmbeddingRequest({
 
 /**
  * Checks what depends on the model.
- * @throws {KisError} the model cannot do what the request asks for
+ * @throws {KisError} the model does not support the request
  */
 export function checkEmbeddingAgainstModel({ dimensions }: EmbeddingRequest, model: Model): void {
   checkInteger(dimensions, 'dimensions', 1, model.dimensions)
 }
 
-/** Inexact counts are upper estimates. They refuse only what exceeds a bound by more than this error. */
+/**
+ * Inexact counts are upper estimates. A text is refused only if its count exceeds the limit by more than this factor.
+ */
 const COUNT_ERROR = 1.5
 
 /**
- * `toParam` gives the path of an input.
+ * Checks each input against the model's limit. `toParam` returns the path of an input.
  * @throws {KisError} `context_length_exceeded`: an input is longer than the model accepts
  */
 export function checkTokensOfEach(counts: readonly number[], areExact: boolean, model: Model, toParam: (index: number) => string): void {
@@ -66,7 +68,7 @@ export function checkTokensOfAll(total: number, areExact: boolean): void {
   refuse('context_length_exceeded', 'input', `A request takes ${MAX_TOKENS} tokens in all its inputs; this one has ${has}.`)
 }
 
-/** Whether the inputs are tokens that must be texts for this model, whose vocabulary is another. */
+/** Whether the inputs are tokens of another vocabulary than the model's, and must be decoded to texts first. */
 export function isOfOtherTokens(input: EmbeddingRequest['input'], model: Model): input is readonly (readonly number[])[] {
   return typeof input[0] !== 'string' && !model.supports.has('token_input')
 }

@@ -1,12 +1,12 @@
 /**
- * Windows of one query: a query of 8,192 characters, the longest, has fewer tokens than this many windows of 512, also
- * if each character is one.
+ * Most windows of one query. The longest query, of 8,192 characters, has fewer tokens than this many windows of 512,
+ * even with one token for each character.
  */
 export const MAX_WINDOWS = 32
 
 /**
- * Cuts a text into parts of about the same length, between words where there are any. Fewer parts if it has fewer
- * characters.
+ * Cuts a text into `count` parts of about the same length, between words where possible. Returns fewer parts if the
+ * text has fewer characters.
  */
 export function cutIntoWindows(text: string, count: number): readonly string[] {
   const windows: string[] = []
@@ -20,7 +20,7 @@ export function cutIntoWindows(text: string, count: number): readonly string[] {
   return windows
 }
 
-/** The mean direction, of length 1. Vectors that cancel each other out have none: then the first stands for all. */
+/** The mean direction, of norm 1. Vectors that cancel each other out have none: then the first vector is returned. */
 export function meanDirection(vectors: readonly Float32Array[]): Float32Array {
   const [first] = vectors
   const sum = new Float32Array(first!.length)
@@ -29,7 +29,7 @@ export function meanDirection(vectors: readonly Float32Array[]): Float32Array {
   return length > 0 ? sum.map((component) => component / length) : first!
 }
 
-/** The last space in the second half of the window, or else its end, which cuts no character in two. */
+/** The last space in the second half of the window, or else the window's end, which splits no character. */
 function endOfWindow(text: string, start: number, end: number): number {
   const space = text.lastIndexOf(' ', end)
   if (space > (start + end) / 2) return space

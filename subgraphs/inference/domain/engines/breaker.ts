@@ -1,19 +1,17 @@
-/** This many failures in a row mean that the engine is down, not that one call was unlucky. */
+/** As many failures in a row mean that the engine is down, not that one call was unlucky. */
 const FAILURES_TO_OPEN = 5
-/** How long a failing engine gets no calls. After that, one call tries it. */
+/** How long a failing engine gets no calls. Then one call tests it. */
 const OPEN_MS = 10_000
 
 /**
- * Keeps calls from an engine that only fails, so that fallbacks answer at once. Times are milliseconds of any one
- * clock.
+ * A circuit breaker: stops calls to an engine that only fails, so that fallbacks run at once. Times are milliseconds of
+ * any one clock.
  */
 export class Breaker {
   #failures = 0
   #closedAt = 0
 
-  /**
-   * Milliseconds until the engine may be tried again; 0: now. The first caller after that time is the one that tries.
-   */
+  /** Milliseconds until the engine may be tried again; 0: now. The first caller after that time makes the test call. */
   waitMs(now: number): number {
     if (this.#failures < FAILURES_TO_OPEN) return 0
     if (now < this.#closedAt) return this.#closedAt - now
@@ -30,7 +28,7 @@ export class Breaker {
     this.#failures = 0
   }
 
-  /** True: from now on the engine gets no calls. */
+  /** Records a failure. Returns true if the engine gets no more calls from now on. */
   failed(now: number): boolean {
     this.#failures += 1
     this.#closedAt = now + OPEN_MS

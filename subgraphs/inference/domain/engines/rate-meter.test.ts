@@ -41,7 +41,7 @@ describe('a meter', () => {
   })
 })
 
-/** A call that takes, and what it has really used some time later. */
+/** Calls that consume tokens, and their real use some time later. */
 const calls = fc.array(
   fc.record({
     afterMs: fc.integer({ min: 0, max: 20_000 }),

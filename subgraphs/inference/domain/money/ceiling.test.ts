@@ -12,7 +12,7 @@ const user = { role: 'user', content: 'Hello' }
 const makeRequest = (fields: object) => checkChatRequest({ model: 'chat', messages: [user], ...fields }, false)
 
 describe('what a chat call takes of a limit of tokens', () => {
-  // At most 4,000 tokens of output; the input has 50.
+  // The model has at most 4,000 tokens of output; the input has 50.
   it.each<[string, object, number | null, number]>([
     ['is its input and what it asks for', { max_tokens: 2_000 }, 100_000, 2_050],
     ["is no more than the model's longest answer", { max_tokens: 9_000 }, 100_000, 4_050],
@@ -30,7 +30,7 @@ describe('what a chat call takes of a limit of tokens', () => {
 })
 
 describe('the ceiling of a chat call', () => {
-  // The model: a window of 1,000 tokens, at most 100 of output.
+  // The model has a window of 1,000 tokens, and at most 100 of output.
   it.each<[string, object, number]>([
     ["is the model's own output when nothing is asked", {}, 100],
     ['follows max_tokens', { max_tokens: 7 }, 7],

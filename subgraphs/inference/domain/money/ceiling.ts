@@ -3,20 +3,21 @@ import type { Model } from '../catalog.ts'
 import { type ChatRequest, requestedOutputTokens } from '../chat/chat-request.ts'
 import { toQuantities } from '../tokens/usage.ts'
 
-/** The worst case of a chat call, which its hold reserves. */
+/** The worst case of a chat call, which the call's hold reserves. */
 export function chatCeiling(model: Model, request: ChatRequest, countedInputTokens: number): Quantities {
   return toQuantities(withMargin(countedInputTokens), longestOutput(model, request))
 }
 
 /**
- * Assumed output of each choice when a request does not bound it: most answers are shorter, and the end corrects it.
+ * Assumed output of each choice when a request sets no limit: most responses are shorter, and the end of the call
+ * corrects it.
  */
 const USUAL_OUTPUT_TOKENS = 1_024
 
 /**
- * Tokens of a limit of `perMinute` that a chat call takes when it begins: its input, and the output that it asks for.
- * Without a bound, the usual length counts, or the rest of the limit if that is less. With the model's longest answer,
- * as in its hold, a small limit would admit nothing.
+ * Tokens that a chat call consumes of a limit of `perMinute` when it starts: its input, and the output that the request
+ * allows. Without an output limit, the usual length counts, or the rest of `perMinute` if that is less. With the
+ * model's longest output, as in the call's hold, a small limit would admit nothing.
  */
 export function chatTokensConsumed(model: Model, request: ChatRequest, countedInputTokens: number, perMinute: number | null): number {
   const output = longestOutput(model, request)
@@ -35,7 +36,7 @@ export function embeddingCeiling(model: Model, countedTokens: number): Quantitie
   return toQuantities(model.countsExactly ? countedTokens : withMargin(countedTokens), 0)
 }
 
-/** Counts are estimates. Adds a fifth, and 64 tokens for what engines add around messages. */
+/** Adds a fifth, because counts are estimates, and 64 tokens for what engines add around messages. */
 function withMargin(tokens: number): number {
   return Math.ceil((tokens * 6) / 5) + 64
 }

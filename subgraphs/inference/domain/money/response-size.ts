@@ -5,14 +5,17 @@ import { type ChatRequest, requestedOutputTokens } from '../chat/chat-request.ts
 import { MAX_RESPONSE_BYTES, MAX_STREAM_BYTES } from '../engines/response-limits.ts'
 import { longestOutput } from './ceiling.ts'
 
-/** Text of long tokens has about as many. A stream has more, but some vendors send many tokens in an event. */
+/**
+ * Text of long tokens has about as many. A stream has more for each token, but some vendors send many tokens in an
+ * event.
+ */
 const BYTES_PER_TOKEN = 4
-/** A token with its log probability and its bytes, in JSON. Usual ones have 60 to 75. */
+/** A token with its log probability and its bytes, in JSON. Most have 60 to 75 bytes. */
 const BYTES_PER_LOGPROB = 64
 
 /**
- * Checks that the longest output fits into a response. `hasLogprobs`: the engine sends log probabilities if asked.
- * @throws {KisError} `invalid_request`: it does not
+ * Checks that the longest output fits into a response. `hasLogprobs`: the engine sends log probabilities if requested.
+ * @throws {KisError} `invalid_request`: the output does not fit
  */
 export function checkResponseFits(request: ChatRequest, model: Model, hasLogprobs: boolean, isStream: boolean): void {
   const maxBytes = isStream ? MAX_STREAM_BYTES : MAX_RESPONSE_BYTES

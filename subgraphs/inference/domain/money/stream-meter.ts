@@ -3,24 +3,25 @@ import { countChunk, type OutputCount } from '../chat/count-chat-tokens.ts'
 import { believedUsage, isZeroReported, reportedUsage, type Usage } from '../tokens/usage.ts'
 
 /**
- * A stream reports its usage to billing after this many tokens, or this long. A crash loses at most what came since.
+ * A stream reports its usage to billing after this many tokens or this much time. A crash loses at most the usage since
+ * the last report.
  */
 const CHECKPOINT_TOKENS = 64
 const CHECKPOINT_MS = 2_000
 
 /**
- * An engine may send single characters, which are not tokens. So an answer is too long only if its text is, too.
- * English has 4 to 5 units for each token.
+ * An engine may send single characters, which are not tokens. So output is too long only if its text is too long as
+ * well. English has 4 to 5 units for each token.
  */
 const UNITS_PER_TOKEN = 4
 
-/** What one stream has used so far. */
+/** The usage of one stream so far. */
 export class StreamMeter {
   readonly #inputTokens: number
   readonly #mostOutputTokens: number
   readonly #written: OutputCount = { tokens: 0, fewest: 0, units: 0 }
   #reported: TokenUsage | undefined
-  /** The tokens that were counted when the report came. */
+  /** The number of counted tokens when the engine's report arrived. */
   #reportedAt = 0
   #checkpointTokens = 0
   #checkpointMs: number
@@ -32,7 +33,7 @@ export class StreamMeter {
     this.#checkpointMs = nowMs
   }
 
-  /** Counts chunks up to the one that uses up the hold, and gives those. */
+  /** Counts chunks up to the one that exhausts the hold, and returns those. */
   note(chunks: readonly ProtocolObject[]): readonly ProtocolObject[] {
     for (const [index, chunk] of chunks.entries()) {
       countChunk(chunk, this.#written)
@@ -59,14 +60,14 @@ export class StreamMeter {
     return this.#reported !== undefined && Object.values(this.#reported).some((tokens) => tokens > 0)
   }
 
-  /** The engine has reported zero for what was not empty. */
+  /** The engine reported zero for an input or output that is not empty. */
   get isZeroReported(): boolean {
     return isZeroReported(this.#reported, this.usage(true))
   }
 
   /**
-   * The usage so far. At the proper end of the stream (`isWhole`) it is the engine's report, if that came after all
-   * output. In all other cases, it is the larger of the reported and the counted output.
+   * The usage so far. At the proper end of the stream (`isWhole`) it is the engine's report, if the report arrived
+   * after all output. In all other cases, it is the larger of the reported and the counted output.
    */
   usage(isWhole = false): Usage {
     const { tokens } = this.#written
@@ -77,7 +78,7 @@ export class StreamMeter {
     return { quantities: { ...believed.quantities, outputTokens: counted }, source: 'counted' }
   }
 
-  /** True: report the usage to billing now. It then counts as reported. */
+  /** True: report the usage to billing now. The usage then counts as reported. */
   claimCheckpoint(nowMs: number): boolean {
     const tokens = this.#written.tokens - this.#checkpointTokens
     if (tokens === 0 || (tokens < CHECKPOINT_TOKENS && nowMs - this.#checkpointMs < CHECKPOINT_MS)) return false

@@ -4,16 +4,16 @@ export interface RerankRequest {
   readonly model: string
   readonly query: string
   readonly documents: readonly string[]
-  /** How many results to give. */
+  /** The number of results to return. */
   readonly topN: number
 }
 
-/** As Cohere recommends. Each engine call has at most its own number of them. */
+/** Cohere's recommended limit. Each engine call has a lower limit of its engine. */
 const MAX_DOCUMENTS = 1_000
 const MAX_QUERY_CHARACTERS = 8_192
 /** Longer than any reranker reads: 8,192 tokens of 4 letters, three times. */
 const MAX_DOCUMENT_CHARACTERS = 100_000
-/** All documents together: a thousand passages of 500 tokens. */
+/** All documents together: a thousand chunks of 500 tokens. */
 const MAX_CHARACTERS = 2_000_000
 /** Longer than any model's id. The error for an unknown model repeats it. */
 const MAX_MODEL_CHARACTERS = 300

@@ -3,32 +3,32 @@ import type { Model } from '../catalog.ts'
 import { estimateTokens } from '../tokens/estimate-tokens.ts'
 import { toQuantities, type Usage } from '../tokens/usage.ts'
 
-/** A search unit is a query with up to so many documents (Cohere, "How does Cohere's pricing work?"). */
+/** A search unit is a query with up to this many documents (Cohere, "How does Cohere's pricing work?"). */
 const DOCUMENTS_OF_A_UNIT = 100
-/** A document that is longer than this with its query counts as several (same page). */
+/** A document that is longer than this together with its query counts as several (same page). */
 const TOKENS_OF_A_DOCUMENT = 500
-/** However long the query is, so much of each document counts as one. */
+/** However long the query is, at least this many tokens of each document count as one document. */
 const LEAST_WINDOW_TOKENS = 100
-/** Marks around a query and a document. */
+/** Special tokens around a query and a document. */
 const MARK_TOKENS = 4
-/** Counts are estimates. The hold covers a fifth more. */
+/** The hold covers a fifth more, because counts are estimates. */
 const MARGIN = 6 / 5
 
 /**
- * What the documents take, counted here: each is read together with the query. `batch` is the most documents of one
- * call, as each call has units of its own.
+ * Counts the usage of the documents; the model reads each together with the query. `batch` is the most documents of one
+ * engine call, because each call has its own search units.
  */
 export function countRerank(query: string, documents: readonly string[], batch: number): Quantities {
   return quantitiesOf(estimateTokens(query), documents.map(estimateTokens), batch)
 }
 
-/** The most that they can take, which the hold reserves. */
+/** The most that the documents can use, which the hold reserves. */
 export function rerankCeiling(query: string, documents: readonly string[], batch: number): Quantities {
   const more = (text: string) => Math.ceil(estimateTokens(text) * MARGIN)
   return quantitiesOf(more(query), documents.map(more), batch)
 }
 
-/** What is charged: the vendor's report of the unit that has a price, or else the count. */
+/** The charged usage: the vendor's report of the unit that has a price, or else the count. */
 export function rerankUsage(
   counted: Quantities,
   said: { readonly tokens: number | null; readonly searchUnits: number | null },

@@ -8,7 +8,9 @@ export interface Usage {
   readonly source: 'provider' | 'counted' | 'estimated'
 }
 
-/** `usage` of a completion or chunk in units that do not overlap; undefined when the engine gave no plausible one. */
+/**
+ * Reads `usage` of a completion or chunk into units that do not overlap. Undefined: the engine sent no plausible usage.
+ */
 export function reportedUsage({ usage }: ProtocolObject): TokenUsage | undefined {
   if (typeof usage !== 'object' || usage === null) return undefined
   const { prompt_tokens: prompt, completion_tokens: completion, prompt_tokens_details: details } = usage as Record<string, unknown>
@@ -23,8 +25,8 @@ export function reportedUsage({ usage }: ProtocolObject): TokenUsage | undefined
 }
 
 /**
- * What a whole response is charged: the engine's report, or the count where there is none. Zero for an input or output
- * that is not empty counts as not reported.
+ * The charged usage of a whole response: the engine's report, or the count where the report is missing. Zero for an
+ * input or output that is not empty counts as missing.
  */
 export function believedUsage(reported: TokenUsage | undefined, inputTokens: number, countOutput: () => number): Usage {
   if (!reported) return countedUsage(inputTokens, countOutput())
@@ -35,7 +37,7 @@ export function believedUsage(reported: TokenUsage | undefined, inputTokens: num
   return { ...providerUsage(believed), source: 'counted' }
 }
 
-/** Whether the engine reported a zero in place of which `used`, a whole response's usage, has a count. */
+/** Whether the engine reported a zero that `used`, a whole response's usage, replaces with a count. */
 export function isZeroReported(reported: TokenUsage | undefined, { quantities }: Usage): boolean {
   if (!reported) return false
   const isInputZero = sumInput(reported) === 0 && sumInput(quantities) > 0
@@ -58,7 +60,7 @@ export function toQuantities(inputTokens: number, outputTokens: number): Quantit
   return { inputTokens, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens, audioMilliseconds: 0, searchUnits: 0 }
 }
 
-/** True for a plausible number of tokens. An engine that reports more than an `Int` is wrong. */
+/** True for a plausible number of tokens. A report above an `Int` is wrong. */
 export function isCount(value: unknown): value is number {
   return Number.isInteger(value) && (value as number) >= 0 && (value as number) <= MAX_INT
 }

@@ -6,21 +6,21 @@ import type { Model } from '../catalog.ts'
 import { isCount, toQuantities, type Usage } from '../tokens/usage.ts'
 
 /**
- * 25 MiB last 10 hours at the lowest rate of speech codecs (Opus: 6 kbit/s, RFC 6716). A file that states more than
- * this is wrong.
+ * 25 MiB last 10 hours at the lowest rate of speech codecs (Opus: 6 kbit/s, RFC 6716). A file that states a greater
+ * length is wrong.
  */
 export const MAX_AUDIO_MS = 24 * 3_600_000
-/** 32 kbit/s: the assumed rate of a file of unknown length. The hold covers at least this, whatever the file states. */
+/**
+ * 32 kbit/s: the assumed rate of a file of unknown length. The hold covers at least this length, whatever the file
+ * states.
+ */
 const BYTES_PER_MS = 4
 /** Opus at its lowest rate, 6 kbit/s (RFC 6716): no file lasts longer than its bytes at this rate, silence excepted. */
 const LEAST_BYTES_PER_MS = 0.75
 /** Engines report whole seconds, rounded up. */
 const MARGIN_MS = 1_000
 
-/**
- * A second of audio has 10 tokens with models that are paid by the token (OpenAI, "Realtime and audio": one for 100
- * ms).
- */
+/** Models with token prices use 10 tokens for a second of audio (OpenAI, "Realtime and audio": one for 100 ms). */
 const AUDIO_TOKENS_PER_SECOND = 10
 /** Nobody speaks 5 words a second for long, and a word of any language has fewer than 4 tokens. */
 const TEXT_TOKENS_PER_SECOND = 20
@@ -33,7 +33,7 @@ interface AudioLength {
   readonly ceiling: Quantities
   /** What is charged unless the engine reports more. */
   readonly own: Usage
-  /** The longest that the file can last. An engine that reports more is wrong. */
+  /** The longest that the file can last. A greater length from an engine is wrong. */
   readonly longestMs: number
 }
 
@@ -55,14 +55,14 @@ export function measureAudio({ durationMs }: Audio, sizeBytes: number, promptTok
 }
 
 /**
- * What a processed file costs: its tokens, if the model is paid by them and the engine reports them; else the longer of
- * the engine's length, if that is possible, and `own`.
+ * The usage of a processed file: its tokens, if the model has token prices and the engine reports tokens; else the
+ * longer of the engine's length, if that is possible, and `own`.
  */
 export function heardUsage(response: ProtocolObject, { own, longestMs }: AudioLength, model: Model): Usage {
   const tokens = isPaidByToken(model) ? reportedTokens(response) : null
   if (tokens) return { quantities: tokens, source: 'provider' }
   const saidMs = reportedMs(response, longestMs)
-  // A length that was only estimated does not count against one from the engine.
+  // An estimated length does not override a length from the engine.
   const isOwn = saidMs === null || (own.source === 'counted' && own.quantities.audioMilliseconds > saidMs)
   return isOwn ? own : { quantities: audio(saidMs), source: 'provider' }
 }
@@ -80,8 +80,8 @@ function reportedTokens({ usage, text }: ProtocolObject): Quantities | null {
 }
 
 /**
- * `usage` of the kind `duration`, or else `duration`, which some engines write as text. Null: neither says anything that
- * is possible.
+ * Reads `usage` of the kind `duration`, or else `duration`, which some engines send as text. Null: neither has a
+ * possible length.
  */
 function reportedMs({ usage, duration }: ProtocolObject, longestMs: number): number | null {
   const { type, seconds } = (usage ?? {}) as { readonly type?: unknown; readonly seconds?: unknown }

@@ -8,7 +8,7 @@ export interface Segment {
   readonly text: string
 }
 
-/** The segments of an engine's answer. Null: it has none, or one that cannot be. */
+/** The segments of an engine's response. Null: it has none, or an impossible one. */
 export function readSegments({ segments }: ProtocolObject): readonly Segment[] | null {
   return Array.isArray(segments) && segments.every(isSegment) ? segments : null
 }

@@ -7,7 +7,7 @@ export function toSrt(segments: readonly Segment[]): string {
 
 /** WebVTT (W3C, section 4.1): with a point before the milliseconds. */
 export function toVtt(segments: readonly Segment[]): string {
-  // In a text, `-->` would be read as a line of times, and `<` as a tag.
+  // In a text, `-->` would be read as a timing line, and `<` as a tag.
   const escaped = (text: string) => text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
   return ['WEBVTT\n', ...segments.map((segment) => `${cue({ ...segment, text: escaped(segment.text) }, '.')}\n`)].join('\n')
 }

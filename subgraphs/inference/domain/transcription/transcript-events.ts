@@ -1,12 +1,12 @@
 import type { ProtocolObject } from '../../ports/engines.ts'
 
-/** The last event of a transcript, which has the whole text. */
+/** The last event of a transcript, which contains the whole text. */
 export const TRANSCRIPT_DONE = 'transcript.text.done'
 const TRANSCRIPT_DELTA = 'transcript.text.delta'
 const TRANSCRIPT_SEGMENT = 'transcript.text.segment'
 
 /**
- * The events of an answer that came as a whole: its text, or its segments if they name speakers. `done` is the last
+ * The events for a response that was not streamed: its text, or its segments if they name speakers. `done` is the last
  * event.
  */
 export function eventsOfResponse({ segments, ...facts }: ProtocolObject): {
@@ -20,7 +20,7 @@ export function eventsOfResponse({ segments, ...facts }: ProtocolObject): {
   }
 }
 
-/** The text that the events add. Segments repeat the deltas' text, or replace them. */
+/** The text that the events add. Segments repeat the text of deltas, or replace deltas. */
 export function readTextDelta(events: readonly ProtocolObject[]): string {
   return events.map(({ type, delta }) => (type === TRANSCRIPT_DELTA && typeof delta === 'string' ? delta : '')).join('')
 }

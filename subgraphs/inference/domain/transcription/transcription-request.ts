@@ -59,7 +59,7 @@ export function checkTranscriptionRequest(input: TranscriptionInput): Transcript
     bytes: decodeAudio(input.contentBase64),
     format,
     options: {
-      // Subtitles are written here from the segments, so that they look the same with every engine.
+      // The service writes subtitles from the segments, so that they look the same with every engine.
       format: format === 'srt' || format === 'vtt' ? 'verbose_json' : format,
       language: language ?? null,
       prompt: prompt ?? null,

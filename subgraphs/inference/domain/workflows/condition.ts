@@ -25,7 +25,7 @@ export type Condition =
   | { readonly any: readonly Condition[] }
   | { readonly not: Condition }
 
-/** Values of different types are unequal and have no order. */
+/** Evaluates a condition. Values of different types are unequal and have no order. */
 export function holds(condition: Condition, scope: Scope, budget = new RenderBudget()): boolean {
   if ('all' in condition) return condition.all.every((each) => holds(each, scope, budget))
   if ('any' in condition) return condition.any.some((each) => holds(each, scope, budget))

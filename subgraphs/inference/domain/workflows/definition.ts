@@ -21,7 +21,7 @@ interface NodeFields {
   readonly response_schema?: ProtocolObject
 }
 
-/** What a node does, as written in the definition. Every text is a template. */
+/** What a node does, as the definition states it. Every text is a template. */
 export type Task = NodeFields &
   (
     | {
@@ -70,11 +70,11 @@ export interface WorkflowDefinition {
   readonly max_seconds?: number
 }
 
-/** The published schema of definitions, by which they are checked. */
+/** The published schema that checks definitions. */
 export const WORKFLOW_SCHEMA = JSON.parse(
   readFileSync(new URL('../../../../schema/workflow.schema.json', import.meta.url), 'utf8'),
 ) as ProtocolObject
-/** Compiled at the first use: that takes longer than a twentieth of a start. */
+/** Compiled at the first use, because compiling takes more than a twentieth of the start. */
 let shape: ValidateFunction<WorkflowDefinition> | undefined
 
 function compileShape(): ValidateFunction<WorkflowDefinition> {
@@ -115,7 +115,7 @@ export function readMaxSeconds({ max_seconds }: WorkflowDefinition): number {
   return max_seconds ?? DEFAULT_MAX_SECONDS
 }
 
-/** The schemas of a definition: those of its inputs, and of its nodes' outputs. */
+/** Lists the schemas of a definition: those of its inputs, and those of its nodes' outputs. */
 export function listSchemas({ inputs, nodes }: WorkflowDefinition, param: string): readonly PlacedSchema[] {
   const ofNode = ({ response_schema }: NodeFields, path: string) =>
     response_schema ? [{ schema: response_schema, param: `${path}.response_schema` }] : []

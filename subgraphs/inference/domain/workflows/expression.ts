@@ -5,7 +5,7 @@ import { RenderBudget } from './render-budget.ts'
 const MAX_OPERANDS = 8
 const MAX_STEPS = 20
 const MAX_CALLS = 8
-/** Values of a path with `[*]`, and characters of a text that a function makes. */
+/** Most values of a path with `[*]`, and most characters of a text that a function returns. */
 const MAX_VALUES = 10_000
 export const MAX_TEXT_CHARACTERS = 262_144
 
@@ -24,7 +24,7 @@ interface Call {
   readonly argument: string | number | null
 }
 
-/** `a ?? b | f | g("x")`: the first value that is not null, to which the functions are applied in order. */
+/** `a ?? b | f | g("x")`: the first value that is not null, then the functions that are applied to it in order. */
 export interface Expression {
   readonly operands: readonly ({ readonly path: Path } | { readonly literal: string | number | boolean | null })[]
   readonly calls: readonly Call[]
@@ -34,7 +34,7 @@ export interface Expression {
 export interface Scope {
   readonly inputs: unknown
   readonly nodes: Readonly<Record<string, unknown>>
-  /** Only in the node of a map. */
+  /** Set only in the node of a map. */
   readonly item?: unknown
   readonly index?: number
 }
@@ -73,7 +73,7 @@ export function parseExpression(text: string): Expression {
 }
 
 /**
- * Reads the expression that begins at `at`. Gives its end, after the spaces that follow.
+ * Reads the expression that starts at `at`. `end` is after the spaces that follow it.
  * @throws {SyntaxError} says what is wrong, and where
  */
 export function readExpression(text: string, at: number): { readonly expression: Expression; readonly end: number } {
@@ -82,9 +82,9 @@ export function readExpression(text: string, at: number): { readonly expression:
 }
 
 /**
- * Null when there is no value.
+ * Returns the value of an expression, or null when there is none.
  * @throws {KisError} a function got a value of the wrong type, or too much
- * @throws {RestsOnSkipped} it depends on a skipped node and has no alternative
+ * @throws {RestsOnSkipped} the expression depends on a skipped node and has no alternative
  */
 export function evaluate({ operands, calls }: Expression, scope: Scope, budget = new RenderBudget()): unknown {
   let value: unknown = null
@@ -98,7 +98,7 @@ export function evaluate({ operands, calls }: Expression, scope: Scope, budget =
   return calls.reduce<unknown>((current, call) => apply(current, call, budget), value ?? null)
 }
 
-/** The value as part of a text: a text unchanged, nothing for null, anything else as JSON. */
+/** Converts a value to a part of a text: a text is unchanged, null becomes nothing, any other value becomes JSON. */
 export function toText(value: unknown): string {
   if (typeof value === 'string') return value
   return value === null || value === undefined ? '' : JSON.stringify(value)
@@ -192,7 +192,7 @@ class Reader {
   }
 }
 
-/** The value of a literal. It may contain line breaks and tabs, because few people escape them twice. */
+/** The value of a literal. A literal may contain line breaks and tabs, because few people escape them twice. */
 function textIn(literal: string): string {
   return JSON.parse(literal.replaceAll(/\p{Cc}/gu, (control) => JSON.stringify(control).slice(1, -1))) as string
 }
@@ -201,7 +201,7 @@ function isOfSkipped({ root, steps }: Path, { nodes }: Scope): boolean {
   return root === 'nodes' && nodes[stepName(steps[0])] === undefined
 }
 
-/** Gives the name in a step. Names begin with a point there, so none is confused with `*`. */
+/** Returns the name in a step. A name in a step starts with a point, so no name equals `*`. */
 export function stepName(step: string | number | undefined): string {
   return typeof step === 'string' && step.startsWith('.') ? step.slice(1) : ''
 }
@@ -279,7 +279,7 @@ function firstItems(list: readonly unknown[], count: number, budget: RenderBudge
   return items
 }
 
-/** Counted while joining, because a long separator is repeated. */
+/** Counts the characters while joining, because a long separator is repeated. */
 function joined(list: readonly unknown[], separator: string, budget: RenderBudget): string {
   let length = 0
   const texts = list.map((item, i) => {
@@ -293,7 +293,7 @@ function joined(list: readonly unknown[], separator: string, budget: RenderBudge
   return texts.join(separator)
 }
 
-/** Not in the middle of a surrogate pair. */
+/** Cuts a text, but never within a surrogate pair. */
 function truncated(text: string, length: number): string {
   const code = text.charCodeAt(length - 1)
   return text.slice(0, length > 0 && code >= 0xd800 && code < 0xdc00 ? length - 1 : length)

@@ -14,12 +14,13 @@ const OUTPUTS: Readonly<Record<NodeType, readonly string[]>> = {
   map: ['items', 'count'],
 }
 
-/** A gate: a node that must be done; if it is a branch, also the case that it must have chosen. */
+/** A gate: a node that must be done. If the node is a branch, also the case that it must have chosen. */
 interface Gate {
   readonly nodeId: string
   readonly chosen: string | null
 }
 
+/** Returns the gates in a node's `after`. */
 export function readGates({ after = [] }: WorkflowNode): readonly Gate[] {
   return after.map((gate) => {
     const [nodeId = '', chosen = null] = gate.split('.')
@@ -37,8 +38,8 @@ export function listWaits({ nodes }: WorkflowDefinition): ReadonlyMap<string, Re
 }
 
 /**
- * Checks that every reference leads somewhere, and that no nodes wait for each other.
- * @throws {Misplaced} one of these fails; has the path in the definition
+ * Checks that every reference resolves and that no nodes wait for each other.
+ * @throws {Misplaced} a check fails; has the path in the definition
  */
 export function checkGraph(definition: WorkflowDefinition): void {
   const { nodes } = definition
@@ -92,7 +93,7 @@ function checkPaths(
   }
 }
 
-/** A schema that lists its properties allows no others, unless it says so. */
+/** A schema that lists its properties allows no others, unless the schema says so. */
 function checkInput(inputs: WorkflowDefinition['inputs'], steps: Path['steps'], path: string): void {
   const { properties, additionalProperties, patternProperties } = inputs ?? {}
   if (typeof properties !== 'object' || properties === null || additionalProperties || patternProperties) return
@@ -115,7 +116,7 @@ function listEdges(node: WorkflowNode, path: string): readonly Edge[] {
   ]
 }
 
-/** Depth first. With 50 nodes the stack is safe. */
+/** Searches depth first. With 50 nodes the stack is safe. */
 function checkCircles(nodes: readonly WorkflowNode[]): void {
   const edges = new Map(nodes.map((node, i) => [node.id, listEdges(node, `nodes[${i}]`)]))
   const done = new Set<string>()
@@ -157,7 +158,7 @@ function findTemplates(task: Task | BranchTask | MapTask, path: string): readonl
   }
 }
 
-/** Nesting of conditions. */
+/** Most nested conditions. */
 const MAX_CONDITION_DEPTH = 8
 
 function conditionTemplates(condition: Condition, path: string, depth = 1): readonly Placed[] {

@@ -1,12 +1,14 @@
 import { KisError } from '../../../common/errors.ts'
 
 /**
- * Characters that one node, or one item of a map, may read and make: sixteen times the limit of inputs or a text, and
- * about 50 ms of the event loop.
+ * Most characters that one node, or one item of a map, may read and create: sixteen times the limit of inputs or a
+ * text, and about 50 ms of the event loop.
  */
 const MAX_RENDERED = 4_194_304
 
-/** Counts what rendering reads and makes while it runs: a short template may name a long value thousands of times. */
+/**
+ * Limits the characters that rendering reads and creates: a short template may name a long value thousands of times.
+ */
 export class RenderBudget {
   #left = MAX_RENDERED
 
@@ -17,8 +19,8 @@ export class RenderBudget {
   }
 
   /**
-   * Takes the length of a value as JSON. Stops counting when nothing is left.
-   * @throws as `take`
+   * Spends the length of a value as JSON. Stops counting when nothing is left.
+   * @throws as `spend`
    */
   spendJson(value: unknown): void {
     this.spend(jsonLength(value, this.#left))
@@ -26,13 +28,13 @@ export class RenderBudget {
 }
 
 /**
- * The length of a value as JSON, or more than `most` if it is longer. A value may be in many places at once, and counts
- * in each.
+ * The length of a value as JSON, or more than `most` if it is longer. A value that occurs several times counts each
+ * time.
  */
 export function jsonLength(value: unknown, most: number): number {
   if (typeof value === 'string') return value.length > most ? most + 1 : JSON.stringify(value).length
   if (typeof value !== 'object' || value === null) return String(value).length
-  // One for the opening bracket, and one after each part for a comma or the closing bracket.
+  // One character for the opening bracket, and one after each part for a comma or the closing bracket.
   const isList = Array.isArray(value)
   let length = 1
   for (const name in value) {

@@ -6,9 +6,9 @@ type NodeState = 'pending' | 'running' | 'done' | 'failed' | 'skipped'
 /** The state of a run's node. */
 export type NodeRun = {
   readonly state: NodeState
-  /** JSON, once it is done. */
+  /** JSON. Null: the node is not done. */
   readonly output: string | null
-  /** What its calls were charged, in nano-USD, as a decimal. */
+  /** The charge of the node's calls, in nano-USD, as a decimal. */
   readonly cost: string
   readonly error: RunError | null
   readonly startedAt: Date | null
@@ -30,5 +30,5 @@ export type WorkflowEvent =
   /** The last event. */
   | { readonly type: 'done'; readonly status: Exclude<RunStatus, 'running'> }
 
-/** Why a run has failed, with the node that failed. */
+/** Why a run failed, and the node that failed. */
 export type WorkflowError = { readonly code: ErrorCode; readonly message: string; readonly nodeId: string | null }

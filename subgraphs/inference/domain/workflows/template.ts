@@ -50,7 +50,7 @@ export interface Placed {
 }
 
 /**
- * Gives every expression of a text or value.
+ * Yields every expression of a text or value.
  * @throws {Misplaced} a template is malformed
  */
 export function* findExpressions(template: unknown, path: string, depth = 0): Generator<Placed> {

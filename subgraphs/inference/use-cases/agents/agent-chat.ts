@@ -25,7 +25,7 @@ interface SentAgentChat {
 }
 
 /**
- * Answers a chat request with a run of an agent. The `id` of the response is the run's id. If the caller disconnects,
+ * Completes a chat request with a run of an agent. The `id` of the response is the run's id. If the caller disconnects,
  * the run is cancelled, unless the request has an idempotency key.
  * @throws {KisError} `model_not_found`: the organization has no such agent.
  * @throws {KisError} the code of the run's error, when the run failed; the message names the run.
@@ -58,9 +58,9 @@ export async function completeByAgent(
 }
 
 /**
- * Answers like `completeByAgent`, as a stream. The stream sends the text of every model call as it arrives. A blank
- * line separates the texts of two calls, and comes before the text of a call that another process repeats. When the
- * answer has to match a schema, the stream sends only the matching answer, at the end. Nothing happens before the first
+ * Does what `completeByAgent` does, as a stream. The stream sends the text of every model call as it arrives. A blank
+ * line separates the texts of two calls, and precedes the text of a call that another process repeats. When the reply
+ * has to match a schema, the stream sends only the matching reply, at the end. Nothing happens before the first
  * `next()`.
  */
 export function streamByAgent(
@@ -88,7 +88,7 @@ class AgentChatStream {
   #isReplayed = false
   #isBuffered = false
   #isOver = false
-  /** The text sent so far, and the offset in it at which the text of the last call begins. */
+  /** The text sent so far, and the offset in it at which the text of the last call starts. */
   #sentText = ''
   #lastCall = { number: 0, start: 0 }
 
@@ -130,7 +130,7 @@ class AgentChatStream {
     this.#isBuffered = agent === null || (chat.responseSchema ?? agent.responseSchema) !== null
     this.#first = { warnings, rateLimits: readRateLimits(this.#deps, this.#requestContext) }
     const events = runs.log.follow(run.organizationId, run._id, null)
-    // The caller left during the awaits above.
+    // The caller disconnected during the awaits above.
     if (this.#isOver) {
       this.#isOver = false
       this.#events = events
@@ -140,7 +140,7 @@ class AgentChatStream {
   }
 
   #toChatEvent({ event }: FollowedEvent): (ChatEvent & Replayable) | undefined {
-    // The model is asked again. Sent text cannot be withdrawn, so the new text starts like that of another call.
+    // The model is called again. Sent text cannot be withdrawn, so the new text starts like that of another call.
     if (event.type === 'step_started' && event.number === this.#lastCall.number) this.#lastCall = { number: 0, start: 0 }
     if (event.type !== 'text_delta' || this.#isBuffered) return undefined
     let { text } = event
@@ -208,9 +208,9 @@ function inChatWords(error: unknown, { model }: AgentChat): unknown {
 }
 
 /**
- * Returns the answer of a run with its usage and its cost in nano-USD.
+ * Returns the reply of a run with its usage and its cost in nano-USD.
  * @throws {KisError} `invalid_request`: the run was cancelled.
- * @throws {KisError} the code of the run's error, when the run has no answer.
+ * @throws {KisError} the code of the run's error, when the run has no reply.
  */
 function readEnd(run: RunRecord): { readonly outcome: RunOutcome; readonly usage: Usage; readonly cost: bigint } {
   if (run.status === 'cancelled') throw new KisError('invalid_request', `The run was cancelled. (The run is \`${run._id}\`.)`)

@@ -360,7 +360,7 @@ describe('an agent with servers of tools', () => {
     const { deps, billing } = parts({ catalog: CATALOG.replace('badge: cloud', 'badge: local') })
     const create = (policy: Principal['residencyPolicy'], url: string) => {
       const caller: Principal = { ...somebody, scopes: ['agents'] }
-      // The policy in force may be newer than the caller's.
+      // The current policy may be newer than the caller's.
       billing.principal = { ...caller, residencyPolicy: policy }
       const input = { code: `${policy}-${url.length}`, name: 'Guide', model: 'chat', mcpServers: [{ name: 'crm', url }] }
       return createAgent(deps, { ...createRequestContext(), caller }, input)

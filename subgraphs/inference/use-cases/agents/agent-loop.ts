@@ -27,7 +27,7 @@ import { type Tool, type ToolResult, toolFailure } from './tools.ts'
 
 /** Most tool calls of one step that run at the same time. */
 const MAX_AT_ONCE = 4
-/** Most passages in all for a model that cannot call tools. */
+/** Most chunks in all for a model that cannot call tools. */
 const CHUNKS_WITHOUT_TOOLS = 8
 /**
  * Most characters of a message that are used as the query of a search. Embedding models read about 512 tokens, and a
@@ -40,7 +40,7 @@ interface LoopInput {
   readonly model: Model
   /** Messages of the chat protocol: the conversation, with the question last. */
   readonly messages: readonly ProtocolObject[]
-  /** The mark of the first passage. The next `MARKS_OF_RUN` are the run's. */
+  /** The mark of the first chunk. The next `MARKS_OF_RUN` marks are reserved for the run. */
   readonly firstMark: number
   /** The caller is the run's and has the scopes to search and to call models; `runHoldId` is set. */
   readonly context: CallContext & { readonly runHoldId: string }
@@ -50,11 +50,11 @@ interface LoopInput {
 }
 
 /**
- * The calls of a loop. Each has its own name. When the loop runs again and gets the same answers, its calls have the
+ * The calls of a loop. Each has a unique name. When the loop runs again and gets the same results, its calls have the
  * same names.
  */
 interface LoopCalls {
-  /** Asks the model, or returns the answer that an earlier attempt kept. */
+  /** Calls the model, or returns the reply that an earlier attempt stored. */
   callModel(name: string, request: ProtocolObject, progress: ModelCallProgress): Promise<ModelReply>
   search(name: string, query: ChunkQuery): Promise<FoundChunks>
   /** Calls an outside tool, which may have effects. */
@@ -65,16 +65,16 @@ interface LoopCalls {
 interface ModelCallProgress {
   /** The number of the call within the run, from 1. */
   readonly number: number
-  /** Called each time the model is asked. Returns the function that receives the text of the answer as it arrives. */
+  /** Called each time the model is called. Returns the function that receives the text of the reply as it arrives. */
   readonly start: () => (text: string) => void
 }
 
 /**
- * Runs an agent from its question to its answer. The model is asked again with the results of its tool calls until it
- * answers or reaches a limit.
- * @throws {KisError} `run_limit_exceeded`: the model gave no answer within the agent's `maxSteps`.
- * @throws {KisError} `output_schema_failed`: no answer matched the schema.
- * @throws {KisError} any error of a model call or search that is not the model's fault.
+ * Runs an agent from its question to its reply. The model is called again with the results of its tool calls until it
+ * replies or reaches a limit.
+ * @throws {KisError} `run_limit_exceeded`: the model did not reply within the agent's `maxSteps`.
+ * @throws {KisError} `output_schema_failed`: no reply matched the schema.
+ * @throws {KisError} any error of a model call or search that the model did not cause.
  */
 export async function runAgentLoop(deps: With<'principals'>, input: LoopInput): Promise<RunOutcome> {
   return new AgentLoop(deps, input).run()
@@ -130,7 +130,7 @@ class AgentLoop {
   }
 
   /**
-   * Returns the context with the caller's current rules, which may have changed since the run began.
+   * Returns the context with the caller's current rules, which may have changed since the run started.
    * @throws {KisError} the caller may no longer run this.
    */
   async #now(): Promise<LoopInput['context']> {
@@ -138,13 +138,13 @@ class AgentLoop {
     return { ...context, caller: await this.#deps.principals.recent(context.caller) }
   }
 
-  /** Asks the model until it answers without calling a tool. */
+  /** Calls the model until it replies without calling a tool. */
   async #runUntilReply(callsTools: boolean, schema: ProtocolObject | null): Promise<ModelReply> {
     const { maxSteps } = this.#input.agent
     for (;;) {
       if (this.#steps === maxSteps) throw new KisError('run_limit_exceeded', `The run did not come to an answer in ${maxSteps} steps.`)
       const mayCall = callsTools && this.#tools.length > 0 && this.#toolCalls < MAX_TOOL_CALLS
-      // In the last step the model has to answer from what it found.
+      // In the last step the model has to reply from what it found.
       const reply = await this.#callModel(mayCall ? (this.#steps + 1 < maxSteps ? 'auto' : 'none') : null, schema)
       if (reply.toolCalls.length === 0) return reply
       this.#messages.push(reply.message, ...(await this.#callTools(reply.toolCalls)))
@@ -173,7 +173,7 @@ class AgentLoop {
       return (text: string) => emitText(pieces.add(text))
     }
     const reply = await this.#calls.callModel(`model_${number}`, request, { number, start })
-    // A kept answer arrives whole: `begin` was not called.
+    // A stored reply arrives whole: `start` was not called.
     if (!heard.pieces) start()(reply.text)
     emitText(heard.pieces!.end())
     const { modelId, quantities, cost } = reply
@@ -181,14 +181,14 @@ class AgentLoop {
     return reply
   }
 
-  /** Returns the answers in the order of the calls, whichever call ends first. */
+  /** Returns the results in the order of the calls, whichever call ends first. */
   async #callTools(calls: readonly ToolCall[]): Promise<readonly ProtocolObject[]> {
     const results: ProtocolObject[] = []
     for (let from = 0; from < calls.length; from += MAX_AT_ONCE) {
       const outcomes = await Promise.allSettled(calls.slice(from, from + MAX_AT_ONCE).map((call) => this.#callTool(call)))
-      // Shown in the order of the calls, so that a passage has the same mark whichever search ends first.
+      // Chunks are shown in the order of the calls, so that a chunk has the same mark whichever search ends first.
       for (const [i, outcome] of outcomes.entries()) {
-        // The other calls have ended, and their charges are made.
+        // The other calls have ended and were charged.
         if (outcome.status === 'rejected') throw outcome.reason
         const found = outcome.value
         const content = typeof found === 'string' ? found : searchToolResult(this.#shown.show(found))
@@ -198,7 +198,7 @@ class AgentLoop {
     return results
   }
 
-  /** Calls a tool. Returns the error as the answer when it is the model's fault, and throws any other. */
+  /** Calls a tool. Returns the error as the result when the model caused it, and throws any other error. */
   async #callTool({ id, name, arguments: text }: ToolCall): Promise<ToolResult> {
     this.#input.emit({ type: 'tool_call', number: this.#steps, id, name, arguments: text })
     this.#toolCalls += 1
@@ -246,7 +246,7 @@ class AgentLoop {
     return chunks
   }
 
-  /** Searches every collection for the question and puts the passages before it, for a model that cannot call tools. */
+  /** Searches every collection for the question and puts the chunks before it, for a model that cannot call tools. */
   async #searchForTheModel(): Promise<void> {
     const last = this.#messages.findLastIndex(({ role }) => role === 'user')
     const [question = '', ...earlier] = this.#messages

@@ -36,15 +36,15 @@ export interface RunInput {
   /** A conversation in messages of the chat protocol, in place of `input`. The last message is the question. */
   readonly messages?: readonly unknown[] | null
   /**
-   * A conversation that the service keeps. Its messages come before the question, and the question and the answer are
-   * added to it.
+   * A conversation that the service stores. Its messages come before the question; the question and the reply are added
+   * to it.
    */
   readonly threadId?: string | null
-  /** Keeps the conversation in a new thread. */
+  /** Stores the conversation in a new thread. */
   readonly keepThread?: boolean | null
   /** Most that the run may cost, in nano-USD. The agent's own limit applies as well. */
   readonly maxCost?: bigint | null
-  /** A repeat with the same key returns the same run for as long as runs are kept. */
+  /** A repeat with the same key returns the same run for as long as runs are stored. */
   readonly idempotencyKey?: string | null
   /** Fields of the chat protocol for the model calls. They override those of the agent. */
   readonly sampling?: ProtocolObject
@@ -52,7 +52,6 @@ export interface RunInput {
   readonly responseSchema?: ProtocolObject | null
 }
 
-/** Runs of agents. */
 export class AgentRuns extends Runs<RunRecord, RunEvent> {
   readonly #deps: RunDeps
   /** The input of each run that is starting here, by run id. */
@@ -70,7 +69,7 @@ export class AgentRuns extends Runs<RunRecord, RunEvent> {
    * the same idempotency key. After an error no run has started, and no money is held.
    * @throws {KisError} `not_found`: the agent or the thread does not exist.
    * @throws {KisError} `invalid_request` and the like: the input is invalid.
-   * @throws {KisError} as `Runs.begin`.
+   * @throws {KisError} as `Runs.startRun`.
    */
   start(requestContext: RequestContext, input: RunInput): Promise<Begun<RunRecord>> {
     return byRulesInForce(this.#deps, requestContext, (currentContext) => this.#start(currentContext, input))

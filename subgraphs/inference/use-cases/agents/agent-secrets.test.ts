@@ -24,11 +24,11 @@ it('seals the headers of agents and of their versions anew, also if it is repeat
   await updateAgent({ ...deps, secrets: before }, createRequestContext(OWNER), { id: agent._id, name: 'Other' })
   const plain = await createAgent(deps, createRequestContext(OWNER), { ...input, code: 'plain', mcpServers: [{ name: 'crm', url: URL }] })
   const unopened = await createAgent({ ...deps, secrets: lost }, createRequestContext(OWNER), { ...input, code: 'lost' })
-  // Version 0.2 labelled what it had sealed.
+  // Version 0.2 labeled records with the fingerprint of their secret.
   await agents.findOneAndUpdate({ _id: agent._id }, { $set: { secretFingerprint: 'f1' } })
 
   for (let repeat = 0; repeat < 2; repeat++) {
-    // The agent, and its version.
+    // The agent and its version.
     expect(await resealAgents(deps.collections, before, after)).toBe(2)
     const found = [
       await agents.findOne({ _id: agent._id }),

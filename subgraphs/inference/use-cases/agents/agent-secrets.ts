@@ -4,10 +4,12 @@ import type { McpServer } from '../../domain/agents/mcp-servers.ts'
 import type { AgentVersion, Collections } from '../tables.ts'
 import { headersSealName } from './mcp-tools.ts'
 
-/** Records of one read: an agent has up to some 100 KB. */
+/** Most records of one read: an agent has up to some 100 KB. */
 const BATCH = 50
 
-/** The definition of an agent with other sealed headers. Null: a server gets none. */
+/**
+ * Returns the definition of an agent with its headers sealed anew. `reseal` returns null for a server without headers.
+ */
 export function resealed(definition: string, reseal: (sealedHeaders: string, url: string) => string | null): string {
   const parsed = JSON.parse(definition) as { readonly mcpServers?: readonly McpServer[] }
   const { mcpServers = [] } = parsed
@@ -21,8 +23,8 @@ export function resealed(definition: string, reseal: (sealedHeaders: string, url
 }
 
 /**
- * Seals the headers of agents, and of all their versions, with another key. Those that no key opens stay as they are.
- * Repeatable. Gives how many those are.
+ * Reseals the headers of agents, and of all their versions, with another key. Headers that no key opens stay unchanged.
+ * Returns the number of these. Can be repeated.
  */
 export async function resealAgents(
   { agents, agentVersions }: Pick<Collections, 'agents' | 'agentVersions'>,

@@ -22,7 +22,7 @@ export class AgentWork implements RunWork<RunEvent> {
   #storedInput: StoredRunInput | null
   #progress: RunProgress | undefined
 
-  /** `given` is null when another process started the run. */
+  /** `storedInput` is null when another process started the run. */
   constructor(deps: KeyedDeps, run: RunRecord, log: RunLog<RunEvent>, storedInput: StoredRunInput | null) {
     this.#deps = deps
     this.#run = run
@@ -36,7 +36,7 @@ export class AgentWork implements RunWork<RunEvent> {
     const progress = new RunProgress(writer)
     this.#progress = progress
     progress.report({ type: 'run_started', agentVersion: this.#run.agentVersion })
-    // The first event tells a follower the id of its run, so it is written before anything else happens.
+    // The first event contains the id of the run, which followers need, so it is written before anything else happens.
     await progress.flushed()
     this.#storedInput ??= await readRunInput(deps, this.#run._id)
     if (!this.#storedInput) return { status: 'failed', error: { code: 'internal', message: 'The messages of the run are lost.' } }
@@ -103,7 +103,7 @@ export async function writtenSteps(log: RunLog<RunEvent>, runId: string): Promis
   return steps
 }
 
-/** Adds a line for the charges of calls that were cut, so that the lines sum to the whole charge. */
+/** Adds a line for the charges of interrupted calls, so that the lines sum to the whole charge. */
 function withRest(steps: readonly RunStep[], cost: bigint): readonly RunStep[] {
   const rest = cost - steps.reduce((sum, step) => sum + step.cost, 0n)
   if (rest <= 0n) return steps

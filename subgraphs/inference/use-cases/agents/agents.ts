@@ -27,13 +27,13 @@ import { checkSchemas } from './schema-replies.ts'
 /** Most agents of one organization. */
 const MAX_AGENTS = 1_000
 const AGENT_ID = /^agt_/
-/** Agents of one read of all: an agent has up to some 100 KB. */
+/** Most agents of one read: an agent has up to some 100 KB. */
 const AGENTS_PER_READ = 50
 /** Most attempts at a change when other changes of the same agent come first. */
 const MAX_ATTEMPTS = 5
 
 /**
- * Creates an agent with version 1. After a `KisError` nothing is kept.
+ * Creates an agent with version 1. After a `KisError` nothing is stored.
  * @throws {KisError} `already_exists`: the organization has an agent with this code.
  * @throws {KisError} `model_not_found`: the caller may not use the model, or it does not exist.
  * @throws {KisError} `not_found`: a collection does not exist.
@@ -66,7 +66,7 @@ export async function createAgent(
   }
   await storeVersion(deps.collections.agentVersions, agent)
   await deps.collections.agents.insertOne(agent).catch(async (error) => {
-    // After any other failure the agent may have been recorded, so its version stays.
+    // After any other failure the agent may have been stored, so its version stays.
     if (error instanceof DuplicateKey) await deps.collections.agentVersions.findOneAndDelete({ _id: `${agent._id}_1` })
     throw duplicateCode(error, code)
   })
@@ -74,7 +74,7 @@ export async function createAgent(
 }
 
 /**
- * Changes an agent and gives it a new version. A field that is left out keeps its value; null restores its default.
+ * Changes an agent and creates a new version. A field that is left out retains its value; null restores its default.
  * @throws {KisError} as `createAgent`.
  * @throws {KisError} `not_found`: the organization has no such agent.
  * @throws {KisError} `service_unavailable`: too many changes of the agent happen at once.
@@ -91,7 +91,7 @@ export async function updateAgent(
     const provided = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
     const before = readDefinition(agent.definition)
     const definition = agentDefinition({ ...toAgentInput(before), ...provided }, sealingFor(deps, agent.organizationId), before)
-    // A collection that was deleted since does not keep the agent from other changes.
+    // A collection that was deleted meanwhile does not prevent other changes of the agent.
     await checkReferences(deps, { ...requestContext, caller: principal }, definition, before.collectionIds)
     const next = {
       ...agent,
@@ -145,7 +145,6 @@ export async function findAgent(deps: Ports, requestContext: RequestContext, id:
   })
 }
 
-/** Lists the agents of the caller's organization. */
 export async function listAgents(
   { collections }: Pick<Ports, 'collections'>,
   { caller }: RequestContext,
@@ -157,8 +156,8 @@ export async function listAgents(
 }
 
 /**
- * Lists the agents of the caller's organization that search a collection. Whoever may change the collection may know
- * them.
+ * Lists the agents of the caller's organization that search a collection. It requires the permission to change the
+ * collection.
  */
 export async function listAgentsOf(
   { collections }: Pick<Ports, 'collections'>,
@@ -218,11 +217,11 @@ async function checkReferences(
   if (mcpServers.length > 0 && !model.supports.has('tools'))
     refuse('unsupported_value', 'input.mcpServers', `The model \`${modelId}\` calls no tools.`)
   if (mcpServers.length > 0) {
-    // The names of hosts go to DNS servers only by the policy in force.
+    // Host names go to DNS servers only if the policy that applies now permits it.
     const caller = await deps.principals.now(requestContext.caller)
     await Promise.all(mcpServers.map(({ url }, i) => checkServer(deps, { ...requestContext, caller }, url, `input.mcpServers[${i}].url`)))
   }
-  // Also those that the agent has already: the caller must be allowed to read them.
+  // Includes the collections that the agent has already: the caller must be allowed to read them.
   const described = await deps.knowledge.describe(collectionIds, requestContext)
   const found = new Set([...knownIds, ...described.map(({ id }) => id)])
   for (const [i, id] of collectionIds.entries()) if (!found.has(id)) throw new NotFound('collection', id, `input.collectionIds[${i}]`)

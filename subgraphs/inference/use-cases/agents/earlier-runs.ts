@@ -9,7 +9,7 @@ import { writtenSteps } from './agent-work.ts'
 const MAX_SWEPT = 100
 
 /**
- * Ends runs that an earlier version of the service left. That version kept nothing with which another process could
+ * Ends runs that an earlier version of the service left. That version stored nothing with which another process could
  * continue them.
  */
 export async function endRunsOfEarlierVersions(

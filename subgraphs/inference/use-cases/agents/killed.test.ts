@@ -26,7 +26,7 @@ afterEach(async () => {
 function born(store: MemoryDocumentStore, billing: FakeBilling, life: Life, isExclusive: boolean, aheadMs = 0) {
   const clock = { ...systemClock, now: () => new Date(Date.now() + aheadMs) }
   const world = parts({ store: new StoreOfLife(store, life), billing: life.of(billing), isExclusive, clock })
-  // What the model answers rests on what it is asked, whichever process asks.
+  // The model's reply depends only on its request, whichever process calls.
   const { stream } = world.far.chat
   world.far.chat.stream = async (call, request, signal) => {
     const isAnswered = (request.messages as readonly { role: string }[]).some(({ role }) => role === 'tool')
@@ -109,7 +109,7 @@ describe('a run of an agent whose process is killed', () => {
 it('a run that an access token started acts by the scopes of the token, also in the process that goes on with it', async () => {
   const store = new MemoryDocumentStore()
   const billing = new FakeBilling(10_000_000_000n)
-  // What the key may do, of which the token has a part.
+  // The scopes of the key. The token has some of them.
   billing.principal = { ...somebody, scopes: ['admin'] }
   const { deps, knowledge } = parts({ store })
   knowledge.add('ports', [])

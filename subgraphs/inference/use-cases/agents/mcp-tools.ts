@@ -27,7 +27,7 @@ export function headersSealName(organizationId: string, url: string): string {
 
 /**
  * Connects to each server and lists its tools, once for the run. A server that fails is named in `away`, and the run
- * continues without it. `names` has the names that are taken; the names of the listed tools are added to it.
+ * continues without it. `names` has the names that are in use; the function adds the names of the listed tools.
  * @throws the reason of the signal, when it is aborted.
  */
 export async function openMcpTools(
@@ -39,7 +39,7 @@ export async function openMcpTools(
   await using stack = new AsyncDisposableStack()
   const opened = await Promise.all(mcpServers.map((server) => open(deps, server, context, stack)))
   context.signal.throwIfAborted()
-  // In the order of the servers, whichever answered first, so that a name means the same tool in each run.
+  // In the order of the servers, whichever responded first, so that a name means the same tool in each run.
   const tools = opened.flatMap((found) => (found ? toTools(deps, found, context, names) : []))
   const away = mcpServers.filter((_, at) => !opened[at]).map(({ name }) => name)
   const resources = stack.move()
@@ -72,7 +72,7 @@ async function open(
   }
 }
 
-/** By the policy in force each time: that of the run may be hours old. */
+/** Checks each request by the policy that applies now: that of the run's start may be hours old. */
 function createAuthorizer({ mcp, principals }: With<'principals'>, caller: Principal): AuthorizeRequest {
   return async (url) => {
     const { residencyPolicy } = await principals.now(caller)

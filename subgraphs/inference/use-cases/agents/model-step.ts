@@ -9,9 +9,9 @@ import type { ChatCompletion } from '../calls/create-chat-completion.ts'
 import { type ChatEvent, streamChatCompletion } from '../calls/stream-chat-completion.ts'
 import type { CallDeps, CallRecord, RequestContext } from '../deps.ts'
 
-/** The answer of a model in one step. */
+/** The reply of a model in one step. */
 export interface ModelReply {
-  /** The model that answered: the one that was asked, or its fallback. */
+  /** The model that replied: the requested one, or its fallback. */
   readonly modelId: string
   readonly text: string
   readonly refusal: string | null
@@ -24,8 +24,9 @@ export interface ModelReply {
 }
 
 /**
- * Calls the model once. `onText` receives the text as it arrives. The record of `ask` keeps the whole answer.
- * @throws {KisError} `engine_error`: the engine gave no answer, or too much signed reasoning.
+ * Calls the model once. `onText` receives the text as it arrives. The record of `requestContext` stores the whole
+ * reply.
+ * @throws {KisError} `engine_error`: the engine sent no reply, or too much signed reasoning.
  * @throws {KisError} as `streamChatCompletion`.
  */
 export async function callModel(
@@ -49,7 +50,7 @@ export async function callModel(
   throw new KisError('engine_error', 'The engine gave no answer.')
 }
 
-/** The record of a streamed call. It keeps the whole answer in place of the last event. */
+/** The record of a streamed call. It stores the whole reply instead of the last event. */
 class ReplyRecord implements CallRecord {
   readonly #record: CallRecord
   readonly #reply: ReplyBuilder
@@ -78,8 +79,8 @@ class ReplyRecord implements CallRecord {
 }
 
 /**
- * Converts a whole chat completion to a `ModelAnswer`.
- * @throws {KisError} `engine_error`: the engine gave too much signed reasoning.
+ * Converts a whole chat completion to a `ModelReply`.
+ * @throws {KisError} `engine_error`: the engine sent too much signed reasoning.
  */
 export function toModelReply({
   response,
@@ -154,14 +155,14 @@ class ReplyBuilder {
     }
   }
 
-  /** The new ones of a list. Some engines send all signed pieces so far each time (`ai-sdk/chunks.ts`). */
+  /** Returns the new items of a list. Some engines repeat all earlier signed pieces each time (`ai-sdk/chunks.ts`). */
   #fresh(details: readonly unknown[]): readonly unknown[] {
     const known = this.#details
     const isAll = details.length > known.length && known.every((detail, index) => isDeepStrictEqual(detail, details[index]))
     return isAll ? details.slice(known.length) : details
   }
 
-  /** @throws {KisError} `engine_error`: the answer has too much of it */
+  /** @throws {KisError} `engine_error`: the reply has too much signed reasoning */
   #countSigned(value: unknown): void {
     this.#signedLength += JSON.stringify(value).length
     checkCount(this.#signedLength, MAX_SIGNED_LENGTH, 'characters of signed reasoning')

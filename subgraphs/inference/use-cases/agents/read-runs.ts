@@ -15,7 +15,7 @@ interface RunFilter {
 
 export type RunPage = OrderedPage & { readonly filter?: RunFilter | null }
 
-/** What `listSifted` lists of runs. */
+/** Returns the arguments of `listSifted` for runs. */
 export function sifted(idPrefix: string, owned: Filter, { filter, ...page }: RunPage): [Sieve<StoredDocument>, OrderedPage] {
   const { status, since, until } = filter ?? {}
   return [{ filter: { ...owned, ...(status && { status }) }, idPrefix, since, until, matches: null, sortBy: null }, page]
@@ -41,7 +41,7 @@ export async function listRuns(
   return listSifted(collections.runs, ...sifted('run', { organizationId, agentId: _id }, page), budget)
 }
 
-/** Lists the runs of all agents of the caller's organization, also of those that were deleted. */
+/** Lists the runs of all agents of the caller's organization, including deleted agents. */
 export async function listAllRuns(
   { collections }: Pick<Ports, 'collections'>,
   { caller }: RequestContext,

@@ -41,7 +41,7 @@ export function startAndFollow(
   }))
 }
 
-/** The error of a caller whose process stops while another continues the run. */
+/** The error for a caller whose process stops while another process continues the run. */
 const UNDER_WAY = { code: 'service_unavailable', message: 'The run is still under way. Ask for it by its id.' } as const
 
 /** Returns the error of a run as the error of the call that waited for it. The message names the run. */

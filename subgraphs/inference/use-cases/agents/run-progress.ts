@@ -2,16 +2,16 @@ import type { RunEvent, RunStep } from '../../domain/agents/run.ts'
 import type { RunEventWriter } from '../runs/run-log.ts'
 
 /**
- * Writes the events of an agent's run, each once. A process that continues a run repeats it from the beginning with the
- * answers that are kept, and does not write the events that an earlier process wrote.
+ * Writes each event of an agent's run once. A process that continues a run repeats it from the start with the stored
+ * replies, and does not write the events that an earlier process wrote.
  */
 export class RunProgress {
   readonly #steps: RunStep[] = []
   readonly #stepsBefore: readonly RunStep[]
   readonly #writer: RunEventWriter<RunEvent>
-  /** The number of times that an event was written before and has not come again, by the event's name. */
+  /** By event name, how many events of that name were written before and have not occurred again. */
   readonly #writtenBefore = new Map<string, number>()
-  /** By step, the text that was written before and has not come again. */
+  /** By step, the text that was written before and has not occurred again. */
   readonly #textBefore = new Map<number, string>()
   /** Steps that have written text. */
   readonly #withText = new Set<number>()
@@ -24,7 +24,7 @@ export class RunProgress {
         this.#withText.add(event.number)
         this.#textBefore.set(event.number, (this.#textBefore.get(event.number) ?? '') + event.text)
       } else {
-        // The step began again, without the text that it had.
+        // The step started again, without the text that it had.
         if (event.type === 'step_started') this.#textBefore.delete(event.number)
         this.#writtenBefore.set(nameEvent(event), (this.#writtenBefore.get(nameEvent(event)) ?? 0) + 1)
       }
@@ -32,8 +32,8 @@ export class RunProgress {
   }
 
   /**
-   * The receipt so far, in the order of the calls. While a repeated run has fewer steps than before, it is the receipt
-   * from before.
+   * The receipt so far, in the order of the calls. While a repeated run has fewer steps than before, the earlier
+   * receipt.
    */
   get receipt(): readonly RunStep[] {
     return this.#steps.length < this.#stepsBefore.length ? this.#stepsBefore : this.#steps
@@ -52,7 +52,7 @@ export class RunProgress {
   }
 
   /**
-   * Called when the model is asked. A second `step_started` with the same number tells followers to discard the text of
+   * Called when the model is called. A second `step_started` with the same number makes followers discard the text of
    * the step.
    */
   modelCalled(number: number): void {

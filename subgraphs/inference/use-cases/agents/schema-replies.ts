@@ -8,11 +8,11 @@ import type { ProtocolObject } from '../../ports/engines.ts'
 import { SchemaFailure } from '../../ports/schema-judge.ts'
 import type { CallContext, Ports } from '../deps.ts'
 
-/** Most answers that a model may give before the run fails. After each mismatch it is told what was wrong. */
+/** Most replies of a model before the run fails. After each mismatch, the model gets the list of faults. */
 export const MAX_SCHEMA_TRIES = 3
-/** Longest answer that is judged; no model writes as much at once. */
+/** Longest reply that is judged, in characters; no model writes as much at once. */
 const MAX_JUDGED_CHARACTERS = 1_048_576
-/** Most characters that an error repeats of a failed answer, and of each fault, which may quote the answer. */
+/** Most characters that an error quotes of a failed reply, and of each fault, which may quote the reply. */
 const MAX_QUOTED_CHARACTERS = 2_000
 const MAX_FAULT_CHARACTERS = 200
 
@@ -34,7 +34,7 @@ export async function checkSchemas(
 }
 
 /**
- * Judges a text by a schema. The text is JSON and may stand in a Markdown fence.
+ * Judges a text by a schema. The text is JSON, possibly in a Markdown fence.
  * @throws {KisError} `output_schema_failed`: the schema judge failed.
  */
 export async function judgeReply(deps: Ports, context: CallContext, schema: ProtocolObject, text: string): Promise<Judgement> {
@@ -53,7 +53,7 @@ export async function judgeReply(deps: Ports, context: CallContext, schema: Prot
 
 /**
  * Returns the output if it matches the schema.
- * @throws {KisError} `output_schema_failed`: it does not match, or cannot be judged.
+ * @throws {KisError} `output_schema_failed`: the output does not match, or cannot be judged.
  */
 export async function meeting(deps: Ports, context: CallContext, schema: ProtocolObject, output: unknown): Promise<unknown> {
   const text = JSON.stringify(output)
@@ -90,7 +90,9 @@ export async function checkBySchema(
   if (faults[0]) throw errorOfFault(faults[0], whole, param)
 }
 
-/** Returns how a request gives the model the schema: a request field if the model supports one, else an instruction. */
+/**
+ * Returns how a request states the schema to the model: a request field if the model supports one, else an instruction.
+ */
 export function schemaOrder(
   { supports }: Model,
   schema: ProtocolObject,
@@ -100,7 +102,7 @@ export function schemaOrder(
   return { fields: {}, order: `Answer with JSON alone that matches this JSON Schema: ${JSON.stringify(schema)}` }
 }
 
-/** Returns the message that tells a model how its answer fails to match. */
+/** Returns the message that lists for a model why its reply does not match. */
 export function schemaFaults(faults: readonly string[]): ProtocolObject {
   return { role: 'user', content: `Your answer does not match the schema: ${faults.join('; ')}. Answer again with the JSON alone.` }
 }

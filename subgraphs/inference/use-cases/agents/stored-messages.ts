@@ -1,12 +1,14 @@
 import { refuse } from '../../../common/check.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 
-/** Most characters of one run's messages as JSON: at most 12 MB of Arabic text; the store allows 16 MB a document. */
+/**
+ * Most characters of one run's messages as JSON: at most 12 MB of Arabic text; the store's limit is 16 MB per document.
+ */
 const MAX_CHARACTERS = 4_000_000
 
 /**
- * Returns the messages as runs and threads keep them. A sentence replaces each inline image, because the bytes of
- * images do not fit the store.
+ * Returns the messages in the form that runs and threads store. A sentence replaces each inline image, because the
+ * bytes of images do not fit the store.
  * @throws {KisError} `string_above_max_length`: without images, the messages are still too long.
  */
 export function toStoredForm(messages: readonly ProtocolObject[]): readonly ProtocolObject[] {

@@ -3,22 +3,22 @@ import type { ProtocolObject } from '../../ports/engines.ts'
 import type { Ports } from '../deps.ts'
 import type { RunInputRecord } from '../tables.ts'
 
-/** UTF-16 characters of one piece: at most 12 MB of UTF-8, below the 16 MB of a document of the store. */
+/** UTF-16 characters of one piece: at most 12 MB of UTF-8, below the store's limit of 16 MB per document. */
 const PIECE_CHARACTERS = 4_000_000
 /** More pieces than any request can fill. */
 const MAX_PIECES = 20
-/** How long the input of a run is kept at most; every run ends long before. */
+/** How long the input of a run is stored at most; every run ends long before. */
 const RETENTION_MS = 86_400_000
 
-/** The input of a run. It is kept until the run has ended, so that another process can continue the run. */
+/** The input of a run. It is stored until the run has ended, so that another process can continue the run. */
 export interface StoredRunInput {
   /** The agent's definition with the fields that this run overrides. */
   readonly agent: AgentDefinition
-  /** The conversation with the question last. Images have their bytes. */
+  /** The conversation with the question last. Images include their bytes. */
   readonly messages: readonly ProtocolObject[]
-  /** The run creates its thread. Otherwise, a thread that is missing when the run ends was deleted. */
+  /** The run creates its thread. If false and the thread is missing when the run ends, the thread was deleted. */
   readonly beginsThread: boolean
-  /** The mark of the first passage that the run shows. */
+  /** The mark of the first chunk that the run shows. */
   readonly firstMark: number
 }
 
@@ -42,7 +42,7 @@ export async function readRunInput({ collections }: Pick<Ports, 'collections'>, 
   const pieces = await collections.runInputs.find({ runId }, { sort: { piece: 1 }, limit: MAX_PIECES })
   if (pieces.length === 0) return null
   const storedInput = JSON.parse(pieces.map(({ text }) => text).join(''))
-  // Runs of earlier versions began at 1.
+  // Marks of earlier versions' runs started at 1.
   return { firstMark: 1, ...storedInput, agent: readDefinition(storedInput.agent) }
 }
 

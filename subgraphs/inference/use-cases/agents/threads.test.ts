@@ -17,7 +17,7 @@ it('lists no thread that has expired, also before it is deleted', async () => {
       ...{ _id: id(last), organizationId: 'org', agentId: 'agt', messages: '[]', revision: 1 },
       ...{ updatedAt: now, expiresAt: new Date(now.getTime() + afterMs) },
     })
-  // Only the time is asked of the clock.
+  // Only the clock's time is needed.
   const deps = { collections, clock: { now: () => now } as Parameters<typeof listThreads>[0]['clock'] }
   const { edges } = await listThreads(deps, { _id: 'agt', organizationId: 'org' }, { first: 10 }, new ReadBudget())
   expect(edges.map(({ node }) => node._id)).toEqual([id('3')])

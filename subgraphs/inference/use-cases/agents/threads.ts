@@ -13,11 +13,11 @@ import type { StoredRunInput } from './stored-run-input.ts'
 /** Limits of a thread: messages, and characters of their JSON. The oldest messages are dropped first. */
 const MAX_MESSAGES = 100
 const MAX_CHARACTERS = 200_000
-/** Keys that a thread remembers. Few have more than one or two. */
+/** Most API keys that a thread records. Few threads have more than two. */
 const MAX_KEYS = 100
-/** How long a thread is kept after its last run: 30 days. */
+/** How long a thread is stored after its last run: 30 days. */
 const RETENTION_MS = 30 * 86_400_000
-/** Characters of a title. */
+/** Most characters of a title. */
 const MAX_TITLE = 200
 const THREAD_ID = /^thr_/
 /** Most attempts to write a thread while other runs write it. */
@@ -30,8 +30,8 @@ interface Thread {
 }
 
 /**
- * Returns the messages of a thread and reserves marks for a run, so that runs at the same time cite by different ones.
- * `newMessages`: those of the run, as JSON.
+ * Returns the messages of a thread and reserves marks for a run, so that concurrent runs cite by different marks.
+ * `newMessages`: the run's own messages, as JSON.
  * @throws {NotFound} the thread does not exist, or belongs to another organization or agent.
  * @throws {TooBusy} too many runs write the thread.
  */
@@ -65,7 +65,10 @@ export async function findThread(
   return thread && thread.expiresAt > clock.now() ? thread : null
 }
 
-/** Lists the threads of an agent that have not expired. It checks no permission: the caller must have been allowed to read the agent. */
+/**
+ * Lists the threads of an agent that have not expired. It checks no permission: the caller must have been allowed to
+ * read the agent.
+ */
 export async function listThreads(
   { collections, clock }: Pick<Ports, 'collections' | 'clock'>,
   { _id, organizationId }: Pick<AgentRecord, '_id' | 'organizationId'>,
@@ -74,11 +77,11 @@ export async function listThreads(
 ): Promise<Connection<ThreadRecord>> {
   const listed = await listById(collections.threads, { organizationId, agentId: _id }, page, THREAD_ID, budget)
   const now = clock.now()
-  // Those that are over are deleted soon, and no index tells them apart.
+  // Expired threads are deleted soon, and no index excludes them.
   return { ...listed, edges: listed.edges.filter(({ node }) => node.expiresAt > now) }
 }
 
-/** The beginning of the first text of a user; null: there is none. */
+/** The start of the first text of a user. Null: there is none. */
 export function titleOf(messages: readonly ProtocolObject[]): string | null {
   for (const { role, content } of messages) {
     if (role !== 'user') continue
@@ -90,9 +93,9 @@ export function titleOf(messages: readonly ProtocolObject[]): string | null {
 }
 
 /**
- * Adds a run's question and answer to its thread, once for each run, after those of runs that ended before.
- * `beginsThread`: creates the thread. Otherwise a missing thread was deleted and stays deleted. Marks that were reserved
- * for the run and not used become free, unless a later run has reserved marks.
+ * Adds a run's question and reply to its thread, once for each run, in the order in which runs end. `beginsThread`:
+ * creates the thread. Otherwise a missing thread was deleted and stays deleted. Unused marks that were reserved for the
+ * run become free, unless a later run has reserved marks.
  */
 export async function addToThread(
   { collections, clock }: Pick<Ports, 'collections' | 'clock'>,

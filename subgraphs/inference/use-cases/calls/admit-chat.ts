@@ -31,7 +31,7 @@ export interface AdmittedChat {
   warningsFor(model: Model): Set<string>
 }
 
-/** Most warnings of one answer, so that their header stays below 4 KiB. */
+/** Most warnings of one response, so that their header stays below 4 KiB. */
 const MAX_WARNINGS = 24
 const FIELD_NAME = /^\w{1,64}$/
 
@@ -42,7 +42,7 @@ const FIELD_NAME = /^\w{1,64}$/
 const COUNT_ERROR = 1.5
 
 /**
- * Checks a chat request and takes it from the limits of its key. `call` is null for a quote, which takes nothing.
+ * Checks a chat request and consumes it from the limits of its key. `call` is null for a quote, which consumes nothing.
  * @throws {KisError} as `admit`.
  * @throws {KisError} `context_length_exceeded`: the messages do not fit the model's context window.
  * @throws {KisError} `invalid_request`: the longest output does not fit into a response.
@@ -85,7 +85,7 @@ export async function admitChat(
       ceiling: chatCeiling(each, request, inputTokensFor(each)),
       atLeast: toQuantities(inputTokensFor(each), 0),
     }),
-    // A model id may hold characters that a header may not.
+    // A model id may contain characters that a header may not.
     warningsFor: ({ id }) => new Set(id === model.id ? [] : [`answered_by:${encodeURI(id)}`]),
   }
 }
@@ -96,7 +96,9 @@ function checkWindow(textTokens: number, { id, contextWindow }: Model, sign: 'ab
   refuse('context_length_exceeded', 'messages', message)
 }
 
-/** `warnings` collects the fields that the engine cannot honour, for example `seed_not_honored`. */
+/**
+ * Returns the engine call. `warnings` collects the fields that the engine cannot honor, for example `seed_not_honored`.
+ */
 export function toChatCall(model: Model, { requestId, caller }: CallContext, warnings: Set<string>): ChatCall {
   const { engineModel, maxOutputTokens } = model
   return {
@@ -108,6 +110,7 @@ export function toChatCall(model: Model, { requestId, caller }: CallContext, war
   }
 }
 
+/** Adds the warning about a field that the engine left out, up to `MAX_WARNINGS`. */
 export function noteUnhonored(warnings: Set<string>, field: string): void {
   // Callers choose the names of unknown fields, and the warnings travel in a header.
   if (warnings.size < MAX_WARNINGS) warnings.add(`${FIELD_NAME.test(field) ? field : 'unknown_field'}_not_honored`)

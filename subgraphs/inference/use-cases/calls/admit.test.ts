@@ -9,7 +9,7 @@ import { streamChatCompletion } from './stream-chat-completion.ts'
 
 type Parts = ReturnType<typeof parts>
 
-/** Every way to an engine that costs money. */
+/** Every entry point to a billed engine call. */
 const WAYS: Record<string, (parts: Parts, caller: Caller | null, model: string, isRequestBad: boolean) => Promise<unknown>> = {
   'a chat completion': ({ deps }, caller, model, bad) =>
     createChatCompletion(deps, createRequestContext(caller), { model, messages: bad ? [] : [{ role: 'user', content: 'a' }] }),
@@ -29,7 +29,7 @@ for (const [way, call] of Object.entries(WAYS)) {
     const isForServices = FOR_SERVICES.includes(way)
     const without = (fields: Partial<Principal>): Principal => ({ ...somebody, ...fields })
 
-    // Everything at once is wrong; mending one thing after the other shows the order of the checks.
+    // Everything is wrong at first; fixing one thing after the other shows the order of the checks.
     const steps: [string, Caller | null, string, boolean, string][] = [
       ['a service that acts for nobody', { service: 'knowledge' }, 'nope', true, 'invalid_api_key'],
       ['no caller', null, 'nope', true, 'invalid_api_key'],

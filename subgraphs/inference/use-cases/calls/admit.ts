@@ -5,7 +5,7 @@ import { isInResidency, isOnAllowlist } from '../../domain/engines/residency.ts'
 
 /** The checks of a call before money is held. */
 export interface Admission<Request extends { readonly model: string }> {
-  /** The scope that the call needs. Null: work that was accepted of the key is finished whatever its scopes are now. */
+  /** The scope that the call needs. Null: work that was accepted earlier continues whatever scopes the key has now. */
   readonly scope: Scope | null
   readonly kind: ModelKind
   /** Name of the argument with the model's id. */

@@ -38,7 +38,7 @@ describe('an alias', () => {
     for (const name of ['new', 'best', 'gpt-4o']) {
       const answer = createChatCompletion(deps, createRequestContext({ ...somebody, modelAllowlist }), request(name))
       if (isAllowed) await answer
-      // The name that was asked for, and nothing of the model behind it.
+      // The error contains the requested name, and nothing of the model behind it.
       else await expect(answer).rejects.toThrow(`The model \`${name}\` does not exist or you do not have access to it.`)
     }
     expect(far.chats).toBe(isAllowed ? 3 : 0)

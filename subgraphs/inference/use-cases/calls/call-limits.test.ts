@@ -20,7 +20,7 @@ import { OwnRates } from './rate-usage.ts'
 import { streamChatCompletion } from './stream-chat-completion.ts'
 
 const hello = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
-/** The message by count, and what it asks for. */
+/** The counted tokens of the message, and the requested output. */
 const HELLO_TOKENS = 6 + 10
 
 /** Use cases on a clock that the test moves, for a key with limits. */
@@ -148,7 +148,7 @@ describe('a key that descends from others', () => {
       message: expect.stringContaining('a key that it descends from may use fewer a minute'),
     })
     expect(left()).toBe(500)
-    // Without a bound, no more is taken than their limits have.
+    // Without an output limit, the call consumes no more than the limits have.
     await createChatCompletion(deps, createRequestContext(strict), { ...hello, max_tokens: undefined })
   })
 })

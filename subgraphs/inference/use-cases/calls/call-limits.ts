@@ -3,7 +3,7 @@ import { KisError } from '../../../common/errors.ts'
 import type { KeyRates, Principal } from '../../../common/identity/principal.ts'
 import { isFree, type RateUsage, type RateWaits } from './rate-usage.ts'
 
-/** When a call in progress ends is unknown; most take about a second. */
+/** Retry time for a full concurrency limit. When a running call ends is unknown; most last about 1 s. */
 const CONCURRENCY_RETRY_MS = 1_000
 
 /**
@@ -11,40 +11,40 @@ const CONCURRENCY_RETRY_MS = 1_000
  * usage does not lock a key out for days.
  */
 const MAX_DEBT_MINUTES = 10
-/** A limit that needs longer until all of it is available again has given more than it had. */
+/** A limit that needs longer than this until it is fully available is in debt. */
 const MINUTE_MS = 60_000
 
-/** What one call takes of one key's limits. */
+/** What one call consumes of one key's limits. */
 interface Share {
-  /** @throws {KisError} `rate_limit_exceeded`: the call never fits */
+  /** @throws {KisError} `rate_limit_exceeded`: the call is larger than the limit */
   checkSize(): void
-  /** @throws {KisError} `rate_limit_exceeded`: a limit is reached, and nothing was taken */
+  /** @throws {KisError} `rate_limit_exceeded`: a limit is reached, and nothing was consumed */
   acquire(): void | Promise<void>
   spent(tokens: number): void
   release(): void
-  /** Returns the request. */
+  /** Returns the request to the limit. */
   undo(): void
 }
 
-/** The fewest tokens a minute that the key or one that it descends from may use. Null: no limit. */
+/** The lowest limit of tokens per minute of the key and its ancestors. Null: no limit. */
 export function leastTokensPerMinute({ tokensPerMinute, ancestorRates = [] }: Principal): number | null {
   const limits = [tokensPerMinute, ...ancestorRates.map((rates) => rates.tokensPerMinute)].filter((limit) => limit !== null)
   return limits.length === 0 ? null : Math.min(...limits)
 }
 
-/** The share of the limits that one call has taken. */
+/** The share of the limits that one call has acquired. */
 export interface CallPermit {
-  /** Counts used tokens against the tokens taken. May be called several times, also after `leave`. */
+  /** Corrects the acquired tokens to the tokens used. May be called several times, also after `release`. */
   spent(tokens: number): void
-  /** Ends the call: frees its place and returns the tokens that it did not use. Can be repeated. */
+  /** Ends the call: frees its slot and returns the tokens that it did not use. Can be repeated. */
   release(): void
-  /** Ends the call as `leave` does, and returns the request as well, because the call was not made. */
+  /** Ends the call as `release` does, and returns the request as well, because the call did not happen. */
   undo(): void
 }
 
 /**
- * The limits of keys and organizations. The calls of an organization at once are counted in each process: among
- * `replicas` processes, each admits its part of them.
+ * The limits of keys and organizations. Each process counts an organization's concurrent calls: of `replicas`
+ * processes, each admits its part of them.
  */
 export class CallLimits {
   readonly #rates: RateUsage
@@ -58,9 +58,9 @@ export class CallLimits {
   }
 
   /**
-   * Takes one request and `tokens` from the limits of the key and of the keys that it descends from, and one of its
-   * organization's concurrent calls. With null for `tokens`, it takes only the concurrent call.
-   * @throws {KisError} `rate_limit_exceeded`: a limit is reached, and nothing was taken.
+   * Acquires one request and `tokens` from the limits of the key and its ancestors, and one of the organization's
+   * concurrent calls. With null for `tokens`, it acquires only the concurrent call.
+   * @throws {KisError} `rate_limit_exceeded`: a limit is reached, and nothing was acquired.
    */
   async enter(principal: Principal, tokens: number | null): Promise<CallPermit> {
     const shares = tokens === null ? [] : this.#shares(principal, tokens)
@@ -89,23 +89,23 @@ export class CallLimits {
   }
 
   /**
-   * Takes one request from the limits of the key and of the keys that it descends from, for work that is no call of a
-   * model. It takes no tokens and no concurrent call.
-   * @throws {KisError} `rate_limit_exceeded`: a limit is reached, and nothing was taken.
+   * Consumes one request from the limits of the key and its ancestors, for work that is not a model call. It consumes
+   * no tokens and no concurrent call.
+   * @throws {KisError} `rate_limit_exceeded`: a limit is reached, and nothing was consumed.
    */
   async consumeRequest(principal: Principal): Promise<void> {
     await this.#acquireAll(this.#shares(principal, null), () => undefined)
   }
 
   /**
-   * Counts a request whose large body was read, also when none is left. A key can owe one request at most, so that a
-   * burst does not lock it out for long.
+   * Counts a request whose large body was read, even if no request is left. A key can owe one request at most, so that
+   * a burst does not lock it out for long.
    */
   countBody(principal: Principal): void {
     for (const rates of requestRates(principal)) if (this.#owedMs(rates) === 0) this.#rates.correct(rates, 1, 0)
   }
 
-  /** @throws {KisError} `rate_limit_exceeded`: the large bodies of the key have taken more than its limit. */
+  /** @throws {KisError} `rate_limit_exceeded`: the large bodies of the key have consumed more than its limit. */
   requireNoDebt(principal: Principal): void {
     const retryAfterMs = Math.max(...requestRates(principal).map((rates) => this.#owedMs(rates)))
     if (retryAfterMs === 0) return
@@ -118,18 +118,18 @@ export class CallLimits {
     return Math.max(0, (this.#rates.read(rates)?.requests?.resetMs ?? 0) - MINUTE_MS)
   }
 
-  /** Returns what remains of the key's limits, or null when it has none. */
+  /** Returns the remaining limits of the key, or null when it has none. */
   readState(principal: Principal): RateLimits | null {
     return this.#rates.read(principal)
   }
 
-  /** Takes all shares, or none when one is refused or `begin` throws. */
+  /** Acquires all shares, or none if one is refused or `start` throws. */
   async #acquireAll(shares: readonly Share[], start: () => void): Promise<void> {
     const acquired: Share[] = []
     try {
       for (const share of shares) {
         const taking = share.acquire()
-        // In one process nothing is waited for, so that calls are judged in the order in which they come.
+        // In a single process nothing is awaited, so that calls are judged in the order of their arrival.
         if (taking) await taking
         acquired.push(share)
       }
@@ -143,7 +143,7 @@ export class CallLimits {
     }
   }
 
-  /** What one call takes of each key's limits: its own first. Null for `tokens`: a request alone. */
+  /** What one call consumes of each key's limits: its own key's first. Null for `tokens`: a request alone. */
   #shares(principal: Principal, tokens: number | null): readonly Share[] {
     const { ancestorRates = [] } = principal
     const all = tokens === null ? requestRates(principal) : [principal, ...ancestorRates]
@@ -196,7 +196,7 @@ export class CallLimits {
   }
 }
 
-/** The limits of requests alone: of the key, and then of those that it descends from. */
+/** The request limits: those of the key, then those of its ancestors. */
 function requestRates({ ancestorRates = [], ...own }: Principal): readonly KeyRates[] {
   return [own, ...ancestorRates].map(({ apiKeyId, requestsPerMinute }) => ({ apiKeyId, requestsPerMinute, tokensPerMinute: null }))
 }
@@ -208,7 +208,7 @@ function checkSize({ tokensPerMinute }: KeyRates, tokens: number, isOwn: boolean
   throw new KisError('rate_limit_exceeded', text, { shouldRetry: false })
 }
 
-/** The figures of another key are not told. */
+/** Checks the waits. The error does not reveal the numbers of another key. */
 function checkWaits({ requestsPerMinute, tokensPerMinute }: KeyRates, tokens: number, waits: RateWaits, isOwn: boolean): void {
   if (isFree(waits)) return
   const { requestMs, tokenMs } = waits

@@ -11,7 +11,7 @@ import { createChatCompletion } from './create-chat-completion.ts'
 import { type ChatEvent, streamChatCompletion } from './stream-chat-completion.ts'
 
 const hello = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
-/** "Hello" is 2 tokens by count, its message 4 more. */
+/** "Hello" counts as 2 tokens, its message as 4 more. */
 const INPUT = 6
 const engineDown = new KisError('engine_unavailable', 'down')
 const engineFailed = new KisError('engine_error', 'failed')
@@ -284,7 +284,7 @@ describe('a stream', () => {
   })
 
   it.each<[string, Step[], number, bigint]>([
-    // 4 characters a token is where a piece may be one.
+    // 4 characters per token, if a piece may be a single character.
     ['by the piece', stream(1_000).slice(0, -1), 10, BigInt(INPUT + 10 * 2) * 1_000n],
     [
       'by its own report',
@@ -530,7 +530,7 @@ describe('a call that a limit or a deadline of ours ends', () => {
         ? (await all(streamChatCompletion(deps, createRequestContext(), careful))).at(-1)?.cost
         : (await createChatCompletion(deps, createRequestContext(), careful)).cost
       const charges = [...billing.holds.values()].map(({ charged }) => charged)
-      // Two models of the engine, each paid for the input, and the model that answered.
+      // Two models of the engine, each charged for the input, and the model that replied.
       expect(charges).toEqual([6_000n, 6_000n, isStream ? 26_000n : 30_000n])
       expect(cost).toBe(charges.reduce((sum, charged) => sum + charged))
     }

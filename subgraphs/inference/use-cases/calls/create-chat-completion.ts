@@ -14,9 +14,9 @@ import { withFallbacks } from './with-fallbacks.ts'
 export interface ChatCompletion {
   /** The whole object of the engine, with the fields that the protocol requires. */
   readonly response: ProtocolObject
-  /** The fields of the request that could not be honoured, for example `seed_not_honored`. */
+  /** The fields of the request that could not be honored, for example `seed_not_honored`. */
   readonly warnings: readonly string[]
-  /** The model that answered. */
+  /** The model that replied. */
   readonly modelId: string
   readonly usage: Usage
   readonly cost: bigint
@@ -24,9 +24,9 @@ export interface ChatCompletion {
 }
 
 /**
- * Answers one chat request and charges it. A caller who disconnects before the answer pays for the input, as does a call
- * that a deadline of ours ends. Each engine has at most `maxMs`.
- * @throws {KisError} as `admitChat` and `firstToAnswer`.
+ * Completes one chat request and charges it. A caller who disconnects before the response pays for the input, and so
+ * does a call that a deadline of the service ends. Each engine has at most `maxMs`.
+ * @throws {KisError} as `admitChat` and `withFallbacks`.
  */
 export function createChatCompletion(
   deps: CallDeps,
@@ -71,7 +71,7 @@ async function complete(
         const response = completedResponse(completion, namesFor(deps, model), used)
         return { value: { response, warnings: [...warnings], modelId: model.id, usage: used }, usage: used }
       },
-      // Models that were asked before may have used up some of the time.
+      // Models that were called before may have used up some of the time.
       Math.min(maxMs, endsAt - deps.clock.now().getTime()),
     )
     return { ...completed, cost: chargedBefore + completed.cost }

@@ -8,8 +8,8 @@ import type { Importance } from './load-shedding.ts'
 import { byRulesInForce } from './principals.ts'
 
 /**
- * One call from its arrival to its end, with its share of the process's capacity and of its key's limits. `leave` must
- * be called however the call ends.
+ * One call from its arrival to its end, with its share of the process's capacity and of its key's limits. `release`
+ * must be called however the call ends.
  */
 export class LimitedCall {
   readonly #deps: Pick<Services, 'load' | 'limits'>
@@ -26,11 +26,11 @@ export class LimitedCall {
   }
 
   /**
-   * Takes one request and `tokens` from the key's limits, as the last check before the hold. The charged usage corrects
-   * the tokens later. With null for `tokens`, it takes only one of the organization's concurrent calls. When a call is
-   * admitted again, it first returns what it had taken.
-   * @throws {KisError} `rate_limit_exceeded`: a limit is reached, and nothing was taken.
-   * @throws the call was left meanwhile, and nothing was taken.
+   * Consumes one request and `tokens` from the key's limits, as the last check before the hold. The charged usage
+   * corrects the tokens later. With null for `tokens`, it acquires only one of the organization's concurrent calls.
+   * When a call is admitted again, it first returns what it had acquired.
+   * @throws {KisError} `rate_limit_exceeded`: a limit is reached, and nothing was acquired.
+   * @throws the call was released meanwhile, and nothing was acquired.
    */
   async admit(caller: Principal, tokens: number | null): Promise<CallContext> {
     this.#permit?.undo()
@@ -45,7 +45,7 @@ export class LimitedCall {
     return { ...this.#requestContext, caller, spent: (usage) => permit.spent(sumTokens(usage)) }
   }
 
-  /** What remains of the key's limits, or null when it has none. */
+  /** The remaining limits of the key, or null when it has none. */
   get rateLimits(): RateLimits | null {
     return readRateLimits(this.#deps, this.#requestContext)
   }
@@ -57,7 +57,7 @@ export class LimitedCall {
     this.#end()
   }
 
-  /** Ends the call after a failure and returns the error with what remains of the key's limits. */
+  /** Ends the call after a failure and returns the error with the remaining limits of the key. */
   failed(error: unknown): unknown {
     this.release()
     return withRateLimits(this.#deps, this.#requestContext, error)
@@ -65,9 +65,9 @@ export class LimitedCall {
 }
 
 /**
- * Does the work under the limits and the rules in force. The result includes what remains of the limits afterwards.
+ * Does the work under the current limits and rules. The result includes the remaining limits afterwards.
  * @throws {KisError} `service_unavailable`: the process is overloaded.
- * @throws {KisError} the error of the work, with what remains of the limits.
+ * @throws {KisError} the error of the work, with the remaining limits.
  */
 export async function limited<Value extends object>(
   deps: With<'load' | 'limits' | 'principals'>,
@@ -86,8 +86,8 @@ export async function limited<Value extends object>(
 }
 
 /**
- * Takes one request of the caller's key, for work that is no call of a model, such as a quote or a replay.
- * @throws {KisError} `rate_limit_exceeded`: with what remains of the limits.
+ * Consumes one request of the caller's key, for work that is not a model call, such as a quote or a replay.
+ * @throws {KisError} `rate_limit_exceeded`, with the remaining limits.
  */
 export async function consumeRequest(deps: Pick<Services, 'limits'>, requestContext: Pick<RequestContext, 'caller'>): Promise<void> {
   try {
@@ -97,18 +97,18 @@ export async function consumeRequest(deps: Pick<Services, 'limits'>, requestCont
   }
 }
 
-/** Returns what remains of the limits of the caller's key, or null when the key has none or the caller has no key. */
+/** Returns the remaining limits of the caller's key, or null when the key has none or the caller has no key. */
 export function readRateLimits({ limits }: Pick<Services, 'limits'>, { caller }: Pick<RequestContext, 'caller'>): RateLimits | null {
   return caller && 'organizationId' in caller ? limits.readState(caller) : null
 }
 
-/** Returns the error with what remains of the limits of the caller's key. */
+/** Returns the error with the remaining limits of the caller's key. */
 export function withRateLimits(deps: Pick<Services, 'limits'>, requestContext: Pick<RequestContext, 'caller'>, error: unknown): unknown {
   if (error instanceof KisError) error.rateLimits = readRateLimits(deps, requestContext)
   return error
 }
 
-/** Cached input counts like any other, because the limit is on what is sent, not on what it costs. */
+/** Sums all tokens. Cached input counts like any other, because the limit is on what is sent, not on what it costs. */
 function sumTokens({ quantities: { inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens } }: Usage): number {
   return inputTokens + cachedInputTokens + cacheWriteTokens + outputTokens
 }

@@ -2,12 +2,12 @@ import { totalmem } from 'node:os'
 import { getHeapStatistics } from 'node:v8'
 import { KisError } from '../../../common/errors.ts'
 
-/** How important a call is when the process cannot answer all. Charges are never refused: they are not calls. */
+/** The priority of a call when the process is overloaded. Charges are never refused: they are not calls. */
 export type Importance = keyof typeof SHED_ABOVE
 
 /** The load of a process. */
 interface Load {
-  /** How late timers run in the event loop. */
+  /** The delay of the event loop: how late timers run. */
   readonly lagMs: number
   /** Share of the time in which the event loop had work, 0 to 1. */
   readonly utilisation: number
@@ -26,14 +26,14 @@ const SHED_ABOVE = {
   chat: { calls: 4_000, lagMs: 1_000, memory: 0.85 },
 } as const
 /**
- * Utilisation above which a late event loop counts as overloaded. A loop with idle time is late by chance, and a busy
- * loop that is on time is not overloaded.
+ * Utilization above which a delayed event loop counts as overloaded. A loop with idle time is delayed by chance, and a
+ * busy loop without delay is not overloaded.
  */
 const BUSY = 0.95
-/** Load counts after it lasts for `LOOKS` samples. */
+/** Load counts after it lasts for `SAMPLES` samples. */
 const SAMPLE_INTERVAL_MS = 500
 const SAMPLES = 4
-/** The time in which samples can show that the load is over. */
+/** The time in which samples can show that the load has ended. */
 const RETRY_MS = SAMPLE_INTERVAL_MS * SAMPLES
 
 /** Refuses calls that would only delay all others, before any work is done for them. */

@@ -12,7 +12,7 @@ type Parts = ReturnType<typeof parts>
 const chat = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
 const wav = Buffer.from('wav 2500 ').toString('base64')
 
-/** Every way to an engine that money is held for by its caller's own process. */
+/** Every entry point to an engine for which the caller's own process holds money. */
 const WAYS: Record<string, (parts: Parts, caller: Caller) => Promise<unknown>> = {
   'a chat completion': ({ deps }, caller) => createChatCompletion(deps, createRequestContext(caller), chat),
   'a chat stream': async ({ deps }, caller) => {
@@ -39,7 +39,7 @@ describe.each(Object.entries(WAYS))('%s by a caller whose rules were changed', (
     expect([world.billing.openHolds, world.deps.load.calls]).toEqual([0, 0])
     const isRequest = way !== 'a query embedding'
     expect(world.deps.limits.readState(limited)?.requests?.remaining).toBe(isRequest ? 9 : 10)
-    // The next call goes by what is known now.
+    // The next call uses the rules that are known now.
     const { length } = world.billing.writes
     await call(world, limited)
     expect(world.billing.writes.slice(length)).toEqual(['placeHold', 'settleHold'])

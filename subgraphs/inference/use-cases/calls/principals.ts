@@ -6,13 +6,13 @@ import type { Billing } from '../../ports/billing.ts'
 import type { RequestContext, Services } from '../deps.ts'
 
 /**
- * Greatest age of the rules that a run goes by. With the time of a step, a change reaches runs within 5 s, also where
+ * Greatest age of the rules that a run follows. With the time of a step, a change reaches runs within 5 s, also where
  * they hold no money.
  */
 const RECENT_MS = 3_500
 /** Time for two reads of the store. */
 const REQUEST_TIMEOUT_MS = 5_000
-/** Most keys that are remembered, about 10 MB. */
+/** Most keys that are cached, about 10 MB. */
 const MAX_KEYS = 10_000
 /** Most attempts of one call whose rules change while it is admitted. */
 const MAX_TRIES = 4
@@ -23,8 +23,8 @@ interface Found {
 }
 
 /**
- * The principals of keys by the rules in force, as far as this process has asked billing. The gateway's principal can
- * be 3.5 s old, and that of a run's start can be hours old.
+ * Caches the current principals of keys, as billing returned them to this process. The gateway's principal can be 3.5 s
+ * old, and that of a run's start can be hours old.
  */
 export class Principals {
   readonly #billing: Pick<Billing, 'findPrincipal'>
@@ -38,7 +38,7 @@ export class Principals {
   }
 
   /**
-   * Returns the newest known principal of the caller, without asking billing.
+   * Returns the newest known principal of the caller, without a request to billing.
    * @throws {KisError} as `actingAs`: the caller may no longer call.
    */
   latest<Who extends Caller | null>(caller: Who): Who | Principal {
@@ -58,7 +58,7 @@ export class Principals {
   }
 
   /**
-   * Returns the caller's principal as billing has it now.
+   * Returns the caller's current principal from billing.
    * @throws {KisError} as `actingAs`: the caller may no longer call.
    */
   async now(caller: Principal): Promise<Principal> {
@@ -66,7 +66,7 @@ export class Principals {
     return actingAs(caller, principal)
   }
 
-  /** Asks billing. All callers that wait for the same key share the request, so no caller's signal ends it. */
+  /** Queries billing. All callers that wait for the same key share the request, so no caller's signal ends it. */
   #request({ organizationId, apiKeyId }: Principal): Promise<Found> {
     const at = this.#clock.now().getTime()
     const pending = this.#billing
@@ -88,7 +88,7 @@ export class Principals {
 }
 
 /**
- * The caller by the rules of now. It has no scope that it did not have: an access token may have fewer than its key.
+ * The caller by the current rules. It gets no scope that it did not have: an access token may have fewer than its key.
  * @throws {InvalidApiKey} the key is no longer valid, or its secret was rotated.
  * @throws {OrganizationSuspended}
  * @throws {PermissionDenied} the key no longer has the scope for runs.
@@ -106,7 +106,7 @@ function actingAs(caller: Principal, now: Principal | null): Principal {
 /**
  * Does work that places a hold. If the rules changed since its caller was read, the work starts again with the new
  * rules.
- * @throws {KisError} the rules in force refuse the caller, or they change too often.
+ * @throws {KisError} the current rules refuse the caller, or they change too often.
  */
 export async function byRulesInForce<Context extends RequestContext, Value>(
   { principals }: Pick<Services, 'principals'>,

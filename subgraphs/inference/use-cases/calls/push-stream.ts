@@ -1,7 +1,7 @@
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
 
 /**
- * Hands an event to the reader. Resolves when the reader asks for the next one, so that the work is at most one event
+ * Passes an event to the reader. Resolves when the reader requests the next one, so that the work is at most one event
  * ahead.
  * @throws the reason of the signal, when it is aborted.
  */
@@ -13,7 +13,7 @@ interface Step<Event> {
 }
 
 /**
- * Streams the events that `work` gives while it runs, and its result as the last event. The work starts with the first
+ * Streams the events that `work` pushes while it runs, and its result as the last event. The work starts with the first
  * `next()`. If it fails, the pending `next()` rejects. `return()` and an abort of `signal` abort the work's own signal.
  */
 export function streamEvents<Event>(

@@ -24,7 +24,7 @@ describe('a quote of a chat completion', () => {
 
   it('counts the input and says the most of the output', async () => {
     const { deps } = parts()
-    // "Hello" is 2 tokens by count, its message 4 more; a fifth and 64 more are held for.
+    // "Hello" counts as 2 tokens, its message as 4 more; the hold adds a fifth and 64.
     expect(await quoteChatCompletion(deps, createRequestContext(), { ...hello, n: 2, stream: true })).toMatchObject([
       { inputTokens: 6, heldInputTokens: 72, maxOutputTokens: 20, amount: 112_000n },
     ])

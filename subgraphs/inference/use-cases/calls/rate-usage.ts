@@ -5,7 +5,7 @@ import type { Clock } from '../../../common/process/clock.ts'
 import { RateMeter } from '../../domain/engines/rate-meter.ts'
 
 /**
- * Most keys whose use a process remembers, about 20 MB. The key that was idle longest is dropped first; its meters are
+ * Most keys whose use a process stores, about 20 MB. The key that was idle longest is dropped first; its meters are
  * empty by then.
  */
 export const MAX_KEYS = 50_000
@@ -18,26 +18,26 @@ export interface RateWaits {
 
 export const NO_WAITS: RateWaits = { requestMs: 0, tokenMs: 0 }
 
-/** What the calls of keys have taken of the keys' rates. */
+/** The use of keys' rates by their calls. */
 export interface RateUsage {
   /**
-   * Takes one request and `tokens` from the limits of the key if both fit, and then gives `NO_WAITS`. Else it takes
-   * nothing. Never rejects.
+   * Consumes one request and `tokens` from the limits of the key if both fit, and returns `NO_WAITS`. Otherwise
+   * consumes nothing. Never rejects.
    */
   consume(rates: KeyRates, tokens: number): RateWaits | Promise<RateWaits>
-  /** Takes more, whether or not it fits. Negative amounts are given back. */
+  /** Consumes more, whether or not it fits. Negative amounts are returned to the limits. */
   correct(rates: KeyRates, requests: number, tokens: number): void
-  /** What remains of the limits of the key; null: it has none. */
+  /** The remaining limits of the key. Null: it has no limits. */
   read(rates: KeyRates): RateLimits | null
 }
 
-/** What one key has taken. */
+/** The use of one key. */
 export interface Meters {
   readonly requests: RateMeter
   readonly tokens: RateMeter
 }
 
-/** Milliseconds until both amounts fit. A limit of null has room for everything. */
+/** Milliseconds until each of both amounts fits. A limit of null admits everything. */
 export function waitsOf({ requests, tokens }: Meters, rates: KeyRates, amounts: Amounts, now: number): RateWaits {
   const { requestsPerMinute, tokensPerMinute } = rates
   return {
@@ -55,7 +55,7 @@ export function isFree({ requestMs, tokenMs }: RateWaits): boolean {
   return requestMs === 0 && tokenMs === 0
 }
 
-/** Takes the amounts whether or not they fit. */
+/** Consumes the amounts whether or not they fit. */
 export function consumeFrom({ requests, tokens }: Meters, rates: KeyRates, amounts: Amounts, now: number): void {
   const { requestsPerMinute, tokensPerMinute } = rates
   if (requestsPerMinute !== null) requests.consume(amounts.requests, requestsPerMinute, now)

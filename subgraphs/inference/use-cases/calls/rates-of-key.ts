@@ -5,15 +5,15 @@ import type { KeyRateRecord } from '../tables.ts'
 import { type Amounts, consumeFrom, isFree, type Meters, type RateWaits, waitsOf } from './rate-usage.ts'
 
 /**
- * All processes together keep at most this part of a limit ahead, so that at most as much is refused although nobody
- * used it. A limit below 80 for each process is kept exactly: each call asks the store.
+ * All processes together reserve at most this part of a limit ahead, so that at most this part is refused although
+ * nobody used it. A limit below 80 per process is enforced exactly: each call queries the store.
  */
 const AHEAD_PART = 1 / 40
 /** The clocks of the processes differ by less. A time that is further ahead is from before the clock was set back. */
 const CLOCKS_DIFFER_MS = 5_000
-/** What was kept ahead for as long has long been free again for all. */
+/** An amount that was reserved ahead this long ago has long been free again for all. */
 export const AHEAD_MS = 60_000
-/** Characters of a token of a write. */
+/** Characters of a write's token. */
 const TOKEN_LENGTH = 16
 /** A meter's parts of one unit. */
 const PARTS = 60_000
@@ -28,24 +28,25 @@ export interface Waiter {
 /** What a process knows of one key whose rates all processes share. */
 export interface SharedKey {
   rates: KeyRates
-  /** As last read or written; null: nothing is taken. */
+  /** The record as last read or written. Null: nothing is consumed. */
   record: KeyRateRecord | null
-  /** When that was. */
+  /** When the record was last read or written. */
   seenAt: number
-  /** Taken from the shared limit and not used yet. Negative: used, and not yet taken from it. */
+  /** Consumed from the shared limit and not used yet. Negative: used, but not yet consumed from the shared limit. */
   ahead: { requests: number; tokens: number }
-  /** When that was last changed by more than a use. */
+  /** When anything but a use last changed `ahead`. */
   aheadAt: number
-  /** While the store is away: the estimated use of all processes. */
+  /** While the store is unavailable: the estimated use of all processes. */
   estimate: Meters | null
   waiting: Waiter[]
   isExchanging: boolean
-  /** The store has not answered in time. */
+  /** The store has not responded in time. */
   isLate: boolean
-  /** Until then the store is not asked. */
+  /** Until this time the store is not queried. */
   awayUntil: number
 }
 
+/** Returns the initial state of a key, before the first exchange with the store. */
 export function newSharedKey(rates: KeyRates): SharedKey {
   const never = Number.NEGATIVE_INFINITY
   const known = { record: null, seenAt: never, ahead: { requests: 0, tokens: 0 }, aheadAt: never, estimate: null }
@@ -54,27 +55,27 @@ export function newSharedKey(rates: KeyRates): SharedKey {
 
 /** One exchange with the store. */
 export interface Exchange {
-  /** What the record becomes. The same record as before: nothing is to be written. */
+  /** The new record. The same record as before: nothing is written. */
   readonly record: KeyRateRecord | null
-  /** What the process has more ahead afterwards, besides what the waiters got. */
+  /** The amount that the process reserves ahead afterwards, in addition to what the waiters got. */
   readonly ahead: Amounts
-  /** What each waiter hears. */
+  /** The result for each waiter. */
   readonly results: readonly RateWaits[]
 }
 
-/** The most that one of `replicas` processes keeps ahead of a limit. */
+/** The most that one of `replicas` processes reserves ahead of a limit. */
 function blockOf(limit: number | null, replicas: number): number {
   const block = limit === null ? 0 : Math.floor((limit * AHEAD_PART) / replicas)
   return block > 1 ? block : 0
 }
 
-/** Too little is ahead for the next calls. */
+/** Too little is reserved ahead for the next calls. */
 export function isLow({ rates, ahead }: SharedKey, replicas: number): boolean {
   const isBelow = (limit: number | null, amount: number) => amount < blockOf(limit, replicas) / 2
   return isBelow(rates.requestsPerMinute, ahead.requests) || isBelow(rates.tokensPerMinute, ahead.tokens)
 }
 
-/** More was used than taken, or more is ahead than the process may keep. */
+/** More was used than consumed, or more is reserved ahead than the process may have. */
 export function isUneven({ rates, ahead }: SharedKey, replicas: number): boolean {
   const isOff = (limit: number | null, amount: number) => limit !== null && (amount < 0 || amount > 2 * blockOf(limit, replicas))
   return isOff(rates.requestsPerMinute, ahead.requests) || isOff(rates.tokensPerMinute, ahead.tokens)
@@ -84,19 +85,22 @@ export function hasAhead({ ahead }: SharedKey, { requestsPerMinute, tokensPerMin
   return (requestsPerMinute === null || ahead.requests >= 1) && (tokensPerMinute === null || ahead.tokens >= tokens)
 }
 
-/** Uses what is ahead. Negative amounts are given back. */
+/** Uses what is reserved ahead. Negative amounts are returned. */
 export function useAhead({ ahead }: SharedKey, { requestsPerMinute, tokensPerMinute }: KeyRates, amounts: Amounts): void {
   if (requestsPerMinute !== null) ahead.requests -= amounts.requests
   if (tokensPerMinute !== null) ahead.tokens -= amounts.tokens
 }
 
-/** Forgets what nobody has used, but not what was used beyond. */
+/** Drops what is reserved ahead and unused, but not what was used beyond it. */
 export function dropAhead({ ahead }: SharedKey): void {
   ahead.requests = Math.min(0, ahead.requests)
   ahead.tokens = Math.min(0, ahead.tokens)
 }
 
-/** What all processes have taken as far as this one knows, and the time for which it holds. What is ahead is free. */
+/**
+ * The use of all processes as far as this one knows, and the time for which it holds. What is reserved ahead counts as
+ * free.
+ */
 export function metersOf(
   { record, estimate, ahead, rates }: SharedKey,
   clockMs: number,
@@ -107,7 +111,7 @@ export function metersOf(
   return { meters, now: time.now }
 }
 
-/** Judges the waiters, in their order, by what the record says, and takes for the next calls ahead. */
+/** Judges the waiters, in their order, by the record, and reserves ahead for the next calls. */
 export function judge(
   { rates, ahead, estimate }: SharedKey,
   record: KeyRateRecord | null,
@@ -126,7 +130,7 @@ export function judge(
     consumed.requests += amounts.requests
     consumed.tokens += amounts.tokens
   }
-  // All of it goes back first, so that the waiters may have it.
+  // All of it is returned first, so that the waiters can get it.
   consume({ requests: -ahead.requests, tokens: -ahead.tokens })
   const results = waiters.map(({ rates, tokens }) => {
     const amounts = { requests: 1, tokens }
@@ -142,8 +146,8 @@ export function judge(
 }
 
 /**
- * What `rates` does not limit stays as it was `before`: a call of a key that descends from this one uses the key's own
- * limits, and the key's calls those of the plan, too.
+ * What `rates` does not limit stays as it was `before`: a call of a descendant key uses only this key's own limits, and
+ * this key's calls use those of the plan, too.
  */
 function toRecord({ requests, tokens }: Meters, rates: KeyRates, now: number, before: KeyRateRecord | null): KeyRateRecord {
   const { apiKeyId, requestsPerMinute, tokensPerMinute } = rates
@@ -179,7 +183,7 @@ function copyOf({ requests, tokens }: Meters, { requestsPerMinute, tokensPerMinu
   }
 }
 
-/** What the estimate has more than the meters. */
+/** The amounts by which the estimate exceeds the meters. */
 function beyond(estimate: Meters, meters: Meters, { requestsPerMinute, tokensPerMinute }: KeyRates, now: number): Amounts {
   const more = (kind: keyof Meters, limit: number | null) =>
     limit === null ? 0 : Math.max(0, Math.ceil((estimate[kind].usedAt(limit, now) - meters[kind].usedAt(limit, now)) / PARTS))
@@ -188,11 +192,11 @@ function beyond(estimate: Meters, meters: Meters, { requestsPerMinute, tokensPer
 
 interface Time {
   readonly now: number
-  /** The record is from before the clock was set back: nothing drains, and time goes on from here. */
+  /** The record is from before the clock was set back: nothing drains, and time continues from here. */
   readonly isSetBack: boolean
 }
 
-/** The fastest clock counts, so that nothing drains twice. */
+/** The latest of the clocks applies, so that nothing drains twice. */
 function timeOf(record: KeyRateRecord | null, clockMs: number): Time {
   const drainedAt = record ? Math.max(record.requestsDrainedAt, record.tokensDrainedAt) : clockMs
   const isSetBack = drainedAt > clockMs + CLOCKS_DIFFER_MS

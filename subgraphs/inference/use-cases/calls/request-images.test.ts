@@ -20,7 +20,7 @@ const REGIONAL = `
 engines: { near: { kind: embedded, badge: local }, far: { kind: openai, base_url: "http://vendor.test/v1", badge: regional, fetches_images: true } }
 models: [{ id: chat, engine: far, kind: chat, supports: [vision], max_output_tokens: 100, image_tokens: 50, price: { input: "1", output: "2" } }]`
 
-/** Engines that fetch nothing themselves, and two images at their addresses. */
+/** Engines that fetch no images themselves, and two images with their addresses. */
 function blind(options: Parameters<typeof parts>[0] = {}) {
   const made = parts(options)
   made.far.chat.fetchesImages = false

@@ -21,20 +21,20 @@ import { type CallContext, getEnginePart, type Ports } from '../deps.ts'
 
 /** Most image addresses that are fetched for one request; Bedrock accepts 20 images. */
 const MAX_FETCHED = 20
-/** Most image hosts that are looked up for one request, when an engine in our network fetches the images itself. */
+/** Most image hosts that are resolved for one request, when an engine in our network fetches the images itself. */
 const MAX_HOSTS = 20
 /** Most bytes of all images that are fetched for one request: as many as a request body with inline images may have. */
 const MAX_FETCHED_BYTES = 20 * 2 ** 20
-/** Most fetches of one request at the same time, so that one request cannot take the whole process. */
+/** Most concurrent fetches of one request, so that one request cannot use the whole process. */
 const FETCHED_AT_ONCE = 4
 /** Time for all fetches of one request; a single fetch has 10 s. */
 const FETCH_MS = 20_000
 
 /**
  * Returns the request for the engine of a model. If the engine does not fetch images itself, `data:` URIs replace their
- * addresses. Called once money is held. `letBegin` asks billing whether the rules in force let the call begin: nothing
- * of the call leaves the process before, neither to a host of an image nor to the engine.
- * @throws {NeverSent} the error of an image or of `letBegin`, as its `cause`: the engine was not asked.
+ * addresses. Called once money is held. `authorize` requests billing's permission under the current rules: before that,
+ * nothing of the call leaves the process, neither to a host of an image nor to the engine.
+ * @throws {NeverSent} with the error of an image or of `authorize` as its `cause`: the engine was not called.
  */
 export type RequestWithImages = (model: Model, authorize: () => Promise<void>) => Promise<ChatRequest>
 
@@ -73,7 +73,7 @@ export function requestImages(deps: Ports, context: CallContext, original: ChatR
     if (images.length === 0 || isUnchanged) return request
     try {
       const prepared = await prepare(model, authorize)
-      // Images take seconds, in which the rules may change.
+      // Fetching takes seconds, in which the rules may change.
       await authorize()
       return prepared
     } catch (error) {
@@ -92,7 +92,7 @@ async function judgeHosts(
   const byHost = new Map(images.map((image) => [new URL(image.url).host, image]))
   if (byHost.size > MAX_HOSTS)
     refuse('array_above_max_length', images[0]!.param, `This model's images come from at most ${MAX_HOSTS} hosts a request.`)
-  // Their names go to DNS servers.
+  // The names of hosts go to DNS servers.
   await authorize()
   const judge = async ({ url, param }: ImagePart) => {
     if (!(await egress.mayReach(url, signal))) refuseFetch('unreachable', param)

@@ -53,7 +53,7 @@ function processes(count: number) {
   }
 }
 
-/** Waits until the processes have told the store what they tell it in the background. */
+/** Waits until the processes have written their reports to the store in the background. */
 const told = () => new Promise((resolve) => setTimeout(resolve, 20))
 
 async function countTaken(calls: Iterable<SharedRates>, rates: KeyRates, tokens = 0): Promise<number> {
@@ -153,16 +153,16 @@ describe('the tokens of a key', () => {
     const [first, second] = all as [SharedRates, SharedRates]
     const rates = key(null, 1_000)
     expect(isFree(await first.consume(rates, 600))).toBe(true)
-    // The first process keeps 12 tokens ahead.
+    // The first process has reserved 12 tokens ahead.
     expect(await second.consume(rates, 600)).toEqual({ requestMs: 0, tokenMs: 12_720 })
     first.correct(rates, 0, -500)
     await told()
-    // A process does not ask for each call that it refuses.
+    // A process does not query the store for each call that it refuses.
     advance(100)
     expect(isFree(await second.consume(rates, 600))).toBe(true)
     second.correct(rates, 0, 900)
     await told()
-    // 100 + 600 + 900 are 600 more than the limit.
+    // 100 + 600 + 900 exceed the limit by 600.
     const { tokenMs } = await first.consume(rates, 100)
     expect(tokenMs).toBeGreaterThanOrEqual(41_900)
     expect(tokenMs).toBeLessThanOrEqual(43_500)
@@ -175,7 +175,7 @@ describe('the tokens of a key', () => {
     for (const process of [first, second]) for (let i = 0; i < 20; i++) expect(isFree(await process.consume(key(600), 0))).toBe(true)
     await told()
     expect((await third.consume(key(600, 1_000), 600)).tokenMs).toBeGreaterThan(10_000)
-    // They drain meanwhile, too.
+    // The meters drain meanwhile, too.
     advance(12_000)
     expect(isFree(await second.consume(key(600), 0))).toBe(true)
     await told()
@@ -231,7 +231,7 @@ describe('without the store', () => {
     back.resolve()
     await told()
     advance(1_001)
-    // It has admitted 30, each of which counts for two processes.
+    // The process has admitted 30, each of which counts for two processes.
     expect(await countTaken(inTurns(all, 60), key(60))).toBeLessThanOrEqual(2)
   })
 })

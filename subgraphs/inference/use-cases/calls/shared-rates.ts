@@ -22,26 +22,28 @@ import {
   type Waiter,
 } from './rates-of-key.ts'
 
-/** What the store said this long ago is enough to refuse a call. It bounds what a flood of refused calls asks. */
+/**
+ * What the store returned this recently is enough to refuse a call. It limits the store's load from a flood of refused
+ * calls.
+ */
 const REFUSE_BY_MS = 100
-/** What a caller is told is at most as old, unless the store takes longer. */
+/** Greatest age of the limits that a caller sees, unless the store takes longer. */
 const REPORT_BY_MS = 500
-/** The longest wait of a call for the store. The process's part of the limit applies then. */
+/** The longest wait of a call for the store. Then the process's part of the limit applies. */
 const STORE_MS = 500
-/** How long the store is left alone after it failed. */
+/** How long the store is not queried after it failed. */
 const AWAY_MS = 1_000
 /** Pause between two removals of idle records. */
 const SWEEP_MS = 60_000
-/** Tries to write what other processes write, too. Each failed one means that another process has got on. */
+/** Most attempts to write what other processes write, too. Each failed attempt means that another process succeeded. */
 const MAX_TRIES = 20
 
 /**
  * The rates of keys, shared by all processes of inference on one store. The store has one meter for each key. A process
- * takes from it in small blocks ahead of its calls, so most calls of a large limit wait for no store. Whatever it has
- * ahead, the shared meter has let it, so all processes together admit what the limit says.
- *
- * If the store does not answer, the process counts each call `replicas` times against what it last knew, which divides
- * the limit by `replicas`. When the store is back, the larger of both counts holds.
+ * reserves small blocks of it ahead of its calls, so most calls of a large limit wait for no store. Whatever a process
+ * has reserved is already consumed from the shared meter, so all processes together admit what the limit says.
+ * If the store does not respond, the process counts each call `replicas` times against the last known use, which
+ * divides the limit by `replicas`. When the store is back, the larger of both counts applies.
  */
 export class SharedRates implements RateUsage {
   readonly #records: DocumentCollection<KeyRateRecord>
@@ -98,7 +100,7 @@ export class SharedRates implements RateUsage {
     return readMeters(known.meters, rates, known.now)
   }
 
-  /** Removes the records of keys that have nothing taken any more. */
+  /** Removes the records of keys that have consumed nothing any more. */
   async purgeIdle(): Promise<void> {
     while ((await this.#records.deleteMany({ expiresAt: { $lt: this.#clock.now() } })) > 0);
   }
@@ -109,7 +111,7 @@ export class SharedRates implements RateUsage {
       key = newSharedKey(rates)
       this.#keys.set(rates.apiKeyId, key)
     }
-    // Calls of keys that descend from this one know its own limits alone, and not those of the plan.
+    // Calls of descendant keys know only this key's own limits, and not those of the plan.
     const { apiKeyId, requestsPerMinute, tokensPerMinute } = rates
     key.rates = {
       apiKeyId,
@@ -119,7 +121,7 @@ export class SharedRates implements RateUsage {
     return key
   }
 
-  /** Takes this process's part of the limit, because the store does not answer. */
+  /** Consumes this process's part of the limit, because the store does not respond. */
   #consumePart(key: SharedKey, rates: KeyRates, tokens: number, now: number): RateWaits {
     if (!key.estimate) {
       key.estimate = metersOf(key, now).meters
@@ -132,7 +134,7 @@ export class SharedRates implements RateUsage {
     return waits
   }
 
-  /** Exchanges with the store what this process has used and needs, once at a time for each key. */
+  /** Exchanges use and needs with the store, once at a time for each key. */
   #startExchange(key: SharedKey): void {
     if (key.isExchanging || this.#now() < key.awayUntil) return
     key.isExchanging = true
@@ -142,11 +144,11 @@ export class SharedRates implements RateUsage {
   async #exchangeRepeatedly(key: SharedKey): Promise<void> {
     do await this.#round(key, key.waiting.splice(0))
     while (key.waiting.length > 0 || (isUneven(key, this.#replicas()) && this.#now() >= key.awayUntil))
-    // In the same moment as the last look at what waits, so that nothing waits for nobody.
+    // In the same tick as the last check for waiters, so that no waiter is missed.
     key.isExchanging = false
   }
 
-  /** Never rejects: without the store, the waiters get the answer of this process. */
+  /** Never rejects: without the store, this process itself decides about the waiters. */
   async #round(key: SharedKey, waiters: readonly Waiter[]): Promise<void> {
     let isResolved = false
     const resolveLocally = () => {
@@ -171,7 +173,7 @@ export class SharedRates implements RateUsage {
     }
   }
 
-  /** What calls took without the store while it was late stays in the estimate, which the next exchange tells. */
+  /** What calls consumed without the late store stays in the estimate, which the next exchange reports. */
   #note(key: SharedKey, { record, ahead, results }: Exchange, waiters: readonly Waiter[]): void {
     const wasLate = key.isLate
     key.record = record
@@ -185,11 +187,11 @@ export class SharedRates implements RateUsage {
     for (const [i, waiter] of waiters.entries()) waiter.resolve(results[i]!)
   }
 
-  /** @throws the store does not answer, or others write all the time */
+  /** @throws the store does not respond, or other processes write all the time */
   async #exchange(key: SharedKey, waiters: readonly Waiter[]): Promise<Exchange> {
     const { apiKeyId: _id } = key.rates
     for (let tries = 0; tries < MAX_TRIES; tries++) {
-      // What was seen last is mostly still so. A write proves it, but without one only the store knows.
+      // What was read last is usually current. A write proves it, but without a write only the store knows.
       const isKnown = tries === 0 && key.record !== null && waiters.length > 0
       const record = isKnown ? key.record : await this.#records.findOne({ _id })
       const exchange = judge(key, record, waiters, this.#replicas(), this.#now())
@@ -201,7 +203,7 @@ export class SharedRates implements RateUsage {
     throw new Error('other processes write the rates of the key all the time')
   }
 
-  /** False: another process has written meanwhile. */
+  /** Returns false if another process has written meanwhile. */
   async #write(before: KeyRateRecord | null, { _id, ...fields }: KeyRateRecord): Promise<boolean> {
     if (before) return (await this.#records.findOneAndUpdate({ _id, token: before.token }, { $set: fields })) !== null
     try {
@@ -218,7 +220,6 @@ export class SharedRates implements RateUsage {
   }
 }
 
-/** Removes idle records. */
 export function idleRatesSweep(rates: SharedRates): Task {
   return { name: 'sweep_idle_rates', everyMs: SWEEP_MS, isShared: true, run: () => rates.purgeIdle() }
 }

@@ -21,20 +21,20 @@ import { withFallbacks } from './with-fallbacks.ts'
 /** The chunks that arrived together. The last event has the usage chunk, the usage and the cost. */
 export interface ChatEvent extends BilledEvent {
   readonly chunks: readonly ProtocolObject[]
-  /** With the first event: the fields that could not be honoured, for example `seed_not_honored`. */
+  /** With the first event: the fields that could not be honored, for example `seed_not_honored`. */
   readonly warnings: readonly string[] | null
   readonly usage: Usage | null
-  /** With the last event: the model that answered. */
+  /** With the last event: the model that replied. */
   readonly modelId?: string
 }
 
-/** Chunks without a choice before the answer. Vendors send reports of their filters, one or two. */
+/** Most chunks without a choice before the response. Vendors send reports of their filters, one or two. */
 const MAX_CHUNKS_BEFORE = 1_000
 
 /**
- * Streams the answer to one chat request. Nothing happens before the first `next()`, which admits the call, holds money
- * and calls the engine; it rejects if one of them fails. `return()` stops the engine at once, and the output so far is
- * charged in the background.
+ * Streams the response to one chat request. Nothing happens before the first `next()`, which admits the call, holds
+ * money and calls the engine; it rejects if one of them fails. `return()` stops the engine at once, and the output so
+ * far is charged in the background.
  */
 export function streamChatCompletion(
   deps: CallDeps,
@@ -62,9 +62,9 @@ interface Attempt {
 
 interface Answering extends Attempt {
   readonly model: Model
-  /** What earlier attempts were charged, in nano-USD. */
+  /** The charge of earlier attempts, in nano-USD. */
   readonly chargedBefore: bigint
-  /** Null once they are sent. */
+  /** Null once the warnings are sent. */
   warnings: readonly string[] | null
   readonly chunks: AsyncIterator<readonly ProtocolObject[], undefined>
   readonly completer: ChunkCompleter
@@ -72,17 +72,17 @@ interface Answering extends Attempt {
 
 interface Begun {
   readonly answering: Answering
-  /** What came first. It was awaited while another model could still answer instead. */
+  /** The first piece. It was awaited while another model could still reply instead. */
   readonly first: Piece
 }
 
 class ChatStream {
   readonly #deps: CallDeps
   readonly #requestContext: RequestContext
-  /** Aborts when the caller leaves, or this process leaves the call to another. */
+  /** Aborts when the caller disconnects, or this process leaves the call to another. */
   readonly #cut: AbortSignal
   readonly #value: unknown
-  /** Stops the engine when the caller leaves or the call takes too long. */
+  /** Stops the engine when the caller disconnects or the call takes too long. */
   readonly #stop = new AbortController()
   #deadline: NodeJS.Timeout | undefined
   #isLate = false
@@ -98,7 +98,7 @@ class ChatStream {
     this.#value = value
   }
 
-  /** Its first step begins the call. Each of the others costs one promise. */
+  /** The first step starts the call. Each of the others costs one promise. */
   next(): Promise<Step> {
     return this.#answering ? this.#answering.chunks.next().then(this.#took, this.#failed) : this.#firstStep()
   }
@@ -112,7 +112,7 @@ class ChatStream {
     }
     this.#answering = begun.answering
     if (!this.#isOver) return this.#took(begun.first)
-    // The caller left while the answer began.
+    // The caller disconnected while the response started.
     begun.answering.chunks.return?.()
     await this.#resolveFailed(null)
     return DONE
@@ -147,7 +147,7 @@ class ChatStream {
 
   readonly #failed = async (error: unknown): Promise<never> => {
     this.#end()
-    // An answer that is refused here still comes.
+    // The response that is refused here is still arriving.
     this.#answering?.chunks.return?.()
     await this.#resolveFailed(error)
     const failure = this.#isLate ? callTookTooLong() : error
@@ -159,7 +159,7 @@ class ChatStream {
     if (this.#isOver) return
     this.#end()
     this.#stop.abort()
-    // Before the answer has begun, the end of the attempt tells whether its engine was asked.
+    // Before the response has started, the end of the attempt shows whether its engine was called.
     if (!this.#answering) return
     this.#answering.chunks.return?.()
     void this.#resolveFailed(null)
@@ -212,8 +212,8 @@ class ChatStream {
   }
 
   /**
-   * Returns the stream with its first piece of an answer.
-   * @throws {StoppedByLimit} `engine_timeout`: the engine gave none within `ms` milliseconds and is stopped.
+   * Returns the stream with its first piece of a response.
+   * @throws {StoppedByLimit} `engine_timeout`: the engine sent none within `ms` milliseconds and is stopped.
    * @throws {StoppedByLimit} `engine_error`: the engine sent too many chunks without one.
    * @throws {KisError} `engine_error`: the stream ended without one.
    */
@@ -235,7 +235,7 @@ class ChatStream {
         const first = await chunks.next()
         // A stopped stream looks like one that has ended.
         late.throwIfAborted()
-        // Chunks with filter results or usage have no choice and are not an answer.
+        // Chunks with filter results or usage have no choice and are not a response.
         if (first.done) throw new KisError('engine_error', `The engine \`${engine}\` gave no answer.`)
         for (const chunk of first.value) before.push(chunk)
         if (before.length > MAX_CHUNKS_BEFORE) {
@@ -252,7 +252,7 @@ class ChatStream {
     const { hold, meter, completer } = answering
     const paid = meter.note(received)
     if (meter.claimCheckpoint(this.#deps.clock.now().getTime())) hold.checkpoint(meter.usage().quantities)
-    // The next `chunks.next()` then finds the end.
+    // The next `chunks.next()` then returns the end.
     if (meter.isSpent) answering.chunks.return?.()
     const chunks = completer.write(paid)
     if (chunks.length === 0) return undefined
@@ -266,9 +266,10 @@ class ChatStream {
   }
 
   /**
-   * Resolves the hold of an attempt that did not end with a whole response. `error` is null when the caller has left.
-   * What was produced until the caller left, or a limit or a deadline of ours ended the call, is charged, unless another
-   * process makes the call again. A vendor's failure without usage is free, and so is an engine that was not asked.
+   * Resolves the hold of an attempt that did not end with a whole response. `error` is null when the caller has
+   * disconnected. If the caller, or a limit or a deadline of the service, ended the call, the output so far is charged,
+   * unless another process repeats the call. A vendor's failure without usage is free, and so is an engine that was not
+   * called.
    */
   async #resolveFailed(error: unknown): Promise<void> {
     if (!this.#attempt) return

@@ -7,7 +7,7 @@ import { MAX_CALL_MS } from '../money/billed-call.ts'
 import { createChatCompletion } from './create-chat-completion.ts'
 import { type ChatEvent, streamChatCompletion } from './stream-chat-completion.ts'
 
-/** `main` is regional and its fallback `spare` another vendor's, at ten times the price. */
+/** `main` is regional. Its fallback `spare` belongs to another vendor and has ten times the price. */
 const CATALOG = `
 engines:
   far: { kind: openai, base_url: "http://vendor.test/v1", api_key: "k", badge: BADGE }
@@ -29,7 +29,7 @@ interface Answered {
   readonly warnings: readonly string[]
 }
 
-/** Each way to ask: how an engine fails it before the first byte, every time, and the whole answer. */
+/** For each kind of call: how an engine fails before the first byte, every time, and the whole result. */
 const WAYS: Record<
   string,
   { fail(engine: Parts['far'], failure: Error): void; ask(parts: Parts, caller?: typeof somebody): Promise<Answered> }
@@ -136,7 +136,7 @@ describe.each(Object.entries(WAYS))('%s', (_way, { fail, ask }) => {
     const these = under()
     fail(these.far, refused(500))
     for (let call = 0; call < 40; call++) await ask(these)
-    // 10 saved ones, and 40 tenths earned.
+    // 10 saved retries, and 40 calls that earn a tenth each.
     expect([these.far.chats, these.near.chats]).toEqual([40 + 13, 40])
   })
 
@@ -144,7 +144,7 @@ describe.each(Object.entries(WAYS))('%s', (_way, { fail, ask }) => {
     const these = under()
     fail(these.far, down)
     for (let call = 0; call < 3; call++) await ask(these)
-    // The fifth failure in a row is not followed by a repeat.
+    // The fifth failure in a row is not retried.
     expect(these.far.chats).toBe(5)
     expect((await ask(these)).warnings).toEqual(['answered_by:vendor/spare'])
     expect(these.far.chats).toBe(5)

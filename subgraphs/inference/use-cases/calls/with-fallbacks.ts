@@ -7,7 +7,7 @@ import { isOffered } from '../../domain/engines/residency.ts'
 import { type CallContext, getEngine, type Ports } from '../deps.ts'
 import { MAX_CALL_MS } from '../money/billed-call.ts'
 
-/** Errors that are the engine's fault; another engine may answer. */
+/** Errors that the engine caused; another engine may succeed. */
 const ENGINE_FAULTS: readonly ErrorCode[] = ['engine_error', 'engine_unavailable', 'engine_timeout', 'rate_limit_exceeded']
 /** Errors that show the engine is down for every caller. One caller's unusual request cannot cause them. */
 const DOWN: readonly ErrorCode[] = ['engine_unavailable', 'engine_timeout']
@@ -15,9 +15,9 @@ const DOWN: readonly ErrorCode[] = ['engine_unavailable', 'engine_timeout']
 const REPEATABLE: readonly ErrorCode[] = ['engine_unavailable', 'rate_limit_exceeded']
 /** Most attempts with one engine. Clients retry too, and more retries here would multiply theirs. */
 const MAX_TRIES = 2
-/** Retries of calls that failed together are spread over this time. */
+/** The time over which retries of calls that failed together are spread. */
 const RETRY_SPREAD_MS = 500
-/** Longest wait that a vendor may ask for and still be asked again. */
+/** Longest wait that a vendor may request and still get a retry. */
 const LONGEST_RETRY_AFTER_MS = 2_000
 
 /** Returns the model and those of its fallbacks that the caller may use and that `suits` accepts. */
@@ -27,9 +27,9 @@ export function listCandidates({ catalog }: Ports, principal: Principal, model: 
 }
 
 /**
- * Returns the answer of the first model that gives one. Each attempt holds and resolves its own money. An attempt may
- * fail only before the caller sees its first byte, so no caller sees half an answer. `attempt` gets the time at which
- * the whole call must end, in milliseconds since the epoch, and what earlier attempts were charged, in nano-USD.
+ * Returns the result of the first model that succeeds. Each attempt holds and resolves its own money. An attempt may
+ * fail only before the caller gets its first byte, so no caller gets half a response. `attempt` gets the time at which
+ * the whole call must end, in milliseconds since the epoch, and the charge of earlier attempts, in nano-USD.
  * @throws {KisError} the error of the last engine that failed.
  */
 export async function withFallbacks<Result>(
@@ -64,7 +64,7 @@ export async function withFallbacks<Result>(
         if (!(error instanceof KisError) || context.signal.aborted) throw error
         if (!ENGINE_FAULTS.includes(error.code)) {
           // The caller did not choose the fallback, so an error that concerns only the fallback, such as too little
-          // money for its price, does not answer the request.
+          // money for its price, is not the result of the request.
           if (model === models[0] || error.code === 'service_unavailable') throw error
           break
         }

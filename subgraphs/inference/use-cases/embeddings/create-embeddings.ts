@@ -18,7 +18,7 @@ import { billedCall } from '../money/billed-call.ts'
 import { areExact, countEmbeddingTokens, embedInBatches, sumTokens } from './embed.ts'
 
 export interface Embeddings {
-  /** In the order of the inputs, each of Euclidean length 1. */
+  /** In the order of the inputs, each of L2 norm 1. */
   readonly vectors: readonly Float32Array[]
   readonly modelId: string
   readonly promptTokens: number
@@ -33,7 +33,7 @@ interface EmbeddingsInput {
 }
 
 /**
- * Embeds texts, or token arrays. A model that accepts no tokens gets their texts.
+ * Embeds texts, or token arrays. If the model accepts no tokens, their texts are embedded.
  * @throws {KisError} the error of a check or of the engine; nothing is charged, unless it is a `StoppedByLimit`.
  */
 export function createEmbeddings(deps: CallDeps, requestContext: RequestContext, input: EmbeddingsInput): Promise<Embeddings> {
@@ -87,7 +87,7 @@ async function embed(
   )
 }
 
-/** @throws {KisError} `invalid_value`: a number is no token; `context_length_exceeded`: there are too many */
+/** @throws {KisError} `invalid_value`: a number is not a token; `context_length_exceeded`: there are too many */
 async function decoded(
   { tokens: decoder }: CallDeps,
   inputs: readonly (readonly number[])[],

@@ -24,14 +24,14 @@ export async function describeEmbeddingModel(deps: Ports, requestContext: Reques
   const [prefixTokens = 0] = passagePrefix
     ? await embedding.countTokens([passagePrefix], requestContext.signal, findOrganizationId(requestContext))
     : []
-  // The vectors of a shortened model are others.
+  // A model with shortened vectors has other vectors, so the calibration does not apply.
   const isMeasured = embedding.calibration?.arabicAnchor.length === dimensions
   const calibration = isMeasured ? embedding.calibration : null
   return { id, dimensions, maxTokens, overheadTokens: markTokens + prefixTokens, cosineSpread, calibration }
 }
 
 /**
- * Counts the tokens of each text, without marks and prefix.
+ * Counts the tokens of each text, without special tokens and prefix.
  * @throws {KisError} as `admit`, or `texts` has too many items.
  */
 export async function countTokens(

@@ -11,13 +11,13 @@ import type { CallContext, HoldDeps, Ports, RequestContext, With } from '../deps
 import { authorizeHold, HOLD_TTL_SECONDS, openHold, toOpenHold } from '../money/hold.ts'
 import { countEmbeddingTokens, type Embedded, embedInBatches, sumTokens } from './embed.ts'
 
-/** Most passages of one batch. So few are embedded well within a job's lease. */
+/** Most chunks of one batch. They are embedded well within a job's lease. */
 const MAX_CHUNKS = 64
 
 /**
- * Holds the price of `tokens`, which includes marks and prefixes, and returns the hold's id. A document is embedded
- * under one hold, batch by batch, by any replica; only the hold's id connects the calls. Between two batches the hold
- * lasts `HOLD_TTL_SECONDS`.
+ * Holds the price of `tokens`, which includes special tokens and prefixes, and returns the hold's id. A document is
+ * embedded under one hold, batch by batch, by any replica; only the hold's id connects the calls. Between two batches
+ * the hold lasts `HOLD_TTL_SECONDS`.
  * @throws {KisError} the error of a check or of billing; nothing is held.
  */
 export async function openEmbedding(
@@ -25,7 +25,8 @@ export async function openEmbedding(
   requestContext: RequestContext,
   { modelId, tokens }: { readonly modelId: string; readonly tokens: number },
 ): Promise<string> {
-  // Only a new document is refused, because it can wait. A started one is finished: its earlier batches are paid.
+  // Only a new document is refused, because it can wait. A document in progress is finished: its earlier batches are
+  // paid.
   deps.load.check('background')
   const { context, model } = admitEmbedding(deps, requestContext, modelId)
   checkInteger(tokens, 'tokens', 0, MAX_INT)
@@ -41,12 +42,12 @@ export async function openEmbedding(
 }
 
 interface EmbeddingQuote extends HoldQuote {
-  /** The price of a million tokens. */
+  /** The price of a million tokens, in nano-USD. */
   readonly perMillion: bigint
 }
 
 /**
- * Gives what `openEmbedding` would hold, in nano-USD, and whether the wallet covers it now. Nothing is held.
+ * Returns what `openEmbedding` would hold, in nano-USD, and whether the wallet covers it now. Holds nothing.
  * @throws {KisError} the error of a check or of billing.
  */
 export async function quoteEmbedding(
@@ -62,11 +63,10 @@ export async function quoteEmbedding(
 }
 
 /**
- * Embeds a batch of passages under an open hold. It first reports the tokens of the earlier batches to billing. It
- * calls an engine only if billing confirms that the hold is open and the caller's, and that the caller's rules are in
- * force.
+ * Embeds a batch of chunks under an open hold. It first reports the tokens of the earlier batches to billing. It calls
+ * an engine only if billing confirms that the hold is open and the caller's, and that the caller's rules still apply.
  * @throws {KisError} the error of billing or the engine; the batch can be repeated.
- * @throws {EmbeddingStopped} a limit or a deadline of ours ended the batch; what was sent of it is used, too.
+ * @throws {EmbeddingStopped} a limit or a deadline of the service ended the batch; the part that was sent is used, too.
  */
 export async function embedChunks(
   deps: HoldDeps,

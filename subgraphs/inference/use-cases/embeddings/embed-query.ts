@@ -12,19 +12,19 @@ import { onceForStepOf } from '../idempotency/once-for-step.ts'
 import { billedCall } from '../money/billed-call.ts'
 import { type Counted, countEmbeddingTokens, embedInBatches, sumTokens } from './embed.ts'
 
-/** No search waits longer. A cancelled run waits for its embeddings before it ends, for two minutes at most. */
+/** Longest time of the call. A cancelled run waits for its embeddings before it ends, for two minutes at most. */
 const MAX_MS = 60_000
 
 interface Query {
   readonly modelId: string
   readonly text: string
-  /** The step of a run that makes the search, as `run/path`. */
+  /** The step of a run to which the search belongs, as `run/path`. */
   readonly step?: string | null
 }
 
 interface QueryEmbedding {
   readonly vector: Float32Array
-  /** Null: the engine gives none, or the query has several windows. */
+  /** Null: the engine returns none, or the query has several windows. */
   readonly tokenStates: Int8Array | null
   readonly tokens: number
   /** Nano-USD. */
@@ -34,7 +34,8 @@ interface QueryEmbedding {
 /**
  * Embeds one search query for another service and charges the searcher's wallet. It counts as one of the organization's
  * concurrent calls, but not as a request of its key. Within a run, the call is charged once however often it is
- * repeated, and also if its caller leaves. A text that is too long for the model is embedded in windows, whose mean stands for it.
+ * repeated, and also if its caller disconnects. A text that is too long for the model is embedded in windows; the
+ * result is the mean of their vectors.
  * @throws {KisError} as `admit`.
  * @throws {KisError} `context_length_exceeded`: the text is too long even for `MAX_WINDOWS` windows.
  * @throws {StoppedByLimit} `engine_timeout`: the model took longer than a minute.
@@ -82,7 +83,7 @@ async function embed(
   )
 }
 
-/** The text in as few windows as fit the model, each with its prefix. */
+/** Cuts the text into as few windows as fit the model, each with its prefix. */
 async function toWindows(deps: KeyedDeps, requestContext: RequestContext, model: Model, text: string): Promise<Counted> {
   for (let count = 1; ; count = Math.min(count * 2, MAX_WINDOWS)) {
     const windows = count === 1 ? [text] : cutIntoWindows(text, count)

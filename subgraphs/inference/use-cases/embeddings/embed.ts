@@ -8,22 +8,22 @@ import { type CallContext, findOrganizationId, getEnginePart, type Ports, type R
 
 export interface Embedded {
   readonly vectors: readonly Float32Array[]
-  /** Null: the engine gives none, or they were not asked for. */
+  /** Null: the engine returns none, or they were not requested. */
   readonly tokenStates: readonly Int8Array[] | null
   readonly usage: Usage
 }
 
 export interface Counted {
-  /** Of each input, marks included. */
+  /** The tokens of each input, special tokens included. */
   readonly counts: readonly number[]
-  /** What to embed: tokens in place of texts if the engine gives them, so that each text is tokenized once. */
+  /** The input for `embed`: tokens instead of texts if the engine tokenizes, so that each text is tokenized once. */
   readonly input: EmbeddingRequest['input']
 }
 
 /**
- * Counts the tokens that the engine will see for each input, marks included. If the engine counts with the model's own
- * tokenizer, an input above the model's limit is refused. Otherwise the count is an estimate: only an input above the
- * limit by more than the estimate's error is refused, and the engine checks the others.
+ * Counts the tokens that the engine will see for each input, special tokens included. If the engine counts with the
+ * model's own tokenizer, an input above the model's limit is refused. Otherwise the count is an estimate: only an input
+ * above the limit by more than the estimate's error is refused, and the engine checks the others.
  * @throws {KisError} `context_length_exceeded`: an input is too long.
  */
 export async function countEmbeddingTokens(
@@ -44,10 +44,9 @@ export async function countEmbeddingTokens(
 
 /**
  * Embeds the input in order, in batches of the engine's size. A report of zero tokens does not count, nor do reports
- * whose sum is more than an `Int`. `onSent` is called
- * before each batch with the number of inputs sent up to its end.
+ * whose sum is more than an `Int`. `onSent` is called before each batch with the number of inputs sent up to its end.
  * @throws {NeverSent} the signal has aborted before anything was sent.
- * @throws {KisError} `engine_error`: the engine gave a wrong number of vectors, or vectors of a wrong length.
+ * @throws {KisError} `engine_error`: the engine returned a wrong number of vectors, or vectors of wrong dimensions.
  */
 export async function embedInBatches(
   deps: With<'zeroUsage'>,
@@ -70,7 +69,7 @@ export async function embedInBatches(
     onSent(start + part.length)
     const batch = await embedding.embed(call, part, signal).catch((error) => {
       if (error instanceof NeverSent) onSent(start)
-      // For the batches before, it was asked.
+      // The engine was called for the earlier batches.
       throw error instanceof NeverSent && start > 0 ? error.cause : error
     })
     checkVectors(batch.vectors, part.length, options.dimensions ?? model.dimensions, model)
@@ -86,7 +85,7 @@ export async function embedInBatches(
   return { vectors, tokenStates: tokenEmbeddings.length > 0 ? tokenEmbeddings : null, usage }
 }
 
-/** Checks the vectors against the catalog, because an index of another length would refuse them one by one. */
+/** Checks the vectors against the catalog, because an index of other dimensions would refuse them one by one. */
 function checkVectors(vectors: readonly Float32Array[], count: number, dimensions: number, { id }: Model): void {
   if (vectors.length !== count)
     throw new KisError('engine_error', `The engine of \`${id}\` gave ${vectors.length} vectors for ${count} inputs.`)

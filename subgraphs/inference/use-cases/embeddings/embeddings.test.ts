@@ -23,7 +23,8 @@ describe('embeddings', () => {
     expect(near.embedded.map(({ length }) => length)).toEqual([3, 1])
     expect(vectors.map((vector) => vector.indexOf(1))).toEqual([0, 0, 1, 0])
     expect([promptTokens, cost]).toEqual([40, 16_000n])
-    // Each text is 2 tokens with its prefix and 2 marks; the tokenizer is the model's own, so no margin is held.
+    // Each text is 2 tokens with its prefix, and 2 special tokens; the tokenizer is the model's own, so no margin is
+    // held.
     expect(billing.only.amount).toBe(16_000n)
     expect(billing.writes).toEqual(['placeHold', 'settleHold'])
   })

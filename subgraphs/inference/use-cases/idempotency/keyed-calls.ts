@@ -16,18 +16,18 @@ const RETENTION_MS = 24 * 3_600_000
  */
 const HOLD_GRACE_MS = HOLD_TTL_SECONDS * 1_000 - (LEASE_MS - LEASE_RENEW_MS) + 10_000
 /**
- * Bounds of the retry time that a repeat gets, which is as long as the call has taken so far. Clients wait no longer
- * than the upper bound. The lower bound keeps them from asking again at once.
+ * Limits of the retry time that a repeat gets, which is as long as the call has taken so far. Clients wait no longer
+ * than the upper limit. The lower limit prevents an immediate retry.
  */
 const SHORTEST_WAIT_MS = 1_000
 const LONGEST_WAIT_MS = 30_000
-/** Most attempts at a claim while other callers free or take the same key. */
+/** Most attempts at a claim while other callers free or claim the same key. */
 const MAX_TRIES = 3
-/** Calls that are read at once. Each may have an answer of a megabyte. */
+/** Calls that are read at once. Each may have a result of a megabyte. */
 const PAGE_CALLS = 20
 const ALWAYS_FREE = () => true
 
-/** The outcome of an earlier call, with what was charged for it. */
+/** The outcome of an earlier call, with its charge. */
 export interface Recorded {
   /** The id of the call. */
   readonly id: string
@@ -40,7 +40,7 @@ export interface StepClaim {
   readonly runId: string
   /** Unique in the run. The charge is reported under its first part, up to a `/`. */
   readonly path: string
-  /** Reports whether a call that is cut now costs nothing, because another process makes it again. */
+  /** Reports whether an interrupted call costs nothing, because another process repeats it. */
   readonly isFree: () => boolean
 }
 
@@ -48,7 +48,7 @@ type OwnDeps = Pick<HoldDeps, 'collections' | 'billing' | 'background' | 'holder
 
 /**
  * The calls with an idempotency key. It decides which process runs a call and what a repeat gets. Disposing it ends the
- * calls whose callers have left.
+ * calls whose callers have disconnected.
  */
 export class KeyedCalls implements Disposable {
   readonly #deps: OwnDeps
@@ -84,7 +84,7 @@ export class KeyedCalls implements Disposable {
     return this.#claim(context, call, ALWAYS_FREE)
   }
 
-  /** Claims a step of a run as `claim` does. A step that was cut is made again and is not charged. */
+  /** Claims a step of a run as `claim` does. An interrupted step is repeated and not charged. */
   claimStep(context: CallContext, { runId, path, isFree }: StepClaim): Promise<KeyedRun | Recorded> {
     const { organizationId } = context.caller
     const step = { runId, path }
@@ -157,10 +157,10 @@ export class KeyedCalls implements Disposable {
   }
 
   /**
-   * Charges the kept answers of calls whose process was gone before it charged them. Repeats of the calls get the
-   * answers. Only a process that is alone with the store may call it. A call that cannot be charged is logged and
+   * Charges the stored results of calls whose process died before it charged them. Repeats of the calls get the
+   * results. Only a process that is alone with the store may call it. A call that cannot be charged is logged and
    * skipped.
-   * @throws {KisError} `service_unavailable`: billing or the store did not answer, and some calls are not charged.
+   * @throws {KisError} `service_unavailable`: billing or the store did not respond, and some calls are not charged.
    */
   async chargeAnswered(signal: AbortSignal): Promise<void> {
     const { collections, log } = this.#deps
@@ -228,8 +228,8 @@ export class KeyedCalls implements Disposable {
   }
 
   /**
-   * Returns how long billing may still charge a call whose process is gone, in milliseconds. After that billing knows
-   * how the call ended.
+   * Returns how long billing may still charge a call whose process is gone, in milliseconds. After that time billing
+   * knows how the call ended.
    */
   #unjudgedMs({ step, state, holdId, leaseUntil, startedAt }: KeyedCall, now: Date): number {
     if (step || state !== 'running' || !holdId) return 0
@@ -288,11 +288,15 @@ async function recorded(call: KeyedCall): Promise<Recorded> {
   return { id: call._id, outcome, cost }
 }
 
+/** The error for a key that was sent with another request. */
 export function reused(): KisError {
   return new KisError('idempotency_conflict', 'This idempotency key was sent with another request before.', { param: 'idempotencyKey' })
 }
 
-/** The call with this idempotency key is in progress. `streamId`: the stream to follow it by, if it has one. */
+/**
+ * The call with this idempotency key is in progress. `streamId`: the stream by which a repeat can follow the call, if
+ * there is one.
+ */
 export class CallInProgress extends KisError {
   readonly streamId: string | undefined
 

@@ -34,11 +34,13 @@ interface Failure {
   readonly vendorCode: string | null
 }
 
-/** Greatest packed outcome: about 500,000 tokens of text or 170 vectors of 1,536 numbers. MongoDB allows 16 MiB. */
+/**
+ * Largest packed outcome in bytes: about 500,000 tokens of text or 170 vectors of 1,536 numbers. MongoDB allows 16 MiB.
+ */
 const MAX_STORED_BYTES = 1024 * 1024
 
 /**
- * Greatest outcome of an unstreamed call that repeats read, check and write in one piece, 8 ms of the event loop for
+ * Largest outcome of an unstreamed call that repeats read, check and write in one piece, 8 ms of the event loop for
  * each MiB. A longer response is replayed as bytes.
  */
 const MAX_WHOLE_BYTES = 4 * 1024 * 1024
@@ -48,7 +50,7 @@ const unzip = promisify(gunzip)
 /** Text compresses well at any level, and vectors at none. */
 const FASTEST = { level: 1 }
 
-/** Packs an outcome as text for the store. If the answer is too long, repeats get an error that says so. */
+/** Packs an outcome as text for the store. If the result is too long, repeats get an error that says so. */
 export async function packOutcome(outcome: KeyedOutcome): Promise<string> {
   const whole = serialize(outcome)
   const stored = outcome.events.length > 0 || whole.length <= MAX_WHOLE_BYTES ? whole : await packResponse(outcome)
@@ -57,7 +59,7 @@ export async function packOutcome(outcome: KeyedOutcome): Promise<string> {
   return packOutcome({ usage: outcome.usage, value: null, events: [], failure: tooLong() })
 }
 
-/** Null: it is not that of a chat, the only one that is replayed as bytes. */
+/** Returns null unless the outcome is that of a chat, the only response that is replayed as bytes. */
 async function packResponse(outcome: KeyedOutcome): Promise<Buffer | null> {
   const { value } = outcome
   if (!value || !('response' in value)) return null
@@ -70,11 +72,12 @@ export async function unpackOutcome(text: string): Promise<KeyedOutcome> {
   return deserialize(await unzip(Buffer.from(text, 'base64'))) as KeyedOutcome
 }
 
-/** The response of a step. Its run needs it whole, whatever its length. */
+/** Unpacks the response of a step. Its run needs the whole response, whatever its length. */
 export async function unpackResponse({ gzipped }: PackedResponse): Promise<unknown> {
   return JSON.parse((await unzip(gzipped)).toString())
 }
 
+/** The failure that repeats get for a result above the storage limit. */
 export function tooLong(): Failure {
   const message = `The call with this idempotency key has succeeded and was charged, but its answer is longer than the ${sizeText(MAX_STORED_BYTES)} packed, or, unless it is a chat, the ${sizeText(MAX_WHOLE_BYTES)}, that are kept.`
   return { code: 'idempotency_conflict', message, param: 'idempotencyKey', vendorCode: null }
@@ -89,13 +92,13 @@ export function notWhole({ sizeBytes }: PackedResponse): KisError {
   )
 }
 
-/** Returns the failure of a call that was charged `cost` nano-USD but has no whole answer. */
+/** Returns the failure of a call that was charged `cost` nano-USD but has no whole result. */
 export function lost(cost: bigint): Failure {
   const message = `The call with this idempotency key was charged ${formatUsd(cost)} USD, and its answer was cut when the service stopped, or could not be kept. Send the request with another key.`
   return { code: 'idempotency_conflict', message, param: 'idempotencyKey', vendorCode: null }
 }
 
-/** The error of a call that is cut because the service stops. */
+/** The error of a call that is interrupted because the service stops. */
 export class Interrupted extends KisError {
   constructor() {
     super('service_unavailable', 'The service stopped before the answer was whole. Send the request again with the same idempotency key.', {
@@ -111,7 +114,7 @@ export function toFailure(error: unknown, cost: bigint): Failure {
   return { code, message, param, vendorCode }
 }
 
-/** Returns the error of a recorded failure. It asks for no retry, which would only replay it. */
+/** Returns the error of a recorded failure. It requests no retry, which would only replay the failure. */
 export function toError({ code, message, param, vendorCode }: Failure): KisError {
   return new KisError(code, message, { param, vendorCode, shouldRetry: false })
 }

@@ -12,7 +12,7 @@ import { type KeyedOutcome, packOutcome, toFailure, tooLong } from './keyed-outc
 export const LEASE_MS = 30_000
 /** A third of the lease, so that two renewals may be lost. */
 export const LEASE_RENEW_MS = 10_000
-/** Most characters of a streamed answer, as JSON, that are collected for replay. They compress to about a tenth. */
+/** Most characters of a streamed response, as JSON, that are collected for replay. They compress to about a tenth. */
 const MAX_GATHERED_CHARACTERS = 16 * 1024 * 1024
 
 type KeyedRunDeps = Pick<With<'background'>, 'background' | 'clock' | 'log'>
@@ -29,7 +29,7 @@ export class KeyedRun implements CallRecord {
   readonly #onEnd: () => void
   readonly #isFree: () => boolean
   readonly #renewing: Disposable
-  /** The events of a stream; null once they are too long to be kept. */
+  /** The events of a stream. Null once they are too long to be stored. */
   #events: object[] | null = []
   #gathered = 0
   #isDelivered = false
@@ -42,7 +42,7 @@ export class KeyedRun implements CallRecord {
   #holdEnd: PromiseWithResolvers<bigint | null> | undefined
   #isHoldOpen = false
 
-  /** `isFree`: reports whether the call costs nothing if it is cut before any of its answer was delivered. */
+  /** `isFree`: reports whether the call costs nothing if it is interrupted before any of its response was delivered. */
   constructor(
     calls: DocumentCollection<KeyedCall>,
     { _id, token, outcome, spent = '0', step }: KeyedCall,
@@ -64,7 +64,7 @@ export class KeyedRun implements CallRecord {
     this.#renewing = renewWhile({ everyMs: LEASE_RENEW_MS, renew: () => deps.background.track(this.#renew()), failed })
   }
 
-  /** What the holds of the call were charged so far, in nano-USD. */
+  /** The charges of the call's holds so far, in nano-USD. */
   get charged(): bigint {
     return this.#charged
   }
@@ -90,7 +90,7 @@ export class KeyedRun implements CallRecord {
     this.#holdEnd?.resolve(charged)
   }
 
-  /** Called when the caller has received a part of the answer. */
+  /** Called when the caller has received a part of the response. */
   delivered(): void {
     this.#isDelivered = true
   }
@@ -109,11 +109,11 @@ export class KeyedRun implements CallRecord {
       this.#outcome = await packOutcome(outcome)
       this.#isStored = await this.#write({ state: 'answered', outcome: this.#outcome })
     } catch (error) {
-      // The caller still gets the answer, and the end of the call may still be recorded.
+      // The caller still gets the result, and the end of the call may still be recorded.
       this.#deps.log.warn({ err: error }, 'the answer to a call with an idempotency key is not kept')
       return
     }
-    // The process that has taken the call over makes it again and charges for it.
+    // The process that has taken the call over repeats it and charges for it.
     if (!this.#isStored && this.isFreeWhenCut) throw new ServiceUnavailable('The record of the call')
   }
 
@@ -122,7 +122,7 @@ export class KeyedRun implements CallRecord {
     try {
       await this.#write({ state: 'ended', cost: String(cost), ...(!this.#isStored && { outcome: this.#outcome }) })
     } catch (error) {
-      // A repeat asks billing again.
+      // A repeat queries billing again.
       this.#deps.log.warn({ err: error }, 'the end of a call with an idempotency key is not written down')
     } finally {
       this.release()
@@ -131,9 +131,9 @@ export class KeyedRun implements CallRecord {
 
   /**
    * Records that the call has failed. If nothing was charged, the key is free for a repeat; otherwise repeats get the
-   * failure. A step that a limit or a deadline of ours has ended is made again at the next pass, and what was charged
-   * counts to the run. Waits for the record only when billing has already answered, so that the caller learns of the failure
-   * without delay.
+   * failure. A step that a limit or a deadline of the service ended is repeated at the next attempt, and its charge
+   * counts towards the run. Waits for the record only when billing has already responded, so that the caller gets the
+   * failure without delay.
    */
   async fail(error: unknown): Promise<void> {
     const isKnown = !this.#isHoldOpen
@@ -149,7 +149,7 @@ export class KeyedRun implements CallRecord {
     return outcome
   }
 
-  /** Discards the kept answer, because nobody has paid for it. */
+  /** Discards the stored result, because nobody has paid for it. */
   async discard(): Promise<void> {
     this.#outcome = null
     this.#isStored = false
@@ -165,7 +165,7 @@ export class KeyedRun implements CallRecord {
   async #close(error: unknown): Promise<void> {
     try {
       const end = this.#holdEnd ? await this.#holdEnd.promise : 0n
-      // The charge is unknown. A repeat asks billing for it once the lease has expired.
+      // The charge is unknown. A repeat queries billing for it once the lease has expired.
       if (end === null) return
       const leaseUntil = this.#deps.clock.now()
       if (this.#outcome !== null) await this.#write({ leaseUntil })

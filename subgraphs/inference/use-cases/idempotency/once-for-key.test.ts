@@ -19,7 +19,7 @@ function chat(deps: RunDeps, idempotencyKey: string | null = 'k') {
   )
 }
 
-/** The writes of a call with a key: its record, the id of its hold, its answer, its end. */
+/** The writes of a call with a key: its record, the id of its hold, its result, its end. */
 const WRITES = ['record', 'hold', 'answer', 'end'] as const
 
 describe('a response that a repeat gets', () => {

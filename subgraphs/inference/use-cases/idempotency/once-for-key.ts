@@ -9,24 +9,24 @@ import type { Recorded } from './keyed-calls.ts'
 import { notWhole, toError } from './keyed-outcome.ts'
 import { KeyedRun } from './keyed-run.ts'
 
-/** A billable call, and the idempotency key that it was sent with, if any. */
+/** A billable call, and its idempotency key, if any. */
 export interface SentCall {
   readonly operation: 'chat_completion' | 'chat_completion_stream' | 'embedding' | 'rerank' | 'transcription' | 'transcription_stream'
-  /** The whole request as it was sent. Two calls are the same when their requests are. */
+  /** The whole request as it was sent. Two calls are the same when their requests are equal. */
   readonly request: unknown
   readonly idempotencyKey?: unknown
-  /** Whether a repeat takes a long response as bytes. Default: false. */
+  /** Whether a repeat accepts a long response as bytes. Default: false. */
   readonly replayAsBytes?: boolean | null | undefined
 }
 
-/** `replayed` reports whether the answer is that of an earlier call with the same key; absent means false. */
+/** `replayed` reports whether the result is that of an earlier call with the same key. Absent: false. */
 export interface Replayable {
   readonly replayed?: boolean
-  /** Where the bytes of a long response are, which `response` then lacks. */
+  /** The download path of a long response, which `response` then lacks. */
   readonly responseDownload?: SignedPath
 }
 
-/** The part of an answer that describes the present, not the call. */
+/** The part of a result that describes the present, not the call. */
 interface Current {
   readonly rateLimits: RateLimits | null
 }
@@ -41,7 +41,7 @@ export function isReplayed(response: object): boolean {
 
 /**
  * Runs a call, or returns the outcome of an earlier one with the same idempotency key. A call with a key continues when
- * its caller leaves, so that a repeat finds its outcome.
+ * its caller disconnects, so that a repeat finds its outcome.
  * @throws {KisError} the error of the call, or of the earlier call that failed after it was charged.
  * @throws {KisError} `idempotency_conflict`: the key belongs to another request, or its call is in progress.
  * @throws {KisError} `rate_limit_exceeded`: the caller's key has no request left for a replay.
@@ -85,7 +85,7 @@ export function claim(
   })
 }
 
-/** Returns a context whose signal aborts when the process stops, not when the caller leaves. */
+/** Returns a context whose signal aborts when the process stops, not when the caller disconnects. */
 export function detached(deps: KeyedDeps, requestContext: RequestContext, record: KeyedRun): RequestContext {
   return { ...requestContext, signal: deps.keyedCalls.signal, record }
 }

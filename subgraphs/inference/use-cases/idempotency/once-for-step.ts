@@ -5,10 +5,10 @@ import { toError, unpackResponse } from './keyed-outcome.ts'
 import { KeyedRun } from './keyed-run.ts'
 
 /**
- * Makes a call that is a step of a run, or returns its answer from an earlier pass of the run. The engine's answer is
- * charged once, whichever process makes the call and however often one is killed. `cost` includes what earlier passes
- * were charged for attempts that a limit or a deadline of ours has ended.
- * @throws {KisError} the error of the call; the next pass makes the call again unless it was charged.
+ * Runs a call that is a step of a run, or returns its result from an earlier attempt at the run. The engine's response
+ * is charged once, whichever process runs the call and however often a process is killed. `cost` includes the charges
+ * of earlier attempts that a limit or a deadline of the service ended.
+ * @throws {KisError} the error of the call; the next attempt repeats the call unless it was charged.
  * @throws {KisError} `idempotency_conflict`: the call is in progress in another process, or was until a moment ago.
  */
 export async function onceForStep<Value extends { readonly cost: bigint }>(
@@ -36,9 +36,10 @@ export async function onceForStep<Value extends { readonly cost: bigint }>(
 }
 
 /**
- * As `onceForStep`, for a step that another service asks for, as `run/path`. The call continues when that service
- * leaves: its engine bills it, and only the service knows whether the run was cancelled or another process continues
- * it. So the call is charged, and the next pass gets its answer. When this process stops, the call is cut and free.
+ * Does what `onceForStep` does, for a step that another service requests as `run/path`. The call continues when that
+ * service disconnects: the engine bills it, and only that service knows whether the run was cancelled or another
+ * process continues it. So the call is charged, and the next attempt gets its result. When this process stops, the call
+ * is interrupted and free.
  * @throws {KisError} as `onceForStep`.
  */
 export async function onceForStepOf<Value extends { readonly cost: bigint }>(

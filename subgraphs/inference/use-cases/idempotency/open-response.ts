@@ -7,12 +7,13 @@ import { acceptsEncoding } from '../../../common/server/request-headers.ts'
 import type { KeyedDeps } from '../deps.ts'
 import type { PackedResponse } from './keyed-outcome.ts'
 
-/** Each is written in one tick of the event loop. */
+/** Each piece is written in one tick of the event loop. */
 const PIECE_BYTES = 256 * 1024
 
 /**
- * Opens the response of a path that a repeat has returned. A client that takes gzip gets the bytes as they are stored.
- * @throws {KisError} `permission_denied` if the path is forged, or has expired.
+ * Opens the response behind a path that a repeat has returned. A client that accepts gzip gets the bytes as they are
+ * stored.
+ * @throws {KisError} `permission_denied` if the path is forged or has expired.
  * @throws {NotFound} if the idempotency key has expired.
  */
 export async function openResponse(
@@ -29,11 +30,11 @@ export async function openResponse(
     : { sizeBytes, read: (range: ByteRange) => unzipped(packed, range) }
   const response = await respondWithBytes(
     request,
-    // The path is that of one response, so its encodings alone differ.
+    // The path is that of one response, so its representations differ only in the encoding.
     { ...stored, organizationId, name: null, mediaType: 'application/json; charset=utf-8', sha256: stored.encoding ?? 'identity' },
     signal,
   )
-  // The client sees only that the connection breaks off.
+  // The client sees only that the connection breaks.
   response.body.once('error', (error) => {
     if (!isAbort(error)) log.error({ requestId, err: error }, 'a replay broke off')
   })

@@ -10,7 +10,7 @@ import { claim, detached, type Replayable, type SentCall } from './once-for-key.
 
 /** The fields of every event of a billed stream. */
 export interface BilledEvent {
-  /** Set in the first event, with the limits of that moment. Also null there when the key has no limits. */
+  /** Set in the first event, with the limits at that moment. Also null there when the key has no limits. */
   readonly rateLimits: RateLimits | null
   /** Null before the last event. */
   readonly cost: bigint | null
@@ -20,8 +20,8 @@ type Events<Event> = AsyncIterableIterator<Event & Replayable, undefined>
 type Open<Event> = (requestContext: RequestContext) => AsyncIterableIterator<Event, undefined>
 
 /**
- * Does what `onceForKey` does, for a stream. When the caller leaves, the stream is read to its end. A replay has the
- * same pieces. Nothing happens before the first `next()`.
+ * Does what `onceForKey` does, for a stream. When the caller disconnects, the stream is read to its end. A replay has
+ * the same pieces. Nothing happens before the first `next()`.
  */
 export function streamOnceForKey<Event extends BilledEvent>(
   deps: KeyedDeps,
@@ -42,7 +42,7 @@ class KeyedStream<Event extends BilledEvent> {
   readonly #deps: KeyedDeps
   readonly #start: () => Promise<AsyncIterator<Event & Replayable, undefined>>
   #events: AsyncIterator<Event & Replayable, undefined> | undefined
-  /** The latest step. Steps run one after the other, because the caller may leave during one. */
+  /** The latest step. Steps run one after the other, because the caller may disconnect during one. */
   #latest: Promise<unknown> | undefined
   #record: KeyedRun | undefined
   #hasLeft = false
@@ -80,7 +80,7 @@ class KeyedStream<Event extends BilledEvent> {
   }
 }
 
-/** Passes the events on and records them, with the end of the call. */
+/** Forwards the events and records them, with the end of the call. */
 export async function* recorded<Event extends BilledEvent>(
   record: KeyedRun,
   events: AsyncIterableIterator<Event, undefined>,
@@ -101,7 +101,7 @@ export async function* recorded<Event extends BilledEvent>(
 }
 
 /**
- * The events of a call that has ended.
+ * Yields the events of a call that has ended.
  * @throws {KisError} `rate_limit_exceeded`: the caller's key has no request left for a replay.
  */
 export async function* replay<Event extends BilledEvent>(

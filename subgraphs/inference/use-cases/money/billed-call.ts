@@ -7,7 +7,7 @@ import { type HoldTerms, type OpenHold, openHold } from './hold.ts'
 
 /** The result of finished work, and the usage to charge for it. */
 interface Work<Value> {
-  /** The whole answer without its cost. */
+  /** The whole result without its cost. */
   readonly value: Value
   readonly usage: Usage
 }
@@ -20,10 +20,10 @@ export function callTookTooLong(): StoppedByLimit {
 }
 
 /**
- * Holds money, does the work and charges for it. The answer comes after the charge. A failed call is free. If the
- * caller leaves before the end, or a limit or a deadline of ours ends the call, the engine is stopped but bills for its
- * work so far, so `whenStopped()` is charged. Work that fails with `NeverAsked` is free. The work may take `maxMs`
- * milliseconds.
+ * Holds money, does the work and charges for it. Resolves after the charge. A failed call is free. If the caller
+ * disconnects before the end, or a limit or a deadline of the service ends the call, the engine is stopped but bills
+ * for its work so far, so `whenStopped()` is charged. Work that fails with `NeverSent` is free. The work may take
+ * `maxMs` milliseconds.
  * @throws {KisError} as `openHold`: no money could be held, and no work was done.
  * @throws {StoppedByLimit} `engine_timeout`: the work took longer than `maxMs`.
  * @throws the error of the work.

@@ -17,7 +17,7 @@ export const HOLD_TTL_SECONDS = 45
 /** A third of the hold's lifetime, so that two renewals may be lost. */
 const RENEW_MS = 15_000
 
-/** Codes of billing with which it refuses a hold: nothing was placed. */
+/** Error codes with which billing refuses a hold: nothing was placed. */
 const REFUSED: readonly ErrorCode[] = ['insufficient_quota', 'run_limit_exceeded']
 
 export interface HoldTerms {
@@ -36,9 +36,9 @@ const NOTHING = toQuantities(0, 0)
 export interface OpenHold {
   readonly id: string
   /**
-   * Asks billing again whether the rules in force let the call begin. Called before what leaves later than at once.
+   * Requests billing's permission again, under the current rules. Called before anything that is not sent at once.
    * @throws {StalePrincipal} the rules of the caller have changed.
-   * @throws {KisError} billing refuses or does not answer.
+   * @throws {KisError} billing refuses or does not respond.
    */
   authorize(): Promise<void>
   /** Reports the usage so far to billing, in the background. A failed report is dropped: the next one includes it. */
@@ -46,7 +46,7 @@ export interface OpenHold {
   /**
    * Charges the usage and returns the charge in nano-USD, or releases the hold when `usage` is null. Only the first
    * call has an effect; later ones return its outcome.
-   * @throws {ServiceUnavailable} billing did not answer for a minute; it resolves the hold itself when that expires.
+   * @throws {ServiceUnavailable} billing did not respond for a minute; it resolves the hold itself when that expires.
    */
   resolve(usage: Usage | null): Promise<bigint>
   /** Stops renewing the hold without resolving it, because another call continues with it. */
@@ -55,12 +55,12 @@ export interface OpenHold {
 
 /**
  * Reserves the highest possible cost of a call, from the wallet or from the rest of its run's money. Afterwards an
- * engine may be called, and `resolve` must be called. After an error nothing stays held: a hold that may have
- * been placed is voided.
+ * engine may be called, and `resolve` must be called. After an error nothing stays held: a hold that may have been
+ * placed is voided.
  * @throws {KisError} `insufficient_quota`: the wallet has too little money.
  * @throws {KisError} `run_limit_exceeded`: the run has too little money left.
  * @throws {StalePrincipal} the rules of the caller have changed.
- * @throws {ServiceUnavailable} billing does not answer.
+ * @throws {ServiceUnavailable} billing does not respond.
  */
 export function openHold(
   deps: HoldDeps,
@@ -78,9 +78,9 @@ export function openHold(
 }
 
 /**
- * Asks billing whether an engine may be called now. Asks again if the answer took too long to be current.
+ * Requests billing's permission to call an engine now. Repeats the request if the response took too long to be current.
  * @throws {StalePrincipal} the rules of the caller have changed.
- * @throws {KisError} billing refuses or does not answer.
+ * @throws {KisError} billing refuses or does not respond.
  */
 export async function authorizeHold(
   { billing }: Pick<Ports, 'billing'>,
@@ -95,7 +95,7 @@ export async function authorizeHold(
   }
 }
 
-/** The rules may have changed while a slow answer was on its way, so a slow answer does not count. */
+/** Reports whether a response is current. The rules may have changed while a slow response was on its way. */
 function isCurrent(sentAt: number): boolean {
   return performance.now() - sentAt < CONFIRM_MS / 2
 }
@@ -105,14 +105,14 @@ export interface OpenRunHold {
   /** The `runHoldId` of the run's calls. */
   readonly id: string
   /**
-   * Releases what the calls have not spent, and returns what they were charged in all, in nano-USD. All calls must have
-   * been charged.
+   * Releases what the calls have not spent, and returns the sum of their charges, in nano-USD. All calls must have been
+   * charged.
    */
   end(): Promise<bigint>
   /** Stops renewing the hold: another process continues the run, or billing releases the rest when the hold expires. */
   stopRenewal(): void
   /**
-   * Stops renewing the hold, but keeps it reserved for `seconds`.
+   * Stops renewing the hold, but leaves it reserved for `seconds`.
    * @throws {KisError} billing did not confirm it.
    */
   reserveFor(seconds: number): Promise<void>
@@ -132,7 +132,7 @@ export async function openRunHold(deps: HoldDeps, context: CallContext, amount: 
 
 /**
  * Takes over the hold of a run whose process is gone. Returns null when the hold has expired or was never placed.
- * @throws {KisError} billing did not answer.
+ * @throws {KisError} billing did not respond.
  */
 export async function adoptRunHold(deps: HoldDeps, context: CallContext, id: string, amount: bigint): Promise<OpenRunHold | null> {
   try {
@@ -191,7 +191,7 @@ async function open(
       throw error
     }
     const freed = freeQuietly(deps, context, id)
-    // The call is made again. Its record knows one hold at a time, so this one must end first.
+    // The call is repeated. Its record contains one hold at a time, so this one must end first.
     if (isStale) await freed.catch(() => undefined)
     throw error instanceof KisError || context.signal.aborted ? error : new ServiceUnavailable('Billing', { cause: error })
   } finally {
@@ -201,8 +201,8 @@ async function open(
 }
 
 /**
- * Returns an open hold that is renewed until it is resolved or left. `used` is the usage
- * that the first renewal reports.
+ * Returns an open hold that is renewed until it is resolved or its renewal stops. `used` is the usage that the first
+ * renewal reports.
  */
 export function toOpenHold({ billing, background, log }: HoldDeps, context: CallContext, id: string, used: Quantities): OpenHold {
   let latest: Quantities | undefined
@@ -258,7 +258,7 @@ export function toOpenHold({ billing, background, log }: HoldDeps, context: Call
   }
 }
 
-/** Voids a hold that may have been placed, and returns what was charged for it. */
+/** Voids a hold that may have been placed, and returns its charge. */
 function freeQuietly({ billing, background, log }: HoldDeps, context: CallContext, id: string): Promise<bigint> {
   const freed = background.track(detachedWrite(context, (bill) => billing.voidHold(id, bill)))
   const charged = freed.catch(neverPlaced)
@@ -280,7 +280,7 @@ function notifyRecord({ record }: CallContext, end: Promise<bigint>): void {
   )
 }
 
-/** Writes for a call with a signal of its own, because the write must outlast a caller who leaves. */
+/** Writes for a call with a separate signal, because the write must outlast a caller who disconnects. */
 export function detachedWrite<T>(context: CallContext, write: (context: BillingContext) => Promise<T>): Promise<T> {
   return withDeadline(
     RESOLVE_TIMEOUT_MS,

@@ -8,8 +8,8 @@ import type { CallContext, Ports } from '../deps.ts'
 const QUOTE_TIMEOUT_MS = 10_000
 
 /**
- * Gives what a hold of each ceiling would take at the price of its model, in order. Nothing is held.
- * @throws {KisError} `service_unavailable`: billing does not answer.
+ * Returns what a hold of each ceiling would reserve at the price of its model, in order. Holds nothing.
+ * @throws {KisError} `service_unavailable`: billing does not respond.
  */
 export function quoteHolds(
   deps: Pick<Ports, 'billing'>,

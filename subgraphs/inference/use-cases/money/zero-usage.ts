@@ -3,12 +3,12 @@ import type { Log } from '../../../common/process/log.ts'
 import type { Metrics } from '../../../common/telemetry/metrics.ts'
 import type { Catalog, Model } from '../../domain/catalog.ts'
 
-/** Often enough to be noticed in the log, without a line for each call. */
+/** Frequent enough to be noticed in the log, without a line for each call. */
 const REPEAT_MS = 3_600_000
 
 /**
- * Warns the operator of models whose engine reports a usage of zero for work that was not empty: in the log once a model
- * and hour, and in a metric. Their calls are charged by count.
+ * Warns the operator of models whose engine reports a usage of zero for work that was not empty: in the log once per
+ * model and hour, and in a metric. Their calls are charged by count.
  */
 export class ZeroUsage {
   readonly #clock: Clock
@@ -20,7 +20,7 @@ export class ZeroUsage {
     this.#clock = clock
     this.#log = log
     this.#metrics = metrics
-    // Prometheus sees no increase in a series that begins at one.
+    // Prometheus sees no increase in a series that starts at one.
     for (const { id } of catalog.models) metrics.add('kis_zero_usage_calls_total', 0, id)
   }
 

@@ -4,16 +4,16 @@ import type { AgentVersion, Collections, RunBase } from '../tables.ts'
 import { resealHeaders, type Sealing } from './headers.ts'
 import { AGENT, AGENT_VERSION, RETAINED_RUNS, RUN, RUN_EVENT, THREAD, WORKFLOW, WORKFLOW_RUN, WORKFLOW_VERSION } from './kinds.ts'
 
-/** Conversations and runs may have megabytes. */
+/** Records of one read. Conversations and runs may have megabytes. */
 const FEW = 10
-/** More than are kept. */
+/** More than are stored. */
 const MAX_VERSIONS = 200
 const EVENTS = 200
 
 interface AgentExport {
   readonly collections: Collections
   readonly organizationId: string
-  /** Opens the headers of MCP servers, and seals them for the archive. Null: they stay behind. */
+  /** Opens the headers of MCP servers, and seals them for the archive. Null: headers are not exported. */
   readonly sealing: { readonly own: Sealing; readonly archive: Sealing } | null
 }
 
@@ -32,7 +32,7 @@ export async function exportAgents({ collections, organizationId, sealing }: Age
     for await (const version of listVersions(collections.workflowVersions, workflow)) await sink.record(WORKFLOW_VERSION, version)
   }
   for await (const thread of listAll(collections.threads, { organizationId }, FEW)) await sink.record(THREAD, thread)
-  // An import takes an event after its run, and an archive has all records of a kind together: events come last.
+  // An import needs a run before its events, and an archive has all records of a kind together: events come last.
   const ended: string[] = []
   for await (const run of listAll(collections.runs, { organizationId }, FEW)) {
     if (!hasEnded(run, sink)) continue
@@ -51,7 +51,10 @@ export async function exportAgents({ collections, organizationId, sealing }: Age
   }
 }
 
-/** No import takes the scope of an operator, which belongs to the installation. Runs of the operator's own key have it. */
+/**
+ * Removes the operator scope, which belongs to the installation and which no import accepts. Runs of the operator's own
+ * key have it.
+ */
 function portable<Run extends RunBase>(run: Run): Run {
   return run.scopes ? { ...run, scopes: run.scopes.filter((scope) => scope !== 'operator') } : run
 }
@@ -62,7 +65,7 @@ function hasEnded({ status, endedAt, job }: RunBase, sink: ArchiveSink): boolean
   return isOver
 }
 
-/** The versions that are kept, oldest first. */
+/** Yields the stored versions, oldest first. */
 async function* listVersions(
   versions: DocumentCollection<AgentVersion>,
   { _id, version }: { readonly _id: string; readonly version: number },

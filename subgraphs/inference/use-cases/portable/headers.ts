@@ -2,24 +2,26 @@ import type { SealedTexts } from '../../../common/identity/sealed-text.ts'
 import { resealed } from '../agents/agent-secrets.ts'
 import { headersSealName } from '../agents/mcp-tools.ts'
 
-/** Sealed texts, with the organization whose places they are sealed for. */
+/** The seal, and the organization for which it seals texts. */
 export interface Sealing {
   readonly secrets: SealedTexts
   readonly organizationId: string
 }
 
-/** Seals headers that were sealed for one organization for another one. */
+/** Seals headers of one organization for another one. */
 interface Resealing {
   readonly from: Sealing
   readonly to: Sealing
-  /** Whether headers that cannot be opened are left out: a record that a rotation of the secret could not move. */
+  /**
+   * Whether headers that cannot be opened are left out, such as those that a rotation of the secret could not reseal.
+   */
   readonly omitsUnopened?: boolean
 }
 
 /**
- * Seals the headers of an agent's servers anew. Null: they may not go along, and the servers are then there without
- * them. `left` is called for each server that loses its headers.
- * @throws {Error} as `SealedTexts.open`, unless what cannot be opened is left out
+ * Seals the headers of an agent's servers anew. Null: the servers are transferred without headers. `left` is called for
+ * each server that loses its headers.
+ * @throws {Error} as `SealedTexts.open`, unless headers that cannot be opened are left out
  */
 export function resealHeaders(definition: string, resealing: Resealing | null, left: () => void): string {
   return resealed(definition, (sealed, url) => {

@@ -9,7 +9,7 @@ interface AgentImport {
   readonly organizationId: string
   /** Opens the headers of MCP servers in the archive, and seals them here. Null: the archive has none. */
   readonly sealing: { readonly archive: Sealing; readonly own: Sealing } | null
-  /** Hears of the model of each agent. */
+  /** Called with the model of each agent. */
   readonly onModel: (modelId: string) => void
 }
 
@@ -63,7 +63,7 @@ export function agentTakers({ collections, organizationId, sealing, onModel }: A
   }
 }
 
-/** The agent or workflow of a version. */
+/** Returns the id of the agent or workflow of a version. */
 function toOwner({ _id }: { readonly _id: string }): string {
   return _id.slice(0, _id.lastIndexOf('_'))
 }

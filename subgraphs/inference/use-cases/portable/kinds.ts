@@ -19,7 +19,7 @@ const SERVER: Shape<McpServer, never> = {
   name: z.string().regex(/^[A-Za-z0-9_-]{1,16}$/),
   url: text(2_048),
   headerNames: z.array(text(64)).max(10),
-  /** Under the key of the archive, if the archive has one. */
+  /** Sealed with the key of the archive, if the archive has one. */
   sealedHeaders: text(200_000).nullable(),
   allowedTools: z.array(text(128)).max(50).nullable(),
 }
@@ -29,7 +29,7 @@ const DEFINITION: Shape<AgentDefinition, never> = {
   instructions: text(32_768),
   modelId: text(500),
   collectionIds: z.array(id('col')).max(10),
-  // Old definitions have none.
+  // Definitions of earlier versions have no servers.
   mcpServers: z.array(z.strictObject(SERVER)).max(MAX_SERVERS).optional(),
   sampling: z.strictObject({
     temperature: z.number().min(0).max(2).optional(),
@@ -45,7 +45,7 @@ const agentText = () => json(z.strictObject(DEFINITION)).max(MAX_DEFINITION)
 
 const workflowText = () => text(MAX_DEFINITION).refine(isWorkflow, 'is not the definition of a workflow')
 
-/** Of agents and workflows: who it belongs to, and marks of its deletion. */
+/** Fields of agents and workflows that are not exported: the organization, and marks of deletion. */
 type Stays = 'organizationId' | 'listed' | 'forgetAt'
 
 const VERSIONED = { version: count().min(1), createdAt: date(), updatedAt: date() }
@@ -88,10 +88,10 @@ export const THREAD = recordKind<ThreadRecord, 'organizationId'>('inference/thre
   expiresAt: date(),
 })
 
-/** What is only needed until a run has ended, and what tells others of its end. */
+/** Fields that only a run in progress needs, and fields that publish its end. */
 type StaysOfRun = 'organizationId' | 'outbox' | 'outboxOf' | 'outboxMark' | 'key' | 'digest' | 'job' | 'keptOf'
 
-/** Of runs of both kinds. */
+/** Fields of runs of both kinds. */
 const ENDED = {
   apiKeyId: id('key'),
   scopes: scopes().optional(),
@@ -152,7 +152,7 @@ export const RUN_EVENT = recordKind<RunEventRecord, 'organizationId'>('inference
   event: json(z.looseObject({ type: text(100) })),
 })
 
-/** The characters that ended runs have taken so far, by the kind of run: `keptAt` of runs counts them. */
+/** Characters of all ended runs so far, by the kind of run. `keptAt` of runs counts them. */
 export const RETAINED_RUNS = recordKind<{ readonly noun: string; readonly characters: number }, never>('inference/kept-runs', {
   noun: z.enum(['agent', 'workflow']),
   characters: count(),

@@ -22,7 +22,7 @@ export interface QuotedReranker {
  * Returns the amounts that a reranking would hold: for its model, then for each fallback in order. It holds nothing and
  * calls no engine. It counts as one request of the caller's key.
  * @throws {KisError} the error with which the request itself would be refused.
- * @throws {KisError} `service_unavailable`: billing does not answer.
+ * @throws {KisError} `service_unavailable`: billing does not respond.
  * @throws {KisError} `rate_limit_exceeded`: the caller's key has no request left.
  */
 export async function quoteRerank(

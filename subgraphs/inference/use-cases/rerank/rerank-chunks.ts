@@ -7,21 +7,21 @@ import type { KeyedDeps, Ports, RequestContext } from '../deps.ts'
 import { onceForStepOf } from '../idempotency/once-for-step.ts'
 import { type Reranked, rerank } from './rerank.ts'
 
-/** A search has its plain order to answer with, so it does not wait longer for a better one. */
+/** Longest time of the call. After that, the search returns its original order. */
 const MAX_MS = 10_000
 
 interface ChunksToRerank {
   readonly modelId: string
   readonly query: string
   readonly texts: readonly string[]
-  /** The step of a run that makes the search, as `run/path`. */
+  /** The step of a run to which the search belongs, as `run/path`. */
   readonly step?: string | null
 }
 
 /**
- * Orders the passages of one search for another service and charges the searcher's wallet. It counts as one of the
+ * Orders the chunks of one search for another service and charges the searcher's wallet. It counts as one of the
  * organization's concurrent calls, but not as a request of its key. Within a run, the call is charged once however
- * often it is repeated, and also if its caller leaves.
+ * often it is repeated, and also if its caller disconnects.
  * @throws {KisError} as `admit`; or the error of the engine, and nothing is charged.
  * @throws {KisError} `engine_timeout`: the model took longer than 10 s.
  */
@@ -31,7 +31,7 @@ export function rerankChunks(deps: KeyedDeps, requestContext: RequestContext, { 
       const { principal, model, request } = admitChunks(deps, admitted, chunks)
       return rerank(deps, await call.admit(principal, null), model, request, MAX_MS)
     })
-  // The step's own path is that of the query's embedding.
+  // The path `step` itself belongs to the embedding of the query.
   return step == null ? once(requestContext) : onceForStepOf(deps, requestContext, `${step}/rerank`, once)
 }
 

@@ -7,7 +7,7 @@ import { quoteRerank } from './quote-rerank.ts'
 import { describeRerankModel, rerankChunks } from './rerank-chunks.ts'
 
 const REQUEST = { model: 'rank', query: 'tea', documents: ['a', 'bbb', 'cc', 'dddd'] }
-/** USD 2 for a thousand search units. */
+/** USD 2 per thousand search units. */
 const UNIT = 2_000_000n
 
 describe('reranking', () => {
@@ -46,7 +46,7 @@ describe('reranking', () => {
       searchUnits: 0,
     })
     ranks.rerankings = [{ tokens: null, searchUnits: null }]
-    // Each of 4 documents of one token is read with the query of one and 4 marks, at 50 nano-USD a token.
+    // Each of 4 documents of one token is read with the query of one and 4 special tokens, at 50 nano-USD per token.
     expect(await createRerank(deps, createRequestContext(), { ...REQUEST, model: 'rank-tokens' })).toMatchObject({
       tokens: 24,
       cost: 1_200n,
@@ -72,7 +72,7 @@ describe('reranking', () => {
 
   it.each([
     ['rank', { tokens: 5, searchUnits: 0 }, { searchUnits: 2, cost: 2n * UNIT }],
-    // Each of 4 documents of one token is read with the query of one and 4 marks, at 50 nano-USD a token.
+    // Each of 4 documents of one token is read with the query of one and 4 special tokens, at 50 nano-USD per token.
     ['rank-tokens', { tokens: 0, searchUnits: null }, { tokens: 24, cost: 1_200n }],
   ])('counts where the engine of %s reports zero', async (model, report, expected) => {
     const { deps, billing, ranks } = parts()

@@ -9,15 +9,16 @@ import { type CallContext, getEnginePart, type HoldDeps } from '../deps.ts'
 import { billedCall, MAX_CALL_MS } from '../money/billed-call.ts'
 
 interface RerankedDocument {
-  /** The place of the document in the request, from 0. */
+  /** The index of the document in the request, from 0. */
   readonly index: number
   readonly score: number
 }
 
+/** The result of a reranking. */
 export interface Reranked {
   /** Best first; equal scores in the order of the request. */
   readonly results: readonly RerankedDocument[]
-  /** The model that answered. */
+  /** The model that replied. */
   readonly modelId: string
   readonly tokens: number
   readonly searchUnits: number
@@ -26,9 +27,9 @@ export interface Reranked {
 }
 
 /**
- * Scores the documents with the model, or with the first of its fallbacks that answers, and charges it. Each attempt
- * takes at most `maxMs`.
- * @throws {KisError} as `firstToAnswer`; nothing is charged, unless it is a `StoppedByLimit`.
+ * Scores the documents with the model, or with the first of its fallbacks that succeeds, and charges the call. Each
+ * attempt takes at most `maxMs`.
+ * @throws {KisError} as `withFallbacks`; nothing is charged, unless it is a `StoppedByLimit`.
  */
 export function rerank(
   deps: HoldDeps,
@@ -66,8 +67,8 @@ export function rerank(
 }
 
 /**
- * Asks the engine in batches of its size. Scores of one model can be compared across its calls. A report of zero does not
- * count. `onSent` is called before each batch with the number of documents sent up to its end.
+ * Calls the engine in batches of its size. Scores of one model are comparable across its calls. A report of zero does
+ * not count. `onSent` is called before each batch with the number of documents sent up to its end.
  */
 async function rerankInBatches(
   deps: HoldDeps,
@@ -87,7 +88,7 @@ async function rerankInBatches(
     onSent(start + batch.length)
     const part = await engine.rerank(call, query, batch, signal).catch((error) => {
       if (error instanceof NeverSent) onSent(start)
-      // For the parts before, it was asked.
+      // The engine was called for the earlier batches.
       throw error instanceof NeverSent && start > 0 ? error.cause : error
     })
     if ((model.price.search === null ? part.tokens : part.searchUnits) === 0) deps.zeroUsage.note(model)
@@ -106,7 +107,7 @@ function sumReports(reports: readonly (number | null)[]): number | null {
   return isCount(sum) ? sum : null
 }
 
-/** The most that a model can take for them. Only the unit that has a price is recorded with search units. */
+/** The most that a model can use for the documents. Only the unit that has a price is recorded with search units. */
 export function ceilingOf({ price }: Model, query: string, documents: readonly string[], maxBatch: number): Quantities {
   const ceiling = rerankCeiling(query, documents, maxBatch)
   return price.search === null ? { ...ceiling, searchUnits: 0 } : ceiling

@@ -5,12 +5,12 @@ import type { ProtocolObject } from '../../ports/engines.ts'
 import { createChatCompletion } from '../calls/create-chat-completion.ts'
 import type { CallDeps, RequestContext } from '../deps.ts'
 
-/** A search has the query as it was asked to go on with. */
+/** Longest time of the call. After that, the search continues with the original query. */
 const MAX_MS = 10_000
-/** Earlier turns seldom say what a question means. */
+/** Most earlier messages. Older ones seldom help to understand a question. */
 const MAX_MESSAGES = 20
 const MAX_MESSAGE_CHARACTERS = 8_192
-/** A long question. Reasoning models think before they write it. */
+/** A long question. Reasoning models reason before they write it. */
 const MAX_OUTPUT_TOKENS = 512
 const MAX_QUERY_CHARACTERS = 2_000
 
@@ -27,10 +27,11 @@ interface QueryToRewrite {
 }
 
 /**
- * Has a chat model rewrite a question so that it stands without the conversation before it, for another service. It is
- * a chat completion of the caller like any other: it needs the scope `inference`, and counts against the key's limits.
+ * Makes a chat model rewrite a question for another service, so that it can be understood without the preceding
+ * conversation. It is an ordinary chat completion of the caller: it needs the scope `inference`, and counts against the
+ * key's limits.
  * @throws {KisError} as `createChatCompletion`.
- * @throws {KisError} `engine_error`: the model gave no question; `engine_timeout`: it took longer than 10 s.
+ * @throws {KisError} `engine_error`: the model returned no question; `engine_timeout`: it took longer than 10 s.
  */
 export async function rewriteQuery(
   deps: CallDeps,

@@ -3,7 +3,7 @@
  */
 const MAX_DRAIN_MS = 20_000
 
-/** Work that outlasts the call that started it, for example charges for callers who have left. */
+/** Work that outlasts the call that started it, for example charges for callers who have disconnected. */
 export class Background implements AsyncDisposable {
   readonly #running = new Set<Promise<unknown>>()
   readonly #maxDrainMs: number

@@ -2,7 +2,7 @@ import { endableIterator } from '../../../common/process/endable-iterator.ts'
 import type { RequestContext } from '../deps.ts'
 import type { FollowedEvent, RunLog } from './run-log.ts'
 
-/** What following needs of the runs of one kind. */
+/** The part of `Runs` that following needs. */
 interface Runs<Event extends { readonly type: string }> {
   readonly log: RunLog<Event>
   cancel(requestContext: RequestContext, runId: string): Promise<unknown>

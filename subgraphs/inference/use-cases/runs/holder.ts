@@ -13,9 +13,9 @@ const MAX_FORMERS = 100
 
 /** This process as the holder of the money of its calls. */
 export interface Holder {
-  /** Null when other processes cannot know that this one is gone, so that its holds end only when they expire. */
+  /** Null when other processes cannot detect that this one is gone, so that its holds end only when they expire. */
   readonly id: string | null
-  /** Since when billing holds no money for an earlier process, or null while it may. */
+  /** The time since which billing holds no money for an earlier process, or null while it may. */
   readonly aloneSince: Date | null
 }
 
@@ -63,9 +63,9 @@ export class SoleHolder implements Holder {
   async #endFormers(keyedCalls: KeyedCalls, signal: AbortSignal): Promise<void> {
     const { collections, billing, clock } = this.#deps
     await collections.replicas.findOneAndUpdate({ _id: this.#ownId }, { $set: { seenAt: clock.now() } }, { upsert: true })
-    // From here on the next process can find this id.
+    // From now on the next process can find this id.
     this.#id = this.#ownId
-    // Kept answers are charged first, while their holds are open.
+    // Stored results are charged first, while their holds are open.
     await keyedCalls.chargeAnswered(signal)
     for (;;) {
       const found = await collections.replicas.find({}, { limit: MAX_FORMERS })

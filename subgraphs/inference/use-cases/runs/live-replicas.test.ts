@@ -4,7 +4,7 @@ import { systemClock } from '../../../common/process/clock.ts'
 import { openCollections } from '../tables.ts'
 import { LiveReplicas } from './live-replicas.ts'
 
-/** Processes that beat only when the test says so, on a clock that the test moves. */
+/** Processes that send heartbeats only when the test calls for one, on a clock that the test moves. */
 function processes() {
   const store = new MemoryDocumentStore()
   let now = 1_000_000

@@ -4,16 +4,19 @@ import { randomHex } from '../../../common/process/ids.ts'
 import type { Task } from '../../../common/process/tasks.ts'
 import type { Replica } from '../tables.ts'
 
-/** How often a process reports that it is alive. A new process counts for the others after this time. */
+/** The heartbeat interval of a process. The other processes count a new process after this time. */
 const BEAT_MS = 5_000
-/** A process that was silent for this long is gone: two beats may be lost. */
+/** A process that was silent for this long is gone: two heartbeats may be lost. */
 const LIVE_MS = 15_000
-/** Longest time that a stop waits for the store. Without it the other processes notice the stop by themselves. */
+/**
+ * Longest time that a stop waits for the store. Otherwise the other processes detect the stop by its missing
+ * heartbeats.
+ */
 const GOODBYE_MS = 1_000
 
 /**
- * Counts the processes of the inference subgraph, which announce themselves in the store. While the store is
- * unavailable, the last count applies: it divides limits, and no money depends on it.
+ * Counts the processes of the inference subgraph, which send heartbeats to the store. While the store is unavailable,
+ * the last count applies: it divides limits, and no money depends on it.
  */
 export class LiveReplicas implements AsyncDisposable {
   readonly #replicas: DocumentCollection<Replica>
@@ -34,8 +37,8 @@ export class LiveReplicas implements AsyncDisposable {
   }
 
   /**
-   * Reports that this process is alive, and counts the processes.
-   * @throws the store does not answer.
+   * Writes the heartbeat of this process, and counts the processes.
+   * @throws the store does not respond.
    */
   async beat(): Promise<void> {
     this.#hasBeaten = true
@@ -46,7 +49,7 @@ export class LiveReplicas implements AsyncDisposable {
     this.#count = Math.max(1, await this.#replicas.countDocuments({ seenAt: { $gte: gone } }))
   }
 
-  /** Removes this process from the store, once its task has stopped. The others notice at their next beat. */
+  /** Removes this process from the store, once its task has stopped. The others notice at their next heartbeat. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (!this.#hasBeaten) return
     const goodbye = this.#replicas.findOneAndDelete({ _id: this.#id }).catch(() => undefined)

@@ -3,18 +3,18 @@ import type { Clock } from '../../../common/process/clock.ts'
 import { randomHex } from '../../../common/process/ids.ts'
 
 /**
- * How long a suspect starts alone, unless it makes a call before. A step that ends its process at the beginning does so
+ * How long an isolated run starts alone, unless it calls before that. A step that ends its process at the start does so
  * within milliseconds.
  */
 const ALONE_MS = 500
 
 /**
- * Starts the runs of one process and finds those that end it. A run that was started before and has finished no step
- * since is a suspect: it may have ended its process. A suspect starts alone, until its first call or for a short time,
- * and its record says so. If the process ends during that time, this run ended it.
+ * Starts the runs of one process and finds poison runs, which end it. A run that was started before and has finished no
+ * step since may have ended its process. Such a run starts isolated, until its first call or for a short time, and its
+ * record states this. If the process ends during that time, this run ended it.
  */
 export class PoisonGuard {
-  /** The id of this process, and of the lock under which runs start: shared, or exclusive for a suspect. */
+  /** The id of this process, and of the lock under which runs start: shared, or exclusive for an isolated run. */
   readonly #id = randomHex(32)
   readonly #clock: Clock
 
@@ -31,7 +31,7 @@ export class PoisonGuard {
   }
 
   /**
-   * Starts a run that is not a suspect, while no suspect starts.
+   * Starts an ordinary run, while no isolated run starts.
    * @throws the reason of the signal, when it is aborted.
    */
   async start<T>(signal: AbortSignal, run: () => Promise<T>): Promise<T> {
@@ -40,7 +40,7 @@ export class PoisonGuard {
   }
 
   /**
-   * Starts a suspect alone.
+   * Starts a run isolated from the starts of all others.
    * @param mark records the process in which the run starts alone, or null when it no longer does.
    * @param run starts the run. It calls `calling` and awaits it before each of the run's calls.
    * @throws the reason of the signal, when it is aborted.
@@ -63,7 +63,7 @@ export class PoisonGuard {
         () => undefined,
       )
       await Promise.race([over, called.promise, this.#clock.sleep(ALONE_MS, signal).catch(() => undefined)])
-      // If this fails, the run has lost its record or the store, and its own next write fails too.
+      // If `mark` fails, the run has lost its record or the store, and its own next write fails too.
       await mark(null).catch(() => undefined)
       cleared.resolve()
       return { work }

@@ -4,7 +4,7 @@ import type { RunKind } from './run-kind.ts'
 import type { RunEventBase } from './run-log.ts'
 
 /**
- * Characters that the ended runs of one kind of an organization may take: their records, events and kept answers. The
+ * Characters that an organization's ended runs of one kind may take: their records, events and stored results. The
  * oldest runs are deleted first. No other quota counts them, and a run that fails may cost nothing.
  */
 export const MAX_RETAINED_CHARACTERS = 512 * 1024 ** 2
@@ -12,7 +12,7 @@ export const MAX_RETAINED_CHARACTERS = 512 * 1024 ** 2
 const MAX_DELETED = 1_000
 const PAGE = 100
 
-/** Returns the fields of a run that ends now and takes this many characters: its place among the ended runs. */
+/** Returns the fields of a run that ends now and takes this many characters: its position among the ended runs. */
 export async function positionAtEnd(
   { collections }: Pick<Ports, 'collections'>,
   organizationId: string,
@@ -27,7 +27,7 @@ export async function positionAtEnd(
   return { keptOf: organizationId, keptAt: total!.characters }
 }
 
-/** Deletes the organization's oldest runs, which have no room since this run has ended. Can be repeated. */
+/** Deletes the organization's oldest runs, which exceed the limit since this run has ended. Can be repeated. */
 export async function deleteSurplus<Run extends RunBase, Event extends RunEventBase>(
   deps: With<'runEnds'>,
   kind: RunKind<Run, Event>,
@@ -44,7 +44,7 @@ export async function deleteSurplus<Run extends RunBase, Event extends RunEventB
   }
 }
 
-/** Deletes an ended run with its events and the answers of its calls. Can be repeated. */
+/** Deletes an ended run with its events and the results of its calls. Can be repeated. */
 export async function purgeRun<Run extends RunBase, Event extends RunEventBase>(
   { collections }: Pick<Ports, 'collections'>,
   kind: RunKind<Run, Event>,

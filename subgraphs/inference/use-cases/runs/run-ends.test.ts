@@ -30,7 +30,7 @@ it('each end of a run, of an agent or a workflow, is told once, as it is describ
   const template = { id: 'a', type: 'template', template: 'x' }
   const workflow = await createWorkflow(deps, ask, { code: 'flow', name: 'Flow', definition: { nodes: [template], output: 1 } })
   const done = await workflows.ended(ask, await workflows.start(ask, { workflowId: workflow._id }))
-  // Its first call alone may cost more.
+  // The first call of the run alone may cost more.
   const failed = await agents.ended(ask, (await agents.start(ask, { agentId: agent._id, input: 'And then?', maxCost: 1n })).run)
   await deps.runEnds.drain('org_a')
 

@@ -6,7 +6,7 @@ import { formatUsd } from '../../../common/usd.ts'
 import type { RunStatus } from '../../domain/agents/run.ts'
 import type { Collections, RunRecord, WorkflowRunRecord } from '../tables.ts'
 
-/** The ends of an organization's runs, of agents and workflows, in one order. */
+/** The events of runs that end, of an organization's agents and workflows, in one order. */
 export type RunEnds = EventLog<Telling>
 
 export function openRunEnds(collections: Collections, log: Log): RunEnds {

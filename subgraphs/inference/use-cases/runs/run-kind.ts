@@ -19,14 +19,14 @@ export interface RunKind<Run extends RunBase, Event extends RunEventBase> {
   /** Most runs of one process at once. One organization has at most half of them. */
   readonly maxRuns: number
   /**
-   * Reports whether a caller waits for the run on a connection. Such a run is refused when no place is free, and it
+   * Reports whether a caller waits for the run on a connection. Such a run is refused when no slot is free, and it
    * fails on a temporary error. Once its first process is gone, it waits like any other run.
    */
   readonly isAwaited: boolean
   /** Reports whether the run's idempotency key may start another run. */
   freesKey(run: Run): boolean
   workOn(run: Run, log: RunLog<Event>): RunWork<Event>
-  /** Deletes the data that is kept only until the run has ended. Can be repeated. */
+  /** Deletes the data that is stored only until the run has ended. Can be repeated. */
   deleteInput(runId: string): Promise<void>
   /** Cleans up the kind's own data besides the runs. Called every 15 s. */
   sweep(log: RunLog<Event>): Promise<void>
@@ -38,7 +38,7 @@ export interface RunWork<Event extends RunEventBase> {
    * Continues the run from its current state until its end.
    * @throws the reason of the signal, when it is aborted.
    * @throws {LeftToOthers} another process has to continue the run.
-   * @throws any error that stops the run here for now; the run is tried again.
+   * @throws any error that stops the run in this process for now; the run is retried.
    */
   work(at: ActiveRun<Event>): Promise<RunEnd>
   /**
@@ -48,6 +48,7 @@ export interface RunWork<Event extends RunEventBase> {
   atEnd(end: EndFields, output: unknown, charges: ReadonlyMap<string, bigint>): Promise<AtEnd>
 }
 
+/** How a run ended, as its record stores it. */
 export interface EndFields {
   readonly status: RunEnd['status']
   readonly error: RunError | null
@@ -64,7 +65,7 @@ export interface AtEnd {
 /** What a run uses in the process that has leased it. */
 export interface ActiveRun<Event extends RunEventBase> {
   readonly context: CallContext & { readonly runHoldId: string }
-  /** The paid calls of the run. Each is made once, whichever process runs it. */
+  /** The paid calls of the run. Each is executed once, whichever process runs it. */
   readonly steps: RunSteps
   readonly writer: RunEventWriter<Event>
   /**

@@ -10,7 +10,7 @@ afterEach(() => {
   for (const events of open.splice(0)) void events.return?.()
 })
 
-/** Two processes on one store; `reads` counts what the first asks of the runs' events. */
+/** Two processes on one store. `reads` counts the first one's queries for the runs' events. */
 async function world(runs: number) {
   const { deps } = parts()
   let reads = 0
@@ -47,7 +47,7 @@ async function world(runs: number) {
 it('is read once for all followers, and each receives what another process has written', async () => {
   const { there, ids, follow, reads } = await world(10)
   const next = Array.from({ length: 500 }, (_, i) => follow(ids[i % ids.length]!))
-  // Each has read its first event, and that there is no more.
+  // Each follower has read its first event, and that there are no more.
   await eventually(() => reads() >= 1_000)
   const before = reads()
   const began = Date.now()

@@ -16,7 +16,7 @@ const PAGE_EVENTS = 100
 const MAX_FOLLOWED_IN_ALL = 4_000
 /** Most followers of one kind of runs that a key may have in one process; as many as its socket subscriptions. */
 const MAX_FOLLOWED = 50
-/** Retry time that a refused caller gets. When a place becomes free is unknown. */
+/** Retry time that a refused caller gets. When a slot becomes free is unknown. */
 const FULL_RETRY_MS = 1_000
 const CURSOR = /^\d{1,9}$/
 
@@ -165,7 +165,7 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
 
   /**
    * Returns the event at the cursor, or null when the follower wants all events. A cursor without an event is refused:
-   * in an ended run its follower would wait for ever.
+   * in an ended run its follower would wait forever.
    */
   async #findStart(organizationId: string, runId: string, after: string | null): Promise<RunEventRecord | null> {
     const { collections } = this.#deps
@@ -230,7 +230,7 @@ export class RunEventWriter<Event extends RunEventBase> {
   /**
    * Resolves when all events are written.
    * @throws {LeftToOthers} another process writes the run's events.
-   * @throws {KisError} `service_unavailable`: the store does not answer.
+   * @throws {KisError} `service_unavailable`: the store does not respond.
    */
   async flushed(): Promise<void> {
     await this.#writing
@@ -250,7 +250,7 @@ export class RunEventWriter<Event extends RunEventBase> {
   }
 }
 
-/** Joins two texts of one step into one event. Returns null when the events are something else. */
+/** Joins two texts of one step into one event. Returns null for other events. */
 function joinedTexts<Event extends RunEventBase>(last: Event | undefined, next: Event): Event | null {
   if (!last || !isText(last) || !isText(next) || last.number !== next.number) return null
   return { ...last, text: last.text + next.text }

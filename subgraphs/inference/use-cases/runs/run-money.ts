@@ -57,7 +57,7 @@ export async function freeRest(deps: MoneyDeps, run: RunBase, hold: OpenRunHold 
   await ended.catch(neverPlaced)
 }
 
-/** Keeps the run's money reserved for as long as the run may wait. */
+/** Leaves the run's money reserved for as long as the run may wait. */
 export function reserveWhileWaiting({ background, clock, log }: MoneyDeps, { _id, deadline }: RunBase, hold: OpenRunHold): void {
   const seconds = Math.ceil((deadline.getTime() - clock.now().getTime()) / 1_000) + LATE_HOLD_SECONDS
   background

@@ -20,15 +20,13 @@ const MAX_TRIES = 6
 const FIRST_WAIT_MS = 1_000
 const LONGEST_WAIT_MS = 60_000
 
-/**
- * A run gives its place to others when no call of it was in progress for this long and its next retry is due later.
- */
+/** A run releases its slot when no call of it was in progress for this long and its next retry is due later. */
 const STILL_MS = 2_000
 
 /** The reason why a run leaves its calls to another process: this process stops, or has lost the run. */
 export class LeftToOthers extends Error {}
 
-/** The reason why a run gives up its process: it only waits. Any process can continue it at `dueAt`. */
+/** The reason why a run leaves its process: it only waits. Any process can continue it at `dueAt`. */
 export class PutOff extends LeftToOthers {
   readonly dueAt: Date
   readonly waits: Waits
@@ -58,11 +56,11 @@ interface RunStepsOptions {
   readonly isAwaited: boolean
   /** Called when the run only waits. */
   readonly putOff: (reason: PutOff) => void
-  /** Called before each call that is made, not before one whose answer is kept. */
+  /** Called before each call that is executed, not before one whose result is stored. */
   readonly calling: () => Promise<void>
 }
 
-/** The paid calls of one run. Each is made once, whichever process runs it. */
+/** The paid calls of one run. Each is executed once, whichever process runs it. */
 export class RunSteps {
   readonly #deps: KeyedDeps
   readonly #runId: string
@@ -79,9 +77,7 @@ export class RunSteps {
   #begun = 0
   #characters = 0
 
-  /**
-   * The signal of `context` ends the run's calls. If its reason is `LeftToOthers`, calls that are cut are free.
-   */
+  /** The signal of `context` ends the run's calls. If its reason is `LeftToOthers`, interrupted calls are free. */
   constructor(deps: KeyedDeps, runId: string, context: CallContext, { waits, isAwaited, putOff, calling }: RunStepsOptions) {
     this.#waits = new Map(Object.entries(waits))
     this.#waitedFor = isAwaited ? LEFT : WAITED_FOR
@@ -94,7 +90,7 @@ export class RunSteps {
   }
 
   /**
-   * Makes the call, or returns its kept answer. Temporary errors are retried.
+   * Executes the call, or returns its stored result. Temporary errors are retried.
    * @throws {KisError} the error of the call, when a retry cannot help.
    */
   async once<Value extends { readonly cost: bigint }>(path: string, work: (context: CallContext) => Promise<Value>): Promise<Value> {
@@ -108,17 +104,20 @@ export class RunSteps {
     return value
   }
 
-  /** The characters of the answers that this process has, as JSON. They are kept with the run. */
+  /** The characters of the results that this process has, as JSON. The results are stored with the run. */
   get characters(): number {
     return this.#characters
   }
 
-  /** Returns what the calls of a node were charged so far, in nano-USD. */
+  /** Returns the charges of a node's calls so far, in nano-USD. */
   getCost(nodeId: string): bigint {
     return this.#costs.get(nodeId) ?? 0n
   }
 
-  /** Searches. The embedding is its own step. The result is kept, so that what depends on it sees the same passages. */
+  /**
+   * Searches. The embedding is a separate step. The result is stored, so that everything that depends on it sees the
+   * same chunks.
+   */
   async search(path: string, query: ChunkQuery): Promise<FoundChunks> {
     const step = { runId: this.#runId, path: `${path}/embedding` }
     const found = await this.recorded(path, (context) => this.#deps.knowledge.search({ ...query, step }, context))
@@ -127,8 +126,8 @@ export class RunSteps {
   }
 
   /**
-   * Does work that this step does not pay for, and keeps its answer for every process that continues the run. The work
-   * may be a tool that acts, so it is repeated only if it was cut and its outcome is unknown.
+   * Does work that this step does not pay for, and stores its result for every process that continues the run. The work
+   * may be a tool with effects, so it is repeated only if it was interrupted and its outcome is unknown.
    */
   async recorded<Value>(path: string, work: (context: CallContext) => Promise<Value>): Promise<Value> {
     const { answer: result } = await this.#retried(path, async () =>
@@ -143,7 +142,7 @@ export class RunSteps {
   }
 
   /**
-   * Returns the context with the caller's current rules, which may have changed since the step before.
+   * Returns the context with the caller's current rules, which may have changed since the previous step.
    * @throws {KisError} the run may not continue.
    */
   async #now(): Promise<CallContext> {
@@ -190,7 +189,7 @@ export class RunSteps {
     if (!isPassing && (!this.#passing.includes(error.code) || tries >= MAX_TRIES)) throw error
     const jittered = waitMs * (0.5 + Math.random() / 2)
     const now = this.#deps.clock.now().getTime()
-    // Not `??`: a time that is no number must not end the wait.
+    // Not `??`: a time that is not a number must not end the wait.
     const leastMs = error.retryAfterMs || 0
     return {
       tries: isPassing ? tries : tries + 1,
@@ -200,7 +199,7 @@ export class RunSteps {
   }
 
   /**
-   * Waits until the call may be made again.
+   * Waits until the call may be retried.
    * @throws the reason of the signal, when it is aborted.
    */
   async #wait(path: string): Promise<void> {

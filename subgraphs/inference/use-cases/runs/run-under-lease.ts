@@ -14,14 +14,14 @@ import type { RunEventBase, RunEventWriter, RunLog } from './run-log.ts'
 import { chargesOfRun, freeRest, reserveAgain, reserveWhileWaiting, sumCharges } from './run-money.ts'
 import { LeftToOthers, PutOff, RunSteps, type Waits } from './run-steps.ts'
 
-/** Pause after which a run that its process could not continue is tried again. */
+/** Pause before a run that its process could not continue is retried. */
 const PAUSE_MS = 5_000
 /** Most starts of a run without a finished step. After more, the run probably kills its processes. */
 const MAX_STARTS = 5
 
 export const CANCELLED = new KisError('invalid_request', 'The run was cancelled.')
 
-/** Fields of the job of a run that made progress: what ends a process later is not what the run did before. */
+/** Fields of the job of a run that made progress. They reset the evidence that the run ends its processes. */
 const GOT_FURTHER = { 'job.starts': 1, 'job.alone': null }
 
 interface Options {
@@ -36,7 +36,7 @@ interface Options {
   readonly endWaiting: (run: RunBase) => Promise<void>
 }
 
-/** A run in the process that has leased it, until the run ends or the process gives it back. */
+/** A run in the process that has leased it, until the run ends or the process releases the lease. */
 export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
   readonly #deps: RunDeps
   readonly #kind: RunKind<Run, Event>
@@ -82,7 +82,7 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
   /**
    * Works on the run until its end.
    * @throws {LeftToOthers} another process has the run.
-   * @throws the error that keeps the run from continuing now.
+   * @throws the error that prevents the run from continuing now.
    */
   async #toItsEnd(): Promise<void> {
     const run = this.#run
@@ -137,7 +137,7 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
     return this.#work.work({ context, steps: this.#steps, writer: this.#writer, write, gotFurther: GOT_FURTHER })
   }
 
-  /** Releases the money that the run has left, and records how the run ended. */
+  /** Releases the remaining money of the run, and records how the run ended. */
   async #end(end: RunEnd, hold: OpenRunHold | null, context: CallContext): Promise<void> {
     const { organizationId } = this.#run
     const charges = await chargesOfRun(this.#deps, this.#run, context)

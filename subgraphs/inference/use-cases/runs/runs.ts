@@ -21,15 +21,15 @@ import { reserveWhileWaiting } from './run-money.ts'
 import { LeftToOthers } from './run-steps.ts'
 import { CANCELLED, RunUnderLease } from './run-under-lease.ts'
 
-/** How often a process looks for runs without a process, and for cancellations made through another process. */
+/** How often a process polls for runs without a process, and for cancellations through another process. */
 const POLL_MS = 1_000
-/** How often a process looks for runs whose time ends while they wait for a place. */
+/** How often a process polls for runs whose deadline passes while they wait for a slot. */
 const LATE_POLL_MS = 5_000
 const SWEEP_MS = 15_000
 const MAX_SWEPT = 100
 /** Retry time that a refused caller gets. Most runs last a few seconds; when the next one ends is unknown. */
 const FULL_RETRY_MS = 2_000
-/** How long runs and their events are kept at most: 30 days. */
+/** How long runs and their events are stored at most: 30 days. */
 const RETENTION_MS = 30 * 86_400_000
 
 /** A run's idempotency key, and the digest of the request that was sent with it. */
@@ -60,10 +60,11 @@ interface NewRun<Run> {
   readonly maxMs: number
   /** Adds the fields of the kind. */
   readonly record: (base: RunBase) => Run
-  /** Keeps what another process needs to continue the run. Called before the run is recorded. */
+  /** Stores what another process needs to continue the run. Called before the run is recorded. */
   readonly storeInput: () => Promise<void>
 }
 
+/** A run that was started, now or by an earlier request. */
 export interface Begun<Run> {
   readonly run: Run
   /** The run was started before, with the same idempotency key. */
@@ -75,7 +76,7 @@ export interface RunsOptions {
   readonly opened: Promise<unknown>
   /** No other process uses the store, so leases found there are of processes that are gone. */
   readonly isExclusive: boolean
-  /** The suspects of this process, among its runs of all kinds. */
+  /** Detects runs of any kind that end this process. */
   readonly poisonGuard: PoisonGuard
   readonly tasks: Tasks
 }
@@ -99,7 +100,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
   readonly #running = new Map<string, Running>()
   readonly #slots: FairSemaphore
   readonly #jobs: FairJobs<Run>
-  /** Pending looks for due runs; each place that becomes free asks for one. */
+  /** Pending polls for due runs; each slot that becomes free requests one. */
   #polling: Promise<void> = Promise.resolve()
   #isPollPending = false
   readonly #stopping = new AbortController()
@@ -125,7 +126,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
         ]
         this.#background = tasks.run(table, this.#stopping.signal)
       },
-      // Without its store the service does not start, and says why.
+      // If its store cannot be opened, the service does not start and reports the reason.
       () => undefined,
     )
   }
@@ -151,10 +152,10 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
   }
 
   /**
-   * Reserves the most that the run may cost and records the run. The run starts at once if a place is free for its
+   * Reserves the most that the run may cost and records the run. The run starts at once if a slot is free for its
    * organization. After an error no run has started, and no money is held.
-   * @throws {KisError} `service_unavailable`: the process stops, or an awaited run finds no free place in it.
-   * @throws {KisError} `rate_limit_exceeded`: an awaited run finds no free place for its organization.
+   * @throws {KisError} `service_unavailable`: the process stops, or an awaited run finds no free slot in it.
+   * @throws {KisError} `rate_limit_exceeded`: an awaited run finds no free slot for its organization.
    * @throws {KisError} as `openRunHold`.
    */
   async startRun(
@@ -223,7 +224,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     return new KisError('rate_limit_exceeded', text, { retryAfterMs: FULL_RETRY_MS })
   }
 
-  /** Returns the run when it has ended, or as it is when the caller leaves. */
+  /** Returns the run when it has ended, or its current state when the caller disconnects. */
   async ended({ signal }: RequestContext, { organizationId, _id }: RunBase): Promise<Run> {
     const { records } = this.#kind
     const here = this.#running.get(_id)
@@ -240,7 +241,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
   }
 
   /**
-   * Cancels a run, which ends soon, whichever process has it. A run that has ended stays as it is.
+   * Cancels a run, which ends soon, whichever process has it. A run that has ended is unchanged.
    * @throws {NotFound} the organization has no such run.
    */
   async cancel({ caller }: RequestContext, runId: string): Promise<Run> {
@@ -259,7 +260,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
   }
 
   /**
-   * Deletes an ended run with its events and the answers of its calls. Its idempotency key becomes free.
+   * Deletes an ended run with its events and the results of its calls. Its idempotency key becomes free.
    * @throws {NotFound} the organization has no such run.
    * @throws {KisError} `in_use`: the run has not ended.
    */
@@ -286,7 +287,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     }
   }
 
-  /** Deletes a run that has ended. One under way is cancelled, or left until it has ended. Can be repeated. */
+  /** Deletes a run that has ended. A run in progress is cancelled, or left until it has ended. Can be repeated. */
   async eraseRun(run: Pick<RunBase, '_id' | 'organizationId' | 'job' | 'status'>, isCancelled: boolean): Promise<void> {
     await this.#deps.runEnds.drain(run.organizationId)
     await this.#eraseRun(run, isCancelled)
@@ -309,7 +310,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     await Promise.all([...this.#running.values()].map(({ ended }) => ended))
   }
 
-  /** Ends a waiting run that is over. It needs no place for that. */
+  /** Ends a waiting run that is over. This needs no slot. */
   async #endWaiting({ _id }: RunBase): Promise<void> {
     const { clock } = this.#deps
     const { records } = this.#kind
@@ -338,7 +339,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     this.#running.set(run._id, { stop, ended })
   }
 
-  /** Continues runs that have no process, the organizations in turn. */
+  /** Continues runs that have no process. Organizations are served round robin. */
   async #poll(): Promise<void> {
     while (!this.#stopping.signal.aborted) {
       const claimed = await this.#jobs.claim()
@@ -347,7 +348,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     }
   }
 
-  /** Asks for a look, because a place has become free. */
+  /** Requests a poll, because a slot has become free. */
   #pollSoon(): void {
     if (this.#isPollPending) return
     this.#isPollPending = true
@@ -381,7 +382,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     for (const { _id, isCancelled } of runs) if (isCancelled) this.#running.get(_id)?.stop.abort(CANCELLED)
   }
 
-  /** Ends runs whose time is over while they wait for a place. */
+  /** Ends runs whose deadline passes while they wait for a slot. */
   async #endLate(): Promise<void> {
     const { records } = this.#kind
     const now = this.#deps.clock.now()

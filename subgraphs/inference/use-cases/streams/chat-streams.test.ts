@@ -10,9 +10,9 @@ import { type FollowedChatEvent, GRACE_MS, type SourceEvent } from './live-strea
 const request = { model: 'chat', stream: true, messages: [{ role: 'user', content: 'Hello' }], max_tokens: 100 }
 /** "Hello" is 6 tokens, at 1,000 nano-USD. */
 const INPUT = 6_000n
-/** Of one piece, a token at 2,000 nano-USD. */
+/** The cost of one piece, which is a token at 2,000 nano-USD. */
 const PIECE = 2_000n
-/** A text that takes a mebibyte of memory. */
+/** A text that takes 1 MiB of memory. */
 const LARGE = 'x'.repeat(512 * 1024)
 
 setFlagsFromString('--expose-gc')
@@ -27,7 +27,7 @@ const weakly = ([event]: readonly FollowedChatEvent[]) => new WeakRef(event!.chu
 
 const isCut = () => true
 
-/** The events of a call with pieces of a mebibyte, which waits or ends after them. */
+/** Yields the events of a call with pieces of 1 MiB. After them, the call waits or ends. */
 async function* largeEvents(pieces: number, atEnd: 'ends' | 'waits'): AsyncGenerator<SourceEvent, undefined> {
   const nothing = { warnings: null, rateLimits: null, usage: null, cost: null }
   for (let i = 0; i < pieces; i++) {
@@ -174,7 +174,7 @@ describe('a stream that is followed again', () => {
     const [{ id, cursor }] = (await take(events, 1)) as [FollowedChatEvent]
     await events.return!()
     await vi.advanceTimersByTimeAsync(GRACE_MS - 1)
-    // A client that ends its subscription would end the call. 52 of them: no refused one takes a place.
+    // A client that ends its subscription would end the call. 52 of them: a refused one occupies no slot.
     const ask = { ...createRequestContext(), isCut: () => false }
     for (let i = 0; i < 13; i++) {
       for (const after of ['x', '', '-1', '1000'])

@@ -16,17 +16,17 @@ export const RETENTION_MS = 30_000
 /** Most bytes that the streams of an organization, and all streams, take in this process. */
 const MAX_ORGANIZATION_BYTES = 16 * 1024 * 1024
 const MAX_BYTES = 128 * 1024 * 1024
-/** Most ended streams that are kept of an organization. */
+/** Most ended streams of an organization that are retained. */
 const MAX_ENDED = 1_000
 /** Most streams that a key may follow again at once in this process. */
 const MAX_FOLLOWED = 50
-/** Retry time that a refused follower gets. When a place becomes free is unknown. */
+/** Retry time that a refused follower gets. When a slot becomes free is unknown. */
 const FULL_RETRY_MS = 1_000
 
 type Events = AsyncIterableIterator<FollowedChatEvent, undefined>
 type Open<Event> = (requestContext: RequestContext) => AsyncIterator<Event, undefined>
 
-/** What the streams of one organization take. */
+/** The memory that the streams of one organization take. */
 interface Share {
   bytes: number
   /** The streams that have ended, oldest first. */
@@ -94,7 +94,7 @@ export class ChatStreams implements Disposable {
     }, requestContext.signal)
   }
 
-  /** Streams the answer of an agent's run, which knows idempotency keys itself. */
+  /** Streams the reply of an agent's run. Runs handle idempotency keys themselves. */
   openRun(requestContext: RequestContext, { idempotencyKey }: { readonly idempotencyKey?: unknown }, open: Open<SourceEvent>): Events {
     return this.#begun(requestContext, (effectiveContext) => ({ events: open(effectiveContext), isDetached: !isAbsent(idempotencyKey) }))
   }
@@ -113,7 +113,7 @@ export class ChatStreams implements Disposable {
         throw new NotHere(
           new KisError('not_found', `Your key has no stream with the id \`${id}\`. It may have ended too long ago.`, { param: 'id' }),
         )
-      // A follower that was refused must not leave: the call would end with it.
+      // A refused follower must not count as one that disconnects: the call would end with it.
       const cursor = stream.readCursor(after)
       const release = this.#enter(apiKeyId)
       const events = stream.follow(cursor, requestContext.isCut ?? NEVER_CUT, requestContext.signal)
@@ -163,7 +163,7 @@ export class ChatStreams implements Disposable {
     return stream
   }
 
-  /** Returns the function that gives the place back. */
+  /** Occupies a slot. Returns the function that releases it. */
   #enter(apiKeyId: string): () => void {
     const followed = this.#followed.get(apiKeyId) ?? 0
     if (followed >= MAX_FOLLOWED) {
@@ -198,7 +198,10 @@ export class ChatStreams implements Disposable {
     }
   }
 
-  /** The stream in progress that takes the most room. One that nobody follows waits instead of taking that of others. */
+  /**
+   * Returns the largest stream in progress. A stream without followers does not use the shared buffer: it waits
+   * instead.
+   */
   #findGiver(growing: LiveStream, organizationId: string): LiveStream {
     if (growing.isWaiting) return growing
     let largest = growing
@@ -213,8 +216,8 @@ export class ChatStreams implements Disposable {
   }
 
   /**
-   * Keeps an ended stream for a while. One without events cannot be followed. A replay costs nothing, so that any number
-   * of them could drive out the streams of others, and it can be had again with its key.
+   * Retains an ended stream for a while. A stream without events cannot be followed. A replay is not retained: it costs
+   * nothing, so any number of replays could evict the streams of others, and its key can replay it again.
    */
   #retain(stream: LiveStream): void {
     if (!stream.hasBegun || stream.isReplay) this.#remove(stream)
@@ -225,13 +228,13 @@ export class ChatStreams implements Disposable {
     if (ended.size > MAX_ENDED) this.#evict(ended.values().next().value!)
   }
 
-  /** Removes an ended stream after a while, but not from under its followers. */
+  /** Removes an ended stream after a while, unless it has followers. */
   #removeLater(stream: LiveStream): void {
     const remove = () => (stream.isFollowed ? this.#removeLater(stream) : this.#remove(stream))
     this.#ended.set(stream, setTimeout(remove, RETENTION_MS).unref())
   }
 
-  /** Removes a stream to make room. What it kept is gone for its followers, too. */
+  /** Removes a stream to free memory. Its followers lose its events, too. */
   #evict(stream: LiveStream): void {
     this.#remove(stream)
     stream.evictAll()
@@ -241,7 +244,7 @@ export class ChatStreams implements Disposable {
     if (!this.#streams.delete(stream.id)) return
     const share = this.#shareOf(stream)
     share.ended.delete(stream)
-    // The timer would keep the stream in memory.
+    // The timer would retain the stream in memory.
     clearTimeout(this.#ended.get(stream))
     this.#ended.delete(stream)
     share.bytes -= stream.bytes

@@ -4,9 +4,9 @@ import type { ChatEvent } from '../calls/stream-chat-completion.ts'
 import type { Replayable } from '../idempotency/once-for-key.ts'
 import { weigh } from './weigh.ts'
 
-/** How long a call goes on after its client's connection was lost. graphql-ws tries again within 20 s, four times. */
+/** How long a call continues after its client's connection was lost. graphql-ws retries within 20 s, four times. */
 export const GRACE_MS = 30_000
-/** Most bytes that one stream keeps, about 12,000 chunks. The oldest are forgotten first. */
+/** Most bytes that one stream buffers, about 12,000 chunks. The oldest are evicted first. */
 const MAX_STREAM_BYTES = 8 * 1024 * 1024
 const CURSOR = /^\d{1,9}$/
 
@@ -18,7 +18,7 @@ export type FollowedChatEvent = SourceEvent & {
   readonly cursor: string
 }
 
-/** Where the events come from. `isLasting`: the call goes on to its end without a follower. */
+/** The source of the events. `isDetached`: the call continues to its end without a follower. */
 export interface Source {
   readonly events: AsyncIterator<SourceEvent, undefined>
   readonly isDetached: boolean
@@ -27,7 +27,7 @@ export interface Source {
 }
 
 interface StreamNotices {
-  /** The stream keeps this many bytes more. */
+  /** Called when the buffer of the stream grows by this many bytes. */
   readonly grown: (stream: LiveStream, bytes: number) => void
   readonly ended: (stream: LiveStream) => void
   /** Gets work that outlasts the followers. */
@@ -46,19 +46,19 @@ type Followed = AsyncIterableIterator<FollowedChatEvent, undefined>
 type Step = IteratorResult<FollowedChatEvent, undefined>
 
 /**
- * The events of one streamed call, kept in memory so that clients can follow it again. Nothing is read from the source
- * before a follower asks for it, so a slow client slows the engine down. A stream without followers goes on by itself,
- * for as long as it may.
+ * The events of one streamed call, buffered in memory so that clients can follow it again. Nothing is read from the
+ * source before a follower requests it, so a slow client slows the engine down. A stream without followers continues by
+ * itself, for as long as it may.
  */
 export class LiveStream {
   readonly id: string
   readonly organizationId: string
   readonly apiKeyId: string
-  /** Undefined after the end: it has the whole request, which may be far larger than the events. */
+  /** Undefined after the end: the source holds the whole request, which may be far larger than the events. */
   #source: Promise<Source> | undefined
   readonly #notices: StreamNotices
   #retained: RetainedEvent[] = []
-  /** The number of forgotten events. */
+  /** The number of evicted chunks. */
   #evicted = 0
   #cursor = 0
   #bytes = 0
@@ -80,12 +80,12 @@ export class LiveStream {
     this.#notices = notices
   }
 
-  /** The bytes that it keeps. */
+  /** The size of the buffer in bytes. */
   get bytes(): number {
     return this.#bytes
   }
 
-  /** Its events are those of an earlier call with the same idempotency key. */
+  /** True if the events are those of an earlier call with the same idempotency key. */
   get isReplay(): boolean {
     return this.#isReplay
   }
@@ -94,29 +94,29 @@ export class LiveStream {
     return this.#followers > 0
   }
 
-  /** True while it can be followed from the start. */
+  /** True while the stream can be followed from the start. */
   get isWhole(): boolean {
     return this.#evicted === 0
   }
 
-  /** True if it has more than the newest event, and does not wait for its client to come back. */
+  /** True if the buffer has more than the newest event, and the stream does not wait for its client to come back. */
   get canEvict(): boolean {
     return this.#retained.length > 1 && !this.isWaiting
   }
 
-  /** True while its client may come back. */
+  /** True while the client of the stream may come back. */
   get isWaiting(): boolean {
     return this.#followers === 0 && !this.#end && !this.#opened?.isDetached
   }
 
-  /** True once there is an event to follow it from. */
+  /** True once there is an event from which the stream can be followed. */
   get hasBegun(): boolean {
     return this.#cursor > 0
   }
 
   /**
    * Returns the number that a cursor stands for. Null means the start.
-   * @throws {KisError} `invalid_request`: `after` is no cursor of this stream, or what follows it is no longer kept.
+   * @throws {KisError} `invalid_request`: `after` is not a cursor of this stream, or the events after it were evicted.
    */
   readCursor(after: string | null): number {
     const cursor = after === null ? 0 : CURSOR.test(after) ? Number(after) : Number.NaN
@@ -126,9 +126,9 @@ export class LiveStream {
   }
 
   /**
-   * Yields the events after the cursor, to the end. `isCut`: asked when the follower leaves. The last one that leaves
-   * may end the call.
-   * @throws {KisError} `invalid_request`: what follows is no longer kept, because the follower is too slow.
+   * Yields the events after the cursor, to the end. `isCut` is called when the follower disconnects. The last follower
+   * that disconnects may end the call.
+   * @throws {KisError} `invalid_request`: the next events were evicted, because the follower is a slow consumer.
    * @throws {KisError} the error of the call.
    */
   follow(after: number, isCut: () => boolean, signal?: AbortSignal): Followed {
@@ -163,7 +163,7 @@ export class LiveStream {
     )
   }
 
-  /** Ends the call if it has no follower, and what it produced so far is charged. */
+  /** Ends the call if it has no follower; the output so far is charged. */
   cancel(): void {
     if (this.#end || this.#followers > 0) return
     const source = this.#source
@@ -172,8 +172,8 @@ export class LiveStream {
   }
 
   /**
-   * Forgets the older half of what it keeps, but never the newest event, which followers wait for. Returns the bytes of
-   * that half. A stream that nobody follows waits.
+   * Evicts the older half of the buffer, but never the newest event, which followers wait for. Returns the bytes of
+   * that half. A stream without followers waits.
    */
   evict(): number {
     if (this.isWaiting) {
@@ -187,7 +187,7 @@ export class LiveStream {
     return bytes
   }
 
-  /** Forgets all that it keeps, and returns the bytes of that. */
+  /** Evicts the whole buffer, and returns its bytes. */
   evictAll(): number {
     const bytes = this.#bytes
     this.#evicted += this.#retained.length
@@ -196,7 +196,7 @@ export class LiveStream {
     return bytes
   }
 
-  /** The part of an event after a cursor. */
+  /** Returns the part of an event after a cursor. */
   #eventAfter({ from, to, event }: RetainedEvent, cursor: number): FollowedChatEvent {
     const chunks = cursor > from ? event.chunks.slice(cursor - from) : event.chunks
     return { ...event, chunks, id: this.id, cursor: String(to) }
@@ -207,7 +207,7 @@ export class LiveStream {
     this.#opened?.delivered?.()
   }
 
-  /** Resolves when it has one event more, or has ended. */
+  /** Resolves when the stream has one event more, or has ended. */
   #pull(): Promise<void> {
     this.#pulling ??= (this.#opened ? this.#opened.events.next() : this.#start()).then(this.#took, this.#failed)
     return this.#pulling
@@ -232,10 +232,10 @@ export class LiveStream {
   }
 
   #retain(value: SourceEvent): void {
-    // An end without chunks has a cursor of its own, too.
+    // An end without chunks has a separate cursor, too.
     const to = this.#cursor + Math.max(1, value.chunks.length)
     this.#isReplay = value.replayed === true
-    // The whole answer is in the store. A repeat of a run under way is lasting, and can be followed again.
+    // The store has the whole reply. A repeat of a run in progress is detached, and can be followed again.
     const freed = this.#isReplay && !this.#opened?.isDetached ? this.evictAll() : 0
     const bytes = weigh(value)
     this.#retained.push({ from: this.#cursor, to, event: value, bytes })
@@ -272,7 +272,7 @@ export class LiveStream {
     )
   }
 
-  /** Reads on until a follower comes. */
+  /** Reads on from the source until a follower comes. */
   async #readOn(isDetached: boolean): Promise<void> {
     this.#isFull = false
     while (this.#followers === 0 && !this.#end && (isDetached || !this.#isFull)) await this.#pull()

@@ -1,4 +1,4 @@
-/** Bytes of a string beside its characters, of an object, and of each of its fields, in V8. */
+/** Bytes of a string besides its characters, of an object, and of each of its fields, in V8. */
 const TEXT_BYTES = 16
 const OBJECT_BYTES = 40
 const FIELD_BYTES = 8

@@ -5,16 +5,16 @@ import { readChoices, readText } from '../../domain/chat/chat-response.ts'
 import { createChatCompletion } from '../calls/create-chat-completion.ts'
 import type { CallDeps, RequestContext } from '../deps.ts'
 
-/** Reasoning models think for long. The person who waits has asked for several questions. */
+/** Longest time of the call. Reasoning models reason for long, and the user requested several questions. */
 const MAX_MS = 60_000
 const MAX_CHUNKS = 5
 const MAX_CHUNK_CHARACTERS = 8_192
 const MAX_HEADING_CHARACTERS = 2_048
-/** Two questions of each passage, and the thoughts of a reasoning model. */
+/** Enough for two questions per chunk, and the reasoning of a model. */
 const MAX_OUTPUT_TOKENS = 4_096
-/** Longest answer that is read; no model writes as much within `MAX_OUTPUT_TOKENS`. */
+/** Longest reply that is read; no model writes as much within `MAX_OUTPUT_TOKENS`. */
 const MAX_REPLY_CHARACTERS = 65_536
-/** Of each passage. A model that gives more was told otherwise. */
+/** Most questions per chunk. The instructions to the model request fewer. */
 const MAX_QUESTIONS = 4
 const MAX_QUESTION_CHARACTERS = 1_000
 const MAX_PHRASE_CHARACTERS = 300
@@ -53,9 +53,9 @@ interface SuggestedQuestion {
 }
 
 /**
- * Has a chat model write questions that passages answer, for another service. It is a chat completion of the caller like
- * any other: it needs the scope `inference`, and counts against the key's limits. Gives none if the model answers with
- * something else: the answer is paid.
+ * Makes a chat model write questions that chunks answer, for another service. It is an ordinary chat completion of the
+ * caller: it needs the scope `inference`, and counts against the key's limits. Returns none if the model's reply has
+ * another form: the reply is paid.
  * @throws {KisError} as `createChatCompletion`; `engine_timeout`: it took longer than 60 s.
  */
 export async function suggestQuestions(
@@ -86,7 +86,7 @@ export async function suggestQuestions(
   return { questions: readQuestions((first && readText(first)) ?? '', chunks.length), cost }
 }
 
-/** Leaves out whatever is not a question with a phrase of one of the passages. */
+/** Parses the reply. Leaves out whatever is not a question with a phrase of one of the chunks. */
 function readQuestions(text: string, chunkCount: number): readonly SuggestedQuestion[] {
   if (text.length > MAX_REPLY_CHARACTERS) return []
   const questions = readList(text).slice(0, chunkCount * MAX_QUESTIONS)

@@ -16,7 +16,7 @@ export interface Transcription extends Transcribed {
   readonly text: string
   /** The protocol's object as the engine returned it, with `usage`. */
   readonly response: ProtocolObject
-  /** Null unless the caller asked for subtitles. */
+  /** Null unless the caller requested subtitles. */
   readonly subtitles: string | null
   readonly rateLimits: RateLimits | null
 }

@@ -21,7 +21,7 @@ export interface TranscriptionEvent extends BilledEvent {
 }
 
 /**
- * Transcribes the speech in a file as a stream. If the engine of the model streams, events arrive as the engine gives
+ * Transcribes the speech in a file as a stream. If the engine of the model streams, events arrive as the engine sends
  * them; otherwise the text arrives in one piece. Nothing happens before the first `next()`, which rejects on a failure
  * before the first event. `return()` stops the engine, and the whole file is charged in the background.
  */

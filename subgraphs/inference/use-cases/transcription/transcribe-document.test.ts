@@ -11,7 +11,7 @@ const SEGMENTS = [
   { start: 0, end: 1.5, text: ' Welcome.' },
   { start: 1.5, end: 2.5, text: ' The harbour opens at six.' },
 ]
-/** 2.5 s at 0.006 USD a minute. */
+/** The charge for 2.5 s at USD 0.006 per minute. */
 const COST = 250_000n
 /** Longer than the lease of a call. */
 const LEASE_ENDS_MS = 31_000

@@ -11,11 +11,14 @@ import type { KeyedDeps, Ports, RequestContext } from '../deps.ts'
 import { onceForStepOf } from '../idempotency/once-for-step.ts'
 import { transcribe } from './transcribe.ts'
 
-/** A recorded meeting or lecture. A call may take 15 minutes, in which speech models hear far more than this. */
+/**
+ * Longest recording: a meeting or lecture. A call may take 15 minutes, in which speech models process far more than
+ * this.
+ */
 const LONGEST_MS = 4 * 3_600_000
-/** Speech models give a segment for some seconds. In 4 hours that is one for 0.7 seconds. */
+/** Most segments. Speech models return a segment for several seconds. In 4 hours this is one for 0.7 s. */
 const MAX_SEGMENTS = 20_000
-/** In UTF-16 units. 4 hours of fast speech have half as many, and the answer has to fit the record of the call. */
+/** In UTF-16 units. 4 hours of fast speech have half as many, and the result has to fit the record of the call. */
 const MAX_CHARACTERS = 512 * 1024
 
 interface DocumentAudio {
@@ -26,12 +29,12 @@ interface DocumentAudio {
 }
 
 /**
- * Transcribes the sound of a document for another service, and charges the wallet of the key that attached it. The step
+ * Transcribes the audio of a document for another service, and charges the wallet of the key that attached it. The step
  * is charged once, however often it is repeated and however often a process is killed meanwhile, and also if the
- * document is deleted meanwhile. It takes nothing of
- * the key's limits, because documents wait for their turn before. Returns the segments with text, in order.
+ * document is deleted meanwhile. It consumes nothing of the key's limits, because documents have waited in a fair queue
+ * before. Returns the segments with text, in order.
  * @throws {KisError} as `admit` and `transcribe`; nothing is charged.
- * @throws {KisError} `engine_error`: the model gives no segments, or too many.
+ * @throws {KisError} `engine_error`: the model returns no segments, or too many.
  * @throws {KisError} `idempotency_conflict`: the step is in progress in another process, or was until a moment ago.
  */
 export async function transcribeDocument(
@@ -85,7 +88,7 @@ function checkedSegments(response: ProtocolObject, modelId: string): readonly Se
   return segments
 }
 
-/** A repeat would give the same answer, and the engine would be paid for it again. */
+/** Returns the error for a result that a repeat would return again, while the engine would be paid again. */
 function unusable(message: string): KisError {
   return new KisError('engine_error', message, { shouldRetry: false })
 }

@@ -26,37 +26,37 @@ export interface Transcribed {
   readonly cost: bigint
 }
 
-/** Whose call it is, and how it begins. */
+/** The caller, the checks and the start of a call. */
 interface Beginning extends Pick<Admission<TranscriptionRequest>, 'scope' | 'modelParam' | 'check'> {
-  /** Files that are known to be longer are refused. Absent: the bounds of any file. */
+  /** Longer files are refused if their length is known. Absent: the limits of any file. */
   readonly longestMs?: number
   /** The last check before the hold. */
   start(principal: Principal): CallContext | Promise<CallContext>
 }
 
-/** A call of a client, within the limits of its key. Audio has no tokens, so it takes one request of them. */
+/** Starts a call of a client, within the limits of its key. Audio has no tokens, so the call consumes one request. */
 export function ofCaller(limits: LimitedCall, check: () => TranscriptionRequest): Beginning {
   return { scope: 'inference', modelParam: 'model', check, start: (principal) => limits.admit(principal, 0) }
 }
 
-/** How to ask the engine and convert its answer. */
+/** Calls the engine and converts its response. */
 interface Hearing<Value> {
-  /** Returns the protocol's object with the text, as the engine gave it. */
+  /** Returns the protocol's object with the text, as the engine sent it. */
   hear(speech: Speech, signal: AbortSignal): Promise<ProtocolObject>
   /**
-   * Converts the answer, which has `usage`.
-   * @throws {KisError} `engine_error`: the answer is unusable and free.
+   * Converts the response, which has `usage`.
+   * @throws {KisError} `engine_error`: the response is unusable and free.
    */
   convert(response: ProtocolObject & { readonly text: string }): Value
 }
 
 /**
- * Admits the call, places a hold, transcribes the file and charges its length. A caller who disconnects, and a call that
- * a limit or a deadline of ours ends, pays for the whole file, because the engine already has it.
+ * Admits the call, places a hold, transcribes the file and charges its length. The whole file is charged if the caller
+ * disconnects or a limit or a deadline of the service ends the call, because the engine already has the file.
  * @throws {KisError} as `admit`.
  * @throws {KisError} `payload_too_large`: the file is longer than the call may be.
  * @throws {KisError} `unsupported_value`: the file is not audio in a supported format.
- * @throws {KisError} `engine_error`: the engine gave no usable answer.
+ * @throws {KisError} `engine_error`: the engine sent no usable response.
  * @throws {TooBusy} too many files of the organization wait to be read.
  */
 export async function transcribe<Value extends object>(

@@ -6,7 +6,7 @@ import { createRequestContext, parts, somebody } from '../../test-support/parts.
 import { createTranscription } from './create-transcription.ts'
 import { streamTranscription } from './stream-transcription.ts'
 
-/** A minute costs 6,000,000 nano-USD, so a second 100,000. */
+/** A minute costs 6,000,000 nano-USD, so a second costs 100,000. */
 const SECOND = 100_000n
 const ask = (content = 'wav 2500 ', fields: Partial<TranscriptionInput> = {}) => ({
   model: 'speech',

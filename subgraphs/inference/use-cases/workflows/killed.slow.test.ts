@@ -32,8 +32,8 @@ const NODES = [
   { id: 'end', type: 'template', template: '{{ nodes.each.items[*].text | join(" ") }} {{ nodes.heard.text }}' },
 ]
 /**
- * 20 tokens in and 5 out, five times, of them twice for the agent, which searches in between, and 2.5 s of sound at
- * 0.006 USD a minute.
+ * Charges for 20 input tokens and 5 output tokens, five times, two of them for the agent, which searches in between;
+ * and for 2.5 s of audio at USD 0.006 per minute.
  */
 const COSTS = [30_000n, 30_000n, 30_000n, 30_000n, 30_000n, 250_000n]
 
@@ -45,7 +45,7 @@ afterEach(async () => {
 function born(store: MemoryDocumentStore, billing: FakeBilling, life: Life, isExclusive: boolean, aheadMs = 0) {
   const clock = { ...systemClock, now: () => new Date(Date.now() + aheadMs) }
   const world = parts({ store: new StoreOfLife(store, life), billing: life.of(billing), isExclusive, clock })
-  // What a model answers rests on what it is asked, whichever process asks.
+  // A model's reply depends only on its request, whichever process calls.
   world.far.chat.complete = async (_call, { messages, tools }) => {
     const isSearching = tools !== undefined && (messages as readonly { role: string }[]).at(-1)!.role === 'user'
     const call = { id: 'call_1', type: 'function', function: { name: 'search_ports', arguments: '{"query": "harbour"}' } }

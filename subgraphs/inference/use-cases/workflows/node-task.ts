@@ -26,7 +26,7 @@ export interface TaskContext {
   readonly steps: RunSteps
   /** The pinned agents, by the agent ids that the nodes use. */
   readonly agents: Readonly<Record<string, PinnedAgent>>
-  /** The marks of each node's passages begin after this one, by node id. */
+  /** By node id, the number after which the marks of the node's chunks start. */
   readonly marksBefore: ReadonlyMap<string, number>
 }
 
@@ -47,7 +47,10 @@ export async function doTask(run: TaskContext, task: Task, scope: Scope, path: s
   return meeting(run.deps, run.context, task.response_schema, output)
 }
 
-/** The first mark of a task. A run has different marks in each of its tasks, because one text may hold those of several. */
+/**
+ * Returns the first mark of a task. Marks differ between the tasks of a run, because one text may contain those of
+ * several.
+ */
 function firstMarkOf({ marksBefore }: TaskContext, path: string): number {
   const [nodeId = '', item = '0'] = path.split('/')
   return marksBefore.get(nodeId)! + Number(item) * MARKS_OF_RUN + 1
@@ -76,7 +79,7 @@ async function template({ deps, context }: TaskContext, task: Extract<Task, { ty
   return { text, output: judged.value }
 }
 
-/** Asks the model, and again with the faults while its answer does not match the schema. */
+/** Calls the model, and again with the faults while its reply does not match the schema. */
 async function chat({ deps, context, steps }: TaskContext, task: Extract<Task, { type: 'chat' }>, scope: Scope, path: string) {
   const { temperature, top_p, max_output_tokens } = task
   const model = admitModel(deps, context, task.model, 'model')
@@ -148,7 +151,7 @@ async function search(run: TaskContext, task: Extract<Task, { type: 'search' }>,
   const limit = task.limit ?? DEFAULT_CHUNKS
   const { passages: chunks } = await steps.search(path, { collectionId: task.collection_id, query, limit, filter })
   const shown = new ShownChunks(firstMarkOf(run, path)).show(chunks)
-  // What follows a search in a workflow is nearly always a model.
+  // The next node after a search in a workflow is nearly always a model.
   const results = chunks.map((chunk) => ({
     chunk_id: chunk.chunkId,
     document_id: chunk.documentId,

@@ -26,7 +26,7 @@ export async function listWorkflowRuns(
   return listSifted(collections.workflowRuns, ...sifted('wfr', { organizationId, workflowId: _id }, page), budget)
 }
 
-/** Lists the runs of all workflows of the caller's organization, also of those that were deleted. */
+/** Lists the runs of all workflows of the caller's organization, including deleted workflows. */
 export async function listAllWorkflowRuns(
   { collections }: Pick<Ports, 'collections'>,
   { caller }: RequestContext,

@@ -142,7 +142,7 @@ export class WorkflowRun {
       while (next < list.length && !isFailed) {
         const index = next++
         try {
-          // Templates never wait, so without this they would block other work.
+          // Templates never wait, so without this pause they would block other work.
           await nextTurn()
           items[index] = await doTask(this.#tasks, node.node, { ...scope, item: list[index], index }, `${node.id}/${index}`)
         } catch (error) {
@@ -235,7 +235,7 @@ export class WorkflowRun {
   }
 }
 
-/** Returns for each node that cites passages how many marks the nodes before it may use. */
+/** Returns for each node that cites chunks how many marks the nodes before it may use. */
 export function countMarksBefore({ nodes }: WorkflowDefinition): ReadonlyMap<string, number> {
   const before = new Map<string, number>()
   let next = 0

@@ -37,7 +37,7 @@ function world() {
   return { ...parted, runs: serving(parted) }
 }
 
-/** The process is gone, with all that it had in memory; another has its stores. */
+/** Simulates a crash: the process and its memory are gone, and another process gets the stores. */
 function crashed(before: World) {
   const after = parts({ billing: before.billing, store: before.store })
   after.knowledge.add('ports', ['The harbour of Sur was built in 1931.', 'The harbour of Muscat is older.'])
@@ -439,7 +439,7 @@ describe('a run of a workflow', () => {
     await eventually(() => w.far.chats === 100)
     const run = await w.runs.ended({ ...ask, caller: other }, await w.runs.start({ ...ask, caller: other }, { workflowId: theirs._id }))
     expect(run).toMatchObject({ status: 'completed' })
-    // One that waits for a place can be cancelled.
+    // A run that waits for a slot can be cancelled.
     const last = started.at(-1)!
     await w.runs.cancel(ask, last._id)
     expect(await w.runs.ended(ask, last)).toMatchObject({ status: 'cancelled', cost: '0' })

@@ -32,11 +32,10 @@ interface WorkflowRunInput {
   readonly maxCost?: bigint | null
   /** Longest time that the run may take. The workflow's own limit applies as well. */
   readonly maxSeconds?: number | null
-  /** A repeat with the same key returns the same run for as long as runs are kept. */
+  /** A repeat with the same key returns the same run for as long as runs are stored. */
   readonly idempotencyKey?: string | null
 }
 
-/** Runs of workflows. */
 export class WorkflowRuns extends Runs<WorkflowRunRecord, WorkflowEvent> {
   readonly #deps: RunDeps
   /** The number of starts in progress that the store does not count yet, by organization. */
@@ -48,13 +47,13 @@ export class WorkflowRuns extends Runs<WorkflowRunRecord, WorkflowEvent> {
   }
 
   /**
-   * Checks the input, reserves the most that the run may cost, and records the run, which starts as soon as a place is
+   * Checks the input, reserves the most that the run may cost, and records the run, which starts as soon as a slot is
    * free. Returns without waiting for it. Returns the earlier run when one has the same idempotency key. After an error
    * no run has started, and no money is held.
    * @throws {KisError} `not_found`: the workflow, or an agent in it, does not exist.
    * @throws {KisError} `rate_limit_exceeded`: 500 runs of the organization have not ended.
    * @throws {KisError} `invalid_request`, `unsupported_value` and the like: the input is invalid.
-   * @throws {KisError} as `Runs.begin`.
+   * @throws {KisError} as `Runs.startRun`.
    */
   start(requestContext: RequestContext, input: WorkflowRunInput): Promise<WorkflowRunRecord> {
     return byRulesInForce(this.#deps, requestContext, async (currentContext) => (await this.#start(currentContext, input)).run)
@@ -137,7 +136,7 @@ function workflowKind(deps: RunDeps): RunKind<WorkflowRunRecord, WorkflowEvent> 
     isAwaited: false,
     freesKey: () => false,
     workOn: (run) => new WorkflowWork(deps, run),
-    // The record has all that a run needs.
+    // The record contains all that a run needs.
     deleteInput: async () => undefined,
     sweep: () => purgeDeletedWorkflows(deps),
   }
@@ -146,7 +145,7 @@ function workflowKind(deps: RunDeps): RunKind<WorkflowRunRecord, WorkflowEvent> 
 const PENDING: NodeRun = { state: 'pending', output: null, cost: '0', error: null, startedAt: null, endedAt: null }
 /**
  * Returns the inputs as JSON.
- * @throws {KisError} `invalid_request` and the like: they are not an object, or too deep or too long.
+ * @throws {KisError} `invalid_request` and the like: the inputs are not an object, or too deep or too long.
  */
 function checkInputs(value: unknown): string {
   const inputs = objectAt(value ?? {}, 'input.inputs')

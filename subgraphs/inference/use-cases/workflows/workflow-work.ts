@@ -34,7 +34,7 @@ export class WorkflowWork implements RunWork<WorkflowEvent> {
     return new WorkflowRun({ record: this.#record, definition, tasks, activeRun }).run()
   }
 
-  /** Marks nodes that have not ended: they fail with the run, or are skipped. */
+  /** Closes nodes that have not ended: they fail with the run, or are skipped. */
   async atEnd(end: EndFields, output: unknown, charges: ReadonlyMap<string, bigint>): Promise<AtEnd> {
     const current = await this.#deps.collections.workflowRuns.findOne({ _id: this.#record._id })
     const { endedAt } = end

@@ -31,7 +31,7 @@ interface WorkflowInput {
 }
 
 /**
- * Creates a workflow with version 1. After a `KisError` nothing is kept.
+ * Creates a workflow with version 1. After a `KisError` nothing is stored.
  * @throws {KisError} `already_exists`: the organization has a workflow with this code.
  * @throws {KisError} `storage_quota_exceeded`: the organization has 1,000 workflows.
  * @throws {KisError} any other code, with the path in the definition: the definition is invalid, or names something
@@ -60,7 +60,7 @@ export async function createWorkflow(deps: Ports, requestContext: RequestContext
   }
   await storeVersion(deps.collections.workflowVersions, workflow)
   await deps.collections.workflows.insertOne(workflow).catch(async (error) => {
-    // After any other failure the workflow may have been recorded, so its version stays.
+    // After any other failure the workflow may have been stored, so its version stays.
     if (error instanceof DuplicateKey) await deps.collections.workflowVersions.findOneAndDelete({ _id: `${workflow._id}_1` })
     throw duplicateCode(error, code)
   })
@@ -68,8 +68,8 @@ export async function createWorkflow(deps: Ports, requestContext: RequestContext
 }
 
 /**
- * Changes a workflow and gives it a new version. A field that is left out keeps its value. Runs in progress keep their
- * version.
+ * Changes a workflow and creates a new version. A field that is left out retains its value. Runs in progress continue
+ * with their version.
  * @throws {KisError} as `createWorkflow`.
  * @throws {KisError} `not_found`: the organization has no such workflow.
  * @throws {KisError} `service_unavailable`: too many changes of the workflow happen at once.
@@ -141,7 +141,6 @@ export async function findWorkflow(deps: Ports, requestContext: RequestContext, 
   })
 }
 
-/** Lists the workflows of the caller's organization. */
 export async function listWorkflows(
   { collections }: Pick<Ports, 'collections'>,
   { caller }: RequestContext,
@@ -163,7 +162,7 @@ export async function findWorkflowVersion(
   return stored && (JSON.parse(stored.definition) as WorkflowDefinition)
 }
 
-/** Lists the tasks of a definition, also those inside maps, each with its path. */
+/** Lists the tasks of a definition, including those inside maps, each with its path. */
 export function listTasks({ nodes }: WorkflowDefinition): readonly { readonly task: Task; readonly path: string }[] {
   return nodes.flatMap((node, i): { task: Task; path: string }[] => {
     if (node.type === 'branch') return []

@@ -2,15 +2,15 @@ import { detectLanguage, type Language, toTerms } from './language.ts'
 import { splitSentences } from './sentences.ts'
 import type { Excerpt } from './sources.ts'
 
-/** A sentence of the context, or a row of a table, which can be the answer. */
+/** A sentence of the context, or a row of a table, that may answer the question. */
 export interface Candidate {
   readonly text: string
   readonly source: string | null
-  /** The file, as the context names it, without a place; null if it does not. */
+  /** The file, as the context names it, without a location. Null: the context names none. */
   readonly file: string | null
   readonly language: Language
   readonly terms: ReadonlySet<string>
-  /** The cells of a row with the headers of their columns, '' where none is known. */
+  /** The cells of a row with the headers of their columns. An empty header is unknown. */
   readonly row?: readonly Cell[]
 }
 
@@ -19,24 +19,24 @@ interface Cell {
   readonly value: string
 }
 
-/** Text with fewer terms and no full stop is a heading or a page number. */
+/** A text with fewer terms and no full stop is a heading or a page number. */
 const LEAST_TERMS = 3
 const FULL_STOP = /[.!؛:]["”»)]?$/
 const QUESTION_MARK = /[?؟]["”»)]?$/
 const TABLE_LINE = / \| |^\s*\|.*\|\s*$/
-/** Sheets and data files say in which row a passage begins: `sales.xlsx, A41:D80`, `sales.csv, row 41–80`. */
+/** Sheets and data files state the row in which a chunk starts: `sales.xlsx, A41:D80`, `sales.csv, row 41–80`. */
 const FIRST_ROW = /, (?:[A-Z]{1,3}|row )(\d{1,7})(?:[:–][A-Z\d]{1,10})?$/
 /** A word, or a year. */
 const HEADER_CELL = /\p{L}|^(?:19|20|١٩|٢٠)\p{Nd}{2}$/u
 const MAX_HEADER_CHARACTERS = 60
 const MAX_COLUMNS = 12
-/** Longest text of a row: the embedding model reads about as much. */
+/** Longest text of a row: about the limit of the embedding model. */
 const MAX_ROW_CHARACTERS = 600
 
-/** Each sentence and row once, in order. Questions are not answers. */
+/** Returns each sentence and row once, in order, except questions. */
 export function findCandidates(context: readonly Excerpt[]): readonly Candidate[] {
   const parts = context.flatMap(readParts)
-  // A chunk that begins further down in a table has the header of the chunk with the table's beginning.
+  // A chunk that starts further down in a table gets the header from the chunk with the table's start.
   const headers = new Map(parts.flatMap(({ table, header }) => (header ? [[table, header] as const] : [])))
   const candidates = new Map<string, Candidate>()
   for (const { source, file, text, rows, table, header, isFirst } of parts) {
@@ -56,7 +56,7 @@ export function findCandidates(context: readonly Excerpt[]): readonly Candidate[
   return [...candidates.values()]
 }
 
-/** `City: Jeddah, People: 4 million`. */
+/** Returns a row as text: `City: Jeddah, People: 4 million`. */
 export function rowText(row: readonly Cell[]): string {
   const cells = row.filter(({ value }) => value !== '').slice(0, MAX_COLUMNS)
   const separator = commaOf(detectLanguage(cells.map(({ value }) => value).join(' ')))
@@ -68,16 +68,16 @@ export function commaOf(language: Language): string {
   return language === 'ar' ? '، ' : ', '
 }
 
-/** A table of a passage, or the text between two. */
+/** A table of a chunk, or the text between two tables. */
 interface Part {
   readonly source: string | null
   readonly file: string | null
   readonly isFirst: boolean
   readonly text: string
-  /** Below the header. */
+  /** The rows below the header. */
   readonly rows: readonly (readonly string[])[]
   readonly header: readonly string[] | undefined
-  /** Tables that are alike in it have one header: those of a file with so many columns. */
+  /** Tables with the same key share one header: those of one file with the same number of columns. */
   readonly table: string
 }
 
@@ -109,7 +109,7 @@ function readCells(line: string): readonly string[] {
     .map((cell) => cell.trim())
 }
 
-/** Short words, of which only the first may be missing. */
+/** A header consists of short words, of which only the first may be missing. */
 function isHeader(cells: readonly string[]): boolean {
   const isName = (cell: string, column: number) => (cell === '' && column === 0) || HEADER_CELL.test(cell)
   return cells.length > 1 && cells.every((cell, column) => isName(cell, column) && cell.length <= MAX_HEADER_CHARACTERS)

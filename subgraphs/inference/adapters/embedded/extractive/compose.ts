@@ -2,12 +2,12 @@ import { type Candidate, commaOf, rowText } from './candidates.ts'
 import { type Language, toTerms } from './language.ts'
 import { PHRASES } from './phrases.ts'
 
-/** Files that an overview names, and sentences of the only one. */
+/** Most files that an overview names, and most sentences of a single file. */
 const MAX_OVERVIEW = 4
 
 /**
- * The sentences that answer, each source once: `“It opens at eight.” — rules.pdf, p. 3`, `“It opens at eight.” [#1]`.
- * Neighbours are one quote, in the order of the text; rows stand on lines of their own, best first.
+ * Quotes the supporting sentences, each source once: `“It opens at eight.” — rules.pdf, p. 3`, `“It opens at eight.”
+ * [#1]`. Adjacent sentences form one quote, in the order of the text; rows stand on separate lines, best first.
  */
 export function composeQuotes(support: readonly Candidate[], all: readonly Candidate[], question: string): string {
   const questionTerms = new Set(toTerms(question))
@@ -25,29 +25,29 @@ export function composeQuotes(support: readonly Candidate[], all: readonly Candi
   return quotes.join('\n')
 }
 
-/** What the best results are about: a sentence of each file, or of each passage where there is one file. */
+/** Lists what the best results are about: a sentence of each file, or of each chunk if there is only one file. */
 export function composeOverview(candidates: readonly Candidate[], language: Language): string {
   const isOneFile = new Set(candidates.map(({ file }) => file)).size === 1
   const firsts = [...Map.groupBy(candidates, ({ file, source }) => (isOneFile ? source : file)).values()]
-  // Sentences say more than the columns of a table.
+  // Sentences are more informative than the columns of a table.
   const some = firsts.length === 1 ? candidates : firsts.map((group) => group[0]!).sort((a, b) => Number(!!a.row) - Number(!!b.row))
   const lines = some.slice(0, MAX_OVERVIEW).map(({ text, row, source, file, language: own }) => {
     const headers = row?.map(({ header }) => header).filter((header) => header !== '') ?? []
     const table = headers.length > 0 ? PHRASES[language].table + headers.join(commaOf(language)) : text
-    // A source that is no mark names the file itself.
+    // A source that is not a mark names the file itself.
     return `- ${!isOneFile && isMark(source) ? `${file}: ` : ''}${withSource(row ? table : quote(text, own), source)}`
   })
   return [PHRASES[language].overview, ...lines].join('\n')
 }
 
-/** The first column, and those that the question names; all where it names none. */
+/** Returns the first column and those that the question names; all columns if it names none. */
 function shownRow(row: NonNullable<Candidate['row']>, questionTerms: ReadonlySet<string>): string {
   const isNamed = (text: string) => toTerms(text).some((term) => questionTerms.has(term))
   if (!row.slice(1).some(({ header }) => isNamed(header))) return rowText(row)
   return rowText(row.filter(({ header, value }, column) => column === 0 || isNamed(header) || isNamed(value)))
 }
 
-/** In the quotation marks of its language, with others inside. */
+/** Quotes the text with the marks of its language; inner quotes get other marks. */
 function quote(text: string, language: Language): string {
   if (language === 'ar') return `«${text.replace(/[«“]/g, '“').replace(/[»”]/g, '”')}»`
   return `“${text.replace(/[“«]/g, '‘').replace(/[”»]/g, '’').replace(/"/g, "'")}”`

@@ -4,12 +4,12 @@ import type { ProtocolObject } from '../../../ports/engines.ts'
 import { type Excerpt, readExcerpts } from './sources.ts'
 
 /**
- * All text of a request, in UTF-16 units: more than the catalog's 32,000 tokens in any language, and 50 ms of the event
- * loop to read.
+ * Most text of a request, in UTF-16 units: more than the catalog's 32,000 tokens in any language, and 50 ms of the
+ * event loop to read.
  */
 const MAX_LENGTH = 256_000
 
-/** What the service puts before the question of an agent's user. */
+/** The text that the service puts before the question of an agent's user. */
 const SEARCH_RESULTS = /^\[#\d{1,6}\] /
 const QUESTION_LABEL = /^(?:question|q|السؤال|سؤال)\s*[:：]\s*/i
 const FULL_STOP = /[.!؛]["”»)]?$/
@@ -18,9 +18,9 @@ const INSTRUCTION =
   /^(?:you (?:are|must|should|will)\b|answer\b|use (?:only )?the\b|do not\b|don't\b|be (?:brief|concise|polite)\b|always\b|never\b|reply\b|respond\b|if you\b|أنت\b|أجب|استخدم|استعمل|لا ت|كن |إذا لم)/i
 
 export interface Conversation {
-  /** '' if nothing is asked. */
+  /** Empty if there is no question. */
   readonly question: string
-  /** The question that a follow-up refers to; '' for a question that can be understood alone. */
+  /** The question that a follow-up refers to. Empty for a question that can be understood alone. */
   readonly earlier: string
   readonly context: readonly Excerpt[]
   /** The text of each message, for counting. */
@@ -28,8 +28,9 @@ export interface Conversation {
 }
 
 /**
- * The question is the last paragraph of the last user message. The context is all other text but the assistant's, which
- * is no evidence, and the user's earlier questions. Where search results stand before the question, they are the context.
+ * Splits a request into question and context. The question is the last paragraph of the last user message. The context
+ * is all other text except the assistant's, which is no evidence, and the user's earlier questions. If search results
+ * stand before the question, they are the context.
  * @throws {KisError} `context_length_exceeded`: the text is too long
  */
 export function readConversation(request: ProtocolObject): Conversation {
@@ -59,13 +60,13 @@ export function readConversation(request: ProtocolObject): Conversation {
   return { question, earlier, context, texts }
 }
 
-/** The text parts of a message, each a paragraph. This model ignores images and audio. */
+/** Returns the text parts of a message, each a paragraph. This model ignores images and audio. */
 function readText(content: unknown): string {
   const parts = [content].flat().map((part) => (typeof part === 'string' ? part : (part as { text?: unknown } | null)?.text))
   return parts.filter((text) => typeof text === 'string').join('\n\n')
 }
 
-/** Where context and question are one paragraph, the question is the line that asks. */
+/** If context and question are one paragraph, the question is the line that has the form of a question. */
 function splitQuestion(text: string): { readonly before: string; readonly question: string } {
   const paragraphs = text.trim().split(/\n\s*\n/)
   const lines = paragraphs.pop()!.trim().split('\n')

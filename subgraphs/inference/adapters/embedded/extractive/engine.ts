@@ -12,17 +12,17 @@ import { findSupport } from './support.ts'
 const WORDS_PER_CHUNK = 4
 
 interface Reply {
-  /** With the white space before them. Joined, they are the text. */
+  /** Words with the white space before them. Joined, they are the text. */
   readonly words: readonly string[]
   readonly finishReason: 'stop' | 'length'
   readonly usage: ProtocolObject
-  /** Choices are all the same: this model does not sample. */
+  /** Indices of the choices, which are all equal: this model does not sample. */
   readonly indices: readonly number[]
 }
 
 /**
- * A chat model that answers with sentences of the given context: those that best support the question, quoted, with
- * their sources, or says that it found none.
+ * A chat model that quotes the sentences of the given context that best support an answer to the question, with their
+ * sources. If it finds none, its reply says so.
  */
 export function extractiveEngine({ embedding }: { readonly embedding: EmbeddingEngine }): ChatEngine {
   async function respond(conversation: Conversation, signal: AbortSignal, organizationId?: string): Promise<string> {
@@ -81,7 +81,7 @@ export function extractiveEngine({ embedding }: { readonly embedding: EmbeddingE
   }
 }
 
-/** The chunks of a stream. Those of the choices are sent together. */
+/** Yields the chunks of a stream. Those of all choices are sent together. */
 async function* toChunks(
   { words, finishReason, usage, indices }: Reply,
   signal: AbortSignal,
@@ -94,13 +94,13 @@ async function* toChunks(
   if (!signal.aborted) yield [{ choices: [], usage }]
 }
 
-/** Words with the white space before them. */
+/** Splits a text into words with the white space before them. */
 export function splitWords(text: string): readonly string[] {
   const trimmed = text.trimEnd()
   return trimmed === '' ? [] : trimmed.split(/(?<=\S)(?=\s)/)
 }
 
-/** The text up to the first of the request's stop texts. */
+/** Returns the text up to the first of the request's stop texts. */
 function upToStop(text: string, stop: unknown): string {
   const stops = [stop].flat().filter((one): one is string => typeof one === 'string' && one !== '')
   return text.slice(0, Math.min(text.length, ...stops.map((one) => text.indexOf(one)).filter((end) => end >= 0)))

@@ -3,7 +3,7 @@ import { foldWords } from '../../../domain/chat/question.ts'
 /** The two languages that the embedding model knows. */
 export type Language = 'ar' | 'en'
 
-/** By the majority of letters. Texts without letters count as English. */
+/** Returns the language of most letters. Texts without letters count as English. */
 export function detectLanguage(text: string): Language {
   const arabic = text.match(/\p{Script=Arabic}/gu)?.length ?? 0
   const other = text.match(/\p{Script=Latin}/gu)?.length ?? 0
@@ -21,8 +21,8 @@ const STOP_WORDS = new Set(
 )
 
 /**
- * Stems of the meaningful words, to count common words: Arabic letters in one form, without the article and common
- * endings.
+ * Returns the stems of the meaningful words, for counting common words: interchangeable Arabic letters become one
+ * letter; the article and common endings are removed.
  */
 export function toTerms(text: string): readonly string[] {
   const words = foldWords(text).match(/[\p{L}\p{N}]+/gu)

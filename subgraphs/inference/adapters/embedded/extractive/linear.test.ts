@@ -6,7 +6,7 @@ import { findSupport } from './support.ts'
 
 /** The longest text that the model reads. */
 const LENGTH = 256_000
-/** Of computing time. A quadratic reader takes minutes, a linear one tenths of a second. */
+/** Computing time. A quadratic reader takes minutes, a linear one tenths of a second. */
 const MAX_MS = 3_000
 
 it.each([

@@ -3,7 +3,7 @@ import type { Language } from './language.ts'
 
 type Phrase = SmallTalk | 'noContext' | 'nothingFound' | 'overview' | 'table'
 
-/** What the model says in its own words. */
+/** The model's own sentences, in each language. */
 export const PHRASES: Readonly<Record<Language, Readonly<Record<Phrase, string>>>> = {
   en: {
     greeting: 'Hello! Ask me a question, and I will quote what the documents say about it.',

@@ -1,20 +1,23 @@
 /**
- * Longer sentences, in UTF-16 units, are cut: the model reads about 1,600 of Arabic, and a quote should be readable at
- * a glance.
+ * Splits sentences above 600 UTF-16 units: the embedding model reads about 1,600 of Arabic, and a quote should be
+ * readable at a glance.
  */
 const PIECES = /[\s\S]{1,600}(?=\s|$)|[\s\S]{1,600}/g
-/** A line of this length that does not end a sentence continues in the next one: the page's width has broken it. */
+/**
+ * A line of at least this length that does not end a sentence continues in the next line: the page's width has broken
+ * it.
+ */
 const WRAPPED_LINE_LENGTH = 40
 const LINE_END = /[.!?؟:؛]["”»)]?$/
 const LIST_MARK = /^(?:[-*•–▪◦]|#{1,6}|\d{1,3}[.)])\s+/
 
 const SEGMENTER = new Intl.Segmenter('en', { granularity: 'sentence' })
-/** After these the segmenter wrongly ends a sentence (Dr., p., Fig.; similar ones in Arabic). */
+/** After these abbreviations the segmenter wrongly ends a sentence (Dr., p., Fig.; similar ones in Arabic). */
 const ABBREVIATION = /(?:^|[\s(])(?:[دأمصجتط]|هـ|Dr|Mr|Mrs|Ms|Prof|St|No|Fig|Art|Sec|vs|etc|cf|pp?|e\.g|i\.e)\.\s*$/
-/** Longest tail in which an abbreviation is looked for. */
+/** Longest tail in which an abbreviation is searched for. */
 const TAIL_LENGTH = 12
 
-/** The sentences of a text, in order, without list marks. */
+/** Returns the sentences of a text, in order, without list marks. */
 export function splitSentences(text: string): readonly string[] {
   const sentences: string[] = []
   for (const paragraph of joinWrappedLines(text)) {

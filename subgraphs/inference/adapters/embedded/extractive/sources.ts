@@ -2,39 +2,39 @@
 export interface Excerpt {
   readonly text: string
   readonly source: string | null
-  /** The file with its place, if the source is a mark. */
+  /** The file with its location, if the source is a mark. */
   readonly file?: string
 }
 
 /** How deep objects and lists are searched. Search results have about five levels. */
 const MAX_DEPTH = 8
 
-/** A search result of this service: its mark, the file with its place, and the text up to the next blank line. */
+/** A search result of this service: its mark, the file with its location, and the text up to the next blank line. */
 const MARKED = /^(\[#\d{1,6}\])\s(?:(.{1,300}?):\s)?([\s\S]*)$/
 const HEADING = /^(?:context|documents?|search results|السياق|النص|المستندات|نتائج البحث)\s*[:：]\s*/i
 const SOURCE_LINE = /^(?:source|file|document|reference|المصدر|مصدر|الملف|المستند|المرجع)\s*[:：]\s*(\S.{0,200})$/i
 const LABEL = /^(?:[-*•]\s{0,10})?(\[[^\]\n]{1,120}\])\s*/
 const NAME = /^(.{1,160}?)(?:\s{0,10}[:：]\s{1,10}(?=\S)|$)/
-/** Not a list item or code. */
+/** A name that is neither a list item nor code. */
 const PLAIN_NAME = /^[^\s:`|*#<>"'-][^:`|*<>"']*$/
 const FILE = /\.(?:pdf|docx?|txt|md|html?|csv|json|pptx?|xlsx?|odt|rtf|epub)\b/i
 const LOCATION = /\b(?:pages?|pp?\.|https?:\/\/)|صفحة|ص\./i
 
-/** The passages of a message of the context: search results as JSON, or text with lines that name sources. */
+/** Returns the excerpts of a message of the context: search results as JSON, or text with lines that name sources. */
 export function readExcerpts(message: string): readonly Excerpt[] {
   try {
     const json: unknown = JSON.parse(message)
     if (typeof json === 'object') return excerptsOfJson(json)
   } catch {
-    // It is text.
+    // The message is text.
   }
   return excerptsOfText(message)
 }
 
 /**
- * `[1] file.pdf, page 3: text` names the source of what follows, up to the next such line. So does `Source: …`, unless
- * it ends its block: then it names the source of the text before it. `file.pdf, page 3: text` is often just a sentence,
- * and only applies to its block.
+ * `[1] file.pdf, page 3: text` names the source of the following text, up to the next such line. So does `Source: …`,
+ * unless it ends its block: then it names the source of the text before it. `file.pdf, page 3: text` is often just a
+ * sentence, so it only applies to its block.
  */
 function excerptsOfText(text: string): readonly Excerpt[] {
   const excerpts: { text: string; source: string | null; file?: string }[] = []
@@ -64,7 +64,10 @@ function excerptsOfText(text: string): readonly Excerpt[] {
   return excerpts.filter((excerpt) => excerpt.text.trim() !== '')
 }
 
-/** What a line says about the source of its text, which may be '', and of the text after it; `ofBlock`: only of its block. */
+/**
+ * Parses a line that names a source. `source` is that of the line's text, which may be empty, and of the text after it;
+ * `ofBlock`: only of its block.
+ */
 function readSource(line: string): { readonly source: string; readonly text: string; readonly ofBlock?: boolean } | null {
   const stated = SOURCE_LINE.exec(line)?.[1]
   if (stated !== undefined) return { source: stated.trim(), text: '' }
@@ -79,7 +82,7 @@ function readSource(line: string): { readonly source: string; readonly text: str
 
 type JsonObject = Readonly<Record<string, unknown>>
 
-/** The texts of search results; a tool's answer without any is a list of facts. */
+/** Returns the texts of search results. A tool result without texts is a list of facts. */
 function excerptsOfJson(value: unknown): readonly Excerpt[] {
   const excerpts: Excerpt[] = []
   const facts: Excerpt[] = []
@@ -98,7 +101,7 @@ function excerptsOfJson(value: unknown): readonly Excerpt[] {
   return excerpts.length > 0 ? excerpts : facts
 }
 
-/** Of a search result of this service, or of a common form. */
+/** Returns the source of a search result, in this service's form or a common one. */
 function sourceOf(result: JsonObject): string | null {
   const file = (typeof result.file === 'object' ? result.file : null) as JsonObject | null
   const names = [file?.file_name, file?.name, result.file, result.file_name, result.filename, result.source, result.title, result.url]

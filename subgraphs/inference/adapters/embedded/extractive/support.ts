@@ -4,28 +4,31 @@ import type { Candidate } from './candidates.ts'
 import type { Conversation } from './conversation.ts'
 import { detectLanguage, toTerms } from './language.ts'
 
-/** Candidates embedded for one answer, about 10 ms each: those of eight search results. */
+/** Most candidates that are embedded for one reply, about 10 ms each: those of eight search results. */
 const MAX_EMBEDDED = 64
-/** How much of a text's closeness to questions in general is taken away from the cosine. The same as in search. */
+/**
+ * The share of a text's similarity to questions in general that is subtracted from the cosine. Search uses the same
+ * share.
+ */
 const SHARE = 0.5
 /** Added to a candidate with all of the question's terms. */
 const LEXICAL_WEIGHT = 0.1
-/** What a term of the earlier question weighs in a follow-up. */
+/** Weight of a term of the earlier question in a follow-up. */
 const EARLIER_WEIGHT = 0.5
 /**
- * Least score of an answer: so much, and `GROWTH` for each e-fold of sentences, because the best of many that are all
- * wrong has a higher score. Across languages words do not help. `test/retrieval/extractive.test.ts` measures what this
- * loses and admits.
+ * Least score of an answer, plus `GROWTH` for each e-fold of sentences, because the best of many wrong sentences has a
+ * higher score. Across languages words do not help. `test/retrieval/extractive.test.ts` measures what this loses and
+ * admits.
  */
 const LEAST_SCORE = { within: 0.072, across: 0.048 }
 const GROWTH = 0.007
-/** Further quotes are within this of the best. */
+/** Further quotes score within this margin of the best. */
 const QUOTE_MARGIN = 0.01
 const MAX_QUOTES = 3
 
 /**
- * Gives at most three candidates that answer the question, best first; none when nothing supports an answer. `embed`
- * gives the vectors of texts with e5's prefixes, in order.
+ * Returns at most three candidates that answer the question, best first; none when nothing supports an answer. `embed`
+ * returns the vectors of texts with e5's prefixes, in order.
  */
 export async function findSupport(
   { question, earlier }: Pick<Conversation, 'question' | 'earlier'>,
@@ -34,10 +37,11 @@ export async function findSupport(
   embed: (texts: readonly string[]) => Promise<readonly Float32Array[]>,
 ): Promise<readonly Candidate[]> {
   const withWords = scoreWords(question, earlier, candidates)
-  // Half by their words. The others in order, because the best search results come first: text in the other language.
+  // Half of the candidates are chosen by their words. The others are chosen in order, because the best search results
+  // come first: this includes text in the other language.
   const byWords = withWords.toSorted((a, b) => b.words - a.words)
   const chosen = [...new Set([...byWords.slice(0, MAX_EMBEDDED / 2), ...withWords])].slice(0, MAX_EMBEDDED)
-  // A follow-up means something only with the earlier question, and is nearer to its own answer without it.
+  // A follow-up is only meaningful with the earlier question, but is closer to its answer without it.
   const queries = [...new Set([`${earlier} ${question}`.trim(), question])]
   const texts = [
     ...queries.map((query) => `query: ${plainText(query)}`),
@@ -47,7 +51,7 @@ export async function findSupport(
   const [whole, own, vectors] = [embedded[0]!, embedded[queries.length - 1]!, embedded.slice(queries.length)]
   const language = detectLanguage(question)
   const anchors = { ar, en }
-  // The rows of a table are alike, and count as one.
+  // The rows of a table are similar, and count as one.
   const growth = GROWTH * Math.log(1 + chosen.filter(({ candidate }) => !candidate.row).length)
   const scored = chosen.map(({ candidate, words }, i) => {
     const closeness = (query: Float32Array) =>
@@ -59,7 +63,7 @@ export async function findSupport(
   scored.sort((a, b) => b.score - a.score)
   const best = scored[0]!
   const support = scored.filter(({ candidate, words, score, isSupported }) => {
-    // Only rows that have as many of the question's words are answers as well.
+    // A row is an answer as well only if it has as many of the question's words.
     const isAsGood = candidate === best.candidate || !candidate.row || words >= best.words
     return isSupported && isAsGood && score >= best.score - QUOTE_MARGIN
   })
@@ -75,7 +79,7 @@ function scoreWords(question: string, earlier: string, candidates: readonly Cand
   return candidates.map((candidate) => ({ candidate, words: (LEXICAL_WEIGHT * sum(candidate.terms)) / total }))
 }
 
-/** The cosine, because all vectors have length 1. */
+/** Returns the cosine, because all vectors have norm 1. */
 function dot(a: Float32Array, b: Float32Array): number {
   return a.reduce((sum, value, i) => sum + value * b[i]!, 0)
 }

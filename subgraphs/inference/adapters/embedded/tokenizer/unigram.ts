@@ -1,26 +1,26 @@
 /**
- * A vocabulary of pieces with scores, and the split of a word into the pieces whose scores add up to the most
- * (SentencePiece's unigram model). All of it lies in one buffer: as strings and maps it would take a hundred megabytes.
+ * A vocabulary of pieces with scores, which splits a word into the pieces with the highest sum of scores
+ * (SentencePiece's unigram model). All of it lies in one buffer: strings and maps would take a hundred megabytes.
  */
 export class Unigram {
-  /** Where the children of each node begin, in the order of their code units; then the number of nodes. */
+  /** The start of each node's children, in the order of their code units; then the number of nodes. */
   readonly #children: Uint32Array
   /** The code unit that leads to each node. Node 0 is the root. */
   readonly #units: Uint16Array
-  /** The piece that ends at each node; -1: none. */
+  /** The piece that ends at each node. -1: none. */
   readonly #pieces: Int32Array
   readonly #scores: Float64Array
-  /** Stands for what no piece has. */
+  /** Stands for characters that no piece contains. */
   readonly #unknown: number
   readonly #traits: Uint8Array
-  /** By place in a word: the most that the pieces before it add up to, where the last of them begins, and which it is. */
+  /** By position in a word: the highest sum of the pieces before it, the start of the last of them, and its number. */
   #best = new Float64Array(0)
   #start = new Int32Array(0)
   #last = new Int32Array(0)
 
   /**
-   * `packed` is what `packUnigram` gave.
-   * @throws {Error} it is something else
+   * `packed` is a result of `packUnigram`.
+   * @throws {Error} `packed` has another format
    */
   constructor(packed: Uint8Array<ArrayBuffer>) {
     const [mark, nodes, pieces, unknown] = new Uint32Array(packed.buffer, packed.byteOffset, HEADER) as unknown as Header
@@ -35,12 +35,12 @@ export class Unigram {
     this.#unknown = unknown
   }
 
-  /** Of each piece: what `traitsOf` says. */
+  /** The `TRAITS` of each piece. */
   get traits(): Uint8Array {
     return this.#traits
   }
 
-  /** The pieces of a word. Several unknown characters in a row are one. */
+  /** Splits a word into pieces. Several unknown characters in a row are one piece. */
   split(word: string): number[] {
     this.#search(word)
     const found: number[] = []
@@ -70,7 +70,7 @@ export class Unigram {
     }
   }
 
-  /** Of several ways with the same sum the first stays. */
+  /** Of several splits with the same sum, the first stays. */
   #offer(from: number, to: number, piece: number): void {
     const sum = this.#best[from]! + this.#scores[piece]!
     if (sum <= this.#best[to]!) return
@@ -79,7 +79,7 @@ export class Unigram {
     this.#last[to] = piece
   }
 
-  /** The child that this code unit leads to; -1: none. */
+  /** The child for this code unit. -1: none. */
   #child(node: number, unit: number): number {
     let low = this.#children[node]!
     let high = this.#children[node + 1]!
@@ -102,24 +102,24 @@ export class Unigram {
   }
 }
 
-/** What a piece has: letters of these scripts, or any letter or digit. */
+/** Traits of a piece: letters of a script, or any letter or digit. */
 export const TRAITS = { arabic: 1, latin: 2, word: 4 } as const
 
 /** "uni1" in bytes. */
 const MARK = 0x31696e75
 type Header = [mark: number, nodes: number, pieces: number, unknown: number]
 const HEADER = 4
-/** How far below the worst piece an unknown character is. */
+/** How far an unknown character's score is below that of the worst piece. */
 const UNKNOWN_BELOW = 10
 
 /**
- * Puts a vocabulary into the form that `Unigram` reads.
- * @throws {Error} a piece is there twice, or empty
+ * Packs a vocabulary into the format of `Unigram`.
+ * @throws {Error} a piece occurs twice, or is empty
  */
 export function packUnigram(vocabulary: readonly (readonly [piece: string, score: number])[], unknown: number): Uint8Array<ArrayBuffer> {
   const sorted = vocabulary.map(([piece], index) => ({ piece, index })).sort((a, b) => (a.piece < b.piece ? -1 : 1))
   const nodes: { unit: number; piece: number; firstChild: number }[] = [{ unit: 0, piece: -1, firstChild: 1 }]
-  /** Of each node that has no children yet: the pieces below it, and the length of what they have in common. */
+  /** The nodes whose children are not written yet: the pieces below each, and the length of their common prefix. */
   const open = [{ low: 0, high: sorted.length, depth: 0 }]
   for (let node = 0; node < open.length; node++) {
     const { low, high, depth } = open[node]!
@@ -158,7 +158,7 @@ function traitsOf(piece: string): number {
   return script | (/[\p{L}\p{N}]/u.test(piece) ? TRAITS.word : 0)
 }
 
-/** Where each part begins, in bytes, and how many there are. */
+/** The start of each part, in bytes, and its number of items. */
 function layout(nodes: number, pieces: number) {
   const scores = HEADER * Uint32Array.BYTES_PER_ELEMENT
   const children = scores + pieces * Float64Array.BYTES_PER_ELEMENT

@@ -11,7 +11,7 @@ const { model } = json('tokenizer.json') as { readonly model: { readonly vocab: 
 const byWord = await WordTokenizer.load(MODEL)
 const whole = new Tokenizer(json('tokenizer.json'), json('tokenizer_config.json'))
 
-/** The library's tokens, which begin a text with a space whether it has one or not; ours have none for it. */
+/** The library's tokens. It adds a space to the start of each text; our tokenizer adds none. */
 const expected = (text: string) => whole.encode(text, { add_special_tokens: false }).ids
 
 const piece = fc.constantFrom(...model.vocab.map(([text]) => text.replaceAll('▁', ' ')))
@@ -26,7 +26,7 @@ const word = fc
     fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }),
     fc.constantFrom('<s>', '</s>x', 'a<unk>b<pad>', '＜s＞', '\ud83c', '\udf19\ud83c', 'ـ'.repeat(40)),
   )
-  // The words of a text are what lies between what the tokenizer takes for spaces.
+  // The words of a text: what stands between the characters that the tokenizer treats as spaces.
   .map((text) => text.replaceAll(/[\t\n\f\r \u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\ufffd]+/g, ''))
   .filter((text) => text !== '')
 

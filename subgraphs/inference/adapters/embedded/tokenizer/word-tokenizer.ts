@@ -7,17 +7,20 @@ const MAX_REMEMBERED = 50_000
 const MAX_REMEMBERED_LENGTH = 64
 
 /**
- * A run without white space is cut here, in UTF-16 units, because the tokenizer takes a whole word at a time (16,384
- * take 50 ms).
+ * Longest word in UTF-16 units. A longer run without white space is cut, because the tokenizer processes a whole word
+ * at a time (16,384 take 50 ms).
  */
 const MAX_WORD_LENGTH = 16_384
 
-/** What the model's normaliser turns into a space (the first `Replace` of tokenizer.json), and the space itself. */
+/**
+ * Characters that the model's normalizer replaces with a space (the first `Replace` of tokenizer.json), and the space
+ * itself.
+ */
 const SPACES = /[\t\n\f\r \u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\ufffd]+/
 
-/** What it leaves out (the second). */
+/** Characters that the normalizer removes (the second `Replace`). */
 const LEFT_OUT = /[\x01-\x08\x0b\x0e-\x1f\x7f\x8f\x9f]/g
-/** Texts that are tokens by themselves, and what they are. */
+/** Texts that are tokens by themselves, with their ids. */
 const SPECIAL: ReadonlyMap<string, number> = new Map([
   ['<s>', 0],
   ['<pad>', 1],
@@ -25,11 +28,11 @@ const SPECIAL: ReadonlyMap<string, number> = new Map([
   ['<unk>', 3],
 ])
 const AROUND_SPECIAL = new RegExp(`(${[...SPECIAL.keys()].join('|')})`)
-/** Stands for the space in pieces, and before each word. */
+/** Stands for the space in pieces, and precedes each word. */
 const SPACE = '▁'
 
 /**
- * The model's tokenizer, word by word: what `tokenizer.json` describes. No piece of its vocabulary crosses a space, so
+ * The model's tokenizer, word by word, as `tokenizer.json` describes it. No piece of its vocabulary crosses a space, so
  * the tokens of a text are those of its words. Caching them makes running text several times faster.
  */
 export class WordTokenizer {
@@ -42,16 +45,16 @@ export class WordTokenizer {
 
   /** Reads `vocabulary.bin` of a model's folder. */
   static async load(directory: URL): Promise<WordTokenizer> {
-    // A copy, because a short file may come in a part of a larger buffer, at any place.
+    // A copy, because a short file may be part of a larger buffer, at any offset.
     return new WordTokenizer(new Unigram(Uint8Array.from(await readFile(new URL('vocabulary.bin', directory)))))
   }
 
-  /** Of each token, by `TRAITS`. */
+  /** The `TRAITS` of each token. */
   get traits(): Uint8Array {
     return this.#unigram.traits
   }
 
-  /** The tokens of the text, without marks. */
+  /** Returns the tokens of the text, without special tokens. */
   tokens(text: string): number[] {
     const tokens: number[] = []
     for (const word of splitWords(text)) for (const token of this.#wordTokens(word)) tokens.push(token)

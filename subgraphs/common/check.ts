@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../../schema/errors.ts'
 import { KisError } from './errors.ts'
 
-/** Refuses a request. `param` is the path of the wrong value. */
+/** Throws the error that refuses a request. `param` is the path of the wrong value. */
 export function refuse(code: ErrorCode, param: string, message: string): never {
   throw new KisError(code, message, { param })
 }
@@ -23,14 +23,17 @@ export function textAt(value: unknown, param: string): string {
   return value
 }
 
-/** No real data is nested deeper, and walking through it would exhaust the stack. */
+/** Most levels of nesting. No real data is nested deeper, and reading it recursively would exhaust the stack. */
 export const MAX_DEPTH = 64
 
-/** @throws {KisError} `invalid_request`: the JSON value is nested deeper than 64 levels, or names a prototype */
+/**
+ * @throws {KisError} `invalid_request`: the JSON value is nested deeper than 64 levels, or has a field that sets a
+ * prototype
+ */
 export function checkJson(value: unknown, param: string, depth = 0): void {
   if (depth > MAX_DEPTH) refuse('invalid_request', param, `'${param}' is nested deeper than ${MAX_DEPTH} levels.`)
   if (typeof value !== 'object' || value === null) return
-  // Parsers of JSON refuse both between processes.
+  // JSON parsers between processes refuse both names.
   for (const name of ['__proto__', 'constructor'])
     if (Object.hasOwn(value, name) && (name === '__proto__' || hasPrototype((value as Record<string, unknown>)[name])))
       refuse('invalid_request', param, `'${param}' has a field \`${name}\` that would change a prototype. Rename it.`)

@@ -1,8 +1,8 @@
 /**
  * The document-store port: a narrow, typed subset of the `mongodb` driver's collection, with the driver's names and
- * meanings. Adapters pass `test/contract/document-store.ts`, which tests exactly the list below. Documents contain
- * strings, safe integers, booleans, null, Dates, arrays and plain objects; `_id` is a string that the caller makes.
- * Nothing needs a transaction over two documents: each invariant concerns one document. One write of a document is
+ * meanings. Adapters pass `test/contract/document-store.ts`, which tests exactly this subset. Documents contain
+ * strings, safe integers, booleans, null, Dates, arrays and plain objects; `_id` is a string that the caller creates.
+ * No operation needs a transaction over two documents: each invariant concerns one document. One write of a document is
  * atomic and, once its promise resolves, survives `kill -9` and power loss.
  */
 

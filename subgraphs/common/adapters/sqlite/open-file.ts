@@ -14,9 +14,9 @@ export interface SqliteStoreOptions {
 export interface OpenedFile {
   readonly file: StoreFile
   readonly writer: FileThread
-  /** Of this thread. It is closed last. */
+  /** The connection of this thread. It is closed last. */
   readonly connection: Connection
-  /** Closes all of it in the right order. */
+  /** Closes the file and its connections in the right order. */
   readonly closing: AsyncDisposableStack
 }
 
@@ -36,7 +36,7 @@ export async function openFile(
   const file = new StoreFile({ path, what: `The ${kind.name}`, log })
   try {
     await migrate?.()
-    // It keeps the log until the end is noted: a connection uses the log from its first read on.
+    // This connection retains the log until the end is recorded: a connection uses the log from its first read on.
     const connection = opening.use(new Connection(path, { readOnly: false }))
     connection.prepare('SELECT 1 FROM sqlite_schema').get()
     opening.defer(() => lock.noteClosed(connection.database))

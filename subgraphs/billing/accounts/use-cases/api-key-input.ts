@@ -6,17 +6,17 @@ import type { SpendLimit, SpendPeriod } from '../../ledger/domain/key-spending.t
 import { MAX_NANO_USD, toStored } from '../../ledger/domain/money.ts'
 import { checkExternalId, checkInteger } from '../../use-cases/checks.ts'
 
-/** Models of one allowlist: more than any catalog has, few enough for every request to carry. */
+/** Models of one allowlist: more than any catalog has, and few enough to be sent with every request. */
 const MAX_ALLOWLIST_MODELS = 200
 
-/** A key's limits for each minute; null: only the plan's limits apply. */
+/** A key's limits per minute; null: only the plan's limits apply. */
 export interface KeyRates {
   readonly requestsPerMinute?: number | null
   readonly tokensPerMinute?: number | null
 }
 
 /**
- * Checks the rates that are given.
+ * Checks the rates that are not absent.
  * @throws {KisError} `integer_below_min_value`, `integer_above_max_value`
  */
 export function checkRatesOfKey({ requestsPerMinute, tokensPerMinute }: KeyRates): KeyRates {

@@ -12,12 +12,12 @@ interface CreateOrganizationInput {
   readonly residencyPolicy?: ResidencyPolicy | null
 }
 
-/** The plan of an organization that gets no other. */
+/** The plan of an organization without another one. */
 export const DEFAULT_PLAN = 'self-hosted'
 
 /**
  * Creates an organization with an empty wallet and its first admin key. The organization is written last: without it
- * the wallet and the key cannot be reached, so a crash leaves nothing half-made.
+ * the wallet and the key cannot be reached, so a crash leaves nothing half-created.
  */
 export async function createOrganization(
   deps: BillingDeps,

@@ -16,13 +16,13 @@ interface NewApiKey extends Grants {
   readonly ancestors?: readonly string[]
 }
 
-/** Makes the record. The caller stores it. */
+/** Creates the record. The caller stores it. */
 export function newApiKey({ ids, clock, pepper }: BillingDeps, { scopes, modelAllowlist, ...rest }: NewApiKey): ApiKeyWithSecret {
   const { key, ...secret } = newSecret(pepper())
   return { key, apiKey: { _id: ids('key'), ...rest, scopes, modelAllowlist, ...secret, revokedAt: null, createdAt: clock.now() } }
 }
 
-/** Makes a new secret, and the digest to store. */
+/** Creates a secret, and the digest to store. */
 export function newSecret(pepper: Uint8Array, bytes: Uint8Array = randomBytes(32)) {
   const key = apiKeyFrom(bytes)
   return { key, ...toStoredKey(key, pepper) }

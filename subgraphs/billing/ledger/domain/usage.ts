@@ -4,7 +4,7 @@ import type { StoredRates } from './rate-card.ts'
 export type Operation = 'chat_completion' | 'embedding' | 'transcription' | 'rerank' | 'ocr'
 export type UsageSource = 'provider' | 'counted' | 'estimated'
 
-/** An immutable record of consumption. Its amount follows from its own quantities and rates alone. */
+/** An immutable record of consumption. Its amount follows only from its own quantities and rates. */
 export type UsageRecord = {
   readonly _id: string
   readonly organizationId: string
@@ -24,7 +24,7 @@ export type UsageRecord = {
   readonly at: Date
 }
 
-/** Time, then id, in one string, so that a page begins after it with a single comparison. */
+/** Returns time and id in one string, so that a page starts after it with a single comparison. */
 export function usagePosition(at: Date, id: string): string {
   return `${at.toISOString()} ${id}`
 }

@@ -94,7 +94,7 @@ export function billingOn(
     publicUrl: config.publicUrl,
     retryBackoffMs: config.retryBackoffMs,
     webhooksDue: () => sender.wake(),
-    // A caller of this function opens a store. Only the right secret may do that, which `pepper()` checks.
+    // The caller opens a store. `pepper()` throws until the secret is known to be right.
     installationId: async () => pepper() && mark().installation.id,
     clock,
     ids,

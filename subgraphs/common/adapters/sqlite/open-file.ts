@@ -21,9 +21,9 @@ export interface OpenedFile {
 }
 
 /**
- * Opens a file, which is created if needed, and its writer: `script` in `thread`, which answers `ping` and
+ * Opens a file, which is created if needed, and its writer: `script` in `thread`, which serves the calls `ping` and
  * `damageSeenAtStart`. `migrate` changes a prepared file before it is used.
- * @throws {Error} the file is in use, damaged, of another kind or installation, or of a newer version
+ * @throws {Error} the file is in use, corrupted, of another kind or installation, or of a newer version
  * @throws {Unfit} the storage fails
  */
 export async function openFile(

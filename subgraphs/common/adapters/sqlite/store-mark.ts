@@ -5,7 +5,7 @@ import { explainMismatch, type Installation } from '../../identity/installation.
 export interface StoreMark extends Installation {
   /** Names of the files that were opened together with this file, including itself; empty until all of them existed. */
   readonly siblings: readonly string[]
-  /** The fingerprint of the secret with which version 0.2 made the file. */
+  /** The fingerprint of the secret with which version 0.2 created the file. */
   readonly madeWith: string | null
 }
 

@@ -27,7 +27,7 @@ interface LargeBodiesOptions {
 
 /**
  * Capacity for one body, until it is freed. A response counts only for its organization, not in total: a client that
- * reads slowly must not keep the bodies of others waiting.
+ * reads slowly must not delay the bodies of others.
  */
 interface Reservation {
   bytes: number

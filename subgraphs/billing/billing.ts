@@ -34,6 +34,7 @@ export interface Billing extends StoringSubgraph {
   readonly bootstrapKey: Promise<string | null>
 }
 
+/** What a process provides to its billing subgraph. */
 export interface BillingRuntime {
   /**
    * Returns the mark of the store.

@@ -1,5 +1,6 @@
 import { ERRORS, type ErrorCode, type ErrorExtensions, type RateLimits, toErrorCode } from '../../schema/errors.ts'
 
+/** Optional parts of an error. */
 export interface ErrorDetail {
   /** Path of the wrong input in the caller's own request. */
   readonly param?: string | null
@@ -80,6 +81,7 @@ export class SessionEnded extends KisError {
   }
 }
 
+/** The caller's key lacks a scope. */
 export class PermissionDenied extends KisError {
   constructor(scope: string) {
     super('permission_denied', `This API key lacks the scope \`${scope}\`.`)
@@ -107,6 +109,7 @@ export class ModelNotFound extends KisError {
   }
 }
 
+/** A part of the service cannot serve at the moment; a repetition may succeed. */
 export class ServiceUnavailable extends KisError {
   /** `why`: the part of the reason that the caller may know, such as `the disk is full`. */
   constructor(what: string, { why, ...detail }: ErrorDetail & { readonly why?: string } = {}) {

@@ -20,6 +20,7 @@ export function checkName(value: string, param: string): string {
   return value
 }
 
+/** Checks an id from another service, such as of a model. */
 export function checkExternalId(value: string, param: string): string {
   return checkLength(value, param, MAX_EXTERNAL_ID_CHARACTERS)
 }
@@ -29,6 +30,7 @@ function checkLength(value: string, param: string, most: number): string {
   return value
 }
 
+/** Checks that each quantity is a whole number from 0 on. */
 export function checkQuantities(quantities: Quantities, param: string): Quantities {
   for (const unit of UNITS) checkInteger(quantities[unit], `${param}.${unit}`, 0, Number.MAX_SAFE_INTEGER)
   return quantities

@@ -75,6 +75,7 @@ export type OrganizationChange = {
   readonly at: Date
 }
 
+/** A key of an organization. */
 export type ApiKey = {
   readonly _id: string
   readonly organizationId: string
@@ -125,6 +126,7 @@ export type Member = {
   readonly removedAt: Date | null
 }
 
+/** An invitation of a person to an organization. */
 export type Invitation = {
   /** `inv_…` */
   readonly _id: string
@@ -172,6 +174,7 @@ export type ErasureRecord = {
   readonly openSince?: Date
 }
 
+/** Records that a part of the service retains after an erasure. */
 export type KeptRecords = {
   readonly kind: string
   readonly count: number
@@ -216,6 +219,7 @@ export type Bootstrap = {
   readonly rotatingTo?: string
 }
 
+/** The collections of billing's store. */
 export interface Collections {
   readonly organizations: DocumentCollection<Organization>
   readonly organizationChanges: DocumentCollection<OrganizationChange>

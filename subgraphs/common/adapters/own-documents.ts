@@ -11,6 +11,7 @@ import { openSqliteDocumentStore } from './sqlite/documents/document-store.ts'
 import { readOnlyDocuments } from './sqlite/documents/read-only-documents.ts'
 import { markOfFile } from './sqlite/store-mark.ts'
 
+/** The store of an installation, and the checks of its first use. */
 export interface OwnDocumentsOptions {
   /** Null: the documents are in `file`. */
   readonly mongodb: MongoDatabase | null

@@ -26,6 +26,7 @@ interface ByteReference {
 /** `id`: identifies the path, however it is written. IDs are unique per path. */
 type VerifiedReference = ByteReference & { readonly id: string }
 
+/** A path with its signature, valid until `expiresAt`. */
 export interface SignedPath {
   readonly path: string
   readonly expiresAt: Date
@@ -38,6 +39,7 @@ export interface BytePaths {
   verify(path: string): Promise<VerifiedReference>
 }
 
+/** Returns the subgraph that stores the bytes. */
 export function ownerOf({ kind }: ByteReference): (typeof OWNERS)[ByteKind] {
   return OWNERS[kind]
 }

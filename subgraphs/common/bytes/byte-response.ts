@@ -49,6 +49,7 @@ export interface StoredBytes {
   read(range: ByteRange): AsyncGenerator<Uint8Array>
 }
 
+/** Bytes from `offset` on. */
 export interface ByteRange {
   readonly offset: number
   readonly length: number

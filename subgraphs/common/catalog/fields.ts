@@ -13,6 +13,7 @@ export function mapping<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   return z.strictObject(shape, { error: ({ code }) => (code === 'unrecognized_keys' ? undefined : 'must be a mapping') })
 }
 
+/** A field that may be absent; it is then null. */
 export function optional<T extends z.ZodType>(schema: T) {
   return schema.nullish().transform((value) => value ?? null)
 }
@@ -30,6 +31,7 @@ export function oneOf<const Value extends string>(values: readonly Value[]) {
   return z.enum(values, orMissing(`must be one of ${values.join(', ')}`))
 }
 
+/** A list that may be absent; it is then empty. */
 export function list<Schema extends z.ZodType>(schema: Schema) {
   return z
     .array(schema, 'must be a list')
@@ -54,6 +56,7 @@ export function flag() {
   return z.boolean('must be true or false')
 }
 
+/** A whole number within limits. */
 export function whole(least: number, most: number) {
   const message = `must be a whole number from ${least} to ${most}`
   return z.number(message).refine((number) => Number.isSafeInteger(number) && number >= least && number <= most, message)

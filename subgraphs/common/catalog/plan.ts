@@ -48,6 +48,7 @@ const MAX_PAGE_PRICE = 9_000_000_000n
 /** Limits of calls, at least 1. To allow no calls, operators suspend the organization. */
 const CALL_LIMIT = optional(whole(1, MAX_INT))
 
+/** The fields of a plan in the catalog. */
 export const PLAN = mapping({
   storage_bytes: optional(whole(0, Number.MAX_SAFE_INTEGER)),
   vectors: LIMIT,
@@ -61,6 +62,7 @@ export const PLAN = mapping({
   ingestion_weight: optional(whole(1, MAX_WEIGHT)),
 })
 
+/** Converts the fields of a plan. Absent limits that every organization needs are those of `SELF_HOSTED`. */
 export function toPlan(code: string, fields: z.output<typeof PLAN>): CatalogPlan {
   return {
     code,

@@ -4,6 +4,7 @@ import { randomHex } from '../process/ids.ts'
 
 /** A worker without a heartbeat for this long has lost its job. */
 export const LEASE_MS = 30_000
+/** Interval at which a worker renews its lease. */
 export const HEARTBEAT_MS = 10_000
 /** Due jobs read in one round. */
 export const CLAIM_PAGE = 20
@@ -19,6 +20,7 @@ export interface Leasable {
   readonly lease: string | null
 }
 
+/** A record with work. `job` is absent when there is none. */
 export interface JobRecord extends StoredDocument {
   readonly job?: Leasable
 }

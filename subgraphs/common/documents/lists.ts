@@ -3,6 +3,7 @@ import { type Connection, encodeCursor, type PageArguments, readPage, toConnecti
 import type { DocumentCollection, Filter, StoredDocument } from '../ports/document-store.ts'
 import { longRecordsPage, type ReadBudget } from './long-records.ts'
 
+/** A page of a list by time of creation. */
 export interface OrderedPage extends PageArguments {
   /** The default is `desc`. */
   readonly order?: 'asc' | 'desc' | null
@@ -168,12 +169,14 @@ function textAt(record: object, field: string): string {
   return String((record as Readonly<Record<string, unknown>>)[field])
 }
 
+/** A filter by a part of the name, and by the time of creation. */
 export interface NameFilter {
   readonly nameContains?: string | null
   readonly since?: Date | null
   readonly until?: Date | null
 }
 
+/** A page of a list by time of creation or by name. */
 export interface SortedPage extends PageArguments {
   readonly order?: 'asc' | 'desc' | null
   readonly sortBy?: 'created_at' | 'name' | null

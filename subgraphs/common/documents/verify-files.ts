@@ -11,6 +11,7 @@ export interface StoreFiles {
   check(after: string | null): Promise<FileVerification>
 }
 
+/** The result of one call: a part of the full check. */
 export interface FileVerification {
   /** Files whose check ended during this call. */
   readonly files: readonly CheckedFile[]

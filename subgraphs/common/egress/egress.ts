@@ -34,6 +34,7 @@ export interface EgressRequest {
   readonly authorize?: (url: string) => Promise<void>
 }
 
+/** A response, with headers in lower case. */
 export interface EgressResponse<Body> {
   readonly status: number
   readonly headers: IncomingHttpHeaders
@@ -51,6 +52,7 @@ export interface EgressResponse<Body> {
  */
 export type EgressFailure = 'address' | 'unreachable' | 'too_large' | 'busy'
 
+/** A request without a response. `reason` says why; the message is for the caller. */
 export class EgressError extends Error {
   readonly reason: EgressFailure
 
@@ -68,6 +70,7 @@ const TEXTS: Readonly<Record<EgressFailure, string>> = {
   busy: 'Too many addresses are being fetched at the moment.',
 }
 
+/** An IP address of a host. */
 export interface Address {
   readonly address: string
   readonly family: 4 | 6
@@ -82,6 +85,7 @@ type Resolve = (host: string) => Promise<readonly Address[]>
 /** Opens connections to exactly these addresses; null: the system resolves the host. */
 type Dial = (addresses: readonly Address[] | null) => buildConnector.connector
 
+/** The operator's exceptions, and the network functions that tests replace. */
 export interface EgressOptions {
   /** Entries `host:port` that are always allowed, as `parseEgressAllow` returns them. */
   readonly allowed?: ReadonlySet<string>

@@ -60,12 +60,14 @@ export interface ErasureQueue {
   finish(task: ErasureTask, kept: readonly RetainedRecords[], signal: AbortSignal): Promise<void>
 }
 
+/** The result of one step of an erasure. */
 export interface ErasedStep {
   /** True: nothing was left to erase. */
   readonly isEmpty: boolean
   readonly kept?: readonly RetainedRecords[]
 }
 
+/** How a part of the service erases its data. */
 export interface Erasure {
   readonly queue: ErasureQueue
   /** Counts records, and deletes nothing. */

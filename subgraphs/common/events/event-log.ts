@@ -26,6 +26,7 @@ const LATE_MS = 60_000
 /** Most organizations of one sweep. */
 const MAX_SWEPT = 100
 
+/** The contents of an event, as the record's owner defines them. */
 export type EventData = Readonly<Record<string, StoredValue>>
 
 /** A change, stored in its record until it is in the log. */

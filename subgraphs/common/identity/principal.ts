@@ -1,8 +1,12 @@
 import type { SelectedOfBilling } from '../../../schema/operations.ts'
 import { InvalidApiKey, KisError, PermissionDenied } from '../errors.ts'
 
+/**
+ * What a key may do. `admin` includes every scope inside its organization; `operator` administers all organizations.
+ */
 export const SCOPES = ['inference', 'knowledge:read', 'knowledge:write', 'agents', 'billing:read', 'admin', 'operator'] as const
 export type Scope = (typeof SCOPES)[number]
+/** Where an organization's data may be processed. */
 export type ResidencyPolicy = 'unrestricted' | 'regional' | 'local_only'
 
 /** What an organization may use; null: no limit. */
@@ -75,15 +79,14 @@ export interface ServicePrincipal {
   readonly service: 'gateway' | 'knowledge' | 'inference' | 'billing' | 'rest-adapter'
 }
 
+/** The caller of an operation: an organization's key, or a process of the service. */
 export type Caller = Principal | ServicePrincipal
 
 const INSIDE_ONE_ORGANIZATION: readonly Scope[] = ['inference', 'knowledge:read', 'knowledge:write', 'agents', 'billing:read', 'admin']
-/**
- * Scopes that a run has in addition: a key that may run an agent or a workflow lets it call models and search
- * collections.
- */
+/** Additional scopes of a run: its key has the scope `agents`, so the run may call models and search collections. */
 const LENT_TO_RUNS: readonly Scope[] = ['inference', 'knowledge:read']
 
+/** Returns whether the principal has the scope, directly or through another one. */
 export function hasScope(principal: Pick<Principal, 'scopes' | 'isRun'>, scope: Scope): boolean {
   if (principal.isRun && LENT_TO_RUNS.includes(scope)) return hasScope({ ...principal, isRun: false }, 'agents')
   if (principal.scopes.includes(scope)) return true
@@ -114,6 +117,10 @@ export function requireScope(caller: Caller | null, scope: Scope): Principal {
   return principal
 }
 
+/**
+ * Returns the caller's principal.
+ * @throws {InvalidApiKey} the caller is not an organization's
+ */
 export function requirePrincipal(caller: Caller | null): Principal {
   if (!caller || 'service' in caller) throw new InvalidApiKey()
   return caller
@@ -130,6 +137,7 @@ export const PRINCIPAL_FIELDS = `organizationId apiKeyId ancestors scopes modelA
     ancestorRates { apiKeyId requestsPerMinute tokensPerMinute }
     plan { code storageBytes vectors maxFileBytes requestsPerMinute tokensPerMinute concurrency ocrPages ocrPagePrice }`
 
+/** The fields of a principal in the result of a query with `PRINCIPAL_FIELDS`. */
 export type PrincipalResult = SelectedOfBilling<'Principal', typeof PRINCIPAL_FIELDS>
 
 export function principalFrom(result: PrincipalResult): Principal {

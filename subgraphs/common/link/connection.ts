@@ -26,6 +26,7 @@ export interface Page {
   readonly isBackward: boolean
 }
 
+/** A Relay connection. */
 export interface Connection<T> {
   readonly edges: readonly { readonly node: T; readonly cursor: string }[]
   readonly pageInfo: {
@@ -38,6 +39,7 @@ export interface Connection<T> {
   readonly count: CountItems
 }
 
+/** Counts items, up to `limit`. */
 export type CountItems = (limit: number) => number | Promise<number>
 
 /**

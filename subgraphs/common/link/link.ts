@@ -21,6 +21,7 @@ export interface Operation {
   readonly operationName?: string | undefined
 }
 
+/** The circumstances of an operation. */
 export interface LinkContext<Who = Caller | null> {
   /**
    * The caller. For a link to a subgraph a principal or service, for the link to the gateway an API key as the client

@@ -45,6 +45,7 @@ export interface Update {
   readonly $setOnInsert?: Readonly<Record<string, StoredValue>>
 }
 
+/** An index of a collection. */
 export interface IndexSpec {
   /**
    * Dotted paths of single-valued fields, ascending. Sorts may run either way. Every document must have them, unless
@@ -110,6 +111,7 @@ export interface DocumentCollection<T extends StoredDocument> {
   deleteMany(filter: Filter): Promise<number>
 }
 
+/** The documents of one subgraph. */
 export interface DocumentStore extends AsyncDisposable {
   /** Creates the collection and its indexes if they do not exist. The same name returns the same collection. */
   collection<T extends StoredDocument>(spec: CollectionSpec): DocumentCollection<T>

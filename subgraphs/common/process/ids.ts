@@ -56,6 +56,7 @@ const POOL_BYTES = 400 * BYTES_OF_ID
 /** Creates ids `<prefix>_<UUIDv7 in 32 hexadecimal digits>`, which sort by creation time (RFC 9562, section 5.7). */
 export type IdSource = (prefix: IdPrefix) => string
 
+/** Creates an id source. Its ids are unique across processes. */
 export function idSource(clock: Clock): IdSource {
   let lastMs = 0
   let counter = 0

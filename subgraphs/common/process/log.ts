@@ -6,6 +6,7 @@ import { type Logger, pino } from 'pino'
  */
 export type Log = Pick<Logger, 'debug' | 'info' | 'warn' | 'error'>
 
+/** Creates the log of a process. `service` names the process in each line. */
 export function createLog(service: string, level: string): Log {
   return pino(
     {

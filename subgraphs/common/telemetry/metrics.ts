@@ -1,3 +1,4 @@
+/** One metric. `labels` are the names of its labels. */
 export interface MetricDescription {
   readonly kind: 'counter' | 'gauge' | 'histogram'
   readonly help: string

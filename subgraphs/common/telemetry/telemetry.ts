@@ -3,6 +3,7 @@ import { type Metrics, noMetrics } from './metrics.ts'
 import { RequestFacts } from './request-facts.ts'
 import { RequestLines } from './request-lines.ts'
 
+/** Attributes of a span. */
 export type Attributes = Readonly<Record<string, string | number | boolean>>
 
 interface SpanOptions {
@@ -28,6 +29,7 @@ export interface Span {
   end(error?: string | undefined): void
 }
 
+/** Creates spans. */
 export interface Tracer {
   /** False: nothing is traced, and callers need not prepare for tracing. */
   readonly isOn: boolean

@@ -30,22 +30,32 @@ function checkRate(rate: number | null, param: string): number | null {
   return rate === null ? null : checkInteger(rate, param, 1, MAX_INT)
 }
 
+/**
+ * Returns the scopes without duplicates.
+ * @throws {KisError} `invalid_request`: there are none
+ */
 export function checkScopes(scopes: readonly Scope[]): readonly Scope[] {
   if (scopes.length === 0) throw new KisError('invalid_request', 'A key needs at least one scope.', { param: 'scopes' })
   return [...new Set(scopes)]
 }
 
+/**
+ * Returns the allowlist without duplicates; null: every model.
+ * @throws {KisError} the list is too long, or an id is wrong
+ */
 export function checkAllowlist(models: readonly string[] | null): readonly string[] | null {
   if (models && models.length > MAX_ALLOWLIST_MODELS)
     throw new KisError('array_above_max_length', `An allowlist has at most ${MAX_ALLOWLIST_MODELS} models.`, { param: 'modelAllowlist' })
   return models && [...new Set(models.map((model) => checkExternalId(model, 'modelAllowlist')))]
 }
 
+/** @throws {KisError} `unsupported_value`: the expiry is in the past */
 export function checkExpiry(expiresAt: Date | null, clock: Clock): Date | null {
   if (expiresAt && expiresAt <= clock.now()) throw new KisError('unsupported_value', 'The expiry lies in the past.', { param: 'expiresAt' })
   return expiresAt
 }
 
+/** A spend limit as the caller sends it. */
 export interface SpendLimitInput {
   /** Nano-USD. */
   readonly amount: bigint

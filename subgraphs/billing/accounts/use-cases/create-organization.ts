@@ -46,6 +46,10 @@ export async function createOrganization(
   return { organization, ...first }
 }
 
+/**
+ * Returns the plan's code.
+ * @throws {KisError} the catalog has no such plan
+ */
 export function checkPlan({ plans }: BillingDeps, code: string): string {
   if (plans.some((plan) => plan.code === code)) return code
   const known = plans.map((plan) => `\`${plan.code}\``).join(', ')

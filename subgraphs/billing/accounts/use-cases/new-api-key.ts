@@ -28,6 +28,7 @@ export function newSecret(pepper: Uint8Array, bytes: Uint8Array = randomBytes(32
   return { key, ...toStoredKey(key, pepper) }
 }
 
+/** Returns what is stored of a key: its digest, and its last four characters. */
 export function toStoredKey(key: string, pepper: Uint8Array) {
   return { digest: digestKey(key, pepper), last4: key.slice(-4) }
 }

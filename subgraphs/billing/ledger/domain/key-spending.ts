@@ -19,6 +19,7 @@ export type KeySpending = {
   readonly totalSpent: number
 }
 
+/** The counters of a key without charges and without a limit. */
 export const NOTHING_SPENT: KeySpending = { limit: null, day: '0000-00-00', daySpent: 0, monthSpent: 0, totalSpent: 0 }
 
 /**
@@ -36,6 +37,7 @@ export function spendingAfter(before: KeySpending, charged: number, at: Date): K
   }
 }
 
+/** Returns the nano-USD that were spent in the period that contains `at`. */
 export function spentIn(spending: KeySpending, period: SpendPeriod, at: Date): number {
   const { daySpent, monthSpent, totalSpent } = rollOver(spending, at)
   return { day: daySpent, month: monthSpent, total: totalSpent }[period]

@@ -12,6 +12,7 @@ import type { Wallet } from './wallet.ts'
  */
 const LEDGER_FINDING_KINDS = ['gap', 'postings', 'balance', 'wallet', 'holds', 'usage', 'total'] as const
 
+/** One broken rule. */
 export interface LedgerFault {
   readonly kind: (typeof LEDGER_FINDING_KINDS)[number]
   /** The id of the entry, usage record or total; null: the wallet. */
@@ -33,6 +34,7 @@ export interface LedgerState {
   readonly isSound: boolean
 }
 
+/** The state before the first entry. */
 export const NO_ENTRIES: LedgerState = { sequence: 0, balance: 0n, available: 0n, held: 0n, isSound: true }
 
 /**

@@ -16,6 +16,7 @@ export type Unit = (typeof UNITS)[number]
 /** Whole numbers, 0 or more. */
 export type Quantities = Readonly<Record<Unit, number>>
 
+/** A call that consumed nothing. */
 export const NOTHING: Quantities = {
   inputTokens: 0,
   cachedInputTokens: 0,

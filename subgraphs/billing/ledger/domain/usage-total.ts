@@ -58,6 +58,7 @@ export function toSums({ calls, amount, quantities }: UsageTotal): UsageSums {
   return { calls: BigInt(calls), amount: BigInt(amount), quantities: mapUnits((unit) => BigInt(amountOf(quantities, unit))) }
 }
 
+/** Returns the sums of a single record. */
 export function sumsOfRecord({ amount, quantities }: { readonly amount: number; readonly quantities: Quantities }): UsageSums {
   return { calls: 1n, amount: BigInt(amount), quantities: mapUnits((unit) => BigInt(amountOf(quantities, unit))) }
 }

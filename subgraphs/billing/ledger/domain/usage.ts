@@ -2,6 +2,7 @@ import type { Quantities } from './money.ts'
 import type { StoredRates } from './rate-card.ts'
 
 export type Operation = 'chat_completion' | 'embedding' | 'transcription' | 'rerank' | 'ocr'
+/** The origin of the quantities: the engine reported them, or this service counted or estimated them. */
 export type UsageSource = 'provider' | 'counted' | 'estimated'
 
 /** An immutable record of consumption. Its amount follows only from its own quantities and rates. */
@@ -29,4 +30,5 @@ export function usagePosition(at: Date, id: string): string {
   return `${at.toISOString()} ${id}`
 }
 
+/** The form of `usagePosition`. */
 export const USAGE_POSITION = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z use_[0-9a-f]{32}$/

@@ -98,6 +98,7 @@ export function emptyWallet(organizationId: string): Wallet {
   return { _id: organizationId, revision: 0, available: 0, held: 0, sequence: 0, holds: {}, spending: {}, outbox: [] }
 }
 
+/** Returns the balance in nano-USD: the available and the held amount. */
 export function walletBalance({ available, held }: Pick<Wallet, 'available' | 'held'>): number {
   return available + held
 }
@@ -130,6 +131,7 @@ export function pagesIn(ocr: PageCount | undefined, month: string): number {
   return ocr?.month === month ? ocr.pages : 0
 }
 
+/** Returns the UTC month, such as `2026-11`. */
 export function monthOf(at: Date): string {
   return at.toISOString().slice(0, 7)
 }

@@ -28,6 +28,7 @@ export class RunLimitExceeded extends KisError {
   }
 }
 
+/** The wallet cannot cover the most that the call can cost. */
 export class InsufficientQuota extends KisError {
   constructor() {
     super('insufficient_quota', 'The wallet cannot cover the most that this call may cost. Add credit, or ask for less output.')

@@ -28,6 +28,7 @@ import { HoldConflict, HoldEnded, InsufficientQuota, PageQuotaReached, RunLimitE
 export type RateCardInput = Rates & { readonly version: string; readonly tiers: readonly RateTierInput[] }
 type RateTierInput = Rates & { readonly aboveInputTokens: number }
 
+/** The call for which money is reserved. `ceiling` is the most that it can consume. */
 export interface PlaceHoldInput {
   readonly id: string
   readonly operation: Operation

@@ -4,6 +4,7 @@ import type { LedgerEntry } from '../domain/ledger.ts'
 import type { UsageRecord } from '../domain/usage.ts'
 import { followLedger } from './follow-ledger.ts'
 
+/** A usage record, with the cursor after it. */
 export interface UsageEvent {
   readonly record: UsageRecord
   readonly cursor: string

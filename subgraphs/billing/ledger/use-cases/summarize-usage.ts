@@ -5,6 +5,7 @@ import { addSums, NO_USAGE, sumsOfRecord, toSums, type UsageSums } from '../doma
 
 type UsageDimension = 'model' | 'key' | 'day' | 'hour' | 'operation'
 
+/** The time span, filters and groups of a summary. */
 export interface SummaryInput {
   readonly groupBy: readonly UsageDimension[]
   /**

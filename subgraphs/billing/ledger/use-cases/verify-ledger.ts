@@ -14,6 +14,7 @@ const ENTRIES = 500
 const TOTALS = 100
 const RECORDS = 1_000
 
+/** A broken rule in the ledger of one organization. */
 export interface LedgerFinding extends LedgerFault {
   readonly organizationId: string
 }

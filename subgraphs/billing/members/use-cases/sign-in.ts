@@ -21,6 +21,7 @@ const MAX_EMAIL_CHARACTERS = 254
 
 type SignInRefusal = 'not_a_member' | 'invitation_invalid' | 'email_not_verified' | 'organization_suspended' | 'organization_full'
 
+/** A person that an issuer has authenticated, and where the person wants to sign in. */
 export interface SignInRequest extends Person {
   /** Organizations that the issuer assigns to the person. */
   readonly assigned: readonly string[]

@@ -28,6 +28,7 @@ const LIMITS = z.strictObject({
   ocrPages: count().max(MAX_INT).optional(),
 })
 
+/** The organization's own record: the first one of an archive. */
 export const ORGANIZATION = recordKind<
   Organization,
   '_id' | 'revision' | 'deletedAt' | 'erasingSince' | 'ownersRevision' | 'lastChange' | 'import'
@@ -62,6 +63,7 @@ export const API_KEY = recordKind<ApiKey, 'organizationId' | 'digest' | 'last4' 
 
 type KeySpendLimit = SpendLimit & { readonly _id: string }
 
+/** The spend limit of a key, which is stored in the wallet. */
 export const SPEND_LIMIT = recordKind<KeySpendLimit, never>('billing/spend-limits', {
   _id: id('key'),
   amount: nanoUsd(),

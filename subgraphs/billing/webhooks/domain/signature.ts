@@ -7,6 +7,7 @@ import type { WebhookEventRecord } from './records.ts'
  */
 export const ROTATION_MS = 24 * 3_600_000
 
+/** Creates the nonce from which an endpoint's secret is derived. */
 export function newNonce(): string {
   return randomBytes(24).toString('hex')
 }

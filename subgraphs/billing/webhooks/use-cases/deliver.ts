@@ -12,6 +12,7 @@ const MAX_RESPONSE_BYTES = 500
 /** Control characters that no text has. */
 const NO_TEXT = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffd]/
 
+/** The result of one request to an endpoint. */
 export interface Outcome {
   readonly attempt: DeliveryAttempt
   /** The endpoint wants no more events (410). */

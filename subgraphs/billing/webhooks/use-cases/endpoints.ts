@@ -153,6 +153,7 @@ export async function getEndpoint({ collections }: BillingDeps, principal: Princ
   return found
 }
 
+/** Returns an endpoint of the caller's organization; null when there is none. */
 export async function findEndpoint(
   { collections }: Pick<BillingDeps, 'collections'>,
   principal: Principal,

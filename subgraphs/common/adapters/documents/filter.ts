@@ -74,6 +74,7 @@ export function organizationOf(tests: readonly Test[]): string {
   return test?.operator === 'eq' && typeof test.value === 'string' ? test.value : ''
 }
 
+/** Returns whether the document passes all tests. */
 export function meets(document: StoredObject, tests: readonly Test[]): boolean {
   return tests.every((test) => {
     const found = singleValueAt(document, test.fields)

@@ -45,6 +45,7 @@ export function collectKinds(
   return [...names].map((name) => ({ name, migrations: migrations[name] ?? [] }))
 }
 
+/** Returns the version of a kind that this program writes. */
 export function currentVersion({ migrations }: Kind): number {
   return 1 + migrations.length
 }

@@ -97,6 +97,10 @@ export function describeKind(value: Stored | undefined): string {
   return isDate(value) ? 'date' : typeof value
 }
 
+/**
+ * Returns the document as JSON.
+ * @throws {RangeError} the document is larger than 16 MiB
+ */
 export function encodeDocument(document: Stored): string {
   const text = JSON.stringify(document)
   // Counting bytes is slow, so only long texts are counted.

@@ -71,6 +71,7 @@ export class Programs {
   }
 }
 
+/** Returns whether a program has sent a heartbeat in the last 120 s. */
 export async function isAnyRunning(db: Db): Promise<boolean> {
   return (await db.collection<Program>(PROGRAMS).findOne({ seenAt: { $gte: goneBefore() } })) !== null
 }

@@ -6,6 +6,7 @@ import { isDuplicateKey } from './failures.ts'
 /** The collection of the installation mark. */
 export const MARKS = 'installation'
 
+/** The mark of a database: the installation that owns it. */
 export interface Mark {
   readonly _id: 'installation'
   readonly installationId: string

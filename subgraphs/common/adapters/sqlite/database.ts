@@ -28,6 +28,7 @@ const CACHE_KIB = 16 * 1024
 const JOURNAL_SIZE_LIMIT_BYTES = 64 * 1024 * 1024
 const MAX_STATEMENTS = 500
 
+/** The facts of a storage failure that cross threads. */
 export interface FailureFacts {
   readonly kind: 'disk_full' | 'damaged' | 'failing'
   /**

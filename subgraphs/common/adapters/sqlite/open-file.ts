@@ -4,6 +4,7 @@ import type { Thread } from '../../process/threads/thread.ts'
 import { Connection, corrupted, type FileKind, FileLock, prepareFile, toOpeningFailure } from './database.ts'
 import { FileThread, StoreFile } from './threads.ts'
 
+/** The file of a store. */
 export interface SqliteStoreOptions {
   readonly file: string
   /** The installation that the file must belong to. Absent: any. */
@@ -11,6 +12,7 @@ export interface SqliteStoreOptions {
   readonly log: Log
 }
 
+/** An open file: its writer in a thread, and a connection of this thread. */
 export interface OpenedFile {
   readonly file: StoreFile
   readonly writer: FileThread

@@ -6,6 +6,7 @@ interface RemoteError {
   readonly data?: unknown
 }
 
+/** The result of a call, or its error, on its way to the caller's thread. */
 export type Reply = { readonly value: unknown } | { readonly error: RemoteError }
 
 /** A call of code that serves several files. */

@@ -95,6 +95,7 @@ export async function eraseAgain({ collections, clock }: Pick<BillingDeps, 'coll
   await collections.erasures.findOneAndUpdate({ _id: receiptId(_id) }, { $set: open })
 }
 
+/** Returns the id of the erasure of a whole organization, which is derived from the organization's id. */
 export function receiptId(organizationId: string): string {
   return organizationId.replace(/^org_/, 'ers_')
 }

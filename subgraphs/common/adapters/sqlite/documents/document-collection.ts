@@ -41,6 +41,9 @@ const MAX_DOCUMENTS = 1_000
 const MAX_PARSING_MS = 1
 let parsingMs = 0
 
+/**
+ * A collection in a SQLite file. Reads run here or in a thread for scans, writes in the thread of the file's writer.
+ */
 export class SqliteCollection<T extends StoredDocument> implements DocumentCollection<T> {
   readonly spec: CollectionSpec
   readonly #store: StoreAccess

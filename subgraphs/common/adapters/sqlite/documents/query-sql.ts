@@ -24,11 +24,13 @@ export function selectSql(columns: string, spec: CollectionSpec, access: Access)
   return { text: `SELECT ${columns} FROM ${nameTable(spec)} ${by}${where}`, parameters: conditions.flatMap(({ parameters }) => parameters) }
 }
 
+/** Sorts the selection in the order of the index. */
 export function ordered(sql: Sql, access: Access, direction: 1 | -1): Sql {
   const keys = access.order.map((path) => `${keyExpression(path)} ${direction === 1 ? 'ASC' : 'DESC'}`)
   return { ...sql, text: `${sql.text} ORDER BY ${keys.join(', ')}` }
 }
 
+/** Counts what `access` reaches, up to `limit`. */
 export function countSql(spec: CollectionSpec, access: Access, limit: number | undefined): Sql {
   if (limit === undefined) return selectSql('count(*)', spec, access)
   const counted = limited(selectSql('1', spec, access), limit)

@@ -33,6 +33,7 @@ export function toSchema(spec: CollectionSpec): readonly string[] {
   return [`CREATE TABLE IF NOT EXISTS ${table} (id TEXT PRIMARY KEY NOT NULL, doc TEXT NOT NULL) WITHOUT ROWID`, ...indexes]
 }
 
+/** The kind of a file of documents. */
 export const DOCUMENT_FILE: FileKind = {
   name: 'document store',
   /** "KisD" in ASCII. */

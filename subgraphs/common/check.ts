@@ -31,7 +31,7 @@ export function textAt(value: unknown, param: string): string {
   return value
 }
 
-/** Most levels of nesting. No real data is nested deeper, and reading it recursively would exhaust the stack. */
+/** Limit of nesting levels. No real data is nested deeper, and reading it recursively would exhaust the stack. */
 export const MAX_DEPTH = 64
 
 /**

@@ -76,7 +76,9 @@ export function checkHoldId(id: string): string {
   return id
 }
 
-/** With less than the round trip of a renewal under load, a hold would end during its call. */
+/**
+ * The shortest time to live. With less than the round trip of a renewal under load, a hold would end during its call.
+ */
 const MIN_TTL_SECONDS = 10
 const MAX_TTL_SECONDS = 86_400
 

@@ -157,13 +157,13 @@ export type ErasureRecord = {
   readonly apiKeyIds: readonly string[]
   /** The document, and those that were unpacked from it. Absent until the knowledge subgraph has found them. */
   readonly documentIds?: readonly string[]
-  /** What knowledge needs to continue after a crash. */
+  /** The notes that knowledge needs to continue after a crash. */
   readonly notes?: string
   readonly requestedBy: string
   readonly requestedAt: Date
-  /** By part of the service, the number of records of each kind that it found before it deleted anything. */
+  /** The number of records of each kind that each part of the service found before it deleted anything. */
   readonly found: { readonly [Part in Eraser]?: Readonly<Record<string, number>> }
-  /** By part of the service, when it had erased all its data, and what it retains. */
+  /** When each part of the service had erased all its data, and what it retains. */
   readonly ended: { readonly [Part in Eraser]?: { readonly at: Date; readonly kept: readonly KeptRecords[] } }
   /** What all parts retain. Empty until the erasure has ended. */
   readonly kept: readonly KeptRecords[]

@@ -6,7 +6,7 @@ import { mapping, optional, usd, whole } from './fields.ts'
 
 /** What an organization may use, plus limits that only one part of the service applies. */
 export interface CatalogPlan extends Plan {
-  /** Most nodes in the result of one GraphQL operation. */
+  /** Limit of nodes in the result of one GraphQL operation. */
   readonly operationNodes: number
   /** How many documents of an organization start in one round while several organizations wait. */
   readonly ingestionWeight: number

@@ -3,7 +3,7 @@ import type { Clock } from '../process/clock.ts'
 import type { FairSemaphore } from '../process/fair-semaphore.ts'
 import { CLAIM_PAGE, claimSeen, type JobRecord, type Leasable } from './jobs.ts'
 
-/** Most organizations that one search for work passes over. The next search continues after them. */
+/** Limit of organizations that one search for work passes over. The next search continues after them. */
 const MAX_LOOKED_AT = 100
 
 /** Work of an organization. */

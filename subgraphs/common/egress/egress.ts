@@ -101,7 +101,7 @@ const CONNECT_MS = 5_000
 const MAX_HEADER_BYTES = 16 * 2 ** 10
 /** Concurrent requests, each of which may use its `maxBytes`. Organizations share them. */
 const MAX_AT_ONCE = 64
-/** Most requests of one organization that wait for a permit: those of a few images. */
+/** Limit of requests of one organization that wait for a permit: those of a few images. */
 const MAX_WAITING = 64
 /** Longest wait for a permit: the time limit of a request without a response. */
 const WAIT_MS = 10_000

@@ -23,7 +23,7 @@ const PAGE_EVENTS = 100
  * later event.
  */
 const LATE_MS = 60_000
-/** Most organizations of one sweep. */
+/** Limit of organizations of one sweep. */
 const MAX_SWEPT = 100
 
 /** The contents of an event, as the record's owner defines them. */

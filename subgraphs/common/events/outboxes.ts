@@ -3,7 +3,7 @@ import type { Log } from '../process/log.ts'
 /** Copies the pending contents of organizations' outboxes. A failure loses nothing: the contents stay pending. */
 export abstract class Outboxes implements AsyncDisposable {
   readonly #log: Log
-  /** By organization: the current run, and the next one for callers that came during the current one. */
+  /** Runs by organization: the current one, and the next one for callers that came during the current one. */
   readonly #runs = new Map<string, { current: Promise<void>; next?: Promise<void> }>()
   #isClosed = false
 

@@ -68,9 +68,10 @@ export interface Principal {
 }
 
 /**
- * How soon a call must reach its engine after billing has authorized it; later it needs a new authorization. A change
- * of rules returns this much later while calls are in flight, so that no call authorized under the old rules reaches an
- * engine after the change has returned. The time is a hundred times what a process needs unless it is overloaded.
+ * How soon a call must reach its engine after billing has authorized it. A later call needs a new authorization. While
+ * calls are in flight, a change of rules returns this much later, so that no call authorized under the old rules
+ * reaches an engine after the change has returned. The time is a hundred times what a process needs unless it is
+ * overloaded.
  */
 export const CONFIRM_MS = 2_000
 

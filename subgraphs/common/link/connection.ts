@@ -3,7 +3,7 @@ import { KisError } from '../errors.ts'
 /** Maximum and default number of items of one page. */
 const MAX_PAGE_ITEMS = 100
 const DEFAULT_PAGE_ITEMS = 20
-/** Most items of a list that are counted. Counting this many in an index takes some 10 ms. */
+/** Limit of counted items of a list. Counting this many in an index takes some 10 ms. */
 const MAX_COUNTED_ITEMS = 100_000
 
 /** Arguments of every list field of the contract. */

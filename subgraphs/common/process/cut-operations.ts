@@ -4,7 +4,7 @@ import type { WebSocket } from 'ws'
 const NORMAL_CLOSE = 1000
 /** Longest note, in bytes. */
 const MAX_NOTE_BYTES = 128
-/** Most notes of one socket. The operation of a note ends right after it. */
+/** Limit of notes of one socket. The operation of a note ends right after it. */
 const MAX_NOTES = 1_000
 
 /**

@@ -39,7 +39,7 @@ type Port<P> = { readonly [K in keyof P]: (...args: never[]) => PromiseLike<unkn
 
 type Methods = Record<PropertyKey, (...args: unknown[]) => PromiseLike<unknown>>
 
-/** What to open, and how often to try. */
+/** What to open, and when to try. */
 export interface OpeningOptions<T> {
   /** The name for operators and callers: `document store`. */
   readonly part: string

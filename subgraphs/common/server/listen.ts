@@ -154,7 +154,7 @@ export async function listen(
     for (const socket of slowReaders) socket.destroy()
   }, dataRate.checkMs).unref()
   app.addHook('onClose', async () => clearInterval(looking))
-  // With the name, Fastify would open a second server for the other address, without these settings.
+  // Fastify resolves the name `localhost` to two addresses, and would open a second server without these settings.
   const address = host === 'localhost' ? (await lookup(host)).address : host
   await app.listen({ host: address, port, backlog: BACKLOG }).catch((cause: Error) => {
     throw new Error(`Port ${port} of ${host} cannot be opened (PORT, HOST): ${cause.message}`, { cause })

@@ -28,7 +28,7 @@ const ALONE = 5
 const WRITES = 2
 /** The longest part of a wait that does not count. A store whose round trips take 0.25 s needs it. */
 const MOST_ALLOWED_MS = 1_000
-/** Most names in one log line. */
+/** Limit of names in one log line. */
 const MAX_NAMES = 20
 /** The log gets at most one line in this interval. Otherwise a process that is always late would log nothing else. */
 const SAY_EVERY_MS = 1_000

@@ -1,4 +1,4 @@
-/** Most fetches listed for one request. A page of 100 items needs a few. */
+/** Limit of fetches listed for one request. A page of 100 items needs a few. */
 const MAX_FETCHES = 20
 /** Limit of what another process of the service sends. */
 const MAX_WIRE_CHARACTERS = 2_048

@@ -62,7 +62,10 @@ export interface SpendLimitInput {
   readonly period: SpendPeriod
 }
 
-/** With a limit of zero, no call with a price can run. */
+/**
+ * Converts a spend limit to its stored form. With a limit of zero, no call with a price can run.
+ * @throws {KisError} `unsupported_value`: the amount is out of range
+ */
 export function checkSpendLimit(limit: SpendLimitInput | null): SpendLimit | null {
   if (!limit) return null
   if (limit.amount < 0n || limit.amount > MAX_NANO_USD)

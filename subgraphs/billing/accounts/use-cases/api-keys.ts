@@ -18,7 +18,7 @@ export async function findApiKey({ collections }: BillingDeps, principal: Princi
 
 interface ApiKeyFilter {
   readonly nameContains?: string | null
-  /** Whether the key itself is neither revoked nor expired. */
+  /** True: only keys that are neither revoked nor expired. False: only the others. */
   readonly isActive?: boolean | null
 }
 

@@ -10,7 +10,7 @@ import { DEFAULT_PLAN } from './create-organization.ts'
 import { newPepper, type PepperDeps } from './key-pepper.ts'
 import { newSecret, toStoredKey } from './new-api-key.ts'
 
-/** What the operator sets for the first start. */
+/** The operator's settings for the first start. */
 export interface BootstrapSettings {
   /** The operator's own key. Null: the service generates one. */
   readonly apiKey: string | null

@@ -8,7 +8,7 @@ import { checkPlan } from './create-organization.ts'
 import { noteOwn } from './erasures/erase-organization.ts'
 import { putInForce } from './rules-in-force.ts'
 
-/** Most attempts of a change while other callers change the same organization. */
+/** Attempts of a change while other callers change the same organization. */
 const MAX_TRIES = 10
 
 interface AssignPlanInput {

@@ -7,7 +7,7 @@ import { BOOTSTRAP, type Bootstrap, type Collections } from '../../use-cases/tab
 
 const SEAL_CONTEXT = 'key pepper'
 
-/** What the functions of the pepper need. */
+/** The dependencies of the pepper's functions. */
 export interface PepperDeps {
   readonly collections: Pick<Collections, 'bootstrap' | 'apiKeys' | 'invitations' | 'webhookEndpoints'>
   /** The installation's secret. */

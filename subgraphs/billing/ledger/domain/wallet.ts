@@ -91,7 +91,9 @@ export type PendingEntry = { readonly entry: LedgerEntry; readonly usage?: Usage
 
 /** Open holds of one organization: more than any plan's concurrency, and few enough for one document. */
 export const MAX_OPEN_HOLDS = 2_000
-/** With more entries in the outbox, no new hold or credit is accepted. Ending the open holds is still possible. */
+/**
+ * Limit of entries in the outbox. Above it, no new hold or credit is accepted. Ending the open holds is still possible.
+ */
 export const MAX_PENDING_ENTRIES = 4_000
 
 export function emptyWallet(organizationId: string): Wallet {

@@ -3,7 +3,7 @@ import { byTime } from '../../domain/by-time.ts'
 import type { Collections } from '../../use-cases/tables.ts'
 
 const NANO_USD = 1e9
-/** Most wallets of one reading, because a wallet is a document of up to 1 MB. Further wallets are not counted. */
+/** Limit of wallets in one reading, because a wallet is a document of up to 1 MB. Further wallets are not counted. */
 const MAX_WALLETS = 200
 
 /** Reports the open holds. All processes on one store report the same values. */

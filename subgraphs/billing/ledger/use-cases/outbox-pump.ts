@@ -31,9 +31,9 @@ export class OutboxPump extends Outboxes {
     const wallets = await this.#collections.wallets.find({ _id: { $in: ids } }, { limit: ids.length })
     return wallets.filter((wallet) => lastCopied(wallet) > positions.get(wallet._id)!).map(({ _id }) => _id)
   })
-  /** By organization, the time since which entries of this process wait. */
+  /** The time since which entries of this process wait, by organization. */
   readonly #since = new Map<string, number>()
-  /** By organization, the last copied sequence number. */
+  /** The last copied sequence number, by organization. */
   readonly #copied = new LRUCache<string, number>({ max: MAX_REMEMBERED })
 
   constructor(collections: Collections, log: Log) {

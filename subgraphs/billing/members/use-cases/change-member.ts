@@ -13,7 +13,7 @@ import type { ApiKey, Member } from '../../use-cases/tables.ts'
 import { revokeInvitationsOf } from './invitations.ts'
 import { dropOwner, listAsOwner } from './owners.ts'
 
-/** Most attempts while other callers change the same member. */
+/** Attempts while other callers change the same member. */
 const MAX_TRIES = 10
 
 /**

@@ -2,7 +2,7 @@ import { KisError, NotFound } from '../../../common/errors.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Member, Organization } from '../../use-cases/tables.ts'
 
-/** Most attempts while other callers change the owners of the same organization. */
+/** Attempts while other callers change the owners of the same organization. */
 const MAX_TRIES = 10
 
 // An organization that has had an owner always has one. The list in its document enforces this in one write. The list

@@ -15,7 +15,7 @@ const NO_TEXT = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffd]/
 /** The result of one request to an endpoint. */
 export interface Outcome {
   readonly attempt: DeliveryAttempt
-  /** The endpoint wants no more events (410). */
+  /** True: the endpoint has responded with 410, so it wants no more events. */
   readonly isGone: boolean
   /** The wait that the endpoint requests, in milliseconds. */
   readonly retryAfterMs: number | null

@@ -16,7 +16,7 @@ const ENDPOINT_ID = /^whe_[0-9a-f]{32}$/
 /** Queues that become due when an endpoint is switched on again. The others become due within a day. */
 const MAX_WOKEN_LANES = 1_000
 const PAGE_LANES = 100
-/** Most attempts of a change while other calls change the same endpoint. */
+/** Attempts of a change while other calls change the same endpoint. */
 const MAX_ATTEMPTS = 5
 
 interface EndpointInput {

@@ -13,7 +13,7 @@ const MAX_PER_ENDPOINT = 4
 const MAX_UNDER_WAY = 32
 /** Endpoints with pending events that one round checks. */
 const MAX_LOOKED_AT = 100
-/** Most consecutive events of one subject, before other subjects are sent. */
+/** Limit of consecutive events of one subject, before other subjects are served. */
 const MAX_IN_A_ROW = 20
 /** Interval between checks of a queue that was not woken. */
 const IDLE_MS = 1_000

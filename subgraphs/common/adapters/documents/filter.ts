@@ -19,7 +19,7 @@ export type Test = { readonly path: string; readonly fields: readonly string[] }
   | { readonly operator: 'in'; readonly values: readonly StoredScalar[] }
 )
 
-/** Most values of one `$in`, as the port says. */
+/** Limit of the values of one `$in`, as in the port. */
 const MAX_IN_VALUES = 1_000
 
 /** @throws {TypeError} the filter is not one that the port allows: a defect of the caller */

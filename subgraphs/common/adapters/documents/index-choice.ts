@@ -112,8 +112,8 @@ function isList(test: Test): boolean {
 const MAX_SHORT = 100
 
 /**
- * Whether a read of at most `count` documents or entries may take long. Long reads of organizations are served in round
- * robin.
+ * Returns whether a read of at most `count` documents or entries may take long. Long reads are served in round robin
+ * over the organizations.
  */
 export function isLong(access: Access, count: number): boolean {
   return access.walks || count > MAX_SHORT

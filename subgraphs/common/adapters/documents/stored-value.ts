@@ -12,7 +12,7 @@ export interface StoredObject {
 const MAX_DEPTH = 100
 /** Bytes of JSON. MongoDB limits a document to 16 MiB. */
 const MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
-/** Most UTF-8 bytes of one UTF-16 unit. */
+/** Maximum number of UTF-8 bytes of one UTF-16 unit. */
 const MAX_UNIT_BYTES = 3
 
 /** @throws {TypeError} one of the two stores would change or refuse the value: a defect of the caller */

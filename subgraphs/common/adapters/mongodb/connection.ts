@@ -32,7 +32,7 @@ const WRITE_CONCERN_TIMEOUT_MS = 10_000
 const SOCKET_TIMEOUT_MS = 15_000
 /** How often the driver checks a lost server while the store is idle. */
 const HEARTBEAT_MS = 10_000
-/** Most time of one check of a server: a heartbeat, plus the time to connect and greet. */
+/** Longest time of one check of a server: a heartbeat, plus the time to connect and greet. */
 const HEARTBEAT_LIMIT_MS = 2 * (HEARTBEAT_MS + 2 * CONNECT_TIMEOUT_MS)
 /** Twice the sum of all timeouts above. An operation that the driver has not finished by then never finishes. */
 export const OPERATION_LIMIT_MS = 2 * (WAIT_QUEUE_TIMEOUT_MS + SERVER_SELECTION_TIMEOUT_MS + CONNECT_TIMEOUT_MS + SOCKET_TIMEOUT_MS)

@@ -4,10 +4,10 @@ import type { AnyDocument } from '../documents/kinds.ts'
 import { type Stored, toStored } from '../documents/stored-value.ts'
 import { toBson } from './bson.ts'
 
-/** Most documents in memory at once. A document has at most 16 MiB. */
+/** Limits of the documents in memory at once. A document has at most 16 MiB. */
 const PAGE = 256
 const PAGE_BYTES = 8 * 1024 ** 2
-/** How often a document is read again that other programs change meanwhile. */
+/** Limit of the rounds in which documents are read again that other programs change meanwhile. */
 const MAX_ROUNDS = 20
 
 /**

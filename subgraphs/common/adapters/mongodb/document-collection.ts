@@ -22,7 +22,7 @@ import { toHint } from './indexes.ts'
 import { LONG_READ_LIMIT_MS, type LongReads } from './long-reads.ts'
 import type { ResilientClient } from './resilient-client.ts'
 
-/** What a collection needs from its store. */
+/** The parts of its store that a collection needs. */
 interface StoreAccess {
   /** The subject of failure messages: `The document store`. */
   readonly what: string
@@ -112,8 +112,8 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
       try {
         return await run()
       } catch (error) {
-        // Another call has inserted the document meanwhile. The repeated update finds it, or it does not meet the
-        // filter.
+        // Another call has inserted the document meanwhile. The repeated update changes it, or fails if it does not meet
+        // the filter.
         if (upsert && isDuplicateKey(error)) return run()
         throw error
       }

@@ -6,7 +6,7 @@ import { MAX_CONNECTIONS, WAIT_QUEUE_TIMEOUT_MS } from './connection.ts'
  * of money.
  */
 const LONG_READS_AT_ONCE = MAX_CONNECTIONS - 18
-/** Most waiting long reads of one organization, and of the service itself, as with SQLite. */
+/** Limit of waiting long reads of one organization, and of the service itself, as with SQLite. */
 const MAX_WAITING = 1_000
 /** The server ends a long read after this time. The limit is below the time after which a connection is closed. */
 export const LONG_READ_LIMIT_MS = 10_000

@@ -138,7 +138,7 @@ function refuseClosed(path: string): void {
   }
 }
 
-/** What the files of a data folder show. */
+/** The result of inspecting a data folder. */
 export interface FolderFacts {
   readonly installation: Installation
   /** Derived files of the installation that are missing. */

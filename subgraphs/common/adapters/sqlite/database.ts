@@ -223,7 +223,7 @@ export function prepareFile(
     const isNew = ['schema_version', 'application_id', 'user_version'].every((pragma) => read(pragma) === 0)
     if (isNew) database.exec(`PRAGMA page_size=${pageSize}`)
     database.exec('PRAGMA journal_mode=WAL; BEGIN IMMEDIATE')
-    // The same transaction writes the mark: if the process is killed before the commit, the file is still new.
+    // One transaction writes the kind and the mark: if the process is killed before the commit, the file is still new.
     if (isNew) database.exec(`PRAGMA application_id=${applicationId}; PRAGMA user_version=${schemaVersion}`)
     if (read('application_id') !== applicationId) throw new Error(`${file} is not the file of a ${kind.name}.`)
     const version = read('user_version')

@@ -9,7 +9,7 @@ import { corrupted, type FailureFacts, StorageFailure } from './database.ts'
 
 /** A full disk fails every write. The log gets one line in this interval. */
 const LOG_EVERY_MS = 10_000
-/** What callers may know about a failure. */
+/** The reasons of failures that callers may know. */
 const WHY = { disk_full: 'the disk is full', damaged: 'it is damaged', failing: 'its storage fails' } as const
 
 /** One SQLite file, and the storage failures that occurred in it. */

@@ -35,7 +35,7 @@ export interface ThreadOptions {
   readonly idleMs?: number
 }
 
-/** Most calls in flight of one thread. More are refused, so that a stalled thread cannot fill the memory. */
+/** Limit of calls in flight of one thread. More are refused, so that a stalled thread cannot fill the memory. */
 const MAX_CALLS = 20_000
 /** Time limit of a thread's start. Loading its code usually takes at most 1 s. */
 const START_MS = 30_000

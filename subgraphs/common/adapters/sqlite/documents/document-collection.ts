@@ -16,7 +16,7 @@ import { toChanges, toSeed } from '../../documents/update.ts'
 import type { DocumentWriter, Row, Target } from './document-writer.ts'
 import { countSql, limited, ordered, type Sql, selectSql } from './query-sql.ts'
 
-/** What a collection needs from its store. */
+/** The parts of its store that a collection needs. */
 export interface StoreAccess {
   /**
    * Reads documents. Without `aside` the read runs on the event loop: use this for some documents by key or in the

@@ -16,7 +16,7 @@ import { DOCUMENT_FILE } from './tables.ts'
  * Concurrent reads in the thread for scans. One organization alone has two, so that the thread always has a next read.
  */
 const READS_AT_ONCE = 4
-/** Most waiting reads of one organization, and of the service itself. */
+/** Limit of waiting reads of one organization, and of the service itself. */
 const MAX_WAITING_READS = 1_000
 /** Reads of all files, which share the thread. */
 const reads = new FairSemaphore(READS_AT_ONCE, MAX_WAITING_READS)

@@ -26,8 +26,8 @@ export interface Target {
 }
 
 /**
- * Most writes of one commit, more than usually wait at once. The number limits how long the first write waits for the
- * rest.
+ * Limit of the writes of one commit, more than usually wait at once. It also limits how long the first write waits for
+ * the rest.
  */
 const MAX_BATCH = 256
 

@@ -6,7 +6,7 @@ import { encodeDocument, parseDocument, type StoredObject, toStored, withDates }
 import { Connection, toOpeningFailure, toStorageFailure } from '../database.ts'
 import { nameTable } from './tables.ts'
 
-/** Most documents in memory at once. */
+/** Limit of documents in memory at once. */
 const PAGE = 256
 const TABLE = 'CREATE TABLE IF NOT EXISTS schema_versions (kind TEXT PRIMARY KEY NOT NULL, version INTEGER NOT NULL) WITHOUT ROWID'
 

@@ -9,6 +9,7 @@ import { type ByteRequest, type ByteResponse, byteRequest } from './byte-respons
 interface ByteRouteParts {
   /** Chooses the id of a request, and sets the headers of its response. */
   startRequest(request: FastifyRequest, reply: FastifyReply): Promise<string>
+  /** Opens the bytes of a path. It checks the path. */
   open(request: ByteRequest, context: Pick<LinkContext, 'requestId' | 'signal'>): Promise<ByteResponse>
   /** Waits until the organization has capacity for the response. */
   admit?(request: FastifyRequest, reply: FastifyReply, response: ByteResponse): Promise<void>

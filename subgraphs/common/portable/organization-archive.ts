@@ -3,6 +3,7 @@ import type { RecordKind } from './record-kind.ts'
 
 /** Receives what a subgraph exports of one organization, in order. */
 export interface ArchiveSink {
+  /** Writes a record. */
   record(kind: RecordKind<unknown>, record: object): Promise<void>
   /** Writes bytes below a path of the archive. The records written before this call precede the bytes. */
   file(path: string, sizeBytes: number, bytes: AsyncIterable<Uint8Array>): Promise<void>

@@ -44,6 +44,7 @@ export class FairSemaphore {
     return this.#free === 0
   }
 
+  /** Returns the number of permits that the organization has acquired. */
   heldBy(organizationId: string): number {
     return this.#held.get(organizationId) ?? 0
   }

@@ -111,6 +111,7 @@ export class RequestFacts {
     unsentOf(entry).reported = entry.reported
   }
 
+  /** Adds tokens and their cost to what the request has consumed. */
   spent(requestId: string, { inputTokens, outputTokens, costNanoUsd }: Pick<Facts, 'inputTokens' | 'outputTokens' | 'costNanoUsd'>): void {
     const entry = this.#entries.get(requestId)
     if (!entry) return

@@ -18,7 +18,10 @@ export async function findApiKey({ collections }: BillingDeps, principal: Princi
 
 interface ApiKeyFilter {
   readonly nameContains?: string | null
-  /** True: only keys that are neither revoked nor expired. False: only the others. */
+  /**
+   * True: only keys that are themselves neither revoked nor expired, whatever their ancestors are. False: only the
+   * others.
+   */
   readonly isActive?: boolean | null
 }
 

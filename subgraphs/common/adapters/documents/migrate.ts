@@ -32,6 +32,7 @@ export interface MigratedStore {
    * @throws {Unfit} another process migrates the store
    */
   alone(run: () => Promise<void>): Promise<void>
+  /** Returns the stored records by kind. */
   records(): Promise<ReadonlyMap<string, KindRecord>>
   record(kind: string, record: KindRecord): Promise<void>
   /** Null: no such program is registered. */

@@ -55,6 +55,7 @@ export class Programs {
     await this.#programs.deleteOne({ _id: this.#own._id })
   }
 
+  /** Returns the other programs that know an earlier version of the kind; null: there are none. */
   async earlier(kind: string, version: number): Promise<EarlierPrograms | null> {
     const found = await this.#programs.find({ [`kinds.${kind}`]: { $lt: version } }).toArray()
     if (found.length === 0) return null

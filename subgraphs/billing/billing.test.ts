@@ -15,10 +15,10 @@ import { openCollections } from './use-cases/tables.ts'
 
 const WEBHOOKS = { egressAllowed: new Set<string>(), publicUrl: null, retryBackoffMs: 1_000 }
 const GATEWAY: Caller = { service: 'gateway' }
-/** Answers are compared with what is expected of them, so their fields need no types. */
+/** Tests compare results with the expected ones, so their fields need no types. */
 type Answer = Record<string, unknown>
 
-/** The store for one billing, which leaves it open. */
+/** Returns the store for one billing, which leaves it open. */
 function shared(store: DocumentStore): DocumentStore {
   return { collection: (spec) => store.collection(spec), ping: (signal) => store.ping(signal), async [Symbol.asyncDispose]() {} }
 }
@@ -76,7 +76,7 @@ for (const { name, open } of STORES)
     const createKey = async (caller: Caller, input: Record<string, unknown>) =>
       (await data(caller, 'mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { key apiKey { id } } }', { input }))
         .createApiKey as { key: string; apiKey: { id: string } }
-    /** A second tenant with some credit. */
+    /** Creates a second organization with some credit. */
     const tenant = async () => {
       const made = (await data(operator, 'mutation { createOrganization(input: { name: "Tenant" }) { key organization { id } } }'))
         .createOrganization as { key: string; organization: { id: string } }
@@ -90,7 +90,7 @@ for (const { name, open } of STORES)
       return { id: made.organization.id, admin: await principal(made.key) }
     }
     const newHold = () => idSource(clock)('hold')
-    /** The key's principal by the rules in force now. */
+    /** Returns the key's principal by the rules now in force. */
     const current = async ({ organizationId, apiKeyId }: Principal) => {
       const query = `query ($organizationId: ID!, $apiKeyId: ID!) { principalOfKey(organizationId: $organizationId, apiKeyId: $apiKeyId) { ${PRINCIPAL_FIELDS} } }`
       return principalFrom((await data(GATEWAY, query, { organizationId, apiKeyId })).principalOfKey as PrincipalResult)
@@ -403,7 +403,7 @@ for (const { name, open } of STORES)
             ).principalOfKey as Answer
           ).isEnded
         expect(await isEnded()).toBe(false)
-        // The revocation's first write alone: where the process dies after it, all of them are dead none the less.
+        // Only the revocation's first write: all descendants have ended, even if the process dies after it.
         await openCollections(store).apiKeys.findOneAndUpdate({ _id: chain[0]!.apiKey.id }, { $set: { revokedAt: clock.now() } })
         for (const { key } of chain) expect(await refused(key)).toMatchObject({ code: 'INVALID_API_KEY' })
         expect(await isEnded()).toBe(true)
@@ -633,7 +633,7 @@ for (const { name, open } of STORES)
         const other = await limited({ amount: '1', period: 'DAY' })
         await revoke(other.id)
         expect((await counted()).sort()).toEqual([operator.apiKeyId, id, other.id].sort())
-        // A document that it had accepted.
+        // The hold is for a document that the key had submitted.
         expect((await placing(caller)).errors?.[0]?.extensions.code).toBe('INSUFFICIENT_QUOTA')
         clock.advance(8 * 86_400_000)
         const free = await limited(null)
@@ -668,7 +668,7 @@ for (const { name, open } of STORES)
 
       describe('with what the keys that descend from it spend', () => {
         const DAY = { amount: '0.75', period: 'DAY' }
-        /** A parent of 0.75 USD a day, two children and a grandchild. */
+        /** Creates a parent of 0.75 USD per day, two children and a grandchild. */
         const family = async (spendLimit: unknown = DAY) => {
           const admin = async (caller: Caller, name: string) => {
             const { key, apiKey } = await createKey(caller, { name, scopes: ['ADMIN'], ...(caller === operator && { spendLimit }) })
@@ -982,7 +982,7 @@ for (const { name, open } of STORES)
       for (const { caller, may, otherwise } of callers)
         for (const { source, scope } of operations) {
           const code = (await failure(caller, source))?.code
-          // That an API key is unknown is an answer to the gateway, not a refusal of the gateway.
+          // An unknown API key is a result for the gateway, not a refusal of the gateway.
           if (may.includes(scope)) expect(['PERMISSION_DENIED', caller === GATEWAY ? '' : 'INVALID_API_KEY'], source).not.toContain(code)
           else expect({ source, code }).toEqual({ source, code: scope === 'service' ? 'PERMISSION_DENIED' : otherwise })
         }

@@ -30,26 +30,30 @@ import { work } from './work.ts'
 
 /** The billing subgraph. */
 export interface Billing extends StoringSubgraph {
-  /** The operator's key, to print on standard output; null: it was used already, or the operator brought it. */
+  /** The operator's key, to print on standard output; null: it was used already, or the operator supplied it. */
   readonly bootstrapKey: Promise<string | null>
 }
 
+/** What a process provides to its billing subgraph. */
 export interface BillingRuntime {
-  /** What the mark of the store says. @throws {ServiceUnavailable} the store is not open yet */
+  /**
+   * Returns the mark of the store.
+   * @throws {ServiceUnavailable} the store is not open yet
+   */
   readonly mark: () => OwnMark
   readonly clock: Clock
   readonly ids: IdSource
   readonly log: Log
-  /** Default: nothing is told. */
+  /** Default: nothing is reported. */
   readonly telemetry?: Telemetry
 }
 
-/** Below the 2 s in which `problems()` must answer. */
+/** Below the 2 s in which `problems()` must resolve. */
 const PING_TIMEOUT_MS = 1_500
 
 /**
- * Billing on any document store, which it closes at its end. `isExclusive`: no other process uses the store, whose
- * files are `files`. Background work begins when the store is open.
+ * Creates billing on any document store, which it closes at its end. `isExclusive`: no other process uses the store,
+ * whose files are `files`. Background work starts when the store is open.
  */
 export function billingOn(
   open: () => Promise<DocumentStore>,
@@ -91,7 +95,7 @@ export function billingOn(
     publicUrl: config.publicUrl,
     retryBackoffMs: config.retryBackoffMs,
     webhooksDue: () => sender.wake(),
-    // Who asks opens a store, which the right secret alone may do.
+    // The caller opens a store. `pepper()` throws until the secret is known to be right.
     installationId: async () => pepper() && mark().installation.id,
     clock,
     ids,

@@ -8,19 +8,19 @@ export interface BillingSettings {
   readonly dataDirectory: string
   /** The MongoDB database with the documents; null: they are in the SQLite file. */
   readonly mongodb: MongoDatabase | null
-  /** The operator's key at the first start; null: the service makes one. */
+  /** The operator's key at the first start; null: the service generates one. */
   readonly bootstrapApiKey: string | null
-  /** Credit of the first organization. */
+  /** Credit of the first organization, in nano-USD. */
   readonly bootstrapCreditNanoUsd: bigint
   /** Entries `host:port` to which webhooks may go even if they are not public, or by http. */
   readonly egressAllowed: ReadonlySet<string>
-  /** The address at which people reach the service, for links of invitations; null: links cannot be made. */
+  /** The URL at which people reach the service, for links of invitations; null: no links can be created. */
   readonly publicUrl: string | null
-  /** The unit of the waits after failed webhooks. Default: 1,000. */
+  /** The unit of the waits after failed webhooks, in milliseconds. Default: 1,000. */
   readonly retryBackoffMs: number
 }
 
-/** With what the whole installation shares. */
+/** The settings of billing, with those that the whole installation shares. */
 export interface BillingConfig extends BillingSettings {
   /** The installation's secret. With another one, no key works. */
   readonly secret: Uint8Array

@@ -1,6 +1,9 @@
 import type { CollectionSpec, DocumentStore, StoredDocument } from '../common/ports/document-store.ts'
 
-/** In billing's store while an import of all data fills the stores: no role serves without billing. */
+/**
+ * A collection with a mark while an import of all data fills the stores. It is in billing's store, because no role
+ * serves without billing.
+ */
 const IMPORTS: CollectionSpec = { name: 'imports', indexes: [] }
 const ID = 'installation'
 
@@ -11,12 +14,12 @@ interface ImportMark extends StoredDocument {
 
 type Documents = Pick<DocumentStore, 'collection'>
 
-/** The archive whose import has not ended; null: there is none. */
+/** Returns the id of the archive whose import has not ended; null: there is none. */
 export async function findHalfImported(billing: Documents): Promise<string | null> {
   return (await billing.collection<ImportMark>(IMPORTS).findOne({ _id: ID }))?.archive ?? null
 }
 
-/** Says why nothing may use the stores; null: an import into them has ended, or there was none. */
+/** Returns why no process may use the stores; null: an import into them has ended, or there was none. */
 export async function explainHalfImported(billing: Documents): Promise<string | null> {
   if ((await findHalfImported(billing)) === null) return null
   return 'An import into these stores has not ended. Run the same `kis import` again: it continues. To give up, delete the data folder, or the databases and indices.'

@@ -20,8 +20,8 @@ export interface BillingStart extends Omit<BillingRuntime, 'mark'> {
 }
 
 /**
- * Billing on its own database, which it opens in the background. Disposing it closes both. With MongoDB it follows that
- * server's clock.
+ * Creates billing on its own database, which it opens in the background. Disposal closes both. With MongoDB, billing's
+ * clock follows the server's clock.
  */
 export function createBilling(config: BillingConfig, { folder, ...runtime }: BillingStart): Billing {
   const { dataDirectory, mongodb } = config

@@ -4,7 +4,7 @@ import { decideFirst } from './accounts/use-cases/bootstrap.ts'
 import { openPepper, type PepperDeps } from './accounts/use-cases/key-pepper.ts'
 import type { Collections } from './use-cases/tables.ts'
 
-/** What commands need of billing, over an open store. */
+/** The parts of billing that commands need, over an open store. */
 
 export { endRotation, requireRotatable, requireSecret, startRotation } from './accounts/use-cases/key-pepper.ts'
 export { accountsOf } from './use-cases/portable/export-accounts.ts'
@@ -13,8 +13,8 @@ export { type Collections as AccountCollections, openCollections as openAccountC
 export { resealEndpoints } from './webhooks/use-cases/endpoint-secrets.ts'
 
 /**
- * Gives the key pepper of the installation, which may begin with this. Null: it has not begun, and nothing may be
- * written.
+ * Returns the key pepper of the installation. An import may be the first to create it. Null: the installation has not
+ * started, and nothing may be written.
  * @throws {Error} as `openPepper`
  */
 export async function pepperOf(

@@ -23,12 +23,12 @@ const CLOCK_SET_MS = 10_000
 const RENEWED_WITHIN_MS = 45_000
 /** How often old webhook data is deleted. */
 const WEBHOOK_SWEEP_MS = 60_000
-/** How soon an erasure of which nothing is left has ended. */
+/** Interval of the check for erasures of which nothing is left. */
 const ERASURE_END_MS = 5_000
-/** How long a session that is over may stay on lists. */
+/** How long an expired session may stay on lists. */
 const SESSION_SWEEP_MS = 60_000
 
-/** Billing's background work, until the signal aborts. */
+/** Runs billing's background work until the signal aborts. */
 export async function work(deps: BillingDeps, sender: WebhookSender, tasks: Tasks, signal: AbortSignal): Promise<void> {
   const { pump, log, isExclusive } = deps
   const resumed = pump
@@ -69,7 +69,9 @@ function holdReaper(deps: BillingDeps): Task['run'] {
   }
 }
 
-/** The difference between the clock and evenly passing time. It changes only when the clock is set. */
+/**
+ * Returns the difference between the clock and evenly passing time. The difference changes only when the clock is set.
+ */
 function clockOffset(clock: Clock): number {
   return clock.now().getTime() - performance.now()
 }

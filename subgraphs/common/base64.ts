@@ -1,9 +1,9 @@
-/** Line breaks as in MIME (RFC 2045) and PEM, and white space around the text. */
+/** Line breaks of MIME (RFC 2045) and PEM, and white space around the text. */
 const BREAKS = /[ \t\r\n]+/g
 const BREAK = [' ', '\t', '\r', '\n']
 
 interface Base64 {
-  /** The number of bytes that the text stands for, told without decoding it. */
+  /** The number of bytes that the text encodes, computed without decoding it. */
   readonly sizeBytes: number
   /** Null: the text is not base64. */
   decode(): Buffer | null
@@ -11,7 +11,7 @@ interface Base64 {
 
 /**
  * Reads base64 in the standard or the URL-safe alphabet (RFC 4648, sections 4 and 5), padded or not, in one line or
- * many. Everything here that meets the whole text is native code: a regular expression takes 0.1 s for 25 MiB.
+ * many. All code here that reads the whole text is native: a regular expression takes 0.1 s for 25 MiB.
  */
 export function readBase64(text: string): Base64 {
   const joined = BREAK.some((character) => text.includes(character)) ? text.replace(BREAKS, '') : text
@@ -23,13 +23,13 @@ export function readBase64(text: string): Base64 {
     decode() {
       if (digits % 4 === 1 || (padding > 0 && joined.length % 4 !== 0) || !isAscii(joined)) return null
       const bytes = Buffer.from(joined, 'base64')
-      // Buffer skips what is not base64, so that the bytes are fewer.
+      // Buffer skips characters that are not base64, so the result has fewer bytes.
       return bytes.length === sizeBytes ? bytes : null
     },
   }
 }
 
-/** Buffer may take another character for the one with the same low byte. */
+/** Buffer may confuse a character with another one that has the same low byte. */
 function isAscii(text: string): boolean {
   return Buffer.byteLength(text) === text.length
 }

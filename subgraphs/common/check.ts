@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../../schema/errors.ts'
 import { KisError } from './errors.ts'
 
-/** Refuses a request. `param` is the path of the wrong value. */
+/** Throws the error that refuses a request. `param` is the path of the wrong value. */
 export function refuse(code: ErrorCode, param: string, message: string): never {
   throw new KisError(code, message, { param })
 }
@@ -11,26 +11,37 @@ export function isAbsent(value: unknown): value is null | undefined {
   return value === null || value === undefined
 }
 
+/**
+ * Returns an object.
+ * @throws {KisError} the value is absent or no object
+ */
 export function objectAt(value: unknown, param: string): Readonly<Record<string, unknown>> {
   if (isAbsent(value)) return refuse('missing_required_parameter', param, `Missing required parameter: '${param}'.`)
   if (typeof value !== 'object' || Array.isArray(value)) return refuse('invalid_type', param, `'${param}' must be an object.`)
   return value as Readonly<Record<string, unknown>>
 }
 
+/**
+ * Returns a text.
+ * @throws {KisError} the value is absent or no text
+ */
 export function textAt(value: unknown, param: string): string {
   if (isAbsent(value)) return refuse('missing_required_parameter', param, `Missing required parameter: '${param}'.`)
   if (typeof value !== 'string') return refuse('invalid_type', param, `'${param}' must be a string.`)
   return value
 }
 
-/** No real data is nested deeper, and walking through it would exhaust the stack. */
+/** Limit of nesting levels. No real data is nested deeper, and reading it recursively would exhaust the stack. */
 export const MAX_DEPTH = 64
 
-/** @throws {KisError} `invalid_request`: the JSON value is nested deeper than 64 levels, or names a prototype */
+/**
+ * @throws {KisError} `invalid_request`: the JSON value is nested deeper than 64 levels, or has a field that sets a
+ * prototype
+ */
 export function checkJson(value: unknown, param: string, depth = 0): void {
   if (depth > MAX_DEPTH) refuse('invalid_request', param, `'${param}' is nested deeper than ${MAX_DEPTH} levels.`)
   if (typeof value !== 'object' || value === null) return
-  // Parsers of JSON refuse both between processes.
+  // JSON parsers between processes refuse both names.
   for (const name of ['__proto__', 'constructor'])
     if (Object.hasOwn(value, name) && (name === '__proto__' || hasPrototype((value as Record<string, unknown>)[name])))
       refuse('invalid_request', param, `'${param}' has a field \`${name}\` that would change a prototype. Rename it.`)
@@ -50,6 +61,10 @@ export function listAt(value: unknown, param: string, least: number, most: numbe
   return value
 }
 
+/**
+ * Checks an integer, which may be absent.
+ * @throws {KisError} the value is no integer, or out of range
+ */
 export function checkInteger(value: unknown, param: string, least: number, most: number): void {
   if (isAbsent(value)) return
   if (!Number.isInteger(value)) refuse('invalid_type', param, `'${param}' must be an integer.`)
@@ -57,6 +72,10 @@ export function checkInteger(value: unknown, param: string, least: number, most:
   if ((value as number) > most) refuse('integer_above_max_value', param, `'${param}' must be at most ${most}; it is ${value}.`)
 }
 
+/**
+ * Checks a number, which may be absent.
+ * @throws {KisError} the value is no number, or out of range
+ */
 export function checkNumber(value: unknown, param: string, least: number, most: number): void {
   if (isAbsent(value)) return
   if (typeof value !== 'number' || Number.isNaN(value)) refuse('invalid_type', param, `'${param}' must be a number.`)
@@ -85,6 +104,10 @@ export function checkOneOf(value: unknown, param: string, values: readonly strin
 /** Names of functions and schemas. */
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/
 
+/**
+ * Checks the name of a function or schema.
+ * @throws {KisError} the value is no such name
+ */
 export function checkName(value: unknown, param: string): void {
   if (!NAME.test(textAt(value, param))) refuse('invalid_request', param, `'${param}' must be 1 to 64 letters, digits, '_' or '-'.`)
 }

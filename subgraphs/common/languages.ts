@@ -1,8 +1,8 @@
-/** The languages of the pages for people. */
+/** The languages of the web pages. */
 export const LANGUAGES = ['en', 'ar'] as const
 export type Language = (typeof LANGUAGES)[number]
 
-/** The language that the reader asked for, or the first of the browser's languages that there are. */
+/** Returns the language that the reader requested, or the first supported language of the browser's list. */
 export function chooseLanguage(requested: unknown, accepted: string | undefined): Language {
   const isOurs = (language: unknown): language is Language => LANGUAGES.includes(language as Language)
   if (isOurs(requested)) return requested

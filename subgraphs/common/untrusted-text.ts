@@ -1,9 +1,11 @@
 /**
- * What anybody may have written, for a model to read. What only the service or a chat template may write, such as a
- * citation mark, a role or the end of a tool's result, is written so that it reads the same and means nothing.
+ * Untrusted text that a model reads. Marks that only the service or a chat template may write, such as a citation, a
+ * role or the end of a tool's result, are escaped so that they read the same and have no effect.
  */
 
-/** Characters that nobody sees, and marks that sit on others. A forger puts them into a word that would be told. */
+/**
+ * Invisible characters, and marks that combine with others. An attacker puts them into a word that would be recognized.
+ */
 const HIDDEN = '\\p{Cf}\\p{Mn}\\u115f\\u1160\\u3164\\uffa0\\u2800'
 const UNSEEN = `[\\s${HIDDEN}]`
 const OPEN = '[\\[\\uff3b\\ufe5d\\u3010\\u3014\\u3016\\u3018\\u301a\\u27e6\\u2045\\u2772\\u2997\\ufe47]'
@@ -13,12 +15,12 @@ const LESS = '[<\\uff1c\\ufe64\\u2039\\u3008]'
 const MORE = '[>\\uff1e\\ufe65\\u203a\\u3009]'
 const BAR = '[|\\uff5c\\u00a6\\u2223\\u01c0]'
 
-/** `[#7]`, in any digits and brackets. Each part ends where the next begins, so a text takes linear time. */
+/** `[#7]`, in any digits and brackets. Each part ends where the next starts, so a text takes linear time. */
 const MARK = new RegExp(`${OPEN}${UNSEEN}*${HASH}((?:${UNSEEN}*\\p{Nd})+)${UNSEEN}*${CLOSE}`, 'gu')
 /** `<|im_start|>`, `<｜end▁of▁sentence｜>`: without their ends they are words. */
 const TOKEN_START = new RegExp(`${LESS}${UNSEEN}*(?=${BAR})`, 'gu')
 const TOKEN_END = new RegExp(`(?<=${BAR})${UNSEEN}{0,8}${MORE}`, 'gu')
-/** A tag, and a word in brackets. Their names decide. */
+/** A tag, and a word in brackets. Their names decide whether they are escaped. */
 const TAG = new RegExp(
   `${LESS}${UNSEEN}{0,8}([/\\uff0f]?)${UNSEEN}{0,8}((?:[${HIDDEN}]{0,8}[\\p{L}\\p{N}_:-]){1,60})([^<>\\uff1c\\uff1e]{0,200})${MORE}`,
   'gu',
@@ -27,11 +29,11 @@ const BRACKETED = new RegExp(
   `${OPEN}${UNSEEN}{0,8}([/\\uff0f]?)${UNSEEN}{0,8}((?:[${HIDDEN}]{0,8}[\\p{L}_]){1,40})${UNSEEN}{0,8}${CLOSE}`,
   'gu',
 )
-/** `Human:` at the beginning of a line, and `### Instruction:`. */
+/** `Human:` at the start of a line, and `### Instruction:`. */
 const ROLE_LINE =
   /^([ \t]*(?:#{1,6}[ \t]*)?)(human|user|assistant|system|developer|tool|function|instructions?|response|المستخدم|المساعد|النظام)([ \t]*[:：])/gimu
 
-/** Tags by which models are told roles, tools, their results and thoughts, and the tokens that templates write as tags. */
+/** Tags that mark roles, tools, their results and thoughts for models, and the tokens that templates write as tags. */
 const TAGS = new Set(
   `system user assistant human developer instruction instructions tool tools tool_use tool_call tool_calls tool_result tool_results
   tool_response tool_responses tool_output function function_call function_calls function_result function_results invoke parameter
@@ -45,17 +47,20 @@ const BRACKETS = new Set(
   ),
 )
 
-/** Those that are made of parts. A test applies them to the longest texts. */
+/** The composed expressions. A test applies them to the longest texts. */
 export const COMPOSED_EXPRESSIONS: readonly RegExp[] = [MARK, TOKEN_START, TOKEN_END, TAG, BRACKETED]
 
 const bare = (text: string) => text.normalize('NFKC').replaceAll(new RegExp(UNSEEN, 'gu'), '')
 
-/** The text with its citation marks as `(#7)`, which resolve to nothing. */
+/** Returns the text with its citations as `(#7)`, which refer to nothing. */
 export function escapeMarks(text: string): string {
   return text.replaceAll(MARK, (_mark, digits: string) => `(#${bare(digits)})`)
 }
 
-/** The text as a model may read it. The text that is stored, and shown to people, stays as it is. */
+/**
+ * Returns the text in the form in which a model may read it. The text that is stored, and shown to people, stays
+ * unchanged.
+ */
 export function escapeUntrustedText(text: string): string {
   return escapeMarks(text)
     .replaceAll(TOKEN_START, '‹')

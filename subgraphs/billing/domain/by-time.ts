@@ -1,12 +1,12 @@
 import type { DocumentCollection, Filter, StoredDocument } from '../../common/ports/document-store.ts'
 
-/** Documents that are read at once. */
+/** Documents of one read. */
 const PAGE = 50
 
 /**
- * Gives the documents that have the date `field`, the earliest first, whatever their number. `until`: only those whose
- * date is not later; null: all. `field` has an index of its own. A document may change once it was given. One that is
- * added meanwhile may be missed.
+ * Yields all documents that have the date `field`, the earliest first. `until`: only those whose date is not later;
+ * null: all. `field` has an index of its own. A document may change after it was returned. A document that is added
+ * meanwhile may be missed.
  */
 export async function* byTime<T extends StoredDocument>(
   documents: DocumentCollection<T>,
@@ -20,7 +20,7 @@ export async function* byTime<T extends StoredDocument>(
     yield* page
     const last = page.at(-1)!
     const time = last[field] as Date
-    // More than a page may have the same time.
+    // More than one page may have the same time.
     page = await read({ [field]: time, _id: { $gt: last._id } }, '_id')
     if (page.length === PAGE) continue
     yield* page

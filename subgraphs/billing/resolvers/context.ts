@@ -7,6 +7,6 @@ import type { ApiKey } from '../use-cases/tables.ts'
 export type Context = ResolverContext<BillingDeps> & {
   readonly keys: BatchedReads<ApiKey>
   readonly sifting: SiftBudget
-  /** As the subgraph's own. */
+  /** The `problems` of the subgraph. */
   readonly problems: Subgraph['problems']
 }

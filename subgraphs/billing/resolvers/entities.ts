@@ -83,7 +83,7 @@ export const entities: Resolvers = {
 
   Erasure: {
     id: ({ _id }) => _id,
-    // Billing cannot tell whose a document is.
+    // Billing does not know the owner of a document.
     documentId: (erasure) => (erasedRecords(erasure).length > 0 ? erasure.documentId : null),
     erased: erasedRecords,
   },

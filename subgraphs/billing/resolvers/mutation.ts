@@ -22,7 +22,7 @@ import { openSession } from '../sessions/use-cases/open-session.ts'
 import { endSession } from '../sessions/use-cases/use-session.ts'
 import type { MutationResolvers } from './generated.ts'
 
-/** A service may only speak of its own data. */
+/** Requires a service that erases. A service may only report about its own data. */
 export function requireEraser(caller: Caller | null): OtherEraser {
   const { service } = requireService(caller)
   if (service !== 'knowledge' && service !== 'inference') throw new KisError('permission_denied', `${service} erases no organizations.`)

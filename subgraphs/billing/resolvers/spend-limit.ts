@@ -17,13 +17,13 @@ function readWallet(context: Context, organizationId: string): Promise<Wallet | 
   return read
 }
 
-/** The key's limit, with its current use; null: it has none. */
+/** Returns the key's limit, with its current use; null: it has none. */
 export async function spendLimit({ _id, organizationId }: ApiKey, _args: object, context: Context) {
   const wallet = await readWallet(context, organizationId)
   return wallet && describeSpendLimit(context.deps, wallet, _id)
 }
 
-/** What the key has spent; null: it was revoked. */
+/** Returns what the key has spent; null: it was revoked. */
 export async function spent(key: ApiKey, _args: object, context: Context) {
   const wallet = await readWallet(context, key.organizationId)
   return wallet && describeSpent(context.deps, wallet, key)

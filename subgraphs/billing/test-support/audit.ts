@@ -11,7 +11,7 @@ import type { BillingDeps } from '../use-cases/deps.ts'
 
 const PAGE = 1_000
 
-/** An organization's ledger according to the documents, whether copied out of the outbox or not. */
+/** An organization's ledger according to the documents, whether copied from the outbox or not. */
 export interface Audit {
   readonly entries: readonly LedgerEntry[]
   readonly openHolds: readonly string[]
@@ -30,7 +30,7 @@ export async function audit({ collections }: Pick<BillingDeps, 'collections'>, o
     await all(collections.entries, { organizationId }, 'sequence'),
     wallet.outbox.map(({ entry }) => entry),
   )
-  // By position, which is not the order of posting: records of the same instant sort by id.
+  // Sorted by position, which is not the order of posting: records of the same instant sort by id.
   const records = union(
     await all(collections.usage, { organizationId }, 'position'),
     wallet.outbox.flatMap(({ usage }) => usage ?? []),
@@ -119,7 +119,10 @@ export async function audit({ collections }: Pick<BillingDeps, 'collections'>, o
   return { entries, openHolds: open.map(([id]) => id), usageRecords: records }
 }
 
-/** The totals include every record that has left the outbox, once. Of those still in it, they may include some. */
+/**
+ * Checks the totals. They include every record that has left the outbox, once. They may include some records that are
+ * still in the outbox.
+ */
 async function requireTotals(
   collections: BillingDeps['collections'],
   organizationId: string,
@@ -145,7 +148,7 @@ function least(a: bigint, b: bigint): bigint {
   return a < b ? a : b
 }
 
-/** Both are sorted. What the pump has copied but not yet removed is in both, and equal. */
+/** Merges two sorted lists. Entries that the pump has copied but not yet removed are in both, and equal. */
 function union<T extends StoredDocument>(copied: readonly T[], pending: readonly T[]): readonly T[] {
   const byId = new Map(copied.map((document) => [document._id, document]))
   for (const document of pending) if (byId.has(document._id)) expect(document).toEqual(byId.get(document._id))

@@ -56,7 +56,7 @@ const DEAR = { version: '2', ...createRates(MAX_NANO_USD, MAX_NANO_USD, MAX_NANO
 const CREDITS = [200n, 300n]
 export const PROCESSES = 3
 
-/** What was promised about one call, by answers that its caller has received. */
+/** The promises about one call, by responses that its caller has received. */
 interface Promised {
   amount?: bigint
   /** The furthest progress of the call that billing has acknowledged. */
@@ -70,8 +70,8 @@ interface Process {
 }
 
 /**
- * Two organizations on one store that several processes of billing serve, with an independent record of what their
- * callers were told. After every step both are checked: the documents by `audit`, the promises here.
+ * Two organizations on one store that several processes of billing serve, with an independent record of the responses
+ * to their callers. After every step both are checked: the documents by `audit`, the promises here.
  */
 export class LedgerRun {
   readonly clock = new ManualClock()
@@ -101,7 +101,7 @@ export class LedgerRun {
     return this.#processes[number]!
   }
 
-  /** kill -9, followed by a start. */
+  /** Kills a process as `kill -9` does, and starts it again. */
   restart(number: number): void {
     this.#processes[number]!.store.kill()
     this.#processes[number] = this.#start()
@@ -128,7 +128,7 @@ export class LedgerRun {
     }
   }
 
-  /** The last live process ends all open holds, and everything must be in its final state. */
+  /** Ends all open holds with the last live process. Everything must then be in its final state. */
   async end(): Promise<void> {
     for (let number = 0; number < PROCESSES; number++) this.restart(number)
     const { deps } = this.process(0)
@@ -146,12 +146,12 @@ export class LedgerRun {
 
   #start(): Process {
     const store = new ProcessStore(this.#shared)
-    // Half of them write ids as the version before did.
+    // Half of the processes write ids as the version before did.
     const isExclusive = this.#started++ % 2 === 0
     return { store, deps: { ...openBilling(store, this.clock, this.#ids), isExclusive } }
   }
 
-  /** In a process of its own, so that the check does not trigger planned faults. */
+  /** Audits all organizations, in a process of its own, so that the check does not trigger planned faults. */
   async #auditAll(): Promise<readonly Audit[]> {
     const { deps } = this.#start()
     return Promise.all(this.#organizations.map((organizationId) => audit(deps, organizationId)))
@@ -164,7 +164,7 @@ export class LedgerRun {
     if (command.kind === 'pump') return deps.pump.drain(organizationId)
     if (command.kind === 'credit') return this.#credit(deps, organizationId, command)
     const principal = createPrincipal(organizationId)
-    // The organizations use the same hold ids. Neither may notice.
+    // The organizations use the same hold ids, and must not affect each other.
     if (!this.#slots[command.slot] || (command.kind === 'place' && command.isNew)) this.#slots[command.slot] = this.#ids('hold')
     const id = this.#slots[command.slot]!
     const key = `${organizationId} ${id}`
@@ -220,7 +220,7 @@ export class LedgerRun {
     const credit = { kind, organizationId, amount, reference: `r${reference}` } as const
     try {
       const { entry } = await creditWallet(deps, credit)
-      // Another process may have got the answer meanwhile.
+      // Another process may have got the response meanwhile.
       const known = this.#credits.get(key) ?? { amount, kind, id: entry._id, sequence: entry.sequence }
       expect({ amount, kind, id: entry._id, sequence: entry.sequence }, 'I6: a repeated credit gives the first one').toEqual(known)
       this.#credits.set(key, known)

@@ -2,8 +2,7 @@ import { ServiceUnavailable } from '../../common/errors.ts'
 import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../common/ports/document-store.ts'
 
 /**
- * What happens to one call of the store. A process that dies makes no further call; with `after`, its last one took
- * effect.
+ * A fault of one call of the store. A process that dies makes no further call; with `done`, its last call took effect.
  */
 export type StoreFault = 'fails' | 'loses its answer' | 'is the last before death' | 'is the last, done, before death'
 
@@ -14,7 +13,7 @@ export const STORE_FAULTS: readonly StoreFault[] = [
   'is the last, done, before death',
 ]
 
-/** What waits for a dead process sees its connection end. */
+/** The error of calls that wait for a dead process: its connection ends. */
 export class ProcessDied extends Error {
   constructor() {
     super('the process is dead')
@@ -23,7 +22,8 @@ export class ProcessDied extends Error {
 }
 
 /**
- * A store shared by several processes, as one of them sees it: calls can fail, lose their answers, or be its last ones.
+ * A store shared by several processes, from the view of one of them: calls can fail, lose their responses, or be its
+ * last ones.
  */
 export class ProcessStore implements DocumentStore {
   readonly #shared: DocumentStore
@@ -81,7 +81,7 @@ export class ProcessStore implements DocumentStore {
       if (fault === 'is the last, done, before death') this.kill()
       const result = await effect()
       if (fault === 'loses its answer') throw new ServiceUnavailable('The document store')
-      // A call that was running when the process died takes effect, but nobody gets its answer.
+      // A call that was running when the process died takes effect, but its response is lost.
       if (!this.#isDead) return result
     }
     throw new ProcessDied()

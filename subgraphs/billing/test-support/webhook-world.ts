@@ -16,12 +16,12 @@ interface Sent {
   readonly number: number
 }
 
-/** Receivers without a network: they record what they get, and answer as told. */
+/** Receivers without a network. They record their messages and respond with `answering`. */
 export class FakeReceivers {
   readonly sent: Sent[] = []
   underWay = 0
   mostUnderWay = 0
-  /** A status; null: no answer. */
+  /** Returns a status; null: no response. */
   answering: (message: Sent) => number | null | Promise<number | null> = () => 204
   headers: Readonly<Record<string, string>> = {}
 
@@ -63,7 +63,7 @@ export interface WebhookWorld {
   readonly sender: WebhookSender
 }
 
-/** One process of billing that sends to the receivers. */
+/** Opens one process of billing that sends to the receivers. */
 export function openSender(store: DocumentStore, clock: ManualClock, egress: BillingDeps['egress']): WebhookWorld {
   const deps: BillingDeps = { ...openBilling(store, clock), egress }
   return { deps, sender: new WebhookSender(deps) }
@@ -78,7 +78,7 @@ export async function newEndpoint({ deps }: WebhookWorld, url: string, organizat
   return webhookEndpoint._id
 }
 
-/** Makes changes of documents from a sequence number on, as knowledge delivers them. */
+/** Creates changes of documents from a sequence number on, as knowledge delivers them. */
 function changes(documents: readonly string[], first: number, at: Date): readonly WebhookEvent[] {
   return documents.map((subject, i) => ({
     type: 'document.updated',
@@ -89,7 +89,7 @@ function changes(documents: readonly string[], first: number, at: Date): readonl
   }))
 }
 
-/** Delivers them, as the first ones or after a cursor. */
+/** Delivers changes of documents, as the first ones or after a cursor. */
 export function hand({ deps }: WebhookWorld, organizationId: string, after: number | null, documents: readonly string[]): Promise<boolean> {
   const events = changes(documents, (after ?? 0) + 1, deps.clock.now())
   return acceptEvents(deps, 'knowledge', { organizationId, after, cursor: (after ?? 0) + events.length, events })

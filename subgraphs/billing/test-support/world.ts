@@ -16,8 +16,8 @@ import type { BillingDeps } from '../use-cases/deps.ts'
 import { openCollections } from '../use-cases/tables.ts'
 
 /**
- * What tests of billing are built from: a clock that they control, the use cases on a store of theirs, organizations
- * with credit.
+ * Support of billing's tests: a clock that the test controls, the use cases on the test's store, organizations with
+ * credit.
  */
 
 export class ManualClock implements Clock {
@@ -28,18 +28,18 @@ export class ManualClock implements Clock {
     return new Date(this.#now)
   }
 
-  /** The latest time that it has shown, in milliseconds since 1970. */
+  /** The latest time that the clock has shown, in milliseconds since 1970. */
   get latest(): number {
     return this.#latest
   }
 
-  /** May be negative, as when a clock is set back. */
+  /** `ms` may be negative, as when a clock is set back. */
   advance(ms: number): void {
     this.#now += ms
     this.#latest = Math.max(this.#latest, this.#now)
   }
 
-  /** Calls under way have begun at once. A loop never wakes: tests call what it would call. */
+  /** Calls in flight have already started. A loop never wakes: tests call what it would call. */
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
     if (ms === CONFIRM_MS) return Promise.resolve()
     return new Promise((_resolve, reject) => {
@@ -63,10 +63,10 @@ export const SMALL_PLAN: Plan = { ...SELF_HOSTED, code: 'small', storageBytes: 1
 
 const PEPPER = new Uint8Array(32).fill(7)
 
-/** What the mark of a store says. */
+/** The mark of the store. */
 export const TEST_MARK = () => ({ installation: { id: 'inst_1' }, secretFingerprint: null })
 
-/** Billing's objects in one process. Opening them again on the same store and clock stands for a restart. */
+/** Opens billing's objects in one process. A second call with the same store and clock simulates a restart. */
 export function openBilling(store: DocumentStore, clock: Clock, ids: IdSource = idSource(clock)): BillingDeps {
   const collections = openCollections(store)
   const pump = new OutboxPump(collections, silentLog)
@@ -96,7 +96,7 @@ export const FREE: Rates = {
   ...{ audioMilliseconds: 0n, searchUnits: 0n, pages: 0n },
 }
 
-/** A rate card without tiers, on which all else is free. */
+/** Returns a rate card without tiers, on which all other units are free. */
 export const createCard = (rates: Partial<Rates>) => ({ version: 'v1', ...FREE, ...rates, tiers: [] })
 
 export function createPrincipal(organizationId: string, scopes: readonly Scope[] = ['inference'], apiKeyId = 'key_1'): Principal {
@@ -115,7 +115,7 @@ export function createPrincipal(organizationId: string, scopes: readonly Scope[]
   }
 }
 
-/** An organization with this much to spend. */
+/** Creates an organization with this balance. */
 export async function fundedOrganization(deps: BillingDeps, nanoUsd: bigint): Promise<Principal> {
   const organizationId = `org_${randomBytes(16).toString('hex')}`
   await deps.collections.wallets.insertOne(emptyWallet(organizationId))

@@ -9,7 +9,10 @@ const MAX_NAME_CHARACTERS = 100
 /** Longest id from another service: of a model, a request, a rate card's version. */
 const MAX_EXTERNAL_ID_CHARACTERS = 200
 
-/** @throws {KisError} `invalid_request`: it is blank or has hidden characters; `string_above_max_length`: it has more than 100 characters */
+/**
+ * @throws {KisError} `invalid_request`: the name is blank or has hidden characters; `string_above_max_length`: it has
+ * more than 100 characters
+ */
 export function checkName(value: string, param: string): string {
   if (value.trim() === '') throw new KisError('invalid_request', `\`${param}\` must not be empty.`, { param })
   checkLength(value, param, MAX_NAME_CHARACTERS)
@@ -17,6 +20,7 @@ export function checkName(value: string, param: string): string {
   return value
 }
 
+/** Checks an id from another service, such as of a model. */
 export function checkExternalId(value: string, param: string): string {
   return checkLength(value, param, MAX_EXTERNAL_ID_CHARACTERS)
 }
@@ -26,12 +30,13 @@ function checkLength(value: string, param: string, most: number): string {
   return value
 }
 
+/** Checks that each quantity is a whole number from 0 on. */
 export function checkQuantities(quantities: Quantities, param: string): Quantities {
   for (const unit of UNITS) checkInteger(quantities[unit], `${param}.${unit}`, 0, Number.MAX_SAFE_INTEGER)
   return quantities
 }
 
-/** Tiers of one rate card. Vendors have one or two, and every open hold carries them. */
+/** Tiers of one rate card. Vendors have one or two, and every open hold contains them. */
 const MAX_TIERS = 8
 
 /** @throws {KisError} a rate or a tier is out of range, or the tiers are not in rising order */
@@ -71,12 +76,14 @@ export function checkHoldId(id: string): string {
   return id
 }
 
-/** With less than the round trip of a renewal under load, a hold would end under its call. */
+/**
+ * The shortest time to live. With less than the round trip of a renewal under load, a hold would end during its call.
+ */
 const MIN_TTL_SECONDS = 10
 const MAX_TTL_SECONDS = 86_400
 
 /**
- * Seconds until the hold expires.
+ * Returns the seconds until the hold expires.
  * @throws {KisError} `integer_below_min_value`, `integer_above_max_value`
  */
 export function checkTtl(ttlSeconds: number): number {

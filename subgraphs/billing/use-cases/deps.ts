@@ -9,10 +9,10 @@ import type { OutboxPump } from '../ledger/use-cases/outbox-pump.ts'
 import type { WalletWriter } from '../ledger/use-cases/wallet-writer.ts'
 import type { Collections } from './tables.ts'
 
-/** What the use cases need. */
+/** The dependencies of the use cases. */
 export interface BillingDeps {
   readonly collections: Collections
-  /** No other process uses the store, so none of an earlier version. */
+  /** True: no other process uses the store, so no process of an earlier version does. */
   readonly isExclusive: boolean
   readonly files: StoreFiles
   readonly pump: OutboxPump
@@ -20,21 +20,21 @@ export interface BillingDeps {
   /** The plans of the operator's catalog. */
   readonly plans: readonly Plan[]
   /**
-   * The key of the digests of keys and of invitations, and of the secrets of webhooks.
+   * Returns the key of the digests of API keys and invitations, and of the secrets of webhooks.
    * @throws {ServiceUnavailable} the store is not open yet
    */
   readonly pepper: () => Uint8Array
-  /** Has sealed secrets of webhooks. */
+  /** Seals the secrets of webhooks. */
   readonly sealed: SealedTexts
-  /** Calls the addresses of webhooks. */
+  /** Calls the URLs of webhooks. */
   readonly egress: Pick<Egress, 'allows' | 'mayReach' | 'isNamed' | 'open'>
-  /** The address at which people reach the service, without a slash at its end; null: the operator has not said. */
+  /** The URL at which people reach the service, without a slash at its end; null: the operator has not set it. */
   readonly publicUrl: string | null
   /** The unit of the waits after failed webhooks, in milliseconds. */
   readonly retryBackoffMs: number
   /** Wakes the sender of webhooks. */
   readonly webhooksDue: () => void
-  /** The id that every store of the installation carries. */
+  /** Returns the installation's id, which every store contains. */
   readonly installationId: () => Promise<string>
   readonly clock: Clock
   readonly ids: IdSource

@@ -1,7 +1,8 @@
 import { hasScope, type Principal } from '../../common/identity/principal.ts'
 
 /**
- * What other subgraphs point to is read by the organization that has it, and by operators. To others it looks absent.
+ * Returns whether the caller may read a record that other subgraphs refer to: the organization that owns it may, and so
+ * may operators. To others it looks absent.
  */
 export function mayRead(principal: Principal, organizationId: string): boolean {
   return organizationId === principal.organizationId || hasScope(principal, 'operator')

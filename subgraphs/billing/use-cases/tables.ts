@@ -9,7 +9,7 @@ import type { UsageTotal } from '../ledger/domain/usage-total.ts'
 import type { Wallet } from '../ledger/domain/wallet.ts'
 import type { WebhookDelivery, WebhookEndpoint, WebhookEventRecord, WebhookFeedRecord, WebhookLane } from '../webhooks/domain/records.ts'
 
-/** What an operator may limit for one organization. */
+/** The limits that an operator may set for one organization. */
 type PlanLimits = Omit<Plan, 'code' | 'ocrPagePrice'>
 
 /** A tenant. */
@@ -17,31 +17,31 @@ export type Organization = {
   readonly _id: string
   readonly name: string
   readonly residencyPolicy: ResidencyPolicy
-  /** Code of its plan. */
+  /** Code of the organization's plan. */
   readonly plan: string
   /** Nano-USD; null or absent: no balance counts as low. */
   readonly lowBalanceThreshold?: number | null
-  /** Grows with each change of the rules: the policy, the plan, or what a key may do. Absent: 0. */
+  /** Grows with each change of the rules: the policy, the plan, or the permissions of a key. Absent: 0. */
   readonly revision?: number
-  /** In place of its plan's. Absent: none. */
+  /** Limits in place of the plan's. Absent: none. */
   readonly limits?: OrganizationLimits
-  /** Null or absent: it is not suspended. */
+  /** Null or absent: the organization is not suspended. */
   readonly suspendedAt?: Date | null
   readonly suspensionReason?: string | null
-  /** Set when it is deleted, for good. */
+  /** Set when the organization is deleted, for good. */
   readonly deletedAt?: Date
-  /** As `deletedAt`, until all its data is erased. */
+  /** Equals `deletedAt` until all data of the organization is erased. */
   readonly erasingSince?: Date
   /**
-   * Members that are owners, of which one must stay. Each one here is an owner; an owner may be missing here for a moment.
-   * Absent: none.
+   * Members that are owners, of which one must stay. Each member in the list is an owner; an owner may be missing from
+   * it for a moment. Absent: none.
    */
   readonly owners?: readonly string[]
   /** Grows with each change of `owners`. Absent: 0. */
   readonly ownersRevision?: number
-  /** The last change that an operator made. It is copied to the others before the next one. */
+  /** The last change by an operator. It is copied to the stored changes before the next one. */
   readonly lastChange?: OrganizationChange
-  /** The archive that it was imported from. Absent: none. */
+  /** The archive from which the organization was imported. Absent: none. */
   readonly import?: OrganizationImport
   readonly createdAt: Date
 }
@@ -50,11 +50,11 @@ export type Organization = {
 export type OrganizationImport = {
   /** `exp_…`, the id of the archive. */
   readonly archive: string
-  /** The secret of the admin key of the import is derived from it. */
+  /** The secret of the import's admin key is derived from this nonce. */
   readonly nonce: string
   readonly apiKeyId: string
   readonly isDone: boolean
-  /** What the organization gets back at the end. */
+  /** The organization's state after the end of the import. */
   readonly suspendedAt: Date | null
   readonly suspensionReason: string | null
 }
@@ -62,7 +62,7 @@ export type OrganizationImport = {
 /** Absent: the plan's limit applies. */
 export type OrganizationLimits = { readonly [Limit in keyof PlanLimits]?: number }
 
-/** What an operator changed. Plan and limits are those after the change. */
+/** A change by an operator. Plan and limits are those after the change. */
 export type OrganizationChange = {
   /** `och_…` */
   readonly _id: string
@@ -75,11 +75,12 @@ export type OrganizationChange = {
   readonly at: Date
 }
 
+/** A key of an organization. */
 export type ApiKey = {
   readonly _id: string
   readonly organizationId: string
   readonly name: string
-  /** Its ancestors, its direct parent last. It is valid only while they all are. Absent: none. */
+  /** The key's ancestors, its direct parent last. The key is valid only while all of them are. Absent: none. */
   readonly ancestors?: readonly string[]
   readonly scopes: readonly Scope[]
   /** Ids of models; null: every model. */
@@ -87,9 +88,9 @@ export type ApiKey = {
   /** Stricter than the plan's limit; null or absent: only the plan's limit applies. */
   readonly requestsPerMinute?: number | null
   readonly tokensPerMinute?: number | null
-  /** The person who acts by this key. It has no secret. Absent: whoever has the secret acts by it. */
+  /** The person who acts by this key. It has no secret. Absent: the holder of the secret acts by it. */
   readonly memberId?: string
-  /** It has ended, and the keys that descend from it have not: those that a removed member created. */
+  /** True: the key has ended without its descendants, the keys that a removed member created. */
   readonly leavesDescendants?: boolean
   /** HMAC-SHA-256 of the key. For the key of a member, a text that is no digest. */
   readonly digest: string
@@ -99,20 +100,22 @@ export type ApiKey = {
   readonly expiresAt: Date | null
   readonly revokedAt: Date | null
   readonly createdAt: Date
-  /** When it was last used, to `USE_RECORDED_EVERY_MS`. Absent: not since this is recorded. */
+  /** When the key was last used, to `USE_RECORDED_EVERY_MS`. Absent: not since uses are recorded. */
   readonly lastUsedAt?: Date
   /** True until the key of the first start is used. Until then each start shows it again. */
   readonly unseen?: boolean
 }
 
-/** A person in an organization. The person is `subject` at `issuer`; who was removed and came back is the same member. */
+/**
+ * A person in an organization. The person is `subject` at `issuer`; a removed person who comes back is the same member.
+ */
 export type Member = {
   /** `mem_…` */
   readonly _id: string
   readonly organizationId: string
   readonly issuer: string
   readonly subject: string
-  /** Verified by the issuer; null: it verified none. */
+  /** The email address that the issuer has verified; null: none. */
   readonly email: string | null
   readonly name: string | null
   readonly role: MemberRole
@@ -123,6 +126,7 @@ export type Member = {
   readonly removedAt: Date | null
 }
 
+/** An invitation of a person to an organization. */
 export type Invitation = {
   /** `inv_…` */
   readonly _id: string
@@ -131,7 +135,7 @@ export type Invitation = {
   readonly organizationId: string
   readonly email: string
   readonly role: MemberRole
-  /** The key that made it. */
+  /** The key that created the invitation. */
   readonly invitedBy: string
   readonly createdAt: Date
   readonly expiresAt: Date
@@ -139,59 +143,60 @@ export type Invitation = {
   readonly revokedAt: Date | null
 }
 
-/** The parts of the service that erase. */
+/** The parts of the service that erase data. */
 export type Eraser = 'billing' | 'knowledge' | 'inference'
 
-/** An erasure, and then its receipt. Nothing in it says what something was called. */
+/** An erasure, and then its receipt. It contains no names of what was erased. */
 export type ErasureRecord = {
-  /** `ers_…`. That of an organization has the digits of the organization. */
+  /** `ers_…`. The erasure of an organization has the digits of the organization. */
   readonly _id: string
   readonly organizationId: string
   readonly kind: 'organization' | 'person' | 'document'
   readonly documentId: string | null
   readonly memberId: string | null
   readonly apiKeyIds: readonly string[]
-  /** The document, and those that were unpacked from it. Absent until knowledge has found them. */
+  /** The document, and those that were unpacked from it. Absent until the knowledge subgraph has found them. */
   readonly documentIds?: readonly string[]
-  /** What knowledge needs to go on after a crash. */
+  /** The notes that knowledge needs to continue after a crash. */
   readonly notes?: string
   readonly requestedBy: string
   readonly requestedAt: Date
-  /** By part of the service, how many records of each kind it has found, before it deleted anything. */
+  /** The number of records of each kind that each part of the service found before it deleted anything. */
   readonly found: { readonly [Part in Eraser]?: Readonly<Record<string, number>> }
-  /** When a part of the service had erased all it had, and what it keeps. */
+  /** When each part of the service had erased all its data, and what it retains. */
   readonly ended: { readonly [Part in Eraser]?: { readonly at: Date; readonly kept: readonly KeptRecords[] } }
-  /** What all parts keep. Empty until the erasure has ended. */
+  /** What all parts retain. Empty until the erasure has ended. */
   readonly kept: readonly KeptRecords[]
   readonly endedAt: Date | null
-  /** Until it has ended: the organization and what is erased, the organization, and `requestedAt`. */
+  /** Set until the erasure has ended: the organization and the target, the organization, and `requestedAt`. */
   readonly openKey?: string
   readonly openOf?: string
   readonly openSince?: Date
 }
 
+/** Records that a part of the service retains after an erasure. */
 export type KeptRecords = {
   readonly kind: string
   readonly count: number
-  /** A sentence. */
+  /** The reason, as a sentence. */
   readonly reason: string
 }
 
-/** A browser that was signed in. It stands for a key. */
+/** A signed-in browser. The session acts by a key. */
 export type Session = {
   readonly _id: string
   /** SHA-256 of the token in the browser's cookie. */
   readonly digest: string
   readonly apiKeyId: string
   readonly organizationId: string
-  /** How often the key's secret had been replaced when the session was opened. It ends when that changes. */
+  /** How often the key's secret had been replaced when the session was opened. The session ends when that changes. */
   readonly rotations: number
   /** The person who signed in; null: somebody with the text of the key. */
   readonly memberId: string | null
-  /** What the browser called itself. */
+  /** The browser's user agent. */
   readonly userAgent: string | null
   readonly createdAt: Date
-  /** When it was last used, to 5 minutes. */
+  /** When the session was last used, to 5 minutes. */
   readonly lastUsedAt: Date
   readonly expiresAt: Date
 }
@@ -201,19 +206,20 @@ export type Bootstrap = {
   readonly _id: 'operator'
   readonly organizationId: string
   readonly apiKeyId: string
-  /** The operator's key is derived from it and the pepper. */
+  /** The operator's key is derived from this nonce and the pepper. */
   readonly nonce: string
-  /** Nano-USD of the first credit. */
+  /** The first credit, in nano-USD. */
   readonly credit: number
   readonly at: Date
-  /** Of the secret that has sealed the pepper. Absent as the pepper is. */
+  /** Fingerprint of the secret that has sealed the pepper. Absent if the pepper is. */
   readonly secretFingerprint?: string
-  /** The pepper. Absent until this version has started on the data of an earlier one. */
+  /** The sealed pepper. Absent until this version has started on the data of an earlier one. */
   readonly sealedPepper?: string
-  /** The fingerprint of the next secret, from the beginning of a rotation to its end. */
+  /** The fingerprint of the next secret, from the start of a rotation to its end. */
   readonly rotatingTo?: string
 }
 
+/** The collections of billing's store. */
 export interface Collections {
   readonly organizations: DocumentCollection<Organization>
   readonly organizationChanges: DocumentCollection<OrganizationChange>
@@ -237,7 +243,7 @@ export interface Collections {
 
 export const BOOTSTRAP: CollectionSpec = { name: 'bootstrap', indexes: [] }
 
-/** By time, each with one of the filters first. */
+/** Indexes by time, each with one of the filters first. */
 const USAGE_INDEXES: readonly IndexSpec[] = [
   { fields: ['organizationId', 'position'] },
   { fields: ['organizationId', 'apiKeyId', 'position'] },

@@ -11,26 +11,27 @@ import { openSqliteDocumentStore } from './sqlite/documents/document-store.ts'
 import { readOnlyDocuments } from './sqlite/documents/read-only-documents.ts'
 import { markOfFile } from './sqlite/store-mark.ts'
 
+/** The store of an installation, and the checks of its first use. */
 export interface OwnDocumentsOptions {
   /** Null: the documents are in `file`. */
   readonly mongodb: MongoDatabase | null
   readonly file: string
-  /** The installation. A server is checked before it is asked for, so that its problems come first. */
+  /** Returns the installation. A server is checked before this call, so that its problems are reported first. */
   own(): Promise<Installation>
-  /** Default: as `own`. For the database that names the installation. */
+  /** Claims the database that names the installation. Default: as `own`. */
   readonly claim?: Claim | undefined
   readonly kinds: readonly Kind[]
-  /** Looks at the documents before they are migrated, and may refuse them. `secretFingerprint`: as in `OwnMark`. */
+  /** Inspects the documents before they are migrated, and may refuse them. `secretFingerprint`: as in `OwnMark`. */
   readonly inspect?: ((documents: Pick<DocumentStore, 'collection'>, secretFingerprint: string | null) => Promise<void>) | undefined
-  /** The log says where documents are, and warns of a MongoDB server that is alone. Default: it does not. */
+  /** True: the log reports where documents are stored, and warns of a standalone MongoDB server. Default: false. */
   readonly isOfService?: boolean | undefined
   readonly log: Log
 }
 
-/** What the mark of a store says. */
+/** The mark of a store. */
 export interface OwnMark {
   readonly installation: Installation
-  /** The fingerprint of the secret with which version 0.2 made the store; null: a later one did, or 0.1. */
+  /** The fingerprint of the secret with which version 0.2 created the store; null: another version did. */
   readonly secretFingerprint: string | null
 }
 
@@ -39,7 +40,7 @@ export type OwnDocuments = OwnMark & { readonly store: DocumentStore }
 
 /**
  * Opens the documents of this installation, and migrates them.
- * @throws {Error} they are of another installation, damaged, or of a newer version
+ * @throws {Error} they are of another installation, corrupted, or of a newer version
  * @throws {Unfit} the storage fails or the server cannot serve, or other processes must finish first
  */
 export async function openOwnDocuments({
@@ -68,7 +69,7 @@ async function inspectFile(file: string, inspect: NonNullable<OwnDocumentsOption
     using database = new DatabaseSync(file, { readOnly: true })
     await inspect(readOnlyDocuments(database), markOfFile(file).mark?.secretFingerprint ?? null)
   } catch (error) {
-    // Before the first write of a first start.
+    // Before the first write of a first start, the table does not exist.
     if (!(error instanceof Error && /no such table/.test(error.message))) throw toOpeningFailure(file, error)
   }
 }

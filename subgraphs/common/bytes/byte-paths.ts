@@ -3,49 +3,51 @@ import { KisError } from '../errors.ts'
 import type { SubgraphName } from '../link/subgraph.ts'
 import type { Clock } from '../process/clock.ts'
 
-/** Where the gateway, and each subgraph that stores bytes, serves them. */
+/** The path at which the gateway, and each subgraph that stores bytes, serves them. */
 export const BYTES_PATH = '/bytes'
-/** A client follows a path at once. A revoked key gets no new one. */
+/** Lifetime of a path in seconds. A client uses a path at once; a revoked key gets no new one. */
 const LIFETIME_S = 60
 const AUDIENCE = 'bytes'
-/** Characters of a token. One for a file has about 250. */
+/** Characters of a token. A token for a file has about 250. */
 const MAX_TOKEN_LENGTH = 1_024
 
-/** What can be read at a path, and which subgraph stores it. */
+/** The kinds of bytes that a path can serve, and the subgraph that stores each. */
 const OWNERS = { file: 'knowledge', response: 'inference' } as const satisfies Record<string, SubgraphName>
 type ByteKind = keyof typeof OWNERS
 
-/** Bytes that one subgraph stores for one organization. */
+/** A reference to bytes that one subgraph stores for one organization. */
 interface ByteReference {
   readonly kind: ByteKind
   readonly organizationId: string
-  /** The id of the file, or of the call that a repeat gets the response of. */
+  /** The id of the file, or of the call whose response a repeated call gets. */
   readonly key: string
 }
 
-/** `id`: of the path, however it is written. No two have the same. */
+/** `id`: identifies the path, however it is written. IDs are unique per path. */
 type VerifiedReference = ByteReference & { readonly id: string }
 
+/** A path with its signature, valid until `expiresAt`. */
 export interface SignedPath {
   readonly path: string
   readonly expiresAt: Date
 }
 
-/** Makes paths at which stored bytes can be read for a minute by whoever has the path, and reads them. */
+/** Creates paths at which stored bytes can be read for one minute by whoever has the path, and verifies these paths. */
 export interface BytePaths {
   sign(reference: ByteReference): Promise<SignedPath>
   /** @throws {KisError} `permission_denied`: the path is forged, or has expired */
   verify(path: string): Promise<VerifiedReference>
 }
 
+/** Returns the subgraph that stores the bytes. */
 export function ownerOf({ kind }: ByteReference): (typeof OWNERS)[ByteKind] {
   return OWNERS[kind]
 }
 
-/** Loaded by the first download. */
+/** The first download loads the library. */
 const loadJose = () => import('jose')
 
-/** Signed tokens (JWT, HS256): any replica serves what any other has signed. */
+/** Paths are signed tokens (JWT, HS256), so any replica serves what any other has signed. */
 export function bytePaths(clock: Clock, secret: Uint8Array): BytePaths {
   return {
     async sign({ kind, organizationId, key }) {

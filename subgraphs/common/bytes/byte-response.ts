@@ -1,9 +1,9 @@
 import { Readable } from 'node:stream'
 import { FairSemaphore } from '../process/fair-semaphore.ts'
 
-/** Headers of a request that say which bytes the client wants. */
+/** Request headers that select the bytes of the response. */
 const REQUEST_HEADERS = ['accept-encoding', 'range', 'if-range', 'if-none-match'] as const
-/** Headers of a response that describe its bytes. */
+/** Response headers that describe its bytes. */
 const RESPONSE_HEADERS = [
   'accept-ranges',
   'cache-control',
@@ -18,9 +18,9 @@ const RESPONSE_HEADERS = [
 
 /** A request for stored bytes. */
 export interface ByteRequest {
-  /** As `BytePaths` has signed it. */
+  /** The path as `BytePaths` has signed it. */
   readonly path: string
-  /** `HEAD` reads nothing. */
+  /** `HEAD` reads no bytes. */
   readonly method: 'GET' | 'HEAD'
   readonly headers: Readonly<Partial<Record<(typeof REQUEST_HEADERS)[number], string>>>
 }
@@ -29,40 +29,43 @@ export interface ByteRequest {
 export interface ByteResponse {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
-  /** It breaks off with an error where bytes cannot be read. Destroy it if nobody reads it to the end. */
+  /** The body fails with an error where bytes cannot be read. Destroy the body if you do not read it to the end. */
   readonly body: Readable
 }
 
-/** What a store has. */
+/** Bytes of a store, with what describes them. */
 export interface StoredBytes {
-  /** Whose they are. */
+  /** The organization that owns the bytes. */
   readonly organizationId: string
-  /** The name of the file to save them as. Null: they are no file. */
+  /** The name under which a client saves the file. Null: the bytes are no file. */
   readonly name: string | null
   readonly mediaType: string
-  /** How they are encoded. Default: not. */
+  /** The encoding of the bytes. Absent: none. */
   readonly encoding?: 'gzip'
   readonly sizeBytes: number
-  /** Of the content: equal bytes have the same. */
+  /** The hash of the content: equal bytes have the same hash. */
   readonly sha256: string
-  /** Yields exactly `length` bytes in pieces, or throws. Each piece belongs to the reader. */
+  /** Yields exactly `length` bytes in pieces, or throws. The reader owns each piece. */
   read(range: ByteRange): AsyncGenerator<Uint8Array>
 }
 
+/** Bytes from `offset` on. */
 export interface ByteRange {
   readonly offset: number
   readonly length: number
 }
 
 /**
- * Streams write one piece in each tick of the event loop, those of organizations in turn, so that a chat waits for one
+ * Streams write one piece in each event-loop tick, in round robin over the organizations. A chat then waits for one
  * piece and not for one of each download.
  */
 const sendPermits = new FairSemaphore(1, Number.POSITIVE_INFINITY)
 
 type Headers = Readonly<Record<string, string | readonly string[] | undefined>>
 
-/** The request for a path, with those headers of a client's request that it may have. Default: for all bytes. */
+/**
+ * Returns the request for a path, with the permitted headers of a client's request. Default: no headers, for all bytes.
+ */
 export function byteRequest(
   path: string,
   { method, headers }: { readonly method: string; readonly headers: Headers } = { method: 'GET', headers: {} },
@@ -70,7 +73,7 @@ export function byteRequest(
   return { path, method: method === 'HEAD' ? 'HEAD' : 'GET', headers: pick(headers, REQUEST_HEADERS) }
 }
 
-/** The response of another process. */
+/** Converts the response of another process. */
 export function passedOn(status: number, headers: Headers, body: Readable): ByteResponse {
   return { status, headers: pick(headers, RESPONSE_HEADERS) as ByteResponse['headers'], body }
 }
@@ -83,8 +86,8 @@ function pick<Name extends string>(headers: Headers, names: readonly Name[]): Pa
 
 /**
  * Responds with stored bytes, or one range of them (RFC 9110, sections 13 and 14). The first piece is read before the
- * response begins, so that bytes that are lost have a status of their own. Each piece is read once the client has taken
- * the one before.
+ * response starts, so that lost bytes have a status of their own. Each piece is read once the client has taken the one
+ * before.
  */
 export async function respondWithBytes({ method, headers }: ByteRequest, stored: StoredBytes, signal: AbortSignal): Promise<ByteResponse> {
   const { sizeBytes } = stored
@@ -132,7 +135,7 @@ async function openStream(pieces: AsyncGenerator<Uint8Array>, organizationId: st
 }
 
 /**
- * Has `pipe` free each piece once it is written. V8 would otherwise collect the whole heap for each 20 MiB of pieces,
+ * Frees each piece once `pipe` has written it. V8 would otherwise collect the whole heap for each 20 MiB of pieces,
  * which takes three times the CPU of all the rest.
  */
 function freeingPieces(pieces: Readable): Readable {
@@ -157,7 +160,10 @@ function matches(header: string | undefined, etag: string): boolean {
   return header?.split(',').some((each) => ['*', etag, `W/${etag}`].includes(each.trim())) ?? false
 }
 
-/** Reads one range. Undefined: the whole is wanted, or several ranges, which a server may ignore. Null: it has no bytes. */
+/**
+ * Reads one range. Undefined: the client wants all bytes, or several ranges, which a server may ignore. Null: the range
+ * has no bytes.
+ */
 function readRange(header: string | undefined, sizeBytes: number): ByteRange | null | undefined {
   const [, first, last] = /^bytes=(\d{0,15})-(\d{0,15})$/.exec(header ?? '') ?? []
   if (first === undefined || last === undefined || (first === '' && last === '')) return undefined
@@ -167,10 +173,10 @@ function readRange(header: string | undefined, sizeBytes: number): ByteRange | n
   return offset < end ? { offset, length: end - offset } : null
 }
 
-/** Writes the header as in RFC 6266: the name in UTF-8 (RFC 5987), and in ASCII for old clients. */
+/** Returns the header as in RFC 6266: the name in UTF-8 (RFC 5987), and in ASCII for old clients. */
 function attachment(name: string): string {
   const ascii = name.replace(/[^\x20-\x7e]|["\\%]/g, '_')
-  // JSON can carry a lone surrogate, which UTF-8 cannot.
+  // JSON can contain a lone surrogate, which UTF-8 cannot encode.
   const utf8 = encodeURIComponent(name.toWellFormed()).replace(
     /['()*]/g,
     (character) => `%${character.charCodeAt(0).toString(16).toUpperCase()}`,

@@ -9,14 +9,15 @@ import { type ByteRequest, type ByteResponse, byteRequest } from './byte-respons
 interface ByteRouteParts {
   /** Chooses the id of a request, and sets the headers of its response. */
   startRequest(request: FastifyRequest, reply: FastifyReply): Promise<string>
+  /** Opens the bytes of a path. It checks the path. */
   open(request: ByteRequest, context: Pick<LinkContext, 'requestId' | 'signal'>): Promise<ByteResponse>
-  /** Waits until the organization has room for the response. */
+  /** Waits until the organization has capacity for the response. */
   admit?(request: FastifyRequest, reply: FastifyReply, response: ByteResponse): Promise<void>
   /** Formats an error as the other operations of the process do. */
   format(error: unknown, requestId: string): Pick<GraphQLFormattedError, 'message' | 'extensions'>
 }
 
-/** Serves stored bytes at paths that `BytePaths` has signed. The path is all that a client needs. */
+/** Serves stored bytes at paths that `BytePaths` has signed. A client needs nothing but the path. */
 export function serveBytes(app: FastifyInstance, { startRequest, open, admit = async () => undefined, format }: ByteRouteParts): void {
   app.get(BYTES_PATH, async (request, reply) => {
     const requestId = await startRequest(request, reply)

@@ -1,10 +1,9 @@
 import { z } from 'zod'
 import { parseUsd } from '../usd.ts'
 
-// The kinds of fields of the catalog. Each message continues the path of its field. A field that is null counts as
-// absent.
+// The field types of the catalog. Each message continues the path of its field. A field that is null counts as absent.
 
-/** A message for a wrong value; for an absent value, `is missing`. */
+/** Uses `message` for a wrong value and `is missing` for an absent one. */
 function orMissing(message: string) {
   return { error: ({ input }: { readonly input?: unknown }) => ((input ?? null) === null ? 'is missing' : message) }
 }
@@ -14,6 +13,7 @@ export function mapping<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
   return z.strictObject(shape, { error: ({ code }) => (code === 'unrecognized_keys' ? undefined : 'must be a mapping') })
 }
 
+/** A field that may be absent; it is then null. */
 export function optional<T extends z.ZodType>(schema: T) {
   return schema.nullish().transform((value) => value ?? null)
 }
@@ -31,6 +31,7 @@ export function oneOf<const Value extends string>(values: readonly Value[]) {
   return z.enum(values, orMissing(`must be one of ${values.join(', ')}`))
 }
 
+/** A list that may be absent; it is then empty. */
 export function list<Schema extends z.ZodType>(schema: Schema) {
   return z
     .array(schema, 'must be a list')
@@ -55,6 +56,7 @@ export function flag() {
   return z.boolean('must be true or false')
 }
 
+/** A whole number within limits. */
 export function whole(least: number, most: number) {
   const message = `must be a whole number from ${least} to ${most}`
   return z.number(message).refine((number) => Number.isSafeInteger(number) && number >= least && number <= most, message)
@@ -64,7 +66,7 @@ export function aboveZero() {
   return z.number('must be a number above zero').positive('must be a number above zero')
 }
 
-/** Nano-USD. Must be quoted, because YAML would read 0.15 as a binary fraction. */
+/** A price, read as nano-USD. It must be quoted, because YAML would read 0.15 as a binary fraction. */
 export function usd() {
   return optional(readBy(parseAmount, 'must be a price in USD as a quoted decimal, such as "0.15", with at most 9 places'))
 }
@@ -73,7 +75,7 @@ export function date() {
   return optional(readBy(parseDate, 'must be a date, such as 2026-01-31'))
 }
 
-/** `read` gives undefined for a value that it cannot read. */
+/** `read` returns undefined for a value that it cannot read. */
 function readBy<T>(read: (value: unknown) => T | undefined, message: string) {
   return z.unknown().transform((value, context): T => {
     const result = read(value)
@@ -98,7 +100,8 @@ function parseDate(value: unknown): Date | undefined {
 }
 
 /**
- * Runs a rule over several fields of a mapping once those are valid by themselves, whatever is wrong with the others.
+ * Runs a rule over several fields of a mapping once these fields are valid by themselves. Errors of other fields do not
+ * prevent the rule.
  */
 export function reading(...fields: readonly PropertyKey[]) {
   return {

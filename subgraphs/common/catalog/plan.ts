@@ -4,20 +4,20 @@ import type { Plan } from '../identity/principal.ts'
 import { formatUsd } from '../usd.ts'
 import { mapping, optional, usd, whole } from './fields.ts'
 
-/** What an organization may use, plus what only one part of the service applies. */
+/** What an organization may use, plus limits that only one part of the service applies. */
 export interface CatalogPlan extends Plan {
-  /** Most nodes in the answer to one GraphQL operation. */
+  /** Limit of nodes in the result of one GraphQL operation. */
   readonly operationNodes: number
-  /** How many documents of an organization are begun in one turn while several organizations wait. */
+  /** How many documents of an organization start in one round while several organizations wait. */
   readonly ingestionWeight: number
 }
 
-/** A list of a hundred runs with all their parts has 8,700. 150,000 blocked the event loop for 5 s. */
+/** A list of 100 runs with all their parts has 8,700 nodes. 150,000 blocked the event loop for 5 s. */
 export const DEFAULT_OPERATION_NODES = 10_000
 
 /**
- * The largest file that one request may carry as base64. Its processes hold such a body several times. Larger files
- * come by a resumable upload, in pieces.
+ * The largest file that one request may contain as base64. The processes of such a request hold its body several times.
+ * Larger files use a resumable upload, in pieces.
  */
 export const MAX_INLINE_FILE_BYTES = 25 * 1024 ** 2
 
@@ -36,18 +36,19 @@ export const SELF_HOSTED: CatalogPlan = {
   ingestionWeight: 1,
 }
 
-/** The service says its limits as GraphQL's `Int`. */
+/** GraphQL returns the limits as `Int`. */
 const LIMIT = optional(whole(0, MAX_INT))
 
-/** An organization waits for at most as many documents of each other one. */
+/** While an organization waits, each other one starts at most this many documents. */
 const MAX_WEIGHT = 10
 
-/** Billing counts the price of a million units, which is at most 9,000,000 USD. */
+/** Billing stores the price of a million units, which is at most 9,000,000 USD. */
 const MAX_PAGE_PRICE = 9_000_000_000n
 
-/** Limits of calls. Operators suspend an organization that may make none. */
+/** Limits of calls, at least 1. To allow no calls, operators suspend the organization. */
 const CALL_LIMIT = optional(whole(1, MAX_INT))
 
+/** The fields of a plan in the catalog. */
 export const PLAN = mapping({
   storage_bytes: optional(whole(0, Number.MAX_SAFE_INTEGER)),
   vectors: LIMIT,
@@ -61,6 +62,7 @@ export const PLAN = mapping({
   ingestion_weight: optional(whole(1, MAX_WEIGHT)),
 })
 
+/** Converts the fields of a plan. Absent limits that every organization needs are those of `SELF_HOSTED`. */
 export function toPlan(code: string, fields: z.output<typeof PLAN>): CatalogPlan {
   return {
     code,

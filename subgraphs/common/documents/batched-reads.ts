@@ -1,6 +1,6 @@
 import type { DocumentCollection, StoredDocument } from '../ports/document-store.ts'
 
-/** Keys of one read: what `$in` of the document store takes. */
+/** Keys of one read: the limit of `$in` in the document store. */
 const MAX_KEYS = 1_000
 
 interface Batch<T> {
@@ -9,19 +9,19 @@ interface Batch<T> {
 }
 
 /**
- * Reads by key for one operation: what its fields ask for in one turn of the event loop is one read, in which each key
- * is once. Nothing is kept after it, so that the fields of a mutation read what the field before has changed.
+ * Reads by key for one operation. All keys that its fields request in one event-loop tick are one read, which contains
+ * each key once. Results are not cached, so that the fields of a mutation read what the field before has changed.
  */
 export class BatchedReads<T> {
   readonly #read: (keys: readonly string[]) => Promise<ReadonlyMap<string, T>>
   #batch: Batch<T> | null = null
 
-  /** `read` leaves out the keys that it does not find. */
+  /** `read` omits the keys that it does not find. */
   constructor(read: (keys: readonly string[]) => Promise<ReadonlyMap<string, T>>) {
     this.#read = read
   }
 
-  /** Null: there is nothing with this key. */
+  /** Returns the value of the key; null: there is none. */
   async find(key: string): Promise<T | null> {
     this.#batch ??= this.#start()
     const { keys, found } = this.#batch
@@ -32,7 +32,7 @@ export class BatchedReads<T> {
   #start(): Batch<T> {
     const keys = new Set<string>()
     const found = new Promise<ReadonlyMap<string, T>>((resolve) => {
-      // After the promises of this turn, so that all items of a list are in one batch.
+      // The read starts after the promises of this tick, so that all items of a list are in one batch.
       setImmediate(() => {
         this.#batch = null
         resolve(this.#readAll([...keys]))
@@ -50,7 +50,7 @@ export class BatchedReads<T> {
 
 type Owned = StoredDocument & { readonly organizationId: string; readonly listed?: boolean }
 
-/** The records of one collection that the fields of one operation point to, each list of them in one read. */
+/** The records of one collection that the fields of one operation refer to. Each list of them is one read. */
 export class OwnedReads<T extends Owned> {
   readonly #reads: BatchedReads<T>
 
@@ -61,7 +61,7 @@ export class OwnedReads<T extends Owned> {
     })
   }
 
-  /** Null if the organization has no such record, or it is deleted. */
+  /** Returns the record; null: the organization has no such record, or it is deleted. */
   async find(organizationId: string, id: string): Promise<T | null> {
     const record = await this.#reads.find(id)
     return record?.organizationId === organizationId && record.listed !== false ? record : null

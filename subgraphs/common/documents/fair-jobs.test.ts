@@ -26,7 +26,7 @@ function world(places = 1_000) {
     })
   const places_ = new FairSemaphore(places)
   const jobs = new FairJobs(works, places_, systemClock)
-  /** Organizations in the order of their turns, each giving its place back when `isShort`. */
+  /** Returns the organizations in the order of their claims. With `isShort`, each releases its permit. */
   const turns = async (isShort = true) => {
     const order: string[] = []
     for (let claimed = await jobs.claim(); claimed; claimed = await jobs.claim()) {
@@ -97,7 +97,7 @@ describe('due jobs', () => {
 
   it('of more organizations than one look passes are all found', async () => {
     const { add, jobs } = world(2)
-    // All but the last have work that is not due.
+    // Only the last organization has work that is due.
     for (let i = 0; i < 250; i++) await add(`org_${String(i).padStart(3, '0')}`, { dueAt: new Date(Date.now() + 60_000) })
     await add('org_999')
     const found = []

@@ -3,20 +3,20 @@ import type { Clock } from '../process/clock.ts'
 import type { FairSemaphore } from '../process/fair-semaphore.ts'
 import { CLAIM_PAGE, claimSeen, type JobRecord, type Leasable } from './jobs.ts'
 
-/** Organizations that one search for work passes. The next search continues after them. */
+/** Limit of organizations that one search for work passes over. The next search continues after them. */
 const MAX_LOOKED_AT = 100
 
 /** Work of an organization. */
 export interface FairLeasable extends Leasable {
-  /** The organization of the record. Absent in records of versions without turns. */
+  /** The organization of the record. Absent in records of versions without round robin. */
   readonly organizationId?: string
-  /** Instead of `organizationId` in slow work, whose turns and places are apart from those of other work. */
+  /** Replaces `organizationId` in slow work, which has its own round robin and its own permits. */
   readonly slowOrganizationId?: string
-  /** Jobs of the organization that are claimed in one turn, if they are due and find places. Absent: 1. */
+  /** Due jobs of the organization that are claimed in one round while permits are free. Absent: 1. */
   readonly weight?: number
 }
 
-/** The field that names the organization of a job, in the order of turns. */
+/** The field that names the organization of a job. */
 type OrganizationField = 'organizationId' | 'slowOrganizationId'
 
 interface FairRecord extends JobRecord {
@@ -24,7 +24,7 @@ interface FairRecord extends JobRecord {
   readonly job?: FairLeasable
 }
 
-/** A leased job, with the function that gives back its place in this process. */
+/** A leased job, with the function that releases its permit in this process. */
 export interface Claimed<T> {
   readonly record: T
   readonly release: () => void
@@ -37,9 +37,10 @@ export const FAIR_JOBS_INDEX: IndexSpec = { fields: ['job.organizationId', 'job.
 export const SLOW_FAIR_JOBS_INDEX: IndexSpec = { fields: ['job.slowOrganizationId', 'job.dueAt'], sparse: true }
 
 /**
- * Claims the due jobs of one collection so that organizations take turns. A turn goes to the next organization, after
- * that of the last one, that has a due job and may take a place. It is as many claims as the first of its jobs weighs
- * (weighted round robin). A claim costs one read for each organization that it passes, however many jobs they have. Processes that share the store take turns independently.
+ * Claims the due jobs of one collection in round robin over the organizations (weighted round robin). The next
+ * organization is the first one after the last that has a due job and may acquire a permit. It may claim as many jobs
+ * as the weight of its first job. A claim costs one read for each organization that it passes over, however many jobs
+ * they have. Processes that share the store run independent round robins.
  */
 export class FairJobs<T extends FairRecord> {
   readonly #records: DocumentCollection<T>
@@ -48,12 +49,12 @@ export class FairJobs<T extends FairRecord> {
   readonly #field: OrganizationField
   /** The organization of the last claim. */
   #after = ''
-  /** Who may claim more in its turn, before others. */
+  /** The organization that may claim more before others. */
   #current: { readonly organizationId: string; left: number } | null = null
-  /** Claims run one after the other, so that two do not get the same turn. */
+  /** Claims run one after the other, so that two do not get the same slot of the round robin. */
   #claiming: Promise<unknown> = Promise.resolve()
 
-  /** `places` may be shared by several collections. */
+  /** Several collections may share `permits`. */
   constructor(records: DocumentCollection<T>, permits: FairSemaphore, clock: Clock, field: OrganizationField = 'organizationId') {
     this.#records = records
     this.#permits = permits
@@ -61,7 +62,7 @@ export class FairJobs<T extends FairRecord> {
     this.#field = field
   }
 
-  /** Claims the next job; null: no organization with room has a due job. */
+  /** Claims the next job; null: no organization with a free permit has a due job. */
   claim(): Promise<Claimed<T> | null> {
     const claimed = this.#claiming.then(() => this.#claim())
     this.#claiming = claimed.catch(() => undefined)
@@ -96,7 +97,10 @@ export class FairJobs<T extends FairRecord> {
     return this.#claimUnassigned(now)
   }
 
-  /** While the organization waits for a place, its turn goes on, and others may claim. */
+  /**
+   * Claims a job for the current organization. While the organization waits for a permit, it stays current, and others
+   * may claim.
+   */
   async #claimForCurrent(now: Date): Promise<Claimed<T> | null> {
     const current = this.#current
     if (!current?.left || this.#permits.isFull) return null
@@ -116,7 +120,7 @@ export class FairJobs<T extends FairRecord> {
     return this.#records.find(due, { sort: { 'job.dueAt': 1 }, limit: CLAIM_PAGE })
   }
 
-  /** For records of a version without turns, which may still run beside this one. */
+  /** Claims records of a version without round robin, which may still run beside this one. */
   async #claimUnassigned(now: Date): Promise<Claimed<T> | null> {
     if (this.#permits.isFull || this.#field !== 'organizationId') return null
     const due = await this.#records.find({ 'job.dueAt': { $lte: now } }, { sort: { 'job.dueAt': 1 }, limit: CLAIM_PAGE })
@@ -126,7 +130,7 @@ export class FairJobs<T extends FairRecord> {
     )
   }
 
-  /** Claims the first one that no other process takes before. */
+  /** Claims the first job that no other process claims before. */
   async #claimFirst(due: readonly T[], now: Date): Promise<Claimed<T> | null> {
     for (const seen of due) {
       const release = this.#permits.tryAcquire(seen.organizationId)

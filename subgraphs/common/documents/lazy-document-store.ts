@@ -3,25 +3,25 @@ import { Opening, type OpeningOptions, Unfit } from '../process/opening.ts'
 import { observedPort } from '../telemetry/observed-port.ts'
 import type { Telemetry } from '../telemetry/telemetry.ts'
 
-/** Where collections are declared. */
+/** The part of a store that declares collections. */
 type Declaring = Pick<DocumentStore, 'collection'>
 
-/** Whose store it is, and where its figures go. */
+/** The subgraph that owns the store, and where its metrics go. */
 interface StoreObserver {
   readonly subgraph: string
   readonly telemetry: Pick<Telemetry, 'metrics' | 'tracer'>
 }
 
 /**
- * The store creates missing indexes within this time. On a large collection it takes longer: the store goes on, and is
- * waited for again.
+ * The store creates missing indexes within this time. A large collection takes longer: the store continues, and the
+ * caller waits again.
  */
 const INDEXES_TIMEOUT_MS = 60_000
 
 /**
- * Opens a document store in the background, with the collections that `declare` makes. They answer
- * `service_unavailable` until it is open, which needs every declared index to exist and be right. `observer` is told of
- * each of their operations.
+ * Opens a document store in the background, with the collections that `declare` declares. They reject with
+ * `service_unavailable` until the store is open, which needs every declared index to exist and be right. `observer` is
+ * notified of each of their operations.
  */
 export function openDocuments<C>(
   declare: (store: Declaring) => C,

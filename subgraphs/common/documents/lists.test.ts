@@ -10,7 +10,7 @@ interface Note {
   readonly name: string
 }
 
-/** One note a minute. */
+/** Creates one note per minute. */
 async function notes(names: readonly string[]) {
   let minute = 0
   const newId = idSource({ now: () => new Date(minute++ * 60_000) } as never)
@@ -24,7 +24,7 @@ async function notes(names: readonly string[]) {
 const namesIn = ({ edges }: Connection<Note>) => edges.map(({ node }) => node.name)
 const at = (minute: number) => new Date(minute * 60_000)
 
-/** All pages, forward or backward, as one list in the order of the list. */
+/** Returns all pages, forward or backward, as one list in the order of the list. */
 async function all(list: (page: object) => Promise<Connection<Note>>, size: number, isBackward: boolean): Promise<readonly string[]> {
   const names: string[] = []
   let cursor: string | null = null

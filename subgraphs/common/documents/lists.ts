@@ -3,14 +3,15 @@ import { type Connection, encodeCursor, type PageArguments, readPage, toConnecti
 import type { DocumentCollection, Filter, StoredDocument } from '../ports/document-store.ts'
 import { longRecordsPage, type ReadBudget } from './long-records.ts'
 
+/** A page of a list by time of creation. */
 export interface OrderedPage extends PageArguments {
   /** The default is `desc`. */
   readonly order?: 'asc' | 'desc' | null
 }
 
 /**
- * A page of the records that meet the filter, by id, which is by the time of their creation. `idPattern` is how their
- * ids begin. `budget`: the records may be long, so that the page may end early. Default: they are short.
+ * Returns a page of the records that meet the filter, by id, and so by the time of their creation. `idPattern` is the
+ * form of their ids. `budget`: the records may be long, so the page may end early. Default: they are short.
  * @throws {KisError} `invalid_request`, `integer_below_min_value` or `integer_above_max_value`: the page's arguments;
  * `operation_too_complex`: the budget.
  */
@@ -33,17 +34,17 @@ export async function listById<T extends StoredDocument>(
 }
 
 /**
- * Records that are read at once, that one page may read before it ends early, and all pages of one operation together.
- * The embedded store reads so many aside, in turns of organizations.
+ * Records that are read at once, that one page may read before it ends early, and that all pages of one operation may
+ * read. The embedded store reads 200 records in a thread, in round robin over the organizations.
  */
 const READ_AT_ONCE = 200
 const MAX_EXAMINED = 2_000
 const MAX_EXAMINED_OF_OPERATION = 20_000
 
-/** Between a name and an id in a cursor. No name has it. */
+/** Separates a name and an id in a cursor. No name contains it. */
 const SEPARATOR = '\n'
 
-/** Bounds what the lists of one operation read in one subgraph where no index serves them. */
+/** Limits what the lists of one operation read in one subgraph where no index serves them. */
 export class SiftBudget {
   #left = MAX_EXAMINED_OF_OPERATION
 
@@ -58,27 +59,27 @@ export class SiftBudget {
   }
 }
 
-/** What a list is to have. A record must meet everything. */
+/** The conditions of a list. A record must meet all of them. */
 export interface Sieve<T> {
   /** Equalities that an index serves. */
   readonly filter: Filter
-  /** How the ids of the list begin, such as `doc`. */
+  /** The prefix of the list's ids, such as `doc`. */
   readonly idPrefix: string
-  /** Created at or after this time, and before this one. */
+  /** Creation at or after `since`, and before `until`. */
   readonly since?: Date | null | undefined
   readonly until?: Date | null | undefined
-  /** What no index serves. Null: nothing. */
+  /** The conditions that no index serves. Null: none. */
   readonly matches: ((record: T) => boolean) | null
-  /** That of the operation. Absent: the page is bounded alone. */
+  /** The budget of the operation. Absent: only the page is limited. */
   readonly sifting?: SiftBudget
-  /** The field to sort by, which an index has after those of `filter`. Null: the time of creation. */
+  /** The field to sort by, which an index has after the fields of `filter`. Null: the time of creation. */
   readonly sortBy: string | null
 }
 
 /**
- * A page of the records that pass the sieve. Where no index serves the sieve, a page reads at most 2,000 records: it may
- * then have fewer than were asked for, or none, and says that more follow. Such a list is not counted. `budget`: the
- * records may be long, and an index serves the sieve.
+ * Returns a page of the records that pass the sieve. Where no index serves the sieve, a page reads at most 2,000
+ * records: it may then have fewer items than requested, or none, and reports that more follow. Such a list is not
+ * counted. `budget`: the records may be long, and an index serves the sieve.
  * @throws {KisError} `invalid_request`, `integer_below_min_value` or `integer_above_max_value`: the page's arguments;
  * `operation_too_complex`: a budget.
  */
@@ -114,7 +115,7 @@ export async function listSifted<T extends StoredDocument>(
     const some = await read(from, READ_AT_ONCE)
     for (const record of some) {
       if (passes(record)) found.push(record)
-      // The next page begins after the last item found, so it has the rest of what was read.
+      // The next page starts after the last item found, so it contains the rest of what was read.
       if (found.length === page.limit) return toConnection(found, page, keyOf, uncounted)
       from = keyOf(record)
     }
@@ -126,7 +127,7 @@ export async function listSifted<T extends StoredDocument>(
 
 const uncounted = () => Number.POSITIVE_INFINITY
 
-/** Ids of the time begin with this or sort after it: see `idSource`. */
+/** Returns the smallest id of a time. Later ids sort after it: see `idSource`. */
 function firstIdAt(prefix: string, time: Date): string {
   return `${prefix}_${Math.max(0, time.getTime()).toString(16).padStart(12, '0')}`
 }
@@ -144,7 +145,7 @@ function readById<T extends StoredDocument>(
   return records.find({ ...filter, ...(Object.keys(_id).length > 0 && { _id }) }, { sort: { _id: isAscending ? 1 : -1 }, limit })
 }
 
-/** Records with equal texts follow each other by id, so what follows one of them is two ranges of the index. */
+/** Records with equal texts are sorted by id, so what follows one of them is two ranges of the index. */
 async function readByField<T extends StoredDocument>(
   records: DocumentCollection<T>,
   filter: Filter,
@@ -168,18 +169,20 @@ function textAt(record: object, field: string): string {
   return String((record as Readonly<Record<string, unknown>>)[field])
 }
 
+/** A filter by a part of the name, and by the time of creation. */
 export interface NameFilter {
   readonly nameContains?: string | null
   readonly since?: Date | null
   readonly until?: Date | null
 }
 
+/** A page of a list by time of creation or by name. */
 export interface SortedPage extends PageArguments {
   readonly order?: 'asc' | 'desc' | null
   readonly sortBy?: 'created_at' | 'name' | null
 }
 
-/** Whether a name has the words, in any case and any form of Unicode. Null: none are asked for. */
+/** Returns a test whether a name contains the words, in any case and any Unicode form. Null: no words are given. */
 export function nameTest(nameContains: string | null | undefined): ((name: string) => boolean) | null {
   if (!nameContains) return null
   const wanted = folded(nameContains)

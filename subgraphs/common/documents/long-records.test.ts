@@ -4,7 +4,7 @@ import { longRecordsPage, ReadBudget } from './long-records.ts'
 
 const MEBI = 1024 * 1024
 
-/** Records with texts of these lengths, in order, and how many were read of them. */
+/** Returns records with texts of these lengths, in order, and the number of records read. */
 function makeRecords(lengths: readonly number[]) {
   const records = lengths.map((length, i) => ({ id: `id_${String(i).padStart(3, '0')}`, nested: [{ text: 'x'.repeat(length) }] }))
   const stats = { read: 0 }

@@ -2,12 +2,12 @@ import { KisError } from '../errors.ts'
 import { type Connection, type CountItems, encodeCursor, type Page, toConnection } from '../link/connection.ts'
 
 /**
- * Characters of records and of their long fields that one operation may read in one subgraph. Writing them out takes
+ * Characters of records and of their long fields that one operation may read in one subgraph. Serializing them takes
  * half a second of the event loop.
  */
 const MAX_CHARACTERS = 32 * 1024 * 1024
 
-/** Bounds what one operation reads and answers in one subgraph, where its records may be long. */
+/** Limits what one operation reads and returns in one subgraph, where its records may be long. */
 export class ReadBudget {
   #left: number
   #last: Promise<unknown> = Promise.resolve()
@@ -26,13 +26,13 @@ export class ReadBudget {
     )
   }
 
-  /** `text`, once it is paid for. */
+  /** Charges the budget for `text`, and returns it. */
   charged<Text extends string | null>(text: Text): Text {
     this.spend(text?.length ?? 0)
     return text
   }
 
-  /** One after the other, so that what is read at once is bounded too, and nothing more once the bound is met. */
+  /** Runs reads one after the other. This limits what is read at once, and no read starts after the budget is spent. */
   runInSequence<T>(read: () => Promise<T>): Promise<T> {
     const reading = this.#last.then(() => {
       this.spend(0)
@@ -43,22 +43,22 @@ export class ReadBudget {
   }
 }
 
-/** Characters of all texts in a value. */
+/** Counts the characters of all texts in a value. */
 export function countCharacters(value: unknown): number {
   if (typeof value === 'string') return value.length
   if (typeof value !== 'object' || value === null) return 0
   return Object.values(value).reduce((sum: number, inner) => sum + countCharacters(inner), 0)
 }
 
-/** Records that are read at once: of the longest (4 million characters) these are 16 MB. */
+/** Records that are read at once: four of the longest (4 million characters each) are 16 MB. */
 const READ_AT_ONCE = 4
 /** A page ends with the record that brings it above this. */
 const MAX_PAGE_CHARACTERS = 4 * 1024 * 1024
 
 /**
- * A page of records that may be long. It has fewer than were asked for where they are: then it says that another page
- * follows. `read` gives the next records after the one with this key, in the direction of reading, or from the page's
- * own beginning.
+ * Returns a page of records that may be long. Where records are long, the page has fewer items than requested and
+ * reports that another page follows. `read` returns the records after the one with this key, in the direction of
+ * reading, or from the page's own start.
  * @throws {KisError} the operation has read as much as it may.
  */
 export async function longRecordsPage<T>(

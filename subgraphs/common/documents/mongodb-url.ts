@@ -6,11 +6,14 @@ export interface MongoDatabase {
 }
 
 /**
- * Hosts, then optionally a database and options. In a password, `@`, `/` and `?` are percent-encoded, so none is
- * mistaken for a host.
+ * Hosts, then optionally a database and options. In a password, `@`, `/` and `?` are percent-encoded, so a password is
+ * never mistaken for a host.
  */
 const MONGODB_URL = /^mongodb(?:\+srv)?:\/\/(?:[^@/?]+@)?[^@/?]+(?:\/([^@/?]*))?(?:\?[^@]*)?$/
-/** With the subgraph's name far below MongoDB's 63 bytes, and without characters that some platforms refuse. */
+/**
+ * A name of this form and a subgraph's name together are far below MongoDB's 63 bytes, without characters that some
+ * platforms refuse.
+ */
 const DATABASE_NAME = /^[A-Za-z0-9_-]{1,40}$/
 const DEFAULT_NAME = 'kis'
 

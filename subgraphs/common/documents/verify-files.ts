@@ -3,14 +3,15 @@ import { type Caller, requireScope } from '../identity/principal.ts'
 /** The files of this process's stores; none when a server has the data. */
 export interface StoreFiles {
   /**
-   * Continues the full check of the files, one after another. Waits only a short time: a large file takes minutes, and
-   * the service goes on beside it. `after` is the `next` of the previous call; null begins with the first file.
-   * Idempotent.
+   * Continues the full check of the files, one after another. A call waits only a short time: a large file takes
+   * minutes, and the service continues meanwhile. `after` is the `next` of the previous call; null starts with the
+   * first file. Idempotent.
    * @throws {KisError} `invalid_request`: `after` is not a file
    */
   check(after: string | null): Promise<FileVerification>
 }
 
+/** The result of one call: a part of the full check. */
 export interface FileVerification {
   /** Files whose check ended during this call. */
   readonly files: readonly CheckedFile[]
@@ -19,13 +20,14 @@ export interface FileVerification {
 }
 
 export interface CheckedFile {
-  /** Without its folder. */
+  /** The file name, without its folder. */
   readonly name: string
-  /** The first problems; empty: the file is in order. */
+  /** The first problems; empty: none were found. */
   readonly problems: readonly string[]
 }
 
 /**
+ * Checks files for an operator.
  * @throws {KisError} `permission_denied`: the caller lacks the scope `operator`
  * @throws {KisError} `invalid_request`: the cursor is not one of a file
  */

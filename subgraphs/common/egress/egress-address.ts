@@ -3,22 +3,22 @@ import ipaddr from 'ipaddr.js'
 
 const SCHEMES = ['http:', 'https:']
 const PORTS = ['80', '443']
-/** Signed addresses of object stores have about 2,000 characters. */
+/** Signed URLs of object stores have about 2,000 characters. */
 const MAX_URL_LENGTH = 8_192
 /**
- * Characters that this parser drops or reads as a slash, and others do not: for many of them
- * `http://public.test\@127.0.0.1` has another host.
+ * Characters that this parser drops or reads as a slash, and other parsers do not: many parsers read another host from
+ * `http://public.test\@127.0.0.1`.
  */
 const READ_DIFFERENTLY = /[\\\u0000-\u001f\u007f]/
 const AUTHORITY = /^[^/]*\/\/([^/?#:]*)/
 /**
- * Where public IPv6 hosts are (RFC 4291, section 2.4). Outside are forms that contain an IPv4 address, such as
+ * The range of public IPv6 hosts (RFC 4291, section 2.4). Outside it are forms that contain an IPv4 address, such as
  * `::127.0.0.1`.
  */
 const GLOBAL_IPV6 = ipaddr.IPv6.parseCIDR('2000::/3')
 /**
- * Public by number but internal on every machine of Azure: its platform address, with DNS, DHCP and the credentials of
- * the guest agent.
+ * Azure's platform address. It is public by number but internal on every machine of Azure, with DNS, DHCP and the
+ * credentials of the guest agent.
  */
 const INSIDE = [ipaddr.IPv4.parseCIDR('168.63.129.16/32')]
 
@@ -32,17 +32,17 @@ const INSIDE_NAMES: ReadonlySet<string> = new Set(
 )
 
 /**
- * Whether the host of a URL is a name that no public host has. A name without a dot is completed by the resolver's
- * search list.
+ * Returns whether the host of a URL is a name that no public host has. The resolver's search list completes a name
+ * without a dot.
  */
 function isInsideName(hostname: string): boolean {
   const labels = hostname.replace(/\.$/, '').split('.')
   return labels.length < 2 || labels.includes('') || INSIDE_NAMES.has(labels.at(-1)!)
 }
 
-/** Whether the address, as the system or `new URL` writes it, belongs to the public internet. */
+/** Returns whether the address, in the form of the system or `new URL`, belongs to the public internet. */
 export function isPublicAddress(text: string): boolean {
-  // ipaddr.js also reads octal and short forms, but not all of them as a connection does.
+  // ipaddr.js also reads octal and short forms, but some of them differently from a connection.
   if (isIP(text) === 0) return false
   const address = ipaddr.parse(text)
   if (address.range() !== 'unicast') return false
@@ -51,22 +51,22 @@ export function isPublicAddress(text: string): boolean {
     : address.match(GLOBAL_IPV6) && (address as ipaddr.IPv6).zoneId === undefined
 }
 
-/** Host and port of an address, as in `KIS_EGRESS_ALLOW`. */
+/** Returns host and port of a URL, in the form of `KIS_EGRESS_ALLOW`. */
 export function hostAndPort({ hostname, port, protocol }: URL): string {
   return `${hostname}:${port || (protocol === 'https:' ? '443' : '80')}`
 }
 
-/** The literal IP address in a URL's host, without brackets; null for a name. */
+/** Returns the literal IP address in a URL's host, without brackets; null for a name. */
 export function readIpLiteral({ hostname }: URL): string | null {
   const host = hostname.replace(/^\[|\]$/g, '')
   return isIP(host) === 0 ? null : host
 }
 
 /**
- * Checks what needs no DNS: scheme, port, user name, numeric hosts, and internal names. The URL parser has already
- * unified decimal, octal, hexadecimal and short forms, so this checks the URL and not its text. But an address may be
- * passed on to an engine, so a text that other parsers read differently is refused. `allowed`: hosts with ports that
- * the operator has named, which always pass. Null: refused.
+ * Checks everything that needs no DNS: scheme, port, user name, numeric hosts, and internal names. The URL parser has
+ * already unified decimal, octal, hexadecimal and short forms, so this function checks the URL and not its text. But
+ * the service may pass the text on to an engine, so it refuses a text that other parsers read differently. `allowed`:
+ * hosts with ports that the operator has named, which always pass. Null: refused.
  */
 export function judgedAddress(text: string, allowed: ReadonlySet<string>): { readonly url: URL; readonly isNamed: boolean } | null {
   const url = text.length <= MAX_URL_LENGTH && !READ_DIFFERENTLY.test(text) ? URL.parse(text) : null
@@ -81,7 +81,7 @@ export function judgedAddress(text: string, allowed: ReadonlySet<string>): { rea
 }
 
 /**
- * Reads `host:port`, several separated by commas.
+ * Reads comma-separated `host:port` entries.
  * @throws {Error} an entry is not of this form; the message names each
  */
 export function parseEgressAllow(text: string): ReadonlySet<string> {
@@ -92,7 +92,7 @@ export function parseEgressAllow(text: string): ReadonlySet<string> {
     const isPlain = url && `${url.pathname}${url.search}${url.hash}${url.username}` === '/' && !entry.endsWith('/')
     return isPlain && port >= 1 && port <= 65_535 ? hostAndPort(url) : null
   })
-  // What precedes an `@` may be a password.
+  // The part before an `@` may be a password.
   const wrong = entries.filter((_, index) => parsed[index] === null).map((entry) => entry.replace(/^.*@/, '…@'))
   if (wrong.length) throw new Error(`must be host:port, or several separated by commas; these are not: ${wrong.join(', ')}`)
   return new Set(parsed.flatMap((entry) => entry ?? []))

@@ -10,7 +10,7 @@ const PUBLIC = { address: '93.184.215.14', family: 4 } as const
 const LOOPBACK = { address: '127.0.0.1', family: 4 } as const
 const none = new AbortController().signal
 
-/** What stands for the internet, answers as each test says, and keeps what it was asked. */
+/** A fake of the internet. It responds as each test sets, and records its requests. */
 let answering: (request: IncomingMessage, response: ServerResponse) => void
 const asked: {
   host: string | undefined
@@ -26,7 +26,7 @@ const internet = createServer(async (request, response) => {
   asked.push({ host: headers.host, method, url, headers, body })
   answering(request, response)
 })
-/** What nobody may reach. */
+/** A server that no request may reach. */
 let canaryConnections = 0
 const canary = createTcpServer((socket) => {
   canaryConnections += 1
@@ -47,8 +47,8 @@ afterEach(() => {
 })
 
 /**
- * Names and what they lead to; every dial is kept, and a dial to the public address ends at `internet`, one to any
- * other at the canary.
+ * Names and their addresses. Every dial is recorded; a dial to the public address ends at `internet`, one to any other
+ * at the canary.
  */
 function world(names: Readonly<Record<string, readonly (readonly Address[] | Error)[]>> = { 'public.test': [[PUBLIC]] }) {
   const dials: (readonly Address[] | null)[] = []
@@ -84,7 +84,7 @@ async function catchFailure(egress: Egress, request: string | Omit<EgressRequest
   return failure as EgressError
 }
 
-/** Names that lead inside, or nowhere. */
+/** Names with internal addresses, or with none. */
 const NAMES: Readonly<Record<string, readonly Address[]>> = {
   localhost: [LOOPBACK],
   'localhost.': [LOOPBACK],
@@ -236,7 +236,7 @@ describe('whether an address may be reached', () => {
 
 describe('a connection', () => {
   it.each(['http', 'https'])('by %s to an address without a route fails as any other, and ends no process', async (scheme) => {
-    // The system refuses a connection to everybody at once, as it does one over IPv6 where there is none.
+    // The system refuses this connection at once, like one over IPv6 without a route.
     const egress = new Egress({ resolve: async () => [PUBLIC], dial: () => dialed([{ address: '255.255.255.255', family: 4 }]) })
     expect(await catchFailure(egress, `${scheme}://public.test/`)).toMatchObject({ reason: 'unreachable', cause: { syscall: 'connect' } })
   })
@@ -248,7 +248,7 @@ describe('a connection', () => {
     expect([status, body.toString(), url]).toEqual([200, 'hello', 'http://rebinding.test/a?b=c#d'])
     expect([lookups, dials]).toEqual([['rebinding.test'], [[PUBLIC]]])
     expect(asked).toMatchObject([{ host: 'rebinding.test', url: '/a?b=c', headers: { 'accept-encoding': 'identity' } }])
-    // The next request looks again, and is refused.
+    // The next request resolves the name again, and is refused.
     expect((await catchFailure(egress, 'http://rebinding.test/')).reason).toBe('unreachable')
     expect(canaryConnections).toBe(0)
   })
@@ -370,7 +370,7 @@ describe('a redirect', () => {
 
   it('never leads from https to http', async () => {
     to('http://public.test/next')
-    // The internet of this test speaks no TLS; the connector decides what https is.
+    // The fake internet speaks no TLS: the test's connector serves https without it.
     const { egress } = world()
     expect((await catchFailure(egress, 'https://public.test/start')).reason).toBe('unreachable')
     expect(asked.map(({ url }) => url)).toEqual(['/start'])
@@ -460,7 +460,7 @@ describe('an answer', () => {
         }
         more()
       },
-      // Packed members that are empty, without an end.
+      // An endless series of empty gzip members.
       (response) => {
         const member = Buffer.concat(Array.from({ length: 1_000 }, () => gzipSync('')))
         response.writeHead(200, { 'content-encoding': 'gzip' })

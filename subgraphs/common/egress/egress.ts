@@ -7,47 +7,52 @@ import { buildConnector, Client, type Dispatcher } from 'undici'
 import { FairSemaphore } from '../process/fair-semaphore.ts'
 import { isPublicAddress, judgedAddress, readIpLiteral } from './egress-address.ts'
 
-/** One request to an address that a caller gave. */
+/** One request to an untrusted URL. */
 export interface EgressRequest {
   readonly url: string
-  /** The organization whose place it takes. */
+  /** The organization that acquires the permit. */
   readonly organizationId: string
   /** Default: `GET`. */
   readonly method?: 'GET' | 'HEAD' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
   /** Headers that belong to the connection, such as `host`, are ignored. */
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array
-  /** Largest answer in bytes, also after decompression. Default: 10 MiB. */
+  /** Largest response in bytes, also after decompression. Default: 10 MiB. */
   readonly maxBytes?: number
-  /** Time for everything, from DNS to the last byte of the answer, with redirects, in milliseconds. Default: 10 s. */
+  /**
+   * Time limit for the whole exchange, from DNS to the last byte of the response, with redirects, in milliseconds.
+   * Default: 10 s.
+   */
   readonly totalMs?: number
-  /** Default and maximum: 3. With 0 a redirect is returned as the answer. */
+  /** Default and maximum: 3. With 0 a redirect is returned as the response. */
   readonly maxRedirects?: number
   /**
-   * Whether the request may still leave for this address: what it throws ends the request, and is thrown unchanged.
-   * Called for the address and for each to which a redirect leads, once a place is free: before the name of the host is
-   * looked up, and again before the request is sent.
+   * Authorizes the request to a URL. An error that it throws ends the request, and is thrown unchanged. Called for the
+   * URL and for each redirect target, once a permit is acquired: before the name of the host is looked up, and again
+   * before the request is sent.
    */
   readonly authorize?: (url: string) => Promise<void>
 }
 
+/** A response, with headers in lower case. */
 export interface EgressResponse<Body> {
   readonly status: number
   readonly headers: IncomingHttpHeaders
-  /** The address that answered, after redirects. */
+  /** The URL of the response, after redirects. */
   readonly url: string
-  /** Decompressed. */
+  /** The decompressed body. */
   readonly body: Body
 }
 
 /**
- * Why there is no answer. `address`: its form forbids it. `unreachable`: anything that depends on what is at the
- * address. One text for a name that is unknown or internal, a port that is closed or silent, a forbidden redirect and
- * an answer that is not HTTP, so that nobody can map a network with it; `cause` is for the log. `too_large`: the answer
- * exceeds the limit. `busy`: too many requests at once.
+ * The reason for a missing response. `address`: the form of the URL is forbidden. `unreachable`: anything that depends
+ * on the host. The same text covers a name that is unknown or internal, a port that is closed or silent, a forbidden
+ * redirect and a response that is not HTTP, so that no caller can map a network with it; `cause` is for the log.
+ * `too_large`: the response exceeds the limit. `busy`: too many requests at once.
  */
 export type EgressFailure = 'address' | 'unreachable' | 'too_large' | 'busy'
 
+/** A request without a response. `reason` says why; the message is for the caller. */
 export class EgressError extends Error {
   readonly reason: EgressFailure
 
@@ -65,22 +70,24 @@ const TEXTS: Readonly<Record<EgressFailure, string>> = {
   busy: 'Too many addresses are being fetched at the moment.',
 }
 
+/** An IP address of a host. */
 export interface Address {
   readonly address: string
   readonly family: 4 | 6
 }
 
 /**
- * Gives every address of a name, at least one.
+ * Returns every address of a name, at least one.
  * @throws {Error} the name has none
  */
 type Resolve = (host: string) => Promise<readonly Address[]>
 
-/** Opens connections to exactly these addresses; null: wherever the system finds the host. */
+/** Opens connections to exactly these addresses; null: the system resolves the host. */
 type Dial = (addresses: readonly Address[] | null) => buildConnector.connector
 
+/** The operator's exceptions, and the network functions that tests replace. */
 export interface EgressOptions {
-  /** Entries `host:port` that are always allowed, as `parseEgressAllow` gives them. */
+  /** Entries `host:port` that are always allowed, as `parseEgressAllow` returns them. */
   readonly allowed?: ReadonlySet<string>
   readonly resolve?: Resolve
   readonly dial?: Dial
@@ -90,25 +97,25 @@ const MAX_BYTES = 10 * 2 ** 20
 const TOTAL_MS = 10_000
 const MAX_REDIRECTS = 3
 const CONNECT_MS = 5_000
-/** Headers of an answer, as Node's own clients limit them. */
+/** Bytes of response headers, the limit of Node's own clients. */
 const MAX_HEADER_BYTES = 16 * 2 ** 10
-/** Concurrent requests, each of which may use its `maxBytes`. Organizations share the places. */
+/** Concurrent requests, each of which may use its `maxBytes`. Organizations share them. */
 const MAX_AT_ONCE = 64
-/** Requests of one organization that wait for a place: those of a few images. */
+/** Limit of requests of one organization that wait for a permit: those of a few images. */
 const MAX_WAITING = 64
-/** Longest wait for a place: as long as a request without an answer takes. */
+/** Longest wait for a permit: the time limit of a request without a response. */
 const WAIT_MS = 10_000
-/** One question to a DNS server, which is asked twice. */
+/** Timeout of one query to a DNS server. Each query is sent twice at most. */
 const DNS_MS = 2_000
-/** A DNS lookup by itself, however many servers it asks. */
+/** Timeout of a whole DNS lookup, however many servers it queries. */
 const REACH_MS = 5_000
 const USER_AGENT = 'knowledge-and-inference-service'
 
 const REDIRECTS = [301, 302, 303, 307, 308]
-/** These frame the message or name its target, and are derived from the request itself. */
+/** These headers frame the message or name its target, and are derived from the request itself. */
 const OWN_HEADERS =
   /^(host|connection|keep-alive|proxy-.*|te|trailer|transfer-encoding|content-length|upgrade|expect|accept-encoding|sec-.*)$/i
-/** Headers of a caller that may go to another origin. All others may be secrets. */
+/** Request headers that may go to another origin. All others may be secrets. */
 const SHARED_HEADERS = ['accept', 'accept-language', 'user-agent']
 const DECODERS: Readonly<Record<string, () => NodeJS.ReadWriteStream & Readable>> = {
   gzip: createGunzip,
@@ -118,10 +125,10 @@ const DECODERS: Readonly<Record<string, () => NodeJS.ReadWriteStream & Readable>
 }
 
 /**
- * The only way in which the service calls an address that a caller gave. It calls only hosts of the public internet. A
- * name is resolved once, every one of its addresses must be public, and the connection goes to those addresses, so that
- * a second DNS answer cannot lead elsewhere. Each redirect is checked like the first address, and none may lead from
- * https to http. Proxies of the environment are not used, because they would resolve the name themselves.
+ * The only way in which the service calls untrusted URLs. It calls only hosts of the public internet. A name is
+ * resolved once, every one of its addresses must be public, and the connection goes to those addresses, so that a
+ * second DNS response cannot lead elsewhere. Each redirect is checked like the first URL, and none may lead from https
+ * to http. Proxies of the environment are not used, because they would resolve the name themselves.
  */
 export class Egress {
   readonly #allowed: ReadonlySet<string>
@@ -135,14 +142,14 @@ export class Egress {
     this.#dial = dial
   }
 
-  /** Whether the form of the address allows a call. `fetch` checks where its name leads. */
+  /** Returns whether the form of the URL allows a call. `fetch` checks the addresses of its host. */
   allows(url: string): boolean {
     return judgedAddress(url, this.#allowed) !== null
   }
 
   /**
-   * Whether the address is allowed and its name leads to public hosts right now. For addresses that are stored, or that
-   * others will call. Does not tell an unknown name from an internal one either.
+   * Returns whether the URL is allowed and its host has only public addresses right now. For URLs that are stored, or
+   * that other services will call. The result does not distinguish an unknown name from an internal one either.
    * @throws the reason of the aborted signal
    */
   async mayReach(url: string, signal: AbortSignal): Promise<boolean> {
@@ -161,15 +168,15 @@ export class Egress {
     }
   }
 
-  /** Whether the operator has named its host and port, so that it is always allowed. */
+  /** Returns whether the operator has named the host and port, so that the URL is always allowed. */
   isNamed(url: string): boolean {
     return judgedAddress(url, this.#allowed)?.isNamed === true
   }
 
   /**
-   * Gives the whole answer.
+   * Returns the whole response.
    * @throws {EgressError} there is none
-   * @throws the reason of the aborted signal, or what `letLeave` throws
+   * @throws the reason of the aborted signal, or what `authorize` throws
    */
   async fetch(request: EgressRequest, signal: AbortSignal): Promise<EgressResponse<Buffer>> {
     const response = await this.open(request, signal)
@@ -179,8 +186,8 @@ export class Egress {
   }
 
   /**
-   * Waits for a place and gives the header of the answer. Read the body to its end, or leave the iteration: the place
-   * is held until then. Throws as `fetch` does.
+   * Waits for a permit and returns the header of the response. Read the body to its end, or leave the iteration: the
+   * permit is held until then. Throws as `fetch` does.
    */
   async open(request: EgressRequest, signal: AbortSignal): Promise<EgressResponse<AsyncIterable<Uint8Array>>> {
     signal.throwIfAborted()
@@ -199,7 +206,7 @@ export class Egress {
   }
 
   /**
-   * @throws {EgressError} `busy`: too many requests wait, or no place became free in time
+   * @throws {EgressError} `busy`: too many requests wait, or no permit became free in time
    * @throws the reason of the aborted signal
    */
   async #acquire({ organizationId }: EgressRequest, signal: AbortSignal): Promise<() => void> {
@@ -214,7 +221,7 @@ export class Egress {
     }
   }
 
-  /** Sends the request, and again where a redirect leads. */
+  /** Sends the request and follows redirects. */
   async #follow(request: EgressRequest, exchange: Exchange): Promise<{ readonly url: URL; readonly response: Dispatcher.ResponseData }> {
     const judged = judgedAddress(request.url, this.#allowed)
     if (!judged) throw new EgressError('address')
@@ -232,7 +239,7 @@ export class Egress {
       const next = URL.canParse(location, url.href) ? judgedAddress(new URL(location, url).href, this.#allowed) : null
       if (!next) throw new Error('a redirect to an address that may not be asked')
       if (url.protocol === 'https:' && next.url.protocol === 'http:') throw new Error('a redirect from https to http')
-      // As in browsers (Fetch standard, "HTTP-redirect fetch").
+      // The method changes as in browsers (Fetch standard, "HTTP-redirect fetch").
       if (response.statusCode === 303 ? method !== 'HEAD' : response.statusCode < 303 && method === 'POST') {
         method = 'GET'
         body = null
@@ -263,7 +270,7 @@ export class Egress {
         pipelining: 1,
         allowH2: false,
         maxHeaderSize: MAX_HEADER_BYTES,
-        // The exchange's own deadline comes first.
+        // The exchange's own deadline is shorter.
         headersTimeout: 0,
         bodyTimeout: 0,
       }),
@@ -319,7 +326,7 @@ class Exchange {
     return client
   }
 
-  /** For work that does not take the signal. When the exchange ends, the work is abandoned. */
+  /** Waits for work that does not take the signal. When the exchange ends, the work is abandoned. */
   orEnd<T>(work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
       const onEnd = () => reject(this.#stop.signal.reason)
@@ -329,7 +336,7 @@ class Exchange {
     })
   }
 
-  /** As `orEnd`. What the work throws becomes the failure of the exchange. */
+  /** Waits for work as `orEnd` does. An error of the work becomes the failure of the exchange. */
   async orRefuse(work: Promise<void> | undefined): Promise<void> {
     if (!work) return
     await this.orEnd(
@@ -340,7 +347,7 @@ class Exchange {
     )
   }
 
-  /** Gives the decompressed bytes. Neither the compressed nor the decompressed bytes may exceed the limit. */
+  /** Yields the decompressed bytes. Neither the compressed nor the decompressed bytes may exceed the limit. */
   async *read({ body, headers }: Dispatcher.ResponseData, maxBytes: number): AsyncGenerator<Uint8Array, void> {
     try {
       for await (const piece of limitSize(decoded(body, headers['content-encoding'], maxBytes), maxBytes)) yield piece
@@ -372,7 +379,7 @@ async function* decoded(body: Readable, encoding: string | string[] | undefined,
   if (name === 'identity') return yield* body
   const packed = limitSize(body, maxBytes)
   const first = await packed.next()
-  // Answers to HEAD, and those without content, may name the compression of a body that is not there.
+  // Responses to HEAD, and those without content, may name the compression of a body that does not exist.
   if (first.done) return
   if (!Object.hasOwn(DECODERS, name)) throw new Error(`an answer packed as ${name}`)
   const decoder = DECODERS[name]!()
@@ -380,7 +387,7 @@ async function* decoded(body: Readable, encoding: string | string[] | undefined,
     yield first.value
     yield* packed
   }
-  // A failure of either end reaches the reader through the decoder.
+  // A failure of either stream reaches the reader through the decoder.
   pipeline(whole, decoder, () => undefined)
   yield* decoder
 }
@@ -408,8 +415,8 @@ function toAddress(address: string): Address {
 }
 
 /**
- * Queries the DNS servers itself. The system's lookup would block one of the few threads that read files until a server
- * answers.
+ * Queries the DNS servers directly. The system's lookup would block one of the few threads that read files until a
+ * server responds.
  */
 function resolver(): Resolve {
   const dns = new Resolver({ timeout: DNS_MS, tries: 2 })
@@ -419,13 +426,13 @@ function resolver(): Resolve {
   }
 }
 
-/** Connects for real. */
+/** Opens real connections. */
 export const dialed: Dial = (addresses) => buildConnector({ timeout: CONNECT_MS, ...(addresses && { lookup: onlyTo(addresses) }) })
 
 /**
- * Answers the connection's own lookup with the addresses that were checked; later, as the system does. An address
- * without a route fails at once, and `tls.connect` throws if that is before it returns: then nobody hears the socket's
- * error, which ends the process.
+ * Responds to the connection's own lookup with the addresses that were checked, asynchronously, as the system does. An
+ * address without a route fails at once, and `tls.connect` throws if that happens before it returns: then nothing
+ * listens to the socket's error, which ends the process.
  */
 function onlyTo(addresses: readonly Address[]): LookupFunction {
   return (_host, { all }, callback) => {

@@ -5,40 +5,40 @@ import type { Clock } from '../process/clock.ts'
 import type { Log } from '../process/log.ts'
 import type { Task } from '../process/tasks.ts'
 
-/** How soon an erasure is looked at. */
+/** Interval between two polls of the erasures. */
 const ROUND_MS = 5_000
 /**
- * What calls that began before the erasure may still write comes within this time: their tokens are valid for 60 s, and
+ * Late writes of calls that started before the erasure arrive within this time: their tokens are valid for 60 s, and
  * clocks of two hosts may differ by 30 s.
  */
 export const LATE_WRITES_MS = 120_000
 
-/** Something that is to be erased. */
+/** A pending erasure. */
 export interface ErasureTask {
   /** `ers_…` */
   readonly id: string
   readonly organizationId: string
   readonly kind: 'organization' | 'person' | 'document'
-  /** The document that was named; null for other kinds. */
+  /** The document named in the request; null for other kinds of erasure. */
   readonly documentId: string | null
-  /** That document and those that were unpacked from it. Empty until knowledge has found them. */
+  /** That document and those that were unpacked from it. Empty until the knowledge subgraph has found them. */
   readonly documentIds: readonly string[]
-  /** The keys of a person; empty for other kinds. */
+  /** The keys of a person; empty for other kinds of erasure. */
   readonly apiKeyIds: readonly string[]
   readonly requestedAt: Date
-  /** Whether this part of the service has noted what it found. */
+  /** Whether this part of the service has recorded what it found. */
   readonly isFound: boolean
   /** As in `Found`. */
   readonly notes: string | null
 }
 
-/** What a part of the service has of a task, before it deletes anything. */
+/** What a part of the service stores for a task, before it deletes anything. */
 export interface Found {
-  /** How many records, by their kind. */
+  /** Number of records by kind. */
   readonly found: Readonly<Record<string, number>>
-  /** Of a document: see `ErasureTask`. */
+  /** The documents to erase: see `ErasureTask`. */
   readonly documentIds?: readonly string[]
-  /** What is needed to go on once records are gone. */
+  /** What the part needs to continue once records are gone. */
   readonly notes?: string
 }
 
@@ -46,45 +46,47 @@ export interface Found {
 export interface RetainedRecords {
   readonly kind: string
   readonly count: number
-  /** A sentence. */
+  /** The reason, as a sentence. */
   readonly reason: string
 }
 
-/** What a part of the service has still to erase. */
+/** The pending erasures of a part of the service. */
 export interface ErasureQueue {
-  /** The ones asked for first, at most a page. */
+  /** Returns the oldest requests first, at most a page. */
   list(signal: AbortSignal): Promise<readonly ErasureTask[]>
-  /** Notes what was found. What was noted first stays. */
+  /** Records what was found. The first record stays. */
   noteFound(id: string, found: Found, signal: AbortSignal): Promise<void>
-  /** Takes the task from the queue. Idempotent. */
+  /** Removes the task from the queue. Idempotent. */
   finish(task: ErasureTask, kept: readonly RetainedRecords[], signal: AbortSignal): Promise<void>
 }
 
+/** The result of one step of an erasure. */
 export interface ErasedStep {
-  /** Nothing was left to erase. */
+  /** True: nothing was left to erase. */
   readonly isEmpty: boolean
   readonly kept?: readonly RetainedRecords[]
 }
 
+/** How a part of the service erases its data. */
 export interface Erasure {
   readonly queue: ErasureQueue
-  /** Counts, and deletes nothing. */
+  /** Counts records, and deletes nothing. */
   find(task: ErasureTask, signal: AbortSignal): Promise<Found>
-  /** Erases a part, or all, of what the subgraph has. Can be repeated. */
+  /** Erases a part, or all, of what the subgraph stores. Can be repeated. */
   erase(task: ErasureTask, signal: AbortSignal): Promise<ErasedStep>
   readonly clock: Clock
   readonly log: Log
 }
 
-/** Erases what is asked for. It keeps no state that matters, so it goes on after a crash, in any process. */
+/** Erases what was requested. It has no state that matters, so any process continues after a crash. */
 export function erasing(erasure: Erasure): Task {
   const emptied = new Set<string>()
   return { name: 'erase', everyMs: ROUND_MS, isShared: true, run: (signal) => eraseOnce(erasure, signal, emptied) }
 }
 
 /**
- * Runs one round. A failure of one task does not delay the others. `emptied`: tasks of which nothing was left. They wait
- * for late writes before everything is looked through again.
+ * Runs one round. A failure of one task does not delay the others. `emptied`: tasks of which nothing was left. They
+ * wait for late writes before a second search.
  */
 export async function eraseOnce(
   { queue, find, erase, clock, log }: Erasure,
@@ -98,7 +100,7 @@ export async function eraseOnce(
     try {
       if (!task.isFound) {
         await queue.noteFound(task.id, await find(task, signal), signal)
-        // What another process has noted first counts: the next round reads it.
+        // If another process has recorded its findings first, those count: the next round reads them.
         continue
       }
       const { isEmpty, kept = [] } = await erase(task, signal)
@@ -113,7 +115,10 @@ export async function eraseOnce(
   }
 }
 
-/** One task of each organization, then the next one of each: some read all that an organization has. */
+/**
+ * Returns one task of each organization, then the next one of each, because some tasks read all data of an
+ * organization.
+ */
 function roundRobin(tasks: readonly ErasureTask[]): readonly ErasureTask[] {
   const queues = [...Map.groupBy(tasks, ({ organizationId }) => organizationId).values()]
   const longest = Math.max(0, ...queues.map(({ length }) => length))
@@ -125,7 +130,7 @@ const LIST = billingOperation(`query ErasuresToDo {
 const FOUND = billingOperation('mutation ErasureFound($input: ErasureFoundInput!) { erasureFound(input: $input) }')
 const ENDED = billingOperation('mutation ErasureEnded($input: ErasureEndedInput!) { erasureEnded(input: $input) }')
 
-/** Billing's queue of erasures, for this service. */
+/** Returns billing's queue of erasures for this service. */
 export function erasureQueueOver(link: Link, service: ServicePrincipal['service']): ErasureQueue {
   const buildContext = (signal: AbortSignal): LinkContext => ({ caller: { service }, requestId: 'erasure', signal })
   return {

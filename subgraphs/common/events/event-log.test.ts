@@ -19,7 +19,7 @@ interface Thing extends Telling {
   readonly value: number
 }
 
-/** One store, and a process's log on it. */
+/** Returns one store, and a process's log on it. */
 function world() {
   const store = new MemoryDocumentStore()
   const things = store.collection<Thing>({ name: 'things', indexes: [OUTBOX_INDEX] })
@@ -160,7 +160,7 @@ it('forgets the oldest beyond its bound, and says so to who asks for them', asyn
   const log = openLog()
   await make('a')
   await log.drain('org_a')
-  // As if a hundred thousand had been since.
+  // The head claims 100,000 later events.
   await collections.eventHeads.findOneAndUpdate({ _id: 'org_a' }, { $set: { sequence: 101_000 } })
   await change('a', 1)
   await log.drain('org_a')

@@ -11,38 +11,39 @@ import type { WebhookEvent, WebhookSource } from './webhook-events.ts'
  * a document.
  */
 const MAX_RECORDS = 100
-/** As the port allows. */
+/** The limit of `insertMissing` in the document-store port. */
 const MAX_INSERTED = 1_000
-/** Events kept for each organization. Older ones are deleted, `PRUNE_EVENTS` at a time. */
+/** Events retained for each organization. Older ones are deleted, `PRUNE_EVENTS` at a time. */
 const MAX_EVENTS = 100_000
 const PRUNE_EVENTS = 1_000
 /** Events that a follower reads at once. */
 const PAGE_EVENTS = 100
 /**
- * Events get their numbers when they are copied. That may be this much later than they happened, or than a later event
- * was copied.
+ * Events get their numbers when they are copied. The copy may be this much later than the event, or than the copy of a
+ * later event.
  */
 const LATE_MS = 60_000
-/** Organizations that one sweep looks at. */
+/** Limit of organizations of one sweep. */
 const MAX_SWEPT = 100
 
+/** The contents of an event, as the record's owner defines them. */
 export type EventData = Readonly<Record<string, StoredValue>>
 
-/** A change, kept in its record until it is in the log. */
+/** A change, stored in its record until it is in the log. */
 interface PendingEvent {
   readonly id: string
   readonly at: Date
   readonly data: EventData
 }
 
-/** A record that reports its changes: each write that changes it adds `tell(...)`. */
+/** A record that reports its changes: each write that changes it includes `reportChange(...)`. */
 export interface Telling extends StoredDocument {
   readonly organizationId: string
   /** Changes that are not in the log yet, oldest first. */
   readonly outbox: readonly PendingEvent[]
-  /** The organization, as long as the outbox is not empty. */
+  /** The organization, while the outbox is not empty. */
   readonly outboxOf?: string
-  /** A mark that every change renews. */
+  /** A mark that every change replaces. */
   readonly outboxMark?: string
 }
 
@@ -54,7 +55,7 @@ export interface EventRecord extends StoredDocument {
   readonly organizationId: string
   /** 1, 2, 3 … without gaps. */
   readonly sequence: number
-  /** The id of the record that has changed. */
+  /** The id of the changed record. */
   readonly subject: string
   readonly at: Date
   readonly data: EventData
@@ -66,7 +67,7 @@ interface EventHead extends StoredDocument {
   readonly sequence: number
   /** Events up to this number are deleted. */
   readonly forgotten: number
-  /** The last events, while they are being copied, with the mark of their record and the number of its collection. */
+  /** The last events while they are being copied, each with the mark of its record and the number of its collection. */
   readonly copying: readonly { readonly event: EventRecord; readonly id: string; readonly mark: string; readonly from: number }[]
   readonly copyingCount: number
 }
@@ -79,22 +80,22 @@ export interface EventCollections {
 export const EVENTS: CollectionSpec = { name: 'events', indexes: [{ fields: ['organizationId', 'sequence'], unique: true }] }
 export const EVENT_HEADS: CollectionSpec = { name: 'event_heads', indexes: [] }
 
-/** The part of an update that reports the change. */
+/** Returns the part of an update that reports the change. */
 export function reportChange(organizationId: string, at: Date, data: EventData) {
   const pending: PendingEvent = { id: randomHex(24), at, data }
   return { $set: { outboxOf: organizationId, outboxMark: randomHex(24) }, $push: { outbox: { ...pending } } } satisfies Update
 }
 
-/** The fields of a new record that report its creation. */
+/** Returns the fields of a new record that report its creation. */
 export function reportCreation(organizationId: string, at: Date, data: EventData): Pick<Telling, 'outbox' | 'outboxOf' | 'outboxMark'> {
   return { outbox: [{ id: randomHex(24), at, data }], outboxOf: organizationId, outboxMark: randomHex(24) }
 }
 
 /**
- * The events of each organization in one order. Any number of followers in any process read them without loss or
+ * Stores the events of each organization in one order. Any number of followers in any process read them without loss or
  * repetition. A change waits in its record, written together with it, until some process copies it to the log. Any
- * process may finish what another began: the copier claims the next numbers by one guarded write of the organization's
- * head, which contains the events, and every later step is idempotent.
+ * process may finish what another started: the copier claims the next numbers by one guarded write of the
+ * organization's head, which contains the events, and every later step is idempotent.
  */
 export class EventLog<T extends Telling> extends Outboxes {
   readonly #records: readonly DocumentCollection<T>[]
@@ -114,7 +115,7 @@ export class EventLog<T extends Telling> extends Outboxes {
     this.#log = log
   }
 
-  /** Copies what dead processes have left. */
+  /** Copies what ended processes have left. */
   async sweep(): Promise<void> {
     for (const records of this.#records) {
       let after = ''
@@ -129,7 +130,7 @@ export class EventLog<T extends Telling> extends Outboxes {
 
   /**
    * Follows the organization's events after a cursor, or from now on, without end.
-   * @throws {KisError} `invalid_request`: the cursor is not from this log, or older than the events that it keeps
+   * @throws {KisError} `invalid_request`: the cursor is not from this log, or older than the stored events
    */
   follow(organizationId: string, after: string | null): AsyncIterableIterator<EventRecord, undefined> {
     const start = this.#position(organizationId, after)
@@ -145,7 +146,7 @@ export class EventLog<T extends Telling> extends Outboxes {
   }
 
   /**
-   * Gives the number of the last complete event of each organization; omits those without events. At most 1,000
+   * Returns the number of the last complete event of each organization; omits those without events. At most 1,000
    * organizations.
    */
   async ends(organizationIds: readonly string[]): Promise<ReadonlyMap<string, number>> {
@@ -154,7 +155,7 @@ export class EventLog<T extends Telling> extends Outboxes {
     return new Map(heads.map((head) => [head._id, lastSequence(head)]))
   }
 
-  /** Gives a position such that every event since `since` comes after it. */
+  /** Returns a position such that every event since `since` comes after it. */
   async positionBefore(organizationId: string, since: Date): Promise<number> {
     const from = new Date(since.getTime() - LATE_MS)
     for (let lowest = Number.MAX_SAFE_INTEGER; ; ) {
@@ -166,7 +167,7 @@ export class EventLog<T extends Telling> extends Outboxes {
     }
   }
 
-  /** Gives the next events after a position, at most a page. Deleted events are skipped. */
+  /** Returns the next events after a position, at most a page. Deleted events are skipped. */
   async page(organizationId: string, position: number): Promise<readonly EventRecord[]> {
     const head = await this.#heads.findOne({ _id: organizationId })
     if (!head) return []
@@ -184,7 +185,7 @@ export class EventLog<T extends Telling> extends Outboxes {
     return position
   }
 
-  /** Gives the next complete events. */
+  /** Returns the next complete events. */
   async #read(organizationId: string, position: number): Promise<readonly EventRecord[]> {
     const head = await this.#heads.findOne({ _id: organizationId })
     if (!head) return []
@@ -212,7 +213,7 @@ export class EventLog<T extends Telling> extends Outboxes {
     while (await this.#copySome(organizationId)) this.#followers.notify(organizationId)
   }
 
-  /** False when nothing is waiting. */
+  /** Copies some pending changes. False: none are pending. */
   async #copySome(organizationId: string): Promise<boolean> {
     const head = await this.#getHead(organizationId)
     if (head.copyingCount > 0) {
@@ -238,7 +239,7 @@ export class EventLog<T extends Telling> extends Outboxes {
     return true
   }
 
-  /** Idempotent. */
+  /** Inserts the claimed events and clears the outboxes. Idempotent. */
   async #finish({ _id, sequence, forgotten, copying }: EventHead): Promise<void> {
     for (let next = 0; next < copying.length; next += MAX_INSERTED)
       await this.#events.insertMissing(copying.slice(next, next + MAX_INSERTED).map(({ event }) => event))
@@ -254,7 +255,7 @@ export class EventLog<T extends Telling> extends Outboxes {
     if (sequence - forgotten >= MAX_EVENTS + PRUNE_EVENTS) await this.#prune(_id, sequence - MAX_EVENTS)
   }
 
-  /** Followers are told before anything is deleted. */
+  /** Deletes old events. Followers see the new limit before anything is deleted. */
   async #prune(organizationId: string, upTo: number): Promise<void> {
     await this.#heads.findOneAndUpdate({ _id: organizationId, forgotten: { $lt: upTo } }, { $set: { forgotten: upTo } })
     while ((await this.#events.deleteMany({ organizationId, sequence: { $lte: upTo } })) > 0);
@@ -268,19 +269,19 @@ export class EventLog<T extends Telling> extends Outboxes {
   }
 }
 
-/** The last event such that all events up to it are in the log. */
+/** The last event up to which all events are in the log. */
 function lastSequence({ sequence, copyingCount }: EventHead): number {
   return sequence - copyingCount
 }
 
-/** Deletes the log of an organization. True if there was none. Can be repeated. */
+/** Deletes the log of an organization. Returns whether there was none. Can be repeated. */
 export async function eraseEvents({ events, eventHeads }: EventCollections, organizationId: string): Promise<boolean> {
   let isEmpty = true
   while ((await events.deleteMany({ organizationId })) > 0) isEmpty = false
   return (await eventHeads.findOneAndDelete({ _id: organizationId })) === null && isEmpty
 }
 
-/** The events of an event log, for webhooks. */
+/** Returns the events of an event log as a source of webhooks. */
 export function eventLogSource<T extends Telling>(log: EventLog<T>, toEvent: (record: EventRecord) => WebhookEvent): WebhookSource {
   return {
     ends: (organizationIds) => log.ends(organizationIds),

@@ -1,11 +1,11 @@
 import { endableIterator } from '../process/endable-iterator.ts'
 
-/** How soon followers learn what another process has written. What this process writes they learn at once. */
+/** Delay until followers see what another process has written. They see writes of this process at once. */
 const POLL_MS = 300
-/** The longest such delay: each check that finds nothing is followed by a longer wait. */
+/** The longest such delay: each check that finds nothing is followed by a longer pause. */
 const MAX_POLL_MS = 1_000
 const SLOWER = 1.2
-/** Subjects of one check, as many as a query of the store may name. */
+/** Subjects of one check, the limit of a query of the store. */
 const MAX_SUBJECTS = 1_000
 
 /** A follower that has read everything. */
@@ -15,16 +15,16 @@ interface Waiting {
   readonly wake: () => void
 }
 
-/** Gives those of the subjects that have something after their position. At most 1,000 subjects. */
+/** Returns those of the subjects that have something after their position. At most 1,000 subjects. */
 type FindBehind = (positions: ReadonlyMap<string, number>) => Promise<Iterable<string>>
 
 /**
- * Followers of subjects such as runs. One check asks the store for all followers of the process together, so five
- * hundred followers cost as many checks as one, and each reads only when there is something new.
+ * Followers of subjects such as runs. One check queries the store for all followers of the process together, so 500
+ * followers cost as many checks as one, and each reads only when there is something new.
  */
 export class Followers {
   readonly #findBehind: FindBehind
-  /** The followers by subject. */
+  /** The wake-up functions of followers by subject. */
   readonly #of = new Map<string, Set<() => void>>()
   readonly #waiting = new Set<Waiting>()
   #pollMs = POLL_MS
@@ -34,14 +34,14 @@ export class Followers {
     this.#findBehind = findBehind
   }
 
-  /** Call it when this process has written something. */
+  /** Call this method after a write of this process. */
   notify(subject: string): void {
     for (const notify of this.#of.get(subject) ?? []) notify()
   }
 
   /**
-   * Gives the results of `read` one after another, without end: each time what is new, in order. `position` tells how
-   * far it has read.
+   * Yields the results of `read` one after another, without end: each time what is new, in order. `position` returns
+   * how far `read` has read.
    */
   follow<T>(subject: string, read: () => Promise<readonly T[]>, position: () => number): AsyncIterableIterator<T, undefined> {
     let unread: T[] = []
@@ -79,7 +79,7 @@ export class Followers {
     )
   }
 
-  /** Gives the function that removes it. */
+  /** Adds a follower. Returns the function that removes it. */
   #add(subject: string, notify: () => void): () => void {
     const followers = this.#of.get(subject) ?? new Set()
     this.#of.set(subject, followers.add(notify))
@@ -107,7 +107,7 @@ export class Followers {
         for (const { subject, wake } of waiting) if (found.has(subject)) wake()
       }
     } catch {
-      // Each one reads by itself, and reports what is wrong.
+      // Each follower reads for itself, and reports its own errors.
       for (const { wake } of waiting) wake()
     }
     this.#pollMs = isAny ? POLL_MS : Math.min(this.#pollMs * SLOWER, MAX_POLL_MS)

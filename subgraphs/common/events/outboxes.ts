@@ -1,9 +1,9 @@
 import type { Log } from '../process/log.ts'
 
-/** Copies out what waits in the outboxes of organizations. A failure loses nothing: it waits on. */
+/** Copies the pending contents of organizations' outboxes. A failure loses nothing: the contents stay pending. */
 export abstract class Outboxes implements AsyncDisposable {
   readonly #log: Log
-  /** By organization: the current run, and the one after it for those who came meanwhile. */
+  /** Runs by organization: the current one, and the next one for callers that came during the current one. */
   readonly #runs = new Map<string, { current: Promise<void>; next?: Promise<void> }>()
   #isClosed = false
 
@@ -11,17 +11,17 @@ export abstract class Outboxes implements AsyncDisposable {
     this.#log = log
   }
 
-  /** Copies out all that waits when it begins. Repeatable, also by several processes at once. */
+  /** Copies everything that is pending when the call starts. Repeatable, also by several processes at once. */
   protected abstract copy(organizationId: string): Promise<void>
 
-  /** Copies out soon. */
+  /** Starts a copy in the background. */
   kick(organizationId: string): void {
     if (!this.#isClosed)
       this.drain(organizationId).catch((error) => this.#log.warn({ err: error, organizationId }, 'an outbox could not be copied'))
   }
 
   /**
-   * Resolves when everything written before the call is copied out. For each organization one run at a time, and at most
+   * Resolves when everything written before the call is copied. For each organization one run at a time, and at most
    * one more waits: the current one may have read before the caller's write.
    */
   drain(organizationId: string): Promise<void> {

@@ -4,19 +4,19 @@ import type { ServicePrincipal } from '../identity/principal.ts'
 import { type Link, type LinkContext, request } from '../link/link.ts'
 import type { Task } from '../process/tasks.ts'
 
-/** An event as a subgraph delivers it. */
+/** An event in the form in which a subgraph delivers it. */
 export interface WebhookEvent {
   readonly type: EventType
-  /** What the event is about. An endpoint gets the events of one subject in order. */
+  /** The object of the event. An endpoint gets the events of one subject in order. */
   readonly subject: string
-  /** Its number in the log of its source, from 1. */
+  /** The event's number in the log of its source, from 1. */
   readonly sequence: number
   readonly at: Date
-  /** As described in `schema/events.yaml`. */
+  /** The data described in `schema/events.yaml`. */
   readonly data: Readonly<Record<string, unknown>>
 }
 
-/** One organization's deliveries, and how far they are. */
+/** The progress of one organization's deliveries. */
 export interface WebhookFeed {
   readonly organizationId: string
   /** Events up to this number are delivered; null: none yet. */
@@ -27,13 +27,13 @@ export interface WebhookFeed {
 
 /** The events of one subgraph, numbered for each organization. */
 export interface WebhookSource {
-  /** Gives the numbers of the last events; omits organizations without events. */
+  /** Returns the numbers of the last events; omits organizations without events. */
   ends(organizationIds: readonly string[]): Promise<ReadonlyMap<string, number>>
-  /** Gives a position from which no event since then is missed. */
+  /** Returns a position such that every event since then comes after it. */
   positionBefore(organizationId: string, since: Date): Promise<number>
   /**
-   * Gives the events after a position, at most a page, and the position of the last one. Repeated calls give the same
-   * events.
+   * Returns the events after a position, at most a page, and the position of the last one. Repeated calls return the
+   * same events.
    */
   read(organizationId: string, after: number): Promise<{ readonly events: readonly WebhookEvent[]; readonly cursor: number }>
 }
@@ -54,20 +54,19 @@ export interface WebhookInbox {
   ): Promise<void>
 }
 
-/** How soon an event is delivered to the inbox. */
+/** Interval of deliveries to the inbox. */
 const ROUND_MS = 500
 /** Pages of one organization in a round, so that a busy organization does not delay the others. */
 const MAX_PAGES = 10
 
 /**
- * Delivers the events of a source to the inbox. The inbox stores its position beside the events. So no crash loses or
+ * Delivers the events of a source to the inbox. The inbox stores its position beside the events, so no crash loses or
  * repeats an event, and several processes may do the same work without a lease.
  */
 export function webhookPump(source: WebhookSource, inbox: WebhookInbox): Task {
   return { name: 'deliver_to_webhooks', everyMs: ROUND_MS, run: (signal) => pumpOnce(source, inbox, signal) }
 }
 
-/** Runs one round. */
 async function pumpOnce(source: WebhookSource, inbox: WebhookInbox, signal: AbortSignal): Promise<void> {
   for (let after: string | null = null; ; ) {
     const feeds: readonly WebhookFeed[] = await inbox.feeds(after, signal)
@@ -96,7 +95,7 @@ async function handOver(
 const FEEDS = billingOperation('query WebhookFeeds($after: ID) { webhookFeeds(after: $after) { organizationId cursor since } }')
 const ACCEPT = billingOperation('mutation AcceptWebhookEvents($input: AcceptWebhookEventsInput!) { acceptWebhookEvents(input: $input) }')
 
-/** Billing's inbox for the events of this service. */
+/** Returns billing's inbox for the events of this service. */
 export function inboxOver(link: Link, service: ServicePrincipal['service']): WebhookInbox {
   const buildContext = (signal: AbortSignal): LinkContext => ({ caller: { service }, requestId: 'webhooks', signal })
   return {

@@ -1,7 +1,7 @@
 import type { DocumentCollection, IndexSpec } from '../ports/document-store.ts'
 import { HALF_ROTATED_EARLIER } from './secret-file.ts'
 
-/** Version 0.2 has labelled records with the fingerprint of the secret that they depend on. */
+/** Version 0.2 labelled records with the fingerprint of the secret that they depend on. */
 export const LABELS: IndexSpec = { fields: ['secretFingerprint'], sparse: true }
 
 /** @throws {Error} version 0.2 was rotating the secret: a record is labelled with another one */

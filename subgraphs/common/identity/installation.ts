@@ -1,11 +1,12 @@
-/** The owner of a store. Each store has its id, so that nobody serves the data of another installation. */
+/** The owner of a store. Each store contains its id, so that no process serves the data of another installation. */
 export interface Installation {
   /** `inst_…` */
   readonly id: string
 }
 
 /**
- * Says why a store with this mark cannot be used, in sentences for the operator; null: it belongs to this installation.
+ * Returns why a store with this mark cannot be used, in sentences for the operator; null: it belongs to this
+ * installation.
  */
 export function explainMismatch(store: string, mark: Installation, own: Installation): string | null {
   if (mark.id === own.id) return null

@@ -1,8 +1,12 @@
 import type { SelectedOfBilling } from '../../../schema/operations.ts'
 import { InvalidApiKey, KisError, PermissionDenied } from '../errors.ts'
 
+/**
+ * What a key may do. `admin` includes every scope inside its organization; `operator` administers all organizations.
+ */
 export const SCOPES = ['inference', 'knowledge:read', 'knowledge:write', 'agents', 'billing:read', 'admin', 'operator'] as const
 export type Scope = (typeof SCOPES)[number]
+/** Where an organization's data may be processed. */
 export type ResidencyPolicy = 'unrestricted' | 'regional' | 'local_only'
 
 /** What an organization may use; null: no limit. */
@@ -14,13 +18,13 @@ export interface Plan {
   readonly requestsPerMinute: number | null
   readonly tokensPerMinute: number | null
   readonly concurrency: number
-  /** Pages that OCR reads in a calendar month of UTC. Absent: no limit, as in tokens of earlier versions. */
+  /** Pages that OCR may read in a calendar month of UTC. Absent: no limit, as in tokens of earlier versions. */
   readonly ocrPages?: number | null
-  /** USD as a decimal string. Absent: 0. */
+  /** USD for a page as a decimal string. Absent: 0. */
   readonly ocrPagePrice?: string
 }
 
-/** The rates that one key has of its own; null: none. */
+/** The rate limits of a single key; null: none. */
 export interface KeyRates {
   readonly apiKeyId: string
   readonly requestsPerMinute: number | null
@@ -44,29 +48,30 @@ export interface Principal {
   /** The plan's limits, or stricter ones of the key; null: no limit. */
   readonly requestsPerMinute: number | null
   readonly tokensPerMinute: number | null
-  /** The rates of its ancestors that have any: its calls count against these, too. Absent: none. */
+  /** The rates of those ancestors that have any: the key's calls count against these, too. Absent: none. */
   readonly ancestorRates?: readonly KeyRates[]
   /**
-   * Revision of the organization's rules (residency policy, plan, what its keys may do) from which this principal was
-   * read. Billing places holds only for the current revision.
+   * Revision of the organization's rules (residency policy, plan, permissions of its keys) from which this principal
+   * was read. Billing places holds only for the current revision.
    */
   readonly revision: number
   /** How often the key's secret was replaced. */
   readonly rotations: number
   /** The key is revoked or has expired. Work accepted earlier may still finish. */
   readonly isEnded?: boolean
-  /** The organization is suspended or deleted: nothing more may begin for it. What is under way may be settled. */
+  /** The organization is suspended or deleted: no new work may start for it. Running work may be settled. */
   readonly isSuspended?: boolean
-  /** The caller is a run of an agent or a workflow, for as long as the key has the scope `agents`. */
+  /** The caller is a run of an agent or a workflow, while its key has the scope `agents`. */
   readonly isRun?: boolean
-  /** The session by which the caller came. Absent: the caller sent a key. */
+  /** The session of the caller. Absent: the caller sent a key. */
   readonly sessionId?: string | null
 }
 
 /**
- * How soon a call must reach its engine after billing has let it begin; else it asks billing again. A change of rules
- * is answered this much later while calls are under way, so that no call begun under the old rules reaches an engine
- * after the answer. A hundred times what a process needs unless it is overloaded.
+ * How soon a call must reach its engine after billing has authorized it. A later call needs a new authorization. While
+ * calls are in flight, a change of rules returns this much later, so that no call authorized under the old rules
+ * reaches an engine after the change has returned. The time is a hundred times what a process needs unless it is
+ * overloaded.
  */
 export const CONFIRM_MS = 2_000
 
@@ -75,12 +80,14 @@ export interface ServicePrincipal {
   readonly service: 'gateway' | 'knowledge' | 'inference' | 'billing' | 'rest-adapter'
 }
 
+/** The caller of an operation: an organization's key, or a process of the service. */
 export type Caller = Principal | ServicePrincipal
 
 const INSIDE_ONE_ORGANIZATION: readonly Scope[] = ['inference', 'knowledge:read', 'knowledge:write', 'agents', 'billing:read', 'admin']
-/** A key that may run an agent or a workflow may let it call its models and search its collections. */
+/** Additional scopes of a run: its key has the scope `agents`, so the run may call models and search collections. */
 const LENT_TO_RUNS: readonly Scope[] = ['inference', 'knowledge:read']
 
+/** Returns whether the principal has the scope, directly or through another one. */
 export function hasScope(principal: Pick<Principal, 'scopes' | 'isRun'>, scope: Scope): boolean {
   if (principal.isRun && LENT_TO_RUNS.includes(scope)) return hasScope({ ...principal, isRun: false }, 'agents')
   if (principal.scopes.includes(scope)) return true
@@ -89,19 +96,19 @@ export function hasScope(principal: Pick<Principal, 'scopes' | 'isRun'>, scope: 
   return INSIDE_ONE_ORGANIZATION.includes(scope) && (principal.scopes.includes('admin') || principal.scopes.includes('operator'))
 }
 
-/** The key, or one that it descends from, has a limit of requests by the minute. */
+/** Returns whether the key, or one of its ancestors, has a limit of requests per minute. */
 export function hasRequestLimit({ requestsPerMinute, ancestorRates = [] }: Principal): boolean {
   return [{ requestsPerMinute }, ...ancestorRates].some((rates) => rates.requestsPerMinute !== null)
 }
 
-/** The principal with those of its scopes that these include, too. */
+/** Returns the principal, limited to those of its scopes that `scopes` include, too. */
 export function withinScopes(principal: Principal, scopes: readonly Scope[]): Principal {
   const own = { ...principal, isRun: false }
   return { ...principal, scopes: SCOPES.filter((scope) => hasScope(own, scope) && hasScope({ ...own, scopes }, scope)) }
 }
 
 /**
- * Gives the caller's principal if it has the scope.
+ * Returns the caller's principal if it has the scope.
  * @throws {InvalidApiKey} the caller is not an organization's
  * @throws {PermissionDenied} the caller lacks the scope
  */
@@ -111,6 +118,10 @@ export function requireScope(caller: Caller | null, scope: Scope): Principal {
   return principal
 }
 
+/**
+ * Returns the caller's principal.
+ * @throws {InvalidApiKey} the caller is not an organization's
+ */
 export function requirePrincipal(caller: Caller | null): Principal {
   if (!caller || 'service' in caller) throw new InvalidApiKey()
   return caller
@@ -127,6 +138,7 @@ export const PRINCIPAL_FIELDS = `organizationId apiKeyId ancestors scopes modelA
     ancestorRates { apiKeyId requestsPerMinute tokensPerMinute }
     plan { code storageBytes vectors maxFileBytes requestsPerMinute tokensPerMinute concurrency ocrPages ocrPagePrice }`
 
+/** The fields of a principal in the result of a query with `PRINCIPAL_FIELDS`. */
 export type PrincipalResult = SelectedOfBilling<'Principal', typeof PRINCIPAL_FIELDS>
 
 export function principalFrom(result: PrincipalResult): Principal {

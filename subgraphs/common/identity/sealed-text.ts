@@ -16,14 +16,14 @@ export class SealedTexts {
     this.#key = key
   }
 
-  /** @param context the owner and purpose of the text; it cannot be opened for another place */
+  /** @param context the owner and purpose of the text; the text cannot be opened with another context */
   seal(text: string, context: string): string {
     const nonce = randomBytes(NONCE_BYTES)
     const cipher = createCipheriv('aes-256-gcm', this.#key, nonce, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(context))
     return Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]).toString('base64')
   }
 
-  /** @throws {Error} it was sealed with another key or for another place, or is damaged */
+  /** @throws {Error} the text was sealed with another key or context, or is corrupted */
   open(sealed: string, context: string): string {
     const bytes = Buffer.from(sealed, 'base64')
     const nonce = bytes.subarray(0, NONCE_BYTES)
@@ -33,8 +33,8 @@ export class SealedTexts {
   }
 
   /**
-   * Gives a text that `before` has sealed, sealed with this key; one that this key has sealed stays the same.
-   * @throws {Error} neither opens it
+   * Seals with this key a text that `before` has sealed. A text that this key has sealed stays the same.
+   * @throws {Error} neither key opens the text
    */
   reseal(sealed: string, context: string, before: SealedTexts): string {
     try {

@@ -4,20 +4,20 @@ import { join } from 'node:path'
 import { ConfigError } from '../errors.ts'
 import { MIN_LENGTH, parseSecret } from './secrets.ts'
 
-/** The files of a data folder with the secret, and the next one while it is rotated. */
+/** The files of a data folder with the secret, and with the next one during a rotation. */
 export const secretFilesOf = (dataDirectory: string) => ({
   secret: join(dataDirectory, 'secret'),
   next: join(dataDirectory, 'secret.next'),
 })
 
-/** A new secret, as it is kept. */
+/** Creates a secret in the form in which it is stored. */
 export const newSecretText = () => randomBytes(32).toString('hex')
 
 /**
- * Gives the secret of an embedded installation. The first start creates one in the data folder, readable only by its
+ * Returns the secret of an embedded installation. The first start creates one in the data folder, readable only by its
  * owner.
- * @throws {ConfigError} it cannot be written, or is missing although stores exist that were made with it; or as
- * `readKeptSecret`
+ * @throws {ConfigError} the secret cannot be written, or is missing although stores exist that were created with it; or
+ * as `readStoredSecret`
  */
 export function loadOrCreateSecret(dataDirectory: string): Uint8Array {
   const { secret: file } = secretFilesOf(dataDirectory)
@@ -36,8 +36,8 @@ export function loadOrCreateSecret(dataDirectory: string): Uint8Array {
 }
 
 /**
- * Gives the secret of an embedded installation that was started before.
- * @throws {ConfigError} it cannot be read, or is being rotated
+ * Returns the secret of an embedded installation that was started before.
+ * @throws {ConfigError} the secret cannot be read, or is being rotated
  */
 export function readStoredSecret(dataDirectory: string): Uint8Array {
   const { secret, next } = secretFilesOf(dataDirectory)
@@ -48,13 +48,16 @@ export function readStoredSecret(dataDirectory: string): Uint8Array {
   return readSecretFile(secret, dataDirectory)
 }
 
-/** What to do when `kis secret rotate` was interrupted. */
+/** What to do after an interruption of `kis secret rotate`. */
 export const HALF_ROTATED = 'A rotation of the secret has not ended. Run `kis secret rotate` again: it continues.'
-/** What to do when a rotation of version 0.2 was not finished. */
+/** What to do when version 0.2 did not finish a rotation. */
 export const HALF_ROTATED_EARLIER =
   'A rotation of the secret that version 0.2 has begun has not ended. Start that version again, wait until its `kis secret` says that nothing is left, and upgrade then.'
 
-/** Gives the secret in a file. @throws {ConfigError} it cannot be read, or is too short */
+/**
+ * Returns the secret in a file.
+ * @throws {ConfigError} the secret cannot be read, or is too short
+ */
 export function readSecretFile(file: string, dataDirectory: string): Uint8Array {
   let text: string
   try {

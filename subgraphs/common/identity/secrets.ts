@@ -4,10 +4,10 @@ import { SealedTexts } from './sealed-text.ts'
 
 export const MIN_LENGTH = 32
 
-/** What keys are derived for. */
+/** The purposes of derived keys. */
 export type Purpose =
   | 'principal tokens'
-  // Version 0.2 derived the key pepper for it.
+  // Version 0.2 derived the key pepper with this purpose.
   | 'api key pepper'
   | 'sealed pepper'
   | 'secrets of callers'
@@ -21,7 +21,7 @@ export function deriveKey(secret: Uint8Array, purpose: Purpose): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', secret, 'kis', purpose, 32))
 }
 
-/** Seals what is for one purpose under the installation's secret. */
+/** Returns the sealed texts of one purpose under the installation's secret. */
 export function sealedBy(secret: Uint8Array, purpose: Purpose): SealedTexts {
   return new SealedTexts(deriveKey(secret, purpose))
 }
@@ -32,8 +32,8 @@ export function fingerprintSecret(secret: Uint8Array): string {
 }
 
 /**
- * Gives the bytes of a secret. `name` is the variable that it comes from.
- * @throws {ConfigError} it is shorter than 32 characters, and so too easy to guess
+ * Returns the bytes of a secret. `name` is the variable that contains it.
+ * @throws {ConfigError} the secret is shorter than 32 characters, and so too easy to guess
  */
 export function parseSecret(text: string, name = 'KIS_SECRET'): Uint8Array {
   if (text.length < MIN_LENGTH) throw new ConfigError([`${name} must have at least ${MIN_LENGTH} characters`])

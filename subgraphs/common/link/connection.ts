@@ -1,9 +1,9 @@
 import { KisError } from '../errors.ts'
 
-/** Most items of one page, and the default. */
+/** Maximum and default number of items of one page. */
 const MAX_PAGE_ITEMS = 100
 const DEFAULT_PAGE_ITEMS = 20
-/** Most items of a list that are counted. To count as many in an index takes some 10 ms. */
+/** Limit of counted items of a list. Counting this many in an index takes some 10 ms. */
 const MAX_COUNTED_ITEMS = 100_000
 
 /** Arguments of every list field of the contract. */
@@ -16,16 +16,17 @@ export interface PageArguments {
 
 /** What a list reads from its store. */
 export interface Page {
-  /** Items of the page. */
+  /** Number of items of the page. */
   readonly size: number
-  /** One more than the page holds, which shows whether there is another page. */
+  /** One more than `size`, which shows whether there is another page. */
   readonly limit: number
   /** Sort key of the last item seen, in the direction of reading; null: read from the first one on. */
   readonly from: string | null
-  /** Read against the order of the list. */
+  /** True: read against the order of the list. */
   readonly isBackward: boolean
 }
 
+/** A Relay connection. */
 export interface Connection<T> {
   readonly edges: readonly { readonly node: T; readonly cursor: string }[]
   readonly pageInfo: {
@@ -34,14 +35,15 @@ export interface Connection<T> {
     readonly startCursor: string | null
     readonly endCursor: string | null
   }
-  /** Counts the items on all pages, but no more than `limit`. */
+  /** Counts the items on all pages, up to `limit`. */
   readonly count: CountItems
 }
 
+/** Counts items, up to `limit`. */
 export type CountItems = (limit: number) => number | Promise<number>
 
 /**
- * Gives the page that the arguments ask for. `keyPattern` is the form of the list's sort keys, so that a cursor of
+ * Returns the page that the arguments request. `keyPattern` is the form of the list's sort keys, so that a cursor of
  * another list is refused.
  * @throws {KisError} `integer_below_min_value`, `integer_above_max_value` (param `first` or `last`)
  * @throws {KisError} `invalid_request` (param `after` or `before`): the cursor; (param `last`): both directions at once
@@ -65,8 +67,9 @@ export function readPage(args: PageArguments, keyPattern: RegExp): Page {
 }
 
 /**
- * As `readPage`, for a list whose sort keys are not ids: a cursor may hold the id of an item in place of its key.
- * Clients that page by themselves know nothing else. `findKey` gives the sort key of an item of the list.
+ * Reads the page as `readPage` does, for a list whose sort keys are not ids: a cursor may hold the id of an item in
+ * place of its key, because clients that build cursors themselves know only ids. `findKey` returns the sort key of an
+ * item of the list.
  * @throws {KisError} as `readPage`
  */
 export async function readPageById(
@@ -84,8 +87,8 @@ export async function readPageById(
 }
 
 /**
- * Gives the Relay connection of `items`, which were read with `page.limit` in the direction of reading. The extra item
- * is left out. `cutAt`: fewer were read, and more follow after this cursor.
+ * Returns the Relay connection of `items`, which were read with `page.limit` in the direction of reading. The extra
+ * item is left out. `cutAt`: fewer items were read, and more follow after this cursor.
  */
 export function toConnection<T>(
   items: readonly T[],
@@ -109,12 +112,12 @@ export function toConnection<T>(
   }
 }
 
-/** The same page with other nodes. */
+/** Returns the same page with other nodes. */
 export function mapNodes<T, Node>({ edges, ...connection }: Connection<T>, toNode: (node: T) => Node): Connection<Node> {
   return { ...connection, edges: edges.map(({ node, cursor }) => ({ node: toNode(node), cursor })) }
 }
 
-/** What the contract calls `totalCount`. */
+/** Returns the field `totalCount` of the contract. */
 export async function totalCount({ count }: Pick<Connection<unknown>, 'count'>): Promise<number | null> {
   const counted = await count(MAX_COUNTED_ITEMS + 1)
   return counted > MAX_COUNTED_ITEMS ? null : counted

@@ -9,7 +9,9 @@ import type { Caller } from '../identity/principal.ts'
  * closed.
  */
 export const IDLE_CONNECTION_MS = 2_000
-/** Frames between services carry chat requests with images, 20 MiB, and audio files: 25 MiB, or 33.4 MiB as base64. */
+/**
+ * Frames between services contain chat requests with images, 20 MiB, and audio files: 25 MiB, or 33.4 MiB as base64.
+ */
 export const MAX_SERVICE_FRAME_BYTES = 36 * 1024 * 1024
 
 /** One GraphQL operation. Links cache what they derive from the text, so use constant texts. */
@@ -19,20 +21,22 @@ export interface Operation {
   readonly operationName?: string | undefined
 }
 
+/** The circumstances of an operation. */
 export interface LinkContext<Who = Caller | null> {
   /**
    * The caller. For a link to a subgraph a principal or service, for the link to the gateway an API key as the client
    * sent it.
    */
   readonly caller: Who
-  /** `req_…`. It follows the request through every process into logs and usage records. */
+  /** `req_…`. The id follows the request through every process into logs and usage records. */
   readonly requestId: string
   /**
-   * Ends the operation: an aborted `execute` rejects, an aborted subscription ends, and the other side is told at once.
+   * Ends the operation: an aborted `execute` rejects, an aborted subscription ends, and the other side is notified at
+   * once.
    */
   readonly signal: AbortSignal
   /**
-   * Asked when a subscription is ended from outside. True: its client's connection was lost, so the client may come
+   * Called when a subscription is ended by its consumer. True: the client's connection was lost, so the client may come
    * back. False or absent: the client wants no more.
    */
   readonly isCut?: (() => boolean) | undefined
@@ -40,35 +44,35 @@ export interface LinkContext<Who = Caller | null> {
 
 /**
  * The only way to call another service. `localLink` runs in the process, `remoteLink` over HTTP keep-alive and
- * graphql-ws; both pass `test/contract/link.ts`. Results are plain JSON values, but for vectors: see `readVector`. An
+ * graphql-ws; both pass `test/contract/link.ts`. Results are plain JSON values, except vectors: see `readVector`. An
  * expected failure is in `errors`, with the extensions of `schema/errors.ts`.
  */
 export interface Link<Who = Caller | null> {
-  /** @throws {ServiceUnavailable} no answer came. The link repeats nothing, because the operation may have run. */
+  /** @throws {ServiceUnavailable} no response arrived. The link repeats nothing, because the operation may have run. */
   execute(operation: Operation, context: LinkContext<Who>): Promise<ExecutionResult>
   /**
-   * Gives the iterator at once; the operation starts with the first `next()`. `return()` ends the operation at once,
-   * even while a `next()` is pending, which then gives `done`. A failure before or between events is one result with
-   * `errors`, then `done`.
+   * Returns the iterator at once; the operation starts with the first `next()`. `return()` ends the operation at once,
+   * even while a `next()` is pending, which then resolves to `done`. A failure before or between events is one result
+   * with `errors`, then `done`.
    */
   subscribe(operation: Operation, context: LinkContext<Who>): AsyncIterableIterator<ExecutionResult>
   /**
-   * Opens stored bytes at a path that an operation has returned. The signed path says whose they are, not the caller.
-   * Nothing holds them whole on the way, and the other side reads no faster than `body` is read.
+   * Opens stored bytes at a path that an operation has returned. The signed path names the owner; the caller does not.
+   * No process on the way holds all bytes, and the other side reads no faster than `body` is read.
    * @throws {KisError} the path has expired, or its bytes are gone
    */
   openBytes(request: ByteRequest, context: LinkContext<Who>): Promise<ByteResponse>
 }
 
-/** An operation whose types the compiler knows from its text, with its variables. */
+/** An operation whose types the compiler derives from its text, with its variables. */
 interface TypedOperation<Data, Variables> {
   readonly query: OperationText<Data, Variables>
   readonly variables: Variables & Readonly<Record<string, unknown>>
 }
 
 /**
- * Executes the operation and gives `data`.
- * @throws {KisError} the first error of the answer
+ * Executes the operation and returns `data`.
+ * @throws {KisError} the first error of the result
  */
 export async function request<Data, Variables, Who = Caller | null>(
   link: Link<Who>,

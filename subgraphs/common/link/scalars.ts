@@ -2,7 +2,7 @@ import { GraphQLScalarType, Kind, type ValueNode } from 'graphql'
 import { KisError } from '../errors.ts'
 import { formatUsd, parseUsd } from '../usd.ts'
 
-/** Token states on their way to another service: themselves within a process, base64 elsewhere. */
+/** Token embeddings on their way to another service: unchanged within a process, base64 elsewhere. */
 export class WireTokenEmbeddings {
   readonly embeddings: Int8Array
 
@@ -16,12 +16,14 @@ export class WireTokenEmbeddings {
   }
 }
 
-/** Reads what a link gives for token states. */
+/** Reads token embeddings from a link's result. */
 export function readTokenEmbeddings(value: string | WireTokenEmbeddings): Int8Array {
   return typeof value === 'string' ? Int8Array.from(Buffer.from(value, 'base64')) : value.embeddings
 }
 
-/** A vector on its way to another service: itself within a process, base64 of little-endian 32-bit floats elsewhere. */
+/**
+ * A vector on its way to another service: unchanged within a process, base64 of little-endian 32-bit floats elsewhere.
+ */
 export class WireVector {
   readonly floats: Float32Array
 
@@ -35,10 +37,10 @@ export class WireVector {
   }
 }
 
-/** Reads what a link gives for a vector. Every platform that Node runs on is little-endian. */
+/** Reads a vector from a link's result. Every platform that Node runs on is little-endian. */
 export function readVector(value: string | WireVector): Float32Array {
   if (typeof value !== 'string') return value.floats
-  // Copied, because a Float32Array must begin at a multiple of four bytes.
+  // The bytes are copied, because a Float32Array must start at a multiple of four bytes.
   return new Float32Array(Uint8Array.from(Buffer.from(value, 'base64')).buffer)
 }
 
@@ -74,20 +76,20 @@ const DateTime = new GraphQLScalarType<Date, string>({
   },
 })
 
-/** A `bigint` of nano-USD inside, a decimal string outside. */
+/** A `bigint` of nano-USD inside the service, a decimal string outside. */
 const USD = new GraphQLScalarType<bigint, string>({
   name: 'USD',
   serialize: (value) => formatUsd(value as bigint),
   parseValue: (value) => parseUsd(value),
 })
 
-/** Only given, never taken. */
+/** An output-only scalar. */
 const Vector = new GraphQLScalarType<never, WireVector>({
   name: 'Vector',
   serialize: (value) => new WireVector(value as Float32Array),
 })
 
-/** Only given, never taken. */
+/** An output-only scalar. */
 const TokenStates = new GraphQLScalarType<never, WireTokenEmbeddings>({
   name: 'TokenStates',
   serialize: (value) => new WireTokenEmbeddings(value as Int8Array),

@@ -1,11 +1,11 @@
 import { KisError } from '../errors.ts'
 
-/** The cursor with which the operator's next call continues a pass over a store. */
+/** Encodes the cursor with which the operator's next call continues a scan of a store. */
 export function encodeScanCursor(position: object): string {
   return Buffer.from(JSON.stringify(position)).toString('base64url')
 }
 
-/** @throws {KisError} `invalid_request`: `encodeScanCursor` did not make this cursor for a place of this shape */
+/** @throws {KisError} `invalid_request`: `encodeScanCursor` did not create this cursor for a position of this shape */
 export function decodeScanCursor<Position>(
   cursor: string,
   isPosition: (value: Readonly<Record<string, unknown>>) => boolean,
@@ -15,7 +15,7 @@ export function decodeScanCursor<Position>(
     const value = JSON.parse(Buffer.from(cursor, 'base64url').toString())
     if (isPosition(value)) return value as Position
   } catch {
-    // Refused below.
+    // The error follows below.
   }
   throw new KisError('invalid_request', 'The cursor is not one that this operation gave.', { param })
 }

@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../../../schema/errors.ts'
 import { KisError } from '../errors.ts'
 
-/** JSON Schema keyword → error code. All others are `invalid_request`. */
+/** Error codes by JSON Schema keyword. All other keywords map to `invalid_request`. */
 const CODES: Readonly<Record<string, ErrorCode>> = {
   required: 'missing_required_parameter',
   type: 'invalid_type',
@@ -24,13 +24,13 @@ interface Fault {
   readonly parentSchema?: object | undefined
   /** The value of the keyword. */
   readonly schema?: unknown
-  /** The value that has the fault. */
+  /** The wrong value. */
   readonly data?: unknown
 }
 
 /**
- * Turns a fault into an error with a path in the caller's own names. `within` is the path of the checked value. All
- * fields that an object lacks are named at once; `param` is the first of them.
+ * Converts a fault to an error with a path in the caller's own names. `within` is the path of the checked value. One
+ * error names all missing fields of an object; `param` is the first of them.
  */
 export function errorOfFault(fault: Fault, whole: string, within: string | null = null): KisError {
   const { keyword, params, instancePath, message, parentSchema } = fault
@@ -59,7 +59,7 @@ export function errorOfFault(fault: Fault, whole: string, within: string | null 
   return new KisError(code, `\`${param}\` ${message}${meaning}.`, { param })
 }
 
-/** The required fields that the value lacks, in the order of the schema. */
+/** Returns the required fields that the value lacks, in the order of the schema. */
 function listMissing({ schema, data }: Fault): readonly string[] {
   if (!Array.isArray(schema) || typeof data !== 'object' || data === null) return []
   return (schema as readonly string[]).filter((name) => !Object.hasOwn(data, name))

@@ -26,7 +26,7 @@ it('believes a reading that took long only of more than it may be wrong by, and 
   clock.observe(ahead(2_000), performance.now() - tookMs)
   clock.observe(new Date('undefined'), performance.now())
   expect(Math.abs(clock.now().getTime() - Date.now())).toBeLessThan(1_000)
-  // A first answer may be slow while the machine is busy. Until then the clock would be minutes wrong.
+  // A first response may be slow while the machine is busy. Until then the clock would be minutes wrong.
   clock.observe(ahead(10 * MINUTE_MS), performance.now() - tookMs)
   expect(clock.now().getTime() - Date.now()).toBeCloseTo(10 * MINUTE_MS + tookMs / 2, -3)
 })

@@ -1,6 +1,6 @@
 import { type Clock, systemClock } from '../process/clock.ts'
 
-/** Smaller differences are ignored: HTTP gives whole seconds, and answers take time. */
+/** Smaller differences are ignored: HTTP sends whole seconds, and responses take time. */
 const TOLERANCE_MS = 2_500
 const READING_EVERY_MS = 10_000
 
@@ -20,8 +20,8 @@ export class SharedClock implements Clock {
   }
 
   /**
-   * Takes a reading of another clock, made between `sentAt` (by `performance.now()`) and now. A reading is inexact by
-   * half of the time that it took, so a slow one counts only if the clocks differ by more.
+   * Takes a reading of another clock, made between `sentAt` (by `performance.now()`) and now. The error of a reading is
+   * up to half of the time that it took, so a slow reading counts only if the clocks differ by more.
    */
   observe(shown: Date, sentAt: number): void {
     const at = performance.now()

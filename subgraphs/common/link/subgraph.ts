@@ -15,32 +15,33 @@ export interface ResolverContext<Deps> extends LinkContext {
 }
 
 /**
- * A running subgraph, for a local link or to be served to remote ones. Disposing it stops its work and closes its
- * stores.
+ * A running subgraph, for a local link or for a server of remote ones. Disposal stops its work and closes its stores.
  */
 export interface Subgraph extends AsyncDisposable {
   readonly name: SubgraphName
   readonly schema: GraphQLSchema
-  /** The only place that makes a resolver's context. */
+  /** Creates a resolver's context. No other code does. */
   toResolverContext(context: LinkContext): ResolverContext<unknown>
-  /** Absent: it stores no bytes for clients. Checks the path. */
+  /** Opens the bytes of a path, after checking the path. Absent: the subgraph stores no bytes for clients. */
   openBytes?(request: ByteRequest, context: Pick<LinkContext, 'requestId' | 'signal'>): Promise<ByteResponse>
-  /** Says which parts cannot serve now, as `<part>: <sentence>`; empty when ready. Answers within 2 s. */
+  /** Returns which parts cannot serve now, as `<part>: <sentence>`; empty when ready. Resolves within 2 s. */
   problems(): Promise<readonly string[]>
 }
 
 /** A subgraph with stores of its own. */
 export interface StoringSubgraph extends Subgraph {
-  /** Resolves when its stores are open, which may be long after it serves. Rejects when waiting cannot help. */
+  /**
+   * Resolves when the subgraph's stores are open, which may be long after it serves. Rejects when waiting cannot help.
+   */
   readonly opened: Promise<unknown>
 }
 
-/** By their resolvers: a subgraph that opens many times in one process builds its schema once. */
+/** Schemas by their resolvers: a subgraph that opens many times in one process builds its schema once. */
 const built = new WeakMap<object, GraphQLSchema>()
 
 /**
- * Gives the executable schema of `schema/<name>.graphql`. `resolvers` has the type generated for the subgraph. Scalars,
- * enums and the counts of lists are added here.
+ * Returns the executable schema of `schema/<name>.graphql`. `resolvers` has the type generated for the subgraph. This
+ * function adds scalars, enums and the counts of lists.
  */
 export function subgraphSchema(name: SubgraphName, resolvers: object): GraphQLSchema {
   const schema = built.get(resolvers) ?? build(name, resolvers)
@@ -49,7 +50,7 @@ export function subgraphSchema(name: SubgraphName, resolvers: object): GraphQLSc
 }
 
 function build(name: SubgraphName, resolvers: object): GraphQLSchema {
-  // Without places, which the schema would keep: a place of each word of the text.
+  // Without locations: the schema would otherwise store the location of each word of the text.
   const typeDefs = parse(readSdl(name), { noLocation: true })
   const declared = new Set(typeDefs.definitions.flatMap((node) => (node.kind === 'ScalarTypeDefinition' ? [node.name.value] : [])))
   const ownScalars = Object.fromEntries(Object.entries(scalars).filter(([scalar]) => declared.has(scalar)))
@@ -68,9 +69,7 @@ function build(name: SubgraphName, resolvers: object): GraphQLSchema {
   return schema
 }
 
-/**
- * The schema was built before its scalars and enums knew their inner values, so the SDL's defaults are coerced again.
- */
+/** Coerces the SDL's defaults again: the schema was built before its scalars and enums knew their inner values. */
 function coerceDefaults(schema: GraphQLSchema): void {
   for (const type of Object.values(schema.getTypeMap())) {
     const inputs = isInputObjectType(type)

@@ -1,7 +1,7 @@
 import type { DocumentNode } from 'graphql'
 import { LRUCache } from 'lru-cache'
 
-/** The part of a cache that one owner may fill, so that it does not push out the entries of others. */
+/** The part of a cache that one owner may fill, so that it does not evict the entries of others. */
 const SHARE = 1 / 4
 
 interface Entry<V> {
@@ -10,7 +10,8 @@ interface Entry<V> {
 }
 
 /**
- * A cache bounded by the weight of its values, in total and for each owner. The least recently used entries go first.
+ * A cache limited by the weight of its values, in total and for each owner. The least recently used entries are evicted
+ * first.
  */
 export class WeighedCache<V> {
   readonly #share: number
@@ -23,7 +24,6 @@ export class WeighedCache<V> {
     this.#entries = new LRUCache({ maxSize: maxWeight, disposeAfter: ({ owner }, key) => this.#removed(key, owner) })
   }
 
-  /** Total weight of all values. */
   get weight(): number {
     return this.#entries.calculatedSize
   }
@@ -34,7 +34,10 @@ export class WeighedCache<V> {
     return entry?.value
   }
 
-  /** `owner`: who caused the entry first. A value heavier than an owner's share is not kept, nor one without weight. */
+  /**
+   * `owner`: the first one that caused the entry. A value heavier than an owner's share, or without weight, is not
+   * cached.
+   */
   set(key: string, value: V, weight: number, owner: string): void {
     this.delete(key)
     if (weight < 1 || weight > this.#share) return
@@ -60,7 +63,7 @@ export class WeighedCache<V> {
 /** Heap bytes of one lexical token parsed without locations: its node, names and arrays (measured: 150 to 250). */
 const TOKEN_BYTES = 256
 
-/** Heap bytes of a parsed document and its text, which includes long literals. */
+/** Returns the heap bytes of a parsed document and its text, which includes long literals. */
 export function documentWeight(document: DocumentNode, text: string): number {
   return (document.tokenCount ?? 0) * TOKEN_BYTES + text.length * 2
 }

@@ -1,43 +1,50 @@
 import type { DocumentCollection, Filter, StoredDocument } from '../ports/document-store.ts'
 import type { RecordKind } from './record-kind.ts'
 
-/** What a subgraph writes of one organization, in order. */
+/** Receives what a subgraph exports of one organization, in order. */
 export interface ArchiveSink {
+  /** Writes a record. */
   record(kind: RecordKind<unknown>, record: object): Promise<void>
-  /** Bytes below a path of the archive. Records that were given before precede them. */
+  /** Writes bytes below a path of the archive. The records written before this call precede the bytes. */
   file(path: string, sizeBytes: number, bytes: AsyncIterable<Uint8Array>): Promise<void>
-  /** Counts something that stays behind, for the operator to know. */
+  /** Counts something that is not exported, as information for the operator. */
   skip(what: string): void
 }
 
-/** Takes the records of one kind from an archive, in its order. */
+/** Imports the records of one kind from an archive, in its order. */
 export interface RecordTaker {
   readonly kind: RecordKind<unknown>
-  /** Before anything is written. @throws {Error} they must not be imported */
+  /**
+   * Checks the records before anything is written.
+   * @throws {Error} they must not be imported
+   */
   check?(records: readonly never[]): Promise<void>
-  /** Can be repeated. */
+  /** Writes the records. Can be repeated. */
   write(records: readonly never[]): Promise<void>
 }
 
-/** Takes the bytes below one folder of an archive. */
+/** Imports the bytes below one folder of an archive. */
 export interface FileTaker {
-  /** With the slash. */
+  /** The folder's path, with a slash at the end. */
   readonly folder: string
-  /** @throws {Error} the name, or the size in bytes, does not fit */
+  /** @throws {Error} the name, or the size in bytes, is wrong */
   check(name: string, sizeBytes: number): void
-  /** Can be repeated. */
+  /** Writes the bytes. Can be repeated. */
   write(name: string, sizeBytes: number, bytes: AsyncIterable<Uint8Array>): Promise<void>
 }
 
-/** What a subgraph takes from an archive. */
+/** The importers of a subgraph. */
 export interface ArchiveTakers {
   readonly records: readonly RecordTaker[]
   readonly files: readonly FileTaker[]
-  /** After everything was checked. @throws {Error} something is missing */
+  /**
+   * Checks the whole import after all records were checked.
+   * @throws {Error} something is missing
+   */
   requireAll?(): void
 }
 
-/** Keeps the type of the records between a kind and what takes it. */
+/** Ties the record type of a kind to its importer. */
 export function taker<Imported>(
   kind: RecordKind<Imported>,
   on: { check?(records: readonly Imported[]): Promise<void>; write(records: readonly Imported[]): Promise<void> },
@@ -45,16 +52,16 @@ export function taker<Imported>(
   return { kind, ...on } as RecordTaker
 }
 
-/** Records in one read. Some have megabytes. */
+/** Records of one read. Some have megabytes. */
 const PAGE = 50
-/** As the port allows in one query. */
+/** The limit of one query in the document-store port. */
 const MAX_IDS = 1_000
 
 interface Owned extends StoredDocument {
   readonly organizationId: string
 }
 
-/** All records that meet a filter on an index, in the order of their ids. */
+/** Yields all records that meet a filter on an index, in the order of their ids. */
 export async function* listAll<Record extends StoredDocument>(
   records: Pick<DocumentCollection<Record>, 'find'>,
   filter: Filter,
@@ -85,7 +92,10 @@ export async function refuseOwnedByOthers<Record extends Owned>(
   }
 }
 
-/** @throws {Error} the organization has no record with one of these ids: records of an archive belong to records of it */
+/**
+ * @throws {Error} the organization has no record with one of these ids: records of an archive refer only to its own
+ * records
+ */
 export async function requireOwn(records: readonly Reading[], ids: readonly string[], organizationId: string): Promise<void> {
   const wanted = [...new Set(ids)]
   for (let from = 0; from < wanted.length; from += MAX_IDS) {
@@ -104,7 +114,9 @@ interface Reading {
   find(filter: Filter, options: { readonly limit: number }): Promise<readonly Owned[]>
 }
 
-/** Takes records that are stored as they come, below the organization. `before` is called with those of one step. */
+/**
+ * Imports records that are stored as they are, below the organization. `before` is called with the records of one step.
+ */
 export function storedTaker<Record extends Owned, Imported extends { readonly _id: string }>(
   kind: RecordKind<Imported>,
   records: DocumentCollection<Record>,
@@ -117,7 +129,7 @@ export function storedTaker<Record extends Owned, Imported extends { readonly _i
     check: (imported) => refuseOwnedByOthers(records, ids(imported), organizationId),
     async write(imported) {
       await before(imported)
-      // The caller names the fields; the organization is the one of the import.
+      // The caller names the fields; the organization is that of the import.
       const all = imported.map((each) => ({ ...toRecord(each), organizationId }) as unknown as Record)
       for (let from = 0; from < all.length; from += MAX_IDS) await records.insertMissing(all.slice(from, from + MAX_IDS))
     },

@@ -1,21 +1,21 @@
 import { z } from 'zod'
 
-/** The checks of the fields of a record that travel. The fields `Stays` stay behind. */
+/** The checks of a record's exported fields. The fields `Stays` are not exported. */
 export type Shape<Stored, Stays extends keyof Stored> = { readonly [Field in Exclude<keyof Stored, Stays>]-?: z.ZodType }
 
 /** One kind of record in the archive of an organization. */
 export interface RecordKind<Record> {
   /** Part of the archive's format: `knowledge/documents`. */
   readonly name: string
-  /** One line of JSON, of the fields that travel. */
+  /** Returns one line of JSON with the exported fields. */
   toLine(record: object): string
-  /** @throws {Error} the value is not such a record; the message says where it differs */
+  /** @throws {Error} the value is not such a record; the message names the difference */
   parse(value: unknown): Record
 }
 
 /**
- * Describes how a stored record travels. A field of `Stored` that is neither described nor named in `Stays` is an error of
- * the compiler, so that a new field is decided on.
+ * Describes the export of a stored record. A field of `Stored` that is neither described nor named in `Stays` is a
+ * compiler error, so that each new field needs a decision.
  */
 export function recordKind<Stored, Stays extends keyof Stored>(name: string, shape: Shape<Stored, Stays>): RecordKind<Omit<Stored, Stays>> {
   const schema = z.strictObject(shape as z.ZodRawShape)
@@ -36,7 +36,7 @@ export function recordKind<Stored, Stays extends keyof Stored>(name: string, sha
   }
 }
 
-/** Records that are only for people to read: an import passes over them. */
+/** Records that only people read: an import skips them. */
 export function reportKind(name: string): RecordKind<object> {
   const schema = z.looseObject({})
   return {

@@ -1,9 +1,9 @@
 import { z } from 'zod'
 import { SCOPES } from '../identity/principal.ts'
 
-/** The checks that the records of several subgraphs share. */
+/** Checks of fields that records of several subgraphs share. */
 
-/** No stored record is larger: MongoDB's limit of a document. */
+/** MongoDB's limit of a document. No stored record is larger. */
 const MAX_CHARACTERS = 16 * 1024 * 1024
 
 export const text = (most = MAX_CHARACTERS) => z.string().max(most)
@@ -20,14 +20,14 @@ export const digits = () => z.string().regex(/^-?\d{1,40}$/)
 
 export const sha256 = () => z.string().regex(/^[0-9a-f]{64}$/)
 
-/** A text of JSON, kept as it is. */
+/** A JSON text, stored unchanged. */
 export const json = (schema: z.ZodType = z.unknown()) =>
   text().refine((value) => isJson(value, schema), 'is not the JSON that belongs here')
 
-/** An operator is made by the installation itself, and comes with no archive. */
+/** Scopes of an imported key. Only the installation itself creates operators, so `operator` is not allowed. */
 export const scopes = () => z.array(z.enum(SCOPES.filter((scope) => scope !== 'operator'))).max(SCOPES.length)
 
-/** A record with names of its own. */
+/** An object with at most `most` fields of any name. */
 export const named = (value: z.ZodType, most: number) =>
   z.record(text(256), value).refine((record) => Object.keys(record).length <= most, `has more than ${most} members`)
 

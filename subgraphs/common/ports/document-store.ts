@@ -1,8 +1,8 @@
 /**
  * The document-store port: a narrow, typed subset of the `mongodb` driver's collection, with the driver's names and
- * meanings. Adapters pass `test/contract/document-store.ts`, which tests exactly the list below. Documents contain
- * strings, safe integers, booleans, null, Dates, arrays and plain objects; `_id` is a string that the caller makes.
- * Nothing needs a transaction over two documents: each invariant concerns one document. One write of a document is
+ * meanings. Adapters pass `test/contract/document-store.ts`, which tests exactly this subset. Documents contain
+ * strings, safe integers, booleans, null, Dates, arrays and plain objects; `_id` is a string that the caller creates.
+ * No operation needs a transaction over two documents: each invariant concerns one document. One write of a document is
  * atomic and, once its promise resolves, survives `kill -9` and power loss.
  */
 
@@ -45,6 +45,7 @@ export interface Update {
   readonly $setOnInsert?: Readonly<Record<string, StoredValue>>
 }
 
+/** An index of a collection. */
 export interface IndexSpec {
   /**
    * Dotted paths of single-valued fields, ascending. Sorts may run either way. Every document must have them, unless
@@ -68,7 +69,7 @@ export interface FindOptions {
    * Either all 1 or all -1.
    */
   readonly sort?: Readonly<Record<string, 1 | -1>>
-  /** 1 to 1,000. There is no unbounded read. */
+  /** 1 to 1,000. Unlimited reads do not exist. */
   readonly limit: number
 }
 
@@ -85,39 +86,39 @@ export interface DocumentCollection<T extends StoredDocument> {
   /** @throws {DuplicateKey} `_id` or a unique index has the value already; nothing was written */
   insertOne(document: T): Promise<void>
   /**
-   * Inserts at most 1,000 documents, each as a write of its own. Existing documents with the same `_id` stay unchanged.
-   * Gives how many were new.
+   * Inserts at most 1,000 documents, each as a separate write. Existing documents with the same `_id` stay unchanged.
+   * Returns the number of new documents.
    */
   insertMissing(documents: readonly T[]): Promise<number>
   /**
-   * Changes the document with this `_id` (or unique key) if it also meets the rest of the filter, and gives it as it is
-   * afterwards; null when there is none. With `upsert` and no document with the key, inserts one from the equalities of
-   * the filter, `$setOnInsert` and the update.
+   * Changes the document with this `_id` (or unique key) if it also meets the rest of the filter, and returns the
+   * changed document; null when there is none. With `upsert` and no document with the key, inserts one from the
+   * equalities of the filter, `$setOnInsert` and the update.
    * @throws {DuplicateKey} with `upsert`: a document has the key but does not meet the rest of the filter, or a unique
    * index has the value already
    */
   findOneAndUpdate(filter: Filter, update: Update, options?: { readonly upsert?: boolean }): Promise<T | null>
   /**
-   * Changes the document as `findOneAndUpdate` does, for callers that know what it is afterwards; false when there is
-   * none. A large document then need not be read.
+   * Changes the document as `findOneAndUpdate` does, for callers that do not need the changed document; false when
+   * there is none. A large document then need not be read.
    */
   updateOne(filter: Filter, update: Update): Promise<boolean>
   /**
-   * Deletes a document and gives it as it was; null when there is none. By `_id` or unique key, with guards as for an
-   * update.
+   * Deletes a document and returns it; null when there is none. By `_id` or unique key, with guards as for an update.
    */
   findOneAndDelete(filter: Filter): Promise<T | null>
-  /** Needs a declared index. Deletes at most 1,000 documents and gives how many. Repeat until it is 0. */
+  /** Needs a declared index. Deletes at most 1,000 documents and returns their number. Repeat until it is 0. */
   deleteMany(filter: Filter): Promise<number>
 }
 
+/** The documents of one subgraph. */
 export interface DocumentStore extends AsyncDisposable {
-  /** Creates the collection and its indexes if they do not exist. The same name gives the same collection. */
+  /** Creates the collection and its indexes if they do not exist. The same name returns the same collection. */
   collection<T extends StoredDocument>(spec: CollectionSpec): DocumentCollection<T>
   /**
-   * Gives the time of the store's own clock.
-   * @throws {Unfit} it cannot serve reads or writes now
-   * @throws {Damaged} it is damaged, and waiting does not help
+   * Returns the time of the store's own clock.
+   * @throws {Unfit} the store cannot serve reads or writes now
+   * @throws {Corrupted} the store is corrupted, and waiting does not help
    */
   ping(signal: AbortSignal): Promise<Date>
 }

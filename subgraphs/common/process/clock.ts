@@ -1,4 +1,4 @@
-/** Time as an argument, so that tests can control it. */
+/** Time as a parameter, so that tests can control it. */
 export interface Clock {
   now(): Date
   /** Resolves after `ms`. Rejects at once when the signal aborts. */

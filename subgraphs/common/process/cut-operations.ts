@@ -1,27 +1,28 @@
 import type { WebSocket } from 'ws'
 
-/** Close code of a client that needs nothing any more. */
+/** Close code of a client that has finished. */
 const NORMAL_CLOSE = 1000
 /** Longest note, in bytes. */
 const MAX_NOTE_BYTES = 128
-/** Notes of one socket. The operation of a note ends right after it. */
+/** Limit of notes of one socket. The operation of a note ends right after it. */
 const MAX_NOTES = 1_000
 
 /**
- * A ping of `graphql-transport-ws` by which a service says that the client of one of its subscriptions was cut off. It
- * then completes the subscription. The protocol's `complete` alone says that the client wants no more.
+ * Returns a ping of `graphql-transport-ws` by which a service reports that the client of one of its subscriptions was
+ * disconnected. The service then completes the subscription. The protocol's `complete` alone means that the client
+ * wants no more.
  */
 export function cutNote(subscription: string): string {
   return JSON.stringify({ type: 'ping', payload: { cut: subscription } })
 }
 
-/** The name of a subscription in `extensions`, for notes about it. */
+/** Returns the name of a subscription in `extensions`, for notes about it. */
 export function readSubscription(extensions: Readonly<Record<string, unknown>> | null | undefined): string | undefined {
   const name = extensions?.subscription
   return typeof name === 'string' ? name : undefined
 }
 
-/** Reads the notes of a socket. Call it before graphql-ws reads from the socket. */
+/** Reads the notes of a socket. Create it before graphql-ws reads from the socket. */
 export class CutOperations {
   readonly #cut = new Set<string>()
   /** True once the socket was lost, without a normal close. */
@@ -36,7 +37,7 @@ export class CutOperations {
     })
   }
 
-  /** Reports whether the client of the subscription was cut off. */
+  /** Returns whether the client of the subscription was disconnected. */
   has(subscription: string | undefined): boolean {
     return this.isLost || (subscription !== undefined && this.#cut.has(subscription))
   }
@@ -48,7 +49,7 @@ export class CutOperations {
       this.#cut.add(cut)
       if (this.#cut.size > MAX_NOTES) this.#cut.delete(this.#cut.values().next().value!)
     } catch {
-      // graphql-ws closes the socket for what is no JSON.
+      // graphql-ws closes the socket if a message is not JSON.
     }
   }
 }

@@ -3,12 +3,12 @@ type Step<T> = IteratorResult<T, undefined>
 const DONE = { done: true, value: undefined } as const
 
 /**
- * An iterator whose `return()` ends it at once, even while a `next()` is pending, which then gives `done`. An async
- * generator cannot do this: its `return()` waits for the pending `next()`, so an idle upstream would stay open and a
- * model would go on billing.
+ * An iterator whose `return()` ends it at once, even while a `next()` is pending, which then resolves to `done`. An
+ * async generator cannot do this: its `return()` waits for the pending `next()`, so an idle upstream would stay open
+ * and a model would continue to bill.
  *
- * `pull` makes the next step; its rejection rejects `next()` and ends the iterator. `end` is called once, however the
- * iterator ends. An abort of the signal acts as `return()`.
+ * `pull` produces the next step; its rejection rejects `next()` and ends the iterator. `end` is called once, however
+ * the iterator ends. An abort of the signal acts as `return()`.
  */
 export function endableIterator<T>(
   pull: () => Promise<Step<T>>,
@@ -18,7 +18,7 @@ export function endableIterator<T>(
   return new EndableIterator(pull, end, signal)
 }
 
-/** A stream of tokens has thousands of steps, so what each of them needs is made once. */
+/** A stream of tokens has thousands of steps, so the objects that each step needs are created once. */
 class EndableIterator<T> implements AsyncIterableIterator<T, undefined> {
   readonly #pull: () => Promise<Step<T>>
   readonly #end: () => void | Promise<void>
@@ -39,7 +39,7 @@ class EndableIterator<T> implements AsyncIterableIterator<T, undefined> {
     return this
   }
 
-  /** Steps are made one after the other, even if they are asked for at once. */
+  /** Steps run one after the other, even if several are requested at once. */
   next(): Promise<Step<T>> {
     if (this.#signal?.aborted) this.#finish()
     if (this.#ended) return Promise.resolve(DONE)
@@ -92,9 +92,10 @@ class EndableIterator<T> implements AsyncIterableIterator<T, undefined> {
 }
 
 /**
- * The steps of an endable iterator, each changed by `change`; if that throws, `next()` rejects, and the source stays open.
- * `caught` makes a step of a rejection of the source, which is passed on otherwise. It is endable, too: `return()` does
- * not wait for what `change` waits for. A step costs one promise, if `change` answers at once.
+ * Returns the steps of an endable iterator, each changed by `change`; if `change` throws, `next()` rejects, and the
+ * source stays open. `caught` creates a step from a rejection of the source, which is otherwise passed on. The result
+ * is endable, too: `return()` does not wait for a pending `change`. A step costs one promise if `change` is
+ * synchronous.
  */
 export function changedSteps<T, U>(
   source: AsyncIterator<T, undefined>,
@@ -126,8 +127,8 @@ export function changedSteps<T, U>(
 }
 
 /**
- * An endable iterator over the events that `open` gives at the first `next()`. `return()` while it opens ends the events
- * as soon as they exist. Once they do, each `next()` is theirs, so they must be endable.
+ * Returns an endable iterator over the events that `open` returns at the first `next()`. A `return()` during the
+ * opening ends the events as soon as they exist. Each later `next()` is theirs, so they must be endable.
  */
 export function openedLater<T>(
   open: () => Promise<AsyncIterableIterator<T, undefined>>,

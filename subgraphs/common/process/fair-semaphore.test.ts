@@ -2,11 +2,11 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { CapacityExceeded, FairSemaphore } from './fair-semaphore.ts'
 
-/** All that waits for nothing but promises. */
+/** Resolves after all pending promise callbacks. */
 const settled = () => new Promise((resolve) => setImmediate(resolve))
 const none = new AbortController().signal
 
-/** As many as the organization gets at once. */
+/** Acquires as many permits as the organization gets at once. */
 function takeAll(places: FairSemaphore, organizationId: string): (() => void)[] {
   const taken: (() => void)[] = []
   for (let leave = places.tryAcquire(organizationId); leave; leave = places.tryAcquire(organizationId)) taken.push(leave)

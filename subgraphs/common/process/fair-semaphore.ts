@@ -1,12 +1,13 @@
 import { TooBusy } from '../errors.ts'
 
-/** Too many calls of an organization already wait for a place. */
+/** Too many calls of an organization already wait for a permit. */
 export class CapacityExceeded extends Error {
   override readonly name = 'CapacityExceeded'
 }
 
 /**
- * For the `catch` of `take`. Throws `TooBusy` with this sentence in place of `CapacityExceeded`, and other errors as they are.
+ * A handler for the `catch` of `acquire`. Throws `TooBusy` with this sentence in place of `CapacityExceeded`, and other
+ * errors unchanged.
  */
 export function orTooBusy(why: string): (error: unknown) => never {
   return (error) => {
@@ -19,16 +20,17 @@ interface Waiter {
 }
 
 /**
- * Places of one process that organizations share, such as concurrent runs or requests to the outside. There are three
- * limits: on all taken places; on those of one organization, which may take another only while it has fewer than are
- * free (alone it gets half, and the next organization finds room at once); and on waiting calls of one organization. A
- * freed place goes to the organization with the fewest places; among equals, to the one whose last turn is longest ago.
+ * Permits of one process that organizations share, for example for concurrent runs or outgoing requests. There are
+ * three limits: all acquired permits; the permits of one organization, which may acquire another only while it has
+ * fewer than are free (alone it gets half, and the next organization gets one at once); and the waiting calls of one
+ * organization. A released permit goes to the organization with the fewest permits; among equals, to the one that has
+ * waited longest since its last permit.
  */
 export class FairSemaphore {
   readonly #maxWaiting: number
-  /** Taken places by organization. */
+  /** Acquired permits by organization. */
   readonly #held = new Map<string, number>()
-  /** Waiting calls by organization, in the order of turns. */
+  /** Waiting calls by organization, in the order of the round robin. */
   readonly #waiting = new Map<string, Set<Waiter>>()
   #free: number
 
@@ -42,30 +44,31 @@ export class FairSemaphore {
     return this.#free === 0
   }
 
+  /** Returns the number of permits that the organization has acquired. */
   heldBy(organizationId: string): number {
     return this.#held.get(organizationId) ?? 0
   }
 
-  /** How many calls of the organization wait. */
+  /** Returns the number of waiting calls of the organization. */
   waitingOf(organizationId: string): number {
     return this.#waiting.get(organizationId)?.size ?? 0
   }
 
-  /** Whether another organization waits. */
+  /** Returns whether another organization waits. */
   isWantedBeside(organizationId: string): boolean {
     return this.#waiting.size > (this.#waiting.has(organizationId) ? 1 : 0)
   }
 
   /**
-   * Takes a place, and gives the function that frees it; calling that again has no effect. Null: the organization
-   * cannot have a place now.
+   * Acquires a permit, and returns the function that releases it; calling that function again has no effect. Null: the
+   * organization cannot have a permit now.
    */
   tryAcquire(organizationId: string): (() => void) | null {
     return this.#hasRoom(organizationId) ? this.#grant(organizationId) : null
   }
 
   /**
-   * Waits for a place, and gives the function that frees it.
+   * Waits for a permit, and returns the function that releases it.
    * @throws {CapacityExceeded} too many calls already wait
    * @throws the reason of the aborted signal
    */
@@ -84,7 +87,7 @@ export class FairSemaphore {
         grant(release) {
           signal.removeEventListener('abort', onAbort)
           if (!signal.aborted) return resolve(release)
-          // Another listener of the same abort has given the place to this call.
+          // Another listener of the same abort has released a permit to this call.
           reject(signal.reason)
           release()
         },
@@ -117,7 +120,7 @@ export class FairSemaphore {
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
       const waiting = this.#waiting.get(next)!
       const [waiter] = waiting
-      // Its next turn comes after everybody else's.
+      // The organization moves to the end of the round robin.
       this.#waiting.delete(next)
       this.#waiting.set(next, waiting)
       this.#dequeue(next, waiter!)
@@ -125,7 +128,7 @@ export class FairSemaphore {
     }
   }
 
-  /** The organization whose turn it is. Undefined: no waiting organization may take a place. */
+  /** Returns the next organization. Undefined: no waiting organization may acquire a permit. */
   #next(): string | undefined {
     let chosen: string | undefined
     for (const organizationId of this.#waiting.keys())
@@ -144,8 +147,8 @@ export class FairSemaphore {
 const NEVER = new AbortController().signal
 
 /**
- * Waits for a place for `maxWaitMs` at most, and gives the function that frees it.
- * @throws {CapacityExceeded} too many calls already wait, or no place became free in time
+ * Waits for a permit for at most `maxWaitMs`, and returns the function that releases it.
+ * @throws {CapacityExceeded} too many calls already wait, or no permit became free in time
  * @throws the reason of the aborted signal
  */
 export async function acquireWithTimeout(

@@ -44,8 +44,8 @@ type IdPrefix =
   | 'call'
 
 /**
- * In a burst, ids may run this far ahead of the clock. If the clock falls further back, it was set, and ids follow it:
- * the age of a hold is read from its id.
+ * In a burst, ids may be this far ahead of the clock. If the clock is further behind, it was set back, and ids follow
+ * it: the age of a hold is read from its id.
  */
 const MAX_AHEAD_MS = 5_000
 
@@ -53,16 +53,17 @@ const MAX_AHEAD_MS = 5_000
 const BYTES_OF_ID = 10
 const POOL_BYTES = 400 * BYTES_OF_ID
 
-/** Makes ids `<prefix>_<UUIDv7 in 32 hexadecimal digits>`, which sort by creation time (RFC 9562, section 5.7). */
+/** Creates ids `<prefix>_<UUIDv7 in 32 hexadecimal digits>`, which sort by creation time (RFC 9562, section 5.7). */
 export type IdSource = (prefix: IdPrefix) => string
 
+/** Creates an id source. Its ids are unique across processes. */
 export function idSource(clock: Clock): IdSource {
   let lastMs = 0
   let counter = 0
   let pool = Buffer.alloc(0)
   let used = 0
   return (prefix) => {
-    // Asking the system for each id would take longer than everything else.
+    // A system call for each id would take longer than all other steps.
     if (used >= pool.length) {
       pool = randomBytes(POOL_BYTES)
       used = 0
@@ -85,13 +86,13 @@ export function idSource(clock: Clock): IdSource {
   }
 }
 
-/** The time at which an id was made, in milliseconds since 1970; `undefined` when it is not one of ours. */
+/** Returns the creation time of an id, in milliseconds since 1970; `undefined` when it is not an id of this service. */
 export function timeOfId(id: string): number | undefined {
   const match = /^[a-z]+_([0-9a-f]{12})7[0-9a-f]{19}$/.exec(id)
   return match ? Number.parseInt(match[1]!, 16) : undefined
 }
 
-/** Gives `length` random hexadecimal digits, for tokens that nobody may guess. */
+/** Returns `length` random hexadecimal digits, for tokens that nobody may guess. */
 export function randomHex(length: number): string {
   return randomBytes(Math.ceil(length / 2))
     .toString('hex')

@@ -7,7 +7,7 @@ interface Numbers {
   next(): Promise<number>
 }
 
-/** Time passes when the test says so; it notes what it was asked to wait. */
+/** A clock that advances only by `step`. It records the requested waits. */
 class StepClock implements Clock {
   readonly waits: number[] = []
   #wake: (() => void) | undefined
@@ -24,7 +24,7 @@ class StepClock implements Clock {
     })
   }
 
-  /** Wakes who sleeps, or who will, and lets what follows from it happen. */
+  /** Wakes the current or next sleeper, and lets the following work finish. */
   async step(): Promise<void> {
     while (!this.#wake) await new Promise(setImmediate)
     this.#wake()
@@ -49,7 +49,7 @@ it('answers service_unavailable until it is open, then what the store answers', 
   resolve({ next: async () => 7 })
   await numbers.opened
   expect(await late.next()).toBe(7)
-  // It is no promise, whatever it stands for.
+  // The substitute must not be treated as a promise.
   expect(await (await Promise.resolve(late)).next()).toBe(7)
 })
 

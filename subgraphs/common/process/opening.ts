@@ -3,13 +3,13 @@ import type { Clock } from './clock.ts'
 import { untilAborted } from './until-aborted.ts'
 
 /**
- * A store cannot be used as it is, but a later attempt may succeed: it is absent, too old, read-only, full, made for
- * something else, or closed to this user. After any other error, waiting does not help.
+ * A store cannot be used now, but a later attempt may succeed: it is absent, too old, read-only, full, created for
+ * another purpose, or this user has no access. After any other error, waiting does not help.
  */
 export class Unfit extends Error {
   /** All problems as sentences for the operator, without secrets. */
   readonly problems: readonly string[]
-  /** What has the problems, if it is not what was to be opened: `billing`. */
+  /** The part that has the problems, if it is not the part that was to be opened: `billing`. */
   readonly part: string | undefined
 
   constructor(problems: readonly string[], { part, ...options }: ErrorOptions & { readonly part?: string } = {}) {
@@ -22,7 +22,7 @@ export class Unfit extends Error {
 
 /** A store that can be opened, or read in part, but does not contain what was written. Waiting does not help. */
 export class Corrupted extends Error {
-  /** `message`: what is damaged, how that shows, and what to do. */
+  /** `message`: what is corrupted, how that shows, and what to do. */
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)
     this.name = 'Damaged'
@@ -31,14 +31,15 @@ export class Corrupted extends Error {
 
 /** Pause after the first failed attempt. Each further pause is twice as long, up to the longest. */
 const FIRST_WAIT_MS = 200
-/** Longest pause: how long a store may be back before it is noticed. */
+/** Longest pause, and so the longest time until a recovered store is noticed. */
 const LAST_WAIT_MS = 5_000
 
-/** A port whose methods all give promises, so that something can stand in for it until it exists. */
+/** A port whose methods all return promises, so that a substitute can represent it until it exists. */
 type Port<P> = { readonly [K in keyof P]: (...args: never[]) => PromiseLike<unknown> }
 
 type Methods = Record<PropertyKey, (...args: unknown[]) => PromiseLike<unknown>>
 
+/** What to open, and when to try. */
 export interface OpeningOptions<T> {
   /** The name for operators and callers: `document store`. */
   readonly part: string
@@ -47,23 +48,23 @@ export interface OpeningOptions<T> {
    * @throws {Unfit} or `service_unavailable`: there will be another attempt. Any other error ends the start.
    */
   open(): Promise<T>
-  /** The attempts begin when this resolves. Default: at once. */
+  /** The attempts start when this promise resolves. Default: at once. */
   readonly after?: Promise<unknown>
   readonly clock: Clock
-  /** Ends the attempts. A running one is abandoned, and what it still opens is closed. */
+  /** Ends the attempts. A running attempt is abandoned, and what it still opens is closed. */
   readonly signal: AbortSignal
 }
 
 /**
- * Opens something in the background, and tries again until it succeeds: a process may start before what it needs.
- * Disposing it closes what was opened.
+ * Opens something in the background, and retries until it succeeds: a process may start before its dependencies.
+ * Disposal closes what was opened.
  */
 export class Opening<T> implements AsyncDisposable {
   /** Rejects when waiting cannot help, or with the reason of the signal. */
   readonly opened: Promise<T>
   readonly #part: string
   readonly #firstTry = Promise.withResolvers<void>()
-  /** Each with its part. */
+  /** All problems, each with its part. */
   #problems: readonly string[] = []
   #value: { readonly it: T } | undefined
 
@@ -72,25 +73,25 @@ export class Opening<T> implements AsyncDisposable {
     this.#part = part
     if (!after) this.#problems = [`${part}: no answer yet`]
     this.opened = untilAborted(this.#run(options), signal)
-    // Those who wait for it get the error. Nobody has to wait.
+    // Callers that wait get the error. If none waits, the error must not end the process.
     this.opened.catch(() => undefined)
   }
 
   /**
-   * Stands in for what `pick` takes from the value. Until that is open, each method rejects with `service_unavailable`.
-   * All methods of the port must give promises.
+   * Returns a substitute for what `pick` takes from the value. Until the value is open, each method rejects with
+   * `service_unavailable`. All methods of the port must return promises.
    */
   late<P extends Port<P>>(pick: (value: T) => P): P {
     let target: Methods | undefined
-    // The proxy answers to every name, so it has each method of `P`.
+    // The proxy has a method of every name, so it has each method of `P`.
     return new Proxy<Methods>(
       {},
       {
         get: (methods, name) => {
-          // Anything with a `then` would be taken for a promise.
+          // JavaScript treats any object with a `then` as a promise.
           if (name === 'then') return undefined
           methods[name] ??= (...args) => {
-            // `Port<P>` allows only methods that give promises. Their arguments are passed on unchanged.
+            // `Port<P>` allows only methods that return promises. Their arguments are passed on unchanged.
             target ??= this.#value && (pick(this.#value.it) as unknown as Methods)
             return target ? target[name]!(...args) : Promise.reject(new ServiceUnavailable(`The ${this.#part}`))
           }
@@ -101,7 +102,7 @@ export class Opening<T> implements AsyncDisposable {
   }
 
   /**
-   * Says why the part cannot serve: until it is open, the problems of the last attempt; then, whether it fails its
+   * Returns why the part cannot serve: until it is open, the problems of the last attempt; then the failure of its
    * `ping`, if it has one. Waits for the first attempt, at most until the signal aborts.
    */
   async problems(signal: AbortSignal): Promise<readonly string[]> {
@@ -132,13 +133,13 @@ export class Opening<T> implements AsyncDisposable {
       } finally {
         this.#firstTry.resolve()
       }
-      // Half of it at random, so that processes that wait for the same server do not come at the same time.
+      // Half of the pause is random, so that processes that wait for the same server do not come at the same time.
       await clock.sleep(waitMs * (0.5 + Math.random() / 2), signal)
     }
   }
 }
 
-/** The problems, as sentences, that a later attempt may find solved; empty for any other error. */
+/** Returns the problems, as sentences, that a later attempt may find solved; empty for any other error. */
 function mendable(error: unknown): readonly string[] {
   if (error instanceof Unfit) return error.problems
   if (!(error instanceof KisError && error.code === 'service_unavailable')) return []

@@ -8,7 +8,7 @@ const POLL_MS = 25
 /** Close code "going away". */
 export const ORDERLY_CLOSE = 1001
 
-/** What graphql-ws keeps about one socket. */
+/** The data of graphql-ws about one socket. */
 interface SocketContext {
   readonly extra: { readonly socket: WebSocket }
   /** Running operations, including their last message. */
@@ -16,10 +16,9 @@ interface SocketContext {
 }
 
 /**
- * Lets the graphql-ws clients of a server that is stopping or not open yet send new operations elsewhere. The server
- * refuses each new operation with an error that says so. It closes a socket with 1001 once it is idle; an operation
- * that takes too long is ended with an error before that. So an operation without an answer on a socket that was closed
- * with 1001 was never begun.
+ * Moves graphql-ws clients to another server while this one is stopping or not open yet. The server refuses each new
+ * operation with an error that says so. It closes an idle socket with 1001; before that, it ends an operation that
+ * takes too long with an error. So an operation without a result on a socket that was closed with 1001 never started.
  */
 export class SocketDrain {
   readonly #contexts = new Set<SocketContext>()
@@ -50,7 +49,7 @@ export class SocketDrain {
     this.#contexts.delete(context)
   }
 
-  /** The results of an operation. When `end()` is called first, the failure is the last result. */
+  /** Returns the results of an operation. When `end()` is called first, the failure is the last result. */
   results(
     source: AsyncIterator<ExecutionResult, undefined>,
     failure: () => ExecutionResult,
@@ -94,20 +93,20 @@ export class SocketDrain {
   }
 }
 
-/** The answer of a server that accepts no operations. It says that the operation was not begun. */
+/** The errors of a server that accepts no operations. They state that the operation has not started. */
 export function refusal(): readonly GraphQLError[] {
   const { message, extensions } = new EndedByRestart()
   return [new GraphQLError(message, { extensions: { ...extensions, notBegun: true } })]
 }
 
-/** Ends an operation for which a stopping server cannot wait any longer. */
+/** Ends an operation that a stopping server cannot wait for any longer. */
 export class EndedByRestart extends ServiceUnavailable {
   constructor() {
     super('The service', { why: 'it is restarting' })
   }
 }
 
-/** True for the errors of a refused operation. */
+/** Returns true for the errors of a refused operation. */
 export function isRefusal(errors: unknown): boolean {
   return Array.isArray(errors) && errors[0]?.extensions?.notBegun === true
 }

@@ -9,13 +9,13 @@ import { type Log, silentLog } from './log.ts'
 import { TASK_LEASES, type Task, type TaskLease, Tasks } from './tasks.ts'
 
 const DAY_MS = 24 * 3_600_000
-/** More than a lease lasts. */
+/** Longer than a lease. */
 const LEASE_OVER_MS = 31_000
 
-/** Stands still until the test moves it. */
+/** A clock that stands still until the test moves it. */
 class SteppedClock implements Clock {
   ms = 1_000_000
-  /** How long each pause was to be. */
+  /** The requested pauses, in milliseconds. */
   readonly pauses: number[] = []
   readonly #sleepers = new Set<{ readonly until: number; readonly wake: () => void }>()
 
@@ -51,7 +51,7 @@ afterEach(async () => {
   for (const stop of stops.splice(0).reverse()) await stop()
 })
 
-/** A process that does the task until the test ends, or until it is stopped. */
+/** Starts a process that runs the task until the test ends, or until it is stopped. */
 function start(
   store: DocumentStore,
   clock: Clock,
@@ -188,7 +188,7 @@ function shared(name: string, open: () => Promise<DocumentStore>) {
       const store = await opened()
       const clock = new SteppedClock()
       let rounds = 0
-      // It never ends, and nobody renews its lease on this clock: to the others it is killed.
+      // The task never ends, and no code renews its lease on this clock: to the other processes it looks killed.
       start(
         store,
         clock,

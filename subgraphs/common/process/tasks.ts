@@ -5,34 +5,36 @@ import { randomHex } from './ids.ts'
 import type { Log } from './log.ts'
 import { renewWhile } from './renew-while.ts'
 
-/** A process that has not renewed its lease of a task for this long is gone. */
+/** A process that has not renewed its lease of a task for this long counts as ended. */
 const LEASE_MS = 30_000
 /** A third of the lease, so that two renewals may be lost. */
 const LEASE_RENEW_MS = 10_000
-/** After a failure the pauses double up to this, unless they are longer anyway. */
+/** After a failure the pauses double up to this value, unless they are longer anyway. */
 const MAX_BACKOFF_MS = 10_000
-/** The longest pause after a failure, and between two looks at the lease of a task that is rare. */
+/** The longest pause after a failure, and between two polls of the lease of a rare task. */
 const MAX_POLL_MS = 600_000
-/** Pauses vary by this part, so that processes that began together do not work together for ever. */
+/** Pauses vary by this fraction, so that processes that started together do not run together forever. */
 const JITTER = 0.1
-/** A part of the service that is starting may be away for this many rounds. */
+/** Rounds that may fail without a warning, because another part of the service may still be starting. */
 const MAX_QUIET_FAILURES = 3
 
 /** Background work that is repeated until the process stops. */
 export interface Task {
   /** Verb first, unique in its part of the service: a label of metrics and a field of the log. */
   readonly name: string
-  /** From the end of one round to the next. */
+  /** Pause from the end of one round to the next. */
   readonly everyMs: number
-  /** The processes of this part share the task: one of them at a time does it. Default: each does it. */
+  /**
+   * True: the processes of this part share the task, and one of them at a time runs it. Default: each process runs it.
+   */
   readonly isShared?: boolean
-  /** Does one round. It may be repeated after a crash. */
+  /** Runs one round. It may be repeated after a crash. */
   run(signal: AbortSignal): unknown
 }
 
-/** Who does a shared task, and when it is due. */
+/** The process that runs a shared task, and when the task is due. */
 export interface TaskLease extends StoredDocument {
-  /** While a process does the task: when its lease ends. */
+  /** While a process runs the task: the end of its lease. */
   readonly dueAt: Date
   readonly holder: string | null
   /** Null: never. */
@@ -45,7 +47,10 @@ interface TasksParts {
   /** The part of the service, the first word of each task's name. */
   readonly part: string
   readonly leases: DocumentCollection<TaskLease>
-  /** No other process uses the store. Only tasks that are so rare that a restart must remember them take a lease. */
+  /**
+   * True: no other process uses the store. Then only tasks take a lease that are so rare that a restart must remember
+   * them.
+   */
   readonly isExclusive: boolean
   readonly clock: Clock
   readonly log: Log
@@ -76,7 +81,7 @@ export class Tasks {
     using _ = metrics.gauge('kis_task_late_seconds', () => [[late(), name]])
     for (let failures = 0; !signal.aborted; ) {
       const begun = performance.now()
-      // A shared task that is rare is looked at in between: the pause must not add to its time.
+      // A shared task that is rare is polled in between: the pause must not add to its interval.
       let pauseMs = isLeased ? Math.min(task.everyMs, MAX_POLL_MS) : task.everyMs
       const observe = (outcome: string) => metrics.observe('kis_task_seconds', (performance.now() - begun) / 1_000, name, outcome)
       try {
@@ -100,7 +105,7 @@ export class Tasks {
     }
   }
 
-  /** Does a round of a shared task if it is due and no other process does it. */
+  /** Runs a round of a shared task if it is due and no other process runs it. */
   async #runIfDue(task: Task, _id: string, signal: AbortSignal): Promise<Elsewhere | undefined> {
     const { leases, log } = this.#parts
     const holder = this.#holder
@@ -109,7 +114,7 @@ export class Tasks {
     const lease = found ?? (await leases.findOne({ _id }))!
     const waitMs = lease.dueAt.getTime() - this.#now()
     const elsewhere = new Elsewhere(lease.succeededAt?.getTime() ?? null, Math.min(Math.max(waitMs, LEASE_RENEW_MS), MAX_POLL_MS))
-    // A time that is too far away comes from a clock that was wrong.
+    // A time that is too far in the future comes from a wrong clock.
     if (waitMs > 0 && waitMs <= Math.max(task.everyMs, LEASE_MS)) return elsewhere
     const hold = (ms: number, fields: Partial<TaskLease> = {}) => ({ $set: { dueAt: new Date(this.#now() + ms), ...fields } })
     if (!(await leases.updateOne({ _id, dueAt: lease.dueAt }, hold(LEASE_MS, { holder })))) return elsewhere
@@ -123,7 +128,7 @@ export class Tasks {
       signal.throwIfAborted()
       lost.signal.throwIfAborted()
     } catch (error) {
-      // If this fails, the lease ends.
+      // If this fails, the lease expires.
       await releaseLease(signal.aborted ? 0 : backoff(task, 1)).catch((cause) =>
         log.debug({ err: cause, task: _id }, 'a lease is left to end'),
       )
@@ -138,7 +143,7 @@ export class Tasks {
   }
 }
 
-/** Another process does the task, or has just done it. */
+/** The result when another process runs the task, or has just run it. */
 class Elsewhere {
   readonly succeededAt: number | null
   readonly waitMs: number

@@ -1,6 +1,6 @@
 /**
- * Gives the result of `work`, or rejects with the signal's reason if that aborts first. The work then goes on, and its
- * result or failure is dropped.
+ * Returns the result of `work`, or rejects with the signal's reason if the signal aborts first. The work then
+ * continues, and its result or failure is dropped.
  */
 export async function untilAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
   const { promise: aborted, reject } = Promise.withResolvers<never>()

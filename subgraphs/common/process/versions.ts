@@ -1,13 +1,16 @@
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 
-/** What `/healthz` and `kis version` say of this build. */
+/** The versions of this build, for `/healthz` and `kis version`. */
 interface Versions {
-  /** Of the service, as in `package.json` and the header `x-kis-version`. */
+  /** The service's version, as in `package.json` and the header `x-kis-version`. */
   readonly version: string
-  /** Of the REST API: the first part of its paths. */
+  /** The REST API's version: the first part of its paths. */
   readonly api: string
-  /** The first 12 hexadecimal digits of the SHA-256 of the supergraph: processes with the same value have the same schema. */
+  /**
+   * The first 12 hexadecimal digits of the SHA-256 of the supergraph: processes with the same value have the same
+   * schema.
+   */
   readonly schema: string
 }
 

@@ -7,16 +7,16 @@ import type { Clock } from '../process/clock.ts'
 /** Proxies and clients close connections that are silent for 30 to 60 s. */
 const KEEP_ALIVE_MS = 15_000
 
-/** A client that reads nothing for this long counts as gone, so that it cannot keep a vendor's work running. */
+/** A client that reads nothing for this long counts as disconnected, so that it cannot keep a vendor's work running. */
 const STALL_MS = 30_000
 
 const ROOM = Promise.resolve()
-/** Given as the reason of an abort that nobody looks at: without one, an exception with its stack is built. */
+/** The reason of an abort that no code reads: without a reason, an exception with its stack is created. */
 const NO_MORE = 'no more'
 
 /**
- * Server-sent events as the answer to a request. Headers are sent with the first event, so that an earlier failure can
- * still be an ordinary answer.
+ * Server-sent events as the response to a request. Headers are sent with the first event, so that an earlier failure
+ * can still be an ordinary response.
  */
 export class EventStream implements Disposable {
   readonly #reply: FastifyReply
@@ -40,17 +40,20 @@ export class EventStream implements Disposable {
     if (!this.isOpen) this.#reply.headers(headers)
   }
 
-  /** Writes whole events. Resolves when the client has room for more, or has left. An empty text opens the stream. */
+  /**
+   * Writes whole events. Resolves when the client can receive more, or has disconnected. An empty text opens the
+   * stream.
+   */
   write(text: string): Promise<void> {
     if (!this.isOpen) this.#open()
     const { raw } = this.#reply
-    // A source that never waits would else keep whoever ends it from hearing that the client has left.
+    // A source that never waits would otherwise block the notification that the client has disconnected.
     if (raw.destroyed) return setImmediate()
     this.#lastWriteMs = this.#clock.now().getTime()
     return raw.write(text) ? ROOM : this.#room(raw)
   }
 
-  /** Resolves when a client that has read too little has room again, or has left. */
+  /** Resolves when a slow client can receive more, or has disconnected. */
   async #room(raw: ServerResponse): Promise<void> {
     const done = new AbortController()
     const { signal } = done
@@ -76,7 +79,7 @@ export class EventStream implements Disposable {
       ...(reply.getHeaders() as OutgoingHttpHeaders),
       'content-type': 'text/event-stream; charset=utf-8',
       'cache-control': 'no-cache',
-      // Otherwise nginx buffers the answer.
+      // Otherwise nginx buffers the response.
       'x-accel-buffering': 'no',
     })
     void this.#keepAlive()
@@ -87,7 +90,7 @@ export class EventStream implements Disposable {
     for (let waitMs = KEEP_ALIVE_MS; !signal.aborted; ) {
       await this.#clock.sleep(waitMs, signal).catch(() => undefined)
       const silentMs = this.#clock.now().getTime() - this.#lastWriteMs
-      // A client without room for more is slow, not silent.
+      // A client that cannot receive more is slow, not silent.
       if (silentMs >= KEEP_ALIVE_MS && !signal.aborted && !this.#reply.raw.writableNeedDrain) await this.write(': keep-alive\n\n')
       waitMs = silentMs >= KEEP_ALIVE_MS ? KEEP_ALIVE_MS : KEEP_ALIVE_MS - silentMs
     }

@@ -3,19 +3,21 @@ import { type Caller, requireScope } from '../identity/principal.ts'
 import type { Log } from '../process/log.ts'
 import { VERSIONS } from '../process/versions.ts'
 
-/** How long an answer holds. Anybody may ask, and each look asks all stores or parts. */
+/** How long a result is cached. Anybody may request it, and each check queries all stores or parts. */
 const HOLDS_MS = 500
-/** Longest look, so that a probe never hangs: longer than the rest-adapter waits for a gateway that waits for its parts. */
+/**
+ * Longest check, so that a probe never hangs. It is longer than the time that the rest-adapter waits for a gateway that
+ * waits for its parts.
+ */
 const MAX_CHECK_MS = 4_000
 
 /**
- * Serves `/healthz`: the process runs, in these versions; and `/readyz`: it can serve, or 503 with the parts that keep
- * it from serving.
- * Neither needs a key, so both tell no more than the names of parts, and that one is damaged, or its disk is full or
- * failing. All else, such as addresses and files, is in the log. `serves`: whether a process with these problems can
- * still do part of its work. It then counts as ready, but degraded. Default: never. `stopping`: aborted once the process
- * is to end; then it is not ready, whatever it can still do. Requests share a check for half a second, so that strangers
- * cannot burden the stores.
+ * Serves `/healthz`: the process runs, in these versions; and `/readyz`: it can serve, or 503 with the parts that
+ * prevent it from serving. Neither needs a key, so both return only the names of parts, and whether a part is corrupted
+ * or its disk is full or failing. All other details, such as addresses and files, are in the log. `serves`: whether a
+ * process with these problems can still do part of its work. It then counts as ready, but degraded. Default: never.
+ * `stopping`: aborted once the process is to end; then it is not ready, whatever it can still do. Requests share a
+ * check for 0.5 s, so that unauthenticated clients cannot burden the stores.
  */
 export function healthRoutes(
   app: FastifyInstance,
@@ -44,19 +46,19 @@ export function healthRoutes(
   })
 }
 
-/** Gives the problems, or says that the look took too long. */
+/** Returns the problems, or a problem that says that the check took too long. */
 async function inTime(problems: Promise<readonly string[]>): Promise<readonly string[]> {
   const { promise: late, resolve } = Promise.withResolvers<readonly string[]>()
   const timer = setTimeout(() => resolve(['a part does not say in time how it is']), MAX_CHECK_MS)
   return Promise.race([problems, late]).finally(() => clearTimeout(timer))
 }
 
-/** Whether a request asks for the health of the process, which must be answered even when nothing else is. */
+/** Returns whether a request is for the health of the process. It needs a response even when nothing else gets one. */
 export function isHealthRequest({ url = '' }: { readonly url?: string | undefined }): boolean {
   return /^\/(healthz|readyz)(\?|$)/.test(url)
 }
 
-/** What anybody may know about a part, and helps the operator. */
+/** Reasons that unauthenticated clients may read, because they help the operator. */
 const PUBLIC_REASONS = ['the disk is full', 'it is damaged', 'its storage fails']
 
 /**
@@ -78,7 +80,7 @@ interface PartHealth {
 }
 
 /**
- * Tells the operator all that `/readyz` knows, which tells strangers less.
+ * Returns to the operator everything that `/readyz` knows; unauthenticated clients get less.
  * @throws {KisError} `permission_denied`: the caller lacks the scope `operator`
  */
 export async function partHealth(problems: () => Promise<readonly string[]>, caller: Caller | null): Promise<PartHealth> {

@@ -10,7 +10,7 @@ import { systemClock } from '../process/clock.ts'
 import { LargeBodies } from './admission/large-bodies.ts'
 import { type Admit, APP_OPTIONS, listen } from './listen.ts'
 
-/** Longer than a test may take: what waits for the end of the drain fails. */
+/** Longer than a test may take: a test that waits for the end of the drain fails. */
 const DRAIN_MS = 600_000
 
 async function server({ hasPeers = false } = {}) {
@@ -165,7 +165,7 @@ it('counts responses that a client does not read for its organization, and not f
   // The bare app has no status for it.
   expect((await ask('/', 'org_1', body)).status).toBe(500)
   expect((await ask('/', 'org_2', body)).status).toBe(200)
-  // A response is not refused, though it takes more than the room of its organization.
+  // A response is not refused, although it exceeds the capacity of its organization.
   const second = await ask('/large', 'org_1')
   expect([second.status, (await second.text()).length]).toEqual([200, LARGE_ANSWER.length])
   await unread.body!.cancel()
@@ -197,7 +197,7 @@ it('counts a response of unknown length, which waits before it is read', async (
 
 it('blames the organization for a queue that its own downloads have filled', async () => {
   const app = fastify({ ...APP_OPTIONS, forceCloseConnections: true })
-  // Two responses leave a mebibyte, into which the body would fit.
+  // Two responses leave 1 MiB, into which the body would fit.
   const bodies = new LargeBodies({ largestBytes: 4.5 * 1024 * 1024, waitMs: 30_000 })
   let waiting = 0
   app.addHook('onRequest', (request, reply) => bodies.admit(request, reply, () => 'org_1', 1_000_000))
@@ -222,7 +222,7 @@ describe('a client that is too slow', () => {
     ['sends a byte now and then', 20],
   ])('with a body is told so, and its place is free: it %s', async (_what, everyMs) => {
     const { client } = await rateLimitedServer()
-    // Two take all the room.
+    // Two bodies use all the capacity.
     const slow = [client(post(500_000)), client(post(500_000))]
     const trickling = setInterval(() => {
       if (everyMs > 0) for (const socket of slow) socket.write(' ')
@@ -237,7 +237,7 @@ describe('a client that is too slow', () => {
   })
 
   it('is heard out while it keeps the least rate', async () => {
-    // It sends for longer than a window, which a busy machine does not miss.
+    // The body takes longer than a window, and a window is long enough for a busy machine.
     const { client } = await rateLimitedServer({ dataRate: { bodyWindowMs: 2_000 } })
     const steady = client(post(300_002))
     steady.write('"')

@@ -11,10 +11,10 @@ import { type DataRateLimits, MINIMUM_DATA_RATE, MinimumDataRate } from './minim
 
 /** Other processes close their idle connections within this time: it is longer than their own limit. */
 const HANDOVER_MS = IDLE_CONNECTION_MS + 500
-/** A silent connection may have just been opened for a request, which has this long to arrive. */
+/** A silent connection may have just been opened for a request, which must arrive within this time. */
 const SILENT_MS = 500
 const POLL_MS = 25
-/** Requests that were ended have this long to send their answer. Then the connection is closed. */
+/** Time that ended requests have to send their response. Then the connection is closed. */
 const CUT_MS = 2_000
 
 /** Time to send the headers of a request, and to send anything at all on a new connection. */
@@ -24,33 +24,33 @@ const HEADERS_TIMEOUT_MS = 10_000
  * sooner.
  */
 const REQUEST_TIMEOUT_MS = 300_000
-/** How often connections are checked: are they in time, do they make progress? */
+/** How often connections are checked: for their time limits and for their progress. */
 const CONNECTION_CHECK_MS = 1_000
 /**
- * Above the 10,000 sockets of subscriptions, so that there is room for requests. An idle connection takes about 20 KiB.
+ * Above the 10,000 sockets of subscriptions, so that there is capacity for requests. An idle connection takes about 20
+ * KiB.
  */
 const MAX_CONNECTIONS = 16_384
 /**
- * Connections waiting to be accepted, as far as the system allows (`net.core.somaxconn`). The client's system retries
- * others after a second or more.
+ * Connections that wait to be accepted, as far as the system allows (`net.core.somaxconn`). The client's system retries
+ * others after 1 s or more.
  */
 const BACKLOG = 4_096
 /**
- * After an early answer the client may go on sending for this long. If it were disconnected sooner, it would lose the
- * answer.
+ * After an early response the client may continue to send for this long. An earlier disconnect would lose the response.
  */
 const LINGER_MS = 5_000
-/** The client may go on sending so many bytes: five times the largest body that is held in memory. */
+/** Bytes that the client may continue to send: five times the largest body that is held in memory. */
 const LINGER_BYTES = 160 * 1024 * 1024
 const LINGER_POLL_MS = 100
 
 /**
- * Requests that one connection may send without waiting for an answer. HTTP clients wait for each answer; beyond this
- * the connection is closed.
+ * Requests that one connection may send without waiting for a response. HTTP clients wait for each response; above this
+ * limit the connection is closed.
  */
 const MAX_PIPELINED = 64
 
-/** Common options of every app of the service. Routes set the size of their bodies themselves. */
+/** Options of every app of the service. Routes set the size of their bodies themselves. */
 export const APP_OPTIONS = {
   forceCloseConnections: 'idle',
   return503OnClosing: false,
@@ -60,8 +60,8 @@ export const APP_OPTIONS = {
 } as const
 
 /**
- * Options of an app whose routes have no schemas for Fastify: its compilers, which take 50 ms and 4 MB to load, are left
- * out. The app does not start with a route that has one.
+ * Options of an app whose routes have no schemas for Fastify. They omit its compilers, which take 50 ms and 4 MB to
+ * load. The app does not start with a route that has a schema.
  */
 export const WITHOUT_SCHEMAS = {
   schemaController: { compilersFactory: { buildValidator: refuseSchemas, buildSerializer: refuseSchemas } },
@@ -71,40 +71,44 @@ function refuseSchemas(): never {
   throw new Error('A route of this app has a schema. Check its input in the route, as the others do.')
 }
 
-/** Running work of a server. */
+/** Running work of a server that a stop must wait for. */
 export interface Drainable {
-  /** Accepts nothing new. Resolves when nothing is running any more. HTTP requests are waited for without it. */
+  /**
+   * Accepts nothing new. Resolves when no work is running any more. HTTP requests are waited for without this function.
+   */
   drain?(): Promise<void>
-  /** Ends all running work, each with an answer. */
+  /** Ends all running work, each with a response. */
   end(): void
 }
 
-/** Calls `start`, now or later, for a request that goes on to the app. Answers a request that does not. */
+/** Calls `start`, now or later, for a request that may enter the app. Responds to any other request itself. */
 export type Admit = (request: IncomingMessage, response: ServerResponse, start: () => void) => void
 
 interface ListenOptions {
   readonly host: string
   readonly port: number
-  /** The clock of each answer's `date`, for processes that follow it. */
+  /** The clock of the header `date`, for processes that follow it. */
   readonly clock: Clock
-  /** Called before anything else is done for a request. Default: every request goes on at once. */
+  /** Called before anything else is done for a request. Default: every request enters at once. */
   readonly admit?: Admit
-  /** How long running work may go on after the server has begun to stop. */
+  /** How long running work may continue after the server has started to stop. */
   readonly drainMs: number
   /**
-   * True: other processes keep connections open, and might be sending a request on an idle one while it is closed here.
+   * True: other processes hold connections open, and may be sending a request on an idle one while this server closes
+   * it.
    */
   readonly hasPeers: boolean
-  /** Concurrent connections. Default: 16,384. Beyond it idle ones are closed. */
+  /** Concurrent connections. Default: 16,384. Above it, idle connections are closed. */
   readonly maxConnections?: number
   /** Default: `MINIMUM_DATA_RATE`, checked once a second. */
   readonly dataRate?: DataRateLimits & { readonly checkMs: number }
 }
 
 /**
- * Listens. Disconnects clients that are too slow; a request that arrives too slowly is answered `request_timeout`.
- * Disposing stops without failing requests: no new connections, `connection: close` in each answer, running work goes
- * on for `drainMs`, then it is ended, and at last disconnected. The app must be made with `APP_OPTIONS`.
+ * Listens for connections. Disconnects clients that are too slow; a request that arrives too slowly gets
+ * `request_timeout`. Disposal stops without failing requests: the server accepts no new connections and adds
+ * `connection: close` to each response; running work continues for `drainMs`, then it is ended, and finally
+ * disconnected. Create the app with `APP_OPTIONS`.
  */
 export async function listen(
   app: FastifyInstance,
@@ -150,7 +154,7 @@ export async function listen(
     for (const socket of slowReaders) socket.destroy()
   }, dataRate.checkMs).unref()
   app.addHook('onClose', async () => clearInterval(looking))
-  // With the name, Fastify would open a second server for the other address, without any of this.
+  // Fastify resolves the name `localhost` to two addresses, and would open a second server without these settings.
   const address = host === 'localhost' ? (await lookup(host)).address : host
   await app.listen({ host: address, port, backlog: BACKLOG }).catch((cause: Error) => {
     throw new Error(`Port ${port} of ${host} cannot be opened (PORT, HOST): ${cause.message}`, { cause })
@@ -165,8 +169,8 @@ export async function listen(
       Server.prototype.close.call(app.server)
       const cut = Promise.withResolvers<void>()
       const timers = [
-        // Clients open spare connections, as after an abort. Node treats one without a request as busy, and would wait
-        // for it.
+        // Clients open spare connections, as after an abort. Node treats a connection without a request as busy, and
+        // would wait for it.
         setTimeout(
           () => {
             for (const socket of connections) if (socket.bytesRead === 0) socket.destroy()
@@ -189,7 +193,7 @@ export async function listen(
   }
 }
 
-/** Refused requests never reach the app: under overload most time would be spent there. */
+/** Refused requests never reach the app, which would take most of the time under overload. */
 function admitFirst(app: FastifyInstance, admit: Admit): void {
   const [counting, ...others] = app.server.listeners('request') as ((request: IncomingMessage, response: ServerResponse) => void)[]
   const pipelined = new WeakMap<Socket, number>()
@@ -218,7 +222,7 @@ async function connectionsEnd(app: FastifyInstance, withinMs: number): Promise<v
   while ((await count()) > 0 && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, POLL_MS))
 }
 
-/** The code that reads the body answers with the error. */
+/** Ends a slow body. The code that reads the body responds with the error. */
 function endSlowBody(request: IncomingMessage): void {
   const error = new KisError('request_timeout', 'The request arrived too slowly. Send it again over a faster connection.')
   if (request.listenerCount('error') > 0) request.emit('error', error)
@@ -226,8 +230,8 @@ function endSlowBody(request: IncomingMessage): void {
 }
 
 /**
- * Reads on and keeps nothing, so that a client that sends everything before it reads finds its answer. Closes the socket
- * if the rest is too long or too late.
+ * Reads and discards the rest, so that a client that sends everything before it reads gets its response. Closes the
+ * socket if the rest is too long or too late.
  */
 function discardRest(request: IncomingMessage): void {
   const { socket } = request

@@ -3,20 +3,20 @@ import { ERRORS } from '../../../schema/errors.ts'
 import { KisError } from '../errors.ts'
 
 /**
- * How long to read what the client is still sending. Closing at once would reset the connection, and the answer would
+ * How long to read what the client is still sending. Closing at once would reset the connection, and the response would
  * be lost.
  */
 const LINGER_MS = 2_000
 
-/** By the codes of Node's HTTP parser. */
+/** Errors by the codes of Node's HTTP parser. */
 const ERROR_OF: Readonly<Record<string, () => KisError>> = {
   HPE_HEADER_OVERFLOW: () => new KisError('headers_too_large', 'The headers of the request exceed 16 KiB. Send fewer or shorter ones.'),
   ERR_HTTP_REQUEST_TIMEOUT: () => new KisError('request_timeout', 'The request did not arrive in time.'),
 }
 
 /**
- * Answers what is not an HTTP request, and so never reaches an app, with an error of the protocol. `toBody` writes it
- * in the clients' format.
+ * Responds to bytes that are not an HTTP request, and so never reach an app, with an error of the protocol. `toBody`
+ * formats it for the clients.
  */
 export function respondToMalformedRequest(
   { code, rawPacket }: NodeJS.ErrnoException & { readonly rawPacket?: unknown },
@@ -26,7 +26,7 @@ export function respondToMalformedRequest(
 ): void {
   const { _httpMessage: underWay } = socket as Duplex & { readonly _httpMessage?: { readonly headersSent: boolean } | null }
   if (code === 'ECONNRESET' || !socket.writable || underWay?.headersSent) {
-    // The answer is complete, and the rest of the request is still being read. Nothing more can be said.
+    // The response is complete, and the rest of the request is still being read. No second response is possible.
     if (!socket.writableEnded) socket.destroy()
     return
   }
@@ -42,7 +42,7 @@ export function respondToMalformedRequest(
     'access-control-allow-origin: *',
     'connection: close',
   ]
-  // An answer to HEAD has no body (RFC 9110, section 9.3.2). The client would take one for the next answer.
+  // A response to HEAD has no body (RFC 9110, section 9.3.2). The client would read a body as the next response.
   const isHead = rawPacket instanceof Buffer && rawPacket.toString('latin1', 0, 5) === 'HEAD '
   socket.end(`${head.join('\r\n')}\r\n\r\n${isHead ? '' : body}`)
   setTimeout(() => socket.destroy(), LINGER_MS).unref()

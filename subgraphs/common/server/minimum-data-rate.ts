@@ -1,23 +1,23 @@
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 
-/** The minimum progress of a client while something waits for it. */
+/** The minimum progress of a client while the service waits for it. */
 export interface DataRateLimits {
   readonly leastBytesPerSecond: number
-  /** A body must keep the rate in each window of this length. */
+  /** A body must arrive at this rate in each window of this length. */
   readonly bodyWindowMs: number
-  /** The same for reading an answer, once the kernel's buffer is full. */
+  /** The window for reading a response, once the kernel's buffer is full. */
   readonly responseWindowMs: number
   /**
-   * Bytes that all clients together may leave unread in this process. Above it those are disconnected that have read
-   * nothing for the longest time.
+   * Bytes that all clients together may leave unread in this process. Above this limit, the clients that have read
+   * nothing for the longest time are disconnected.
    */
   readonly maxUnreadBytes: number
 }
 
 /**
- * Today's networks are faster than 128 kbit/s. A body has one of few places, so a slow one is ended soon. The kernel
- * takes an answer in pieces of up to a third of its buffer, 1.3 MB on fast networks; a window must be longer than such
+ * Today's networks are faster than 128 kbit/s. A body uses limited capacity, so a slow one is ended soon. The kernel
+ * takes a response in pieces of up to a third of its buffer, 1.3 MB on fast networks; a window must be longer than such
  * a piece takes.
  */
 export const MINIMUM_DATA_RATE: DataRateLimits = {
@@ -27,7 +27,7 @@ export const MINIMUM_DATA_RATE: DataRateLimits = {
   maxUnreadBytes: 256 * 1024 * 1024,
 }
 
-/** A check that is later than this means that the process slept, not its clients. */
+/** A check that is later than this means that the process was paused, not its clients. */
 const MAX_PAUSE_MS = 3_000
 
 interface Mark {
@@ -60,7 +60,7 @@ export class MinimumDataRate {
     const slowBodies = [...requests].filter((request) => {
       if (request.readableFlowing === true)
         return !request.complete && this.#isSlow(this.#bodies, request, request.socket.bytesRead, bodyWindowMs, nowMs)
-      // Nobody reads a body that waits for its turn, or for what has come in to be stored.
+      // No code reads a body that waits for capacity, or for received data to be stored.
       this.#bodies.delete(request)
       return false
     })
@@ -98,8 +98,8 @@ export class MinimumDataRate {
 }
 
 /**
- * The written bytes that the kernel has taken. A large answer is one write, whose progress `net.Socket` reports only at
- * its end. Node's own socket timeout uses the same two figures (`_onTimeout` in lib/net.js).
+ * Returns the written bytes that the kernel has taken. A large response is one write, whose progress `net.Socket`
+ * reports only at its end. Node's own socket timeout uses the same two figures (`_onTimeout` in lib/net.js).
  */
 function countFlushedBytes(socket: Socket): number {
   const { _handle: handle } = socket as Socket & {

@@ -12,7 +12,7 @@ declare module 'fastify' {
 /** A day, the longest that any browser caches a preflight (Chromium: two hours). */
 const PREFLIGHT_MAX_AGE_SECONDS = 86_400
 
-/** Gives CORS to the routes of an app that have it in their `config`, and to no others. */
+/** Adds CORS to the routes of an app that have it in their `config`, and to no others. */
 export async function enableCors(app: FastifyInstance): Promise<void> {
   // The parts of one process share an app. The plugin has a route of its own, `OPTIONS *`.
   if (app.hasPlugin('@fastify/cors')) return
@@ -20,8 +20,8 @@ export async function enableCors(app: FastifyInstance): Promise<void> {
 }
 
 /**
- * The web pages whose scripts may use the service (CORS). Scripts send the key in a header, and cookies count for pages
- * of the service itself alone, so any page may use it by default.
+ * The web pages whose scripts may use the service (CORS). Scripts send the key in a header, and cookies count only for
+ * pages of the service itself, so any page may use it by default.
  */
 export class Origins {
   readonly #allowed: ReadonlySet<string> | null
@@ -31,18 +31,24 @@ export class Origins {
     this.#allowed = allowed
   }
 
-  /** Whether a page of this origin may use the service. Anything but a browser sends no origin, and may. */
+  /**
+   * Returns whether a page of this origin may use the service. Clients that are not browsers send no origin, and may
+   * use it.
+   */
   allows(origin: string | undefined): boolean {
     return this.#allowed === null || origin === undefined || this.#allowed.has(origin)
   }
 
-  /** CORS of a route, for its `config`. `exposedHeaders`: headers of responses that scripts may read. */
+  /**
+   * Returns the CORS options of a route, for its `config`. `exposedHeaders`: headers of responses that scripts may
+   * read.
+   */
   corsOfRoute(exposedHeaders: string, methods?: string): FastifyCorsOptions {
     const origin = this.#allowed === null ? '*' : async (sent: string | undefined) => sent !== undefined && this.allows(sent)
     return { origin, exposedHeaders, ...(methods !== undefined && { methods }) }
   }
 
-  /** The headers of a response that does not come from a route. */
+  /** Returns the headers of a response that does not come from a route. */
   responseHeaders({ origin }: IncomingHttpHeaders, exposed: string): Readonly<Record<string, string>> {
     if (this.#allowed === null) return { 'access-control-allow-origin': '*', 'access-control-expose-headers': exposed }
     if (origin === undefined || !this.#allowed.has(origin)) return { vary: 'origin' }
@@ -50,7 +56,10 @@ export class Origins {
   }
 }
 
-/** Reads `*`, or origins separated by commas. Null: all. Throws what to do about a text that is neither. */
+/**
+ * Reads `*`, or origins separated by commas. Null: all.
+ * @throws {Error} the text is neither; the message says what to do
+ */
 export function parseOrigins(text: string): ReadonlySet<string> | null {
   const origins = text.split(',').flatMap((origin) => origin.trim() || [])
   if (origins.length === 1 && origins[0] === '*') return null

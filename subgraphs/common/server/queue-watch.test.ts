@@ -2,7 +2,7 @@ import { describe, expect, it, vi } from 'vitest'
 import { silentLog } from '../process/log.ts'
 import { QueueWatch } from './queue-watch.ts'
 
-/** A watch whose time is told, and whose looks are made, by the test. */
+/** A watch whose clock and checks the test controls. */
 function watched() {
   let nowMs = 0
   const warn = vi.fn()
@@ -13,14 +13,14 @@ function watched() {
     watch,
     warn,
     info,
-    /** So much time passes, with a look in every 20 ms of it. */
+    /** Lets time pass, with a check every 20 ms. */
     pass(ms: number) {
       for (const endMs = nowMs + ms; nowMs < endMs; ) {
         nowMs += 20
         watch.check()
       }
     },
-    /** The event loop does nothing else for so long. */
+    /** Blocks the event loop for this time. */
     block(ms: number) {
       nowMs += ms
       watch.check()

@@ -1,33 +1,36 @@
 import type { Log } from '../process/log.ts'
 
-/** How often it checks: often enough to see a pause of `BLOCKED_MS`, rarely enough to cost nothing. */
+/** Interval of checks: short enough to see a pause of `BLOCKED_MS`, long enough to cost nothing. */
 const CHECK_EVERY_MS = 20
-/** A pause of the event loop to log: everyone waits meanwhile, and a probe with a short deadline may fail. */
+/** A pause of the event loop to log: all requests wait meanwhile, and a probe with a short deadline may fail. */
 const BLOCKED_MS = 200
 /** Work that has waited for this long is old. */
 const OLD_MS = 300
-/** If old work is seen again and again for this long, the queue lasts. What is done sooner is a burst. */
+/** If old work is seen repeatedly for this long, the queue lasts. A queue that ends sooner is a burst. */
 const STANDING_MS = 1_500
-/** Sightings of old work that make a lasting queue. A start, or one long pause and its aftermath, give fewer. */
+/** Sightings of old work that make a lasting queue. A start, or one long pause and its aftermath, cause fewer. */
 const MIN_SIGHTS = 5
 const APART_MS = 100
 /**
- * Old work seen again within this time belongs to the same queue. Clients that were answered together return together,
+ * Old work seen again within this time belongs to the same queue. Clients that got responses together return together,
  * and the queue is empty in between.
  */
 const EMPTY_MS = 1_000
-/** The number of latest waits of which each began alone. The shortest shows how long one takes without a queue. */
+/**
+ * The number of latest waits that started alone and are remembered. The shortest shows how long a wait takes without a
+ * queue.
+ */
 const ALONE = 5
 /**
- * Work that comes while a store writes waits for that write, and then for its own. So work is in a queue only after twice
- * the time that it takes alone.
+ * Work that arrives while a store writes waits for that write, and then for its own. So work is in a queue only after
+ * twice the time that it takes alone.
  */
 const WRITES = 2
-/** The longest part of a wait that does not count. A store whose round trips take a quarter of a second needs it. */
+/** The longest part of a wait that does not count. A store whose round trips take 0.25 s needs it. */
 const MOST_ALLOWED_MS = 1_000
-/** Names in one log line. */
+/** Limit of names in one log line. */
 const MAX_NAMES = 20
-/** The log gets at most one line in this time. Otherwise a process that is always late would log nothing else. */
+/** The log gets at most one line in this interval. Otherwise a process that is always late would log nothing else. */
 const SAY_EVERY_MS = 1_000
 
 interface Named {
@@ -36,20 +39,20 @@ interface Named {
 }
 
 /**
- * Watches what waits for its turn in this process: in the event loop, and where `wait` reports it. While the event loop
- * is blocked, the log names what was running: most likely one of the newest blocked it.
+ * Watches what waits in this process: in the event loop, and where `wait` reports it. While the event loop is blocked,
+ * the log names what was running: most likely one of the newest operations blocked it.
  */
 export class QueueWatch implements Disposable {
   readonly #log: Log
   readonly #now: () => number
   readonly #underWay = new Set<Named>()
-  /** What ended since the last check, since that may have blocked. Only the last ones. */
+  /** Operations that ended since the last check, which may have blocked the loop. Only the last ones. */
   #ended: Named[] = []
-  /** Oldest first. */
+  /** Waiting work, oldest first. */
   readonly #waiting = new Set<{ readonly sinceMs: number }>()
-  /** How long the latest waits took that began while there was no other, in milliseconds. */
+  /** Durations of the latest waits that started while there was no other, in milliseconds. */
   #alone: readonly number[] = []
-  /** The sightings of old work: the first, the last, and their number. */
+  /** The sightings of old work: the time of the first and the last, and their number. */
   #old = { sinceMs: 0, untilMs: Number.NEGATIVE_INFINITY, sights: 0 }
   #dueAtMs: number
   #saidAtMs = Number.NEGATIVE_INFINITY
@@ -62,7 +65,7 @@ export class QueueWatch implements Disposable {
     this.#schedule()
   }
 
-  /** Begins something that the log may name, such as an operation. Gives the function to call at its end. */
+  /** Starts an operation that the log may name. Returns the function to call at its end. */
   start(name: string): () => void {
     const work = { name, sinceMs: this.#now() }
     this.#underWay.add(work)
@@ -73,7 +76,7 @@ export class QueueWatch implements Disposable {
     }
   }
 
-  /** Begins a wait for a part of this process, not for a vendor or client. Gives the function to call at its end. */
+  /** Starts a wait for a part of this process, not for a vendor or client. Returns the function to call at its end. */
   wait(): () => void {
     const isAlone = this.#waiting.size === 0
     const work = { sinceMs: this.#now() }
@@ -84,8 +87,8 @@ export class QueueWatch implements Disposable {
   }
 
   /**
-   * How long the oldest work has waited for its turn, in milliseconds. The time that it would take without a queue does
-   * not count: a store may be far away.
+   * How long the oldest work has waited, in milliseconds. The time that it would take without a queue does not count,
+   * because a store may be far away.
    */
   get ageMs(): number {
     const [oldest] = this.#waiting
@@ -98,9 +101,9 @@ export class QueueWatch implements Disposable {
   }
 
   /**
-   * Whether old work was seen again and again for 1.5 s up to now. Checks by itself: with a thousand connections that
-   * always have data, the event loop may not reach its timers for many seconds. `ageMs`: how long the oldest work has
-   * waited, if the caller has a queue of its own.
+   * Returns whether old work was seen repeatedly for 1.5 s up to now. This call makes a check itself: with a thousand
+   * connections that always have data, the event loop may not reach its timers for many seconds. `ageMs`: how long the
+   * oldest work has waited, if the caller has a queue of its own.
    */
   stands(ageMs = this.ageMs): boolean {
     const nowMs = this.#now()
@@ -109,7 +112,7 @@ export class QueueWatch implements Disposable {
     return sights >= MIN_SIGHTS && untilMs - sinceMs >= STANDING_MS && nowMs - untilMs <= EMPTY_MS
   }
 
-  /** Called by its own timer. */
+  /** Makes one check. The watch's own timer calls it. */
   check(): void {
     const atMs = this.#now()
     const lateMs = atMs - this.#dueAtMs
@@ -137,13 +140,13 @@ export class QueueWatch implements Disposable {
     else if (atMs - untilMs >= APART_MS) this.#old = { sinceMs, untilMs: atMs, sights: sights + 1 }
   }
 
-  /** Newest first: what blocks has usually just begun. */
+  /** Logs the pause, with the newest operations first: the one that blocks has usually just started. */
   #say(atMs: number, lateMs: number): void {
     if (atMs - this.#saidAtMs < SAY_EVERY_MS) return
     this.#saidAtMs = atMs
     const newest = [...this.#underWay, ...this.#ended].sort((a, b) => b.sinceMs - a.sinceMs).slice(0, MAX_NAMES)
     const operations = newest.map(({ name, sinceMs }) => `${name} (${Math.round(atMs - sinceMs)} ms)`)
-    // Without a name it is most likely a start, which loads code and schemas.
+    // A pause without a name is most likely a start, which loads code and schemas.
     const level = operations.length > 0 ? 'warn' : 'info'
     this.#log[level]({ blockedMs: Math.round(lateMs), operations, underWay: this.#underWay.size }, 'the event loop was blocked')
   }

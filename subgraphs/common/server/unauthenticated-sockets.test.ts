@@ -11,7 +11,7 @@ import { systemClock } from '../process/clock.ts'
 import { silentLog } from '../process/log.ts'
 import { refuseUpgrade, UnauthenticatedSockets } from './unauthenticated-sockets.ts'
 
-/** Above what a stranger may send, below what callers may. */
+/** Above the limit of unauthenticated clients, below that of callers. */
 const FRAME = 'x'.repeat(512 * 1024)
 
 const doors = {
@@ -43,7 +43,7 @@ for (const [name, start] of Object.entries(doors)) {
     await once(stranger, 'open')
     stranger.send(FRAME)
     const [code] = await once(stranger, 'close')
-    // The connection is cut; a server that had read the whole message would have said what is wrong with it.
+    // The connection is cut; a server that had read the whole message would have reported what is wrong with it.
     expect(code).toBe(1006)
 
     const caller = open(url)

@@ -6,25 +6,26 @@ import type { Duplex } from 'node:stream'
  */
 const MAX_UNAUTHENTICATED = 1_000
 /**
- * Bytes that a stranger may send: the one message that identifies it. A signed principal with a long list of models has
- * about 30 KiB.
+ * Bytes that an unauthenticated client may send: the one message that identifies it. A signed principal with a long
+ * list of models has about 30 KiB.
  */
 const MAX_BYTES = 64 * 1024
 
 /**
- * Connections that became sockets before their caller is known. They are limited in number, and in what they may send.
+ * Connections that became sockets before their caller is known. Their number is limited, and so are the bytes that they
+ * may send.
  */
 export class UnauthenticatedSockets {
   readonly #watched = new Map<Duplex, () => void>()
 
-  /** True: the limit is reached, so refuse the upgrade. */
+  /** True: the limit is reached, so the upgrade must be refused. */
   get isFull(): boolean {
     return this.#watched.size >= MAX_UNAUTHENTICATED
   }
 
   /**
-   * Call it after the WebSocket has begun to listen. As the first listener, this one would start the flow of data too
-   * early.
+   * Call this method after the WebSocket has started to listen. As the first listener, it would start the flow of data
+   * too early.
    */
   enter(connection: Duplex): void {
     let bytes = 0
@@ -41,7 +42,7 @@ export class UnauthenticatedSockets {
     })
   }
 
-  /** The caller is known. Other limits apply from now on. */
+  /** Removes the connection's limits once the caller is known. Other limits apply from then on. */
   know(connection: Duplex): void {
     this.#watched.get(connection)?.()
     this.#watched.delete(connection)
@@ -51,7 +52,10 @@ export class UnauthenticatedSockets {
 /** The other connections end when their keys are known, or after some seconds. */
 const RETRY_AFTER_S = 1
 
-/** Ends a connection that does not become a socket. Node leaves it to its listeners, and its timeouts do not apply. */
+/**
+ * Ends a connection that does not become a socket. Node leaves such a connection to its listeners, and Node's timeouts
+ * do not apply to it.
+ */
 export function refuseUpgrade(connection: Duplex, status: '403 Forbidden' | '404 Not Found' | '503 Service Unavailable'): void {
   const retry = status === '503 Service Unavailable' ? `Retry-After: ${RETRY_AFTER_S}\r\n` : ''
   connection.end(`HTTP/1.1 ${status}\r\n${retry}Connection: close\r\n\r\n`, () => connection.destroy())

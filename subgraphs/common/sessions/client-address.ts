@@ -2,12 +2,12 @@ import type { IncomingMessage } from 'node:http'
 import { isIP, isIPv6, type Socket } from 'node:net'
 import { isPublicAddress } from '../egress/egress-address.ts'
 
-/** Other ends of connections, which carry many requests. */
+/** Addresses of connections, cached because a connection carries many requests. */
 const peers = new WeakMap<Socket, { readonly address: string; readonly isPublic: boolean }>()
 
 /**
- * The address that a request comes from. A proxy in front of the service, which is on the same machine or network, adds
- * it at the end of `x-forwarded-for`. What others write there does not count.
+ * Returns the client's address of a request. A proxy in front of the service, on the same machine or network, adds it
+ * at the end of `x-forwarded-for`. The service ignores what others write there.
  */
 export function clientAddress({ socket, headers }: Pick<IncomingMessage, 'socket' | 'headers'>): string {
   const { address, isPublic } = peerOf(socket)
@@ -29,13 +29,13 @@ function peerOf(socket: Socket): { readonly address: string; readonly isPublic: 
   return peer
 }
 
-/** Who has an address: one subscriber has a whole network of 64 bits in IPv6. */
+/** Returns the subscriber of an address: in IPv6, a subscriber has a whole network of 64 bits. */
 export function subscriberOf(address: string): string {
   const plain = address.replace(/^::ffff:(?=.*\.)/i, '')
   return isIPv6(plain) ? networkOf(plain) : plain
 }
 
-/** The first 64 bits, written in one way: `::` stands for as many zeros as are missing. */
+/** Returns the first 64 bits in a single spelling: `::` stands for as many zeros as are missing. */
 function networkOf(address: string): string {
   const [front, back] = address.split('::').map((part) => (part === '' ? [] : part.split(':')))
   const zeros = back ? Array<string>(Math.max(0, 8 - front!.length - back.length)).fill('0') : []

@@ -10,7 +10,7 @@ describe('the cookie of a session', () => {
     [`kis_session=${TOKEN}`, HTTP, TOKEN],
     [`a=b; kis_session=${TOKEN};c=d`, HTTP, TOKEN],
     [`__Host-kis_session=${TOKEN}`, HTTPS, TOKEN],
-    // A sibling host, or somebody on plain http, may have set these.
+    // A sibling host, or an attacker on plain http, may have set these.
     [`kis_session=${TOKEN}`, HTTPS, null],
     [`__Host-kis_session=${TOKEN}`, HTTP, null],
     [`xkis_session=${TOKEN}`, HTTP, null],

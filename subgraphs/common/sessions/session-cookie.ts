@@ -9,14 +9,14 @@ const PLAIN_NAME = 'kis_session'
 const cookieName = (headers: IncomingHttpHeaders) => (isSecure(headers) ? SECURE_NAME : PLAIN_NAME)
 
 /**
- * The token of the session by which the portal's own pages send this request. Null: there is none, or it does not count,
- * because the request may be of another page, or has a key.
+ * Returns the session token with which the portal's own pages send this request. Null: there is none, or it does not
+ * count, because the request may come from another page, or has a key.
  */
 export function sessionOf(headers: IncomingHttpHeaders): string | null {
   return !sendsKey(headers) && isSameOrigin(headers) ? readSessionCookie(headers) : null
 }
 
-/** The same for a request to open a socket. */
+/** Returns the same token for a request to open a socket. */
 export function sessionOfSocket(headers: IncomingHttpHeaders): string | null {
   return !sendsKey(headers) && isOwnOrigin(headers) ? readSessionCookie(headers) : null
 }
@@ -26,7 +26,7 @@ function sendsKey({ authorization }: IncomingHttpHeaders): boolean {
   return authorization !== undefined && !/^bearer *$/i.test(authorization)
 }
 
-/** The token in the cookie, whoever sends it. */
+/** Returns the token in the cookie, whatever page sends it. */
 export function readSessionCookie(headers: IncomingHttpHeaders): string | null {
   const prefix = `${cookieName(headers)}=`
   for (const pair of headers.cookie?.split(';') ?? []) {
@@ -38,7 +38,10 @@ export function readSessionCookie(headers: IncomingHttpHeaders): string | null {
   return null
 }
 
-/** The value of `set-cookie` that begins a session; `expiresAt`: when it ends. `token` null: the cookie is deleted. */
+/**
+ * Returns the value of `set-cookie` that starts a session; `expiresAt`: when the session ends. `token` null: the cookie
+ * is deleted.
+ */
 export function sessionCookie(headers: IncomingHttpHeaders, token: string | null, expiresAt = new Date(0)): string {
   const secure = isSecure(headers) ? '; Secure' : ''
   return `${cookieName(headers)}=${token ?? ''}; Path=/; Expires=${expiresAt.toUTCString()}; HttpOnly; SameSite=Strict${secure}`

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { METRICS, type MetricDescription, PrometheusMetrics, readRarely } from './metrics.ts'
 
-/** What stands between the header of a metric and that of the next one. */
+/** Returns the lines between the header of a metric and that of the next one. */
 async function linesOf(metrics: PrometheusMetrics, name: string): Promise<readonly string[]> {
   const lines = (await metrics.text()).split('\n')
   return lines.filter((line) => line.startsWith(name))

@@ -1,3 +1,4 @@
+/** One metric. `labels` are the names of its labels. */
 export interface MetricDescription {
   readonly kind: 'counter' | 'gauge' | 'histogram'
   readonly help: string
@@ -9,8 +10,8 @@ const gauge = (help: string, ...labels: readonly string[]) => ({ kind: 'gauge', 
 const histogram = (help: string, ...labels: readonly string[]) => ({ kind: 'histogram', help, labels }) as const
 
 /**
- * Every metric. The last word of a name is the unit. No label has values that callers choose, but for `organization`,
- * which operators must ask for.
+ * Every metric. The last word of a name is the unit. No label has values that callers choose, except `organization`,
+ * which operators must enable.
  */
 export const METRICS = {
   kis_http_requests_total: counter('Requests that have ended.', 'route', 'method', 'status'),
@@ -71,22 +72,22 @@ export type NameOf<Kind extends MetricDescription['kind']> = {
   [Name in MetricName]: (typeof METRICS)[Name]['kind'] extends Kind ? Name : never
 }[MetricName]
 
-/** Upper bounds in seconds: from a read of SQLite to the longest stream. */
+/** Upper limits in seconds: from a read of SQLite to the longest stream. */
 const BUCKETS_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300] as const
-/** Sets of label values of one metric. Further ones count together under `other`. */
+/** Sets of label values of one metric. Further sets count together under `other`. */
 const MAX_SERIES = 1_000
 const OTHER = 'other'
-/** A gauge that is not read within this time is left out. Prometheus waits for 10 s. */
+/** A gauge that takes longer to read is left out. Prometheus waits for 10 s. */
 const READ_TIMEOUT_MS = 2_000
 
-/** The value now, with its label values in the order of the list. */
+/** The current value, with its label values in the order of the list. */
 export type Reading = readonly [value: number, ...labels: readonly string[]]
 type ReadGauge = () => readonly Reading[] | Promise<readonly Reading[]>
 
-/** What is read from a store is read at most this often, however many scrapers there are. */
+/** Values from a store are read at most once in this interval, however many scrapers there are. */
 const RARELY_MS = 10_000
 
-/** Gives what `read` gave last, if that was a moment ago. */
+/** Caches the result of `read` for 10 s. */
 export function readRarely(read: () => Promise<readonly Reading[]>): () => Promise<readonly Reading[]> {
   let last: Promise<readonly Reading[]> | undefined
   let readAt = Number.NEGATIVE_INFINITY
@@ -101,9 +102,9 @@ export function readRarely(read: () => Promise<readonly Reading[]>): () => Promi
   }
 }
 
-/** Where figures are told. Label values come in the order of `METRICS`. */
+/** Receives figures. Label values come in the order of `METRICS`. */
 export interface Metrics {
-  /** False: nobody reads them. */
+  /** False: no figures are collected. */
   readonly isOn: boolean
   add(name: NameOf<'counter'>, by: number, ...labels: readonly string[]): void
   observe(name: NameOf<'histogram'>, seconds: number, ...labels: readonly string[]): void
@@ -119,14 +120,14 @@ export const noMetrics: Metrics = {
 }
 
 interface Series {
-  /** As it stands between the braces. */
+  /** The labels as in the text between the braces. */
   readonly labels: string
   sum: number
-  /** Of a histogram: of each bucket alone, and of what is above the last. */
+  /** Counts of a histogram: one for each bucket alone, and one for values above the last bucket. */
   readonly counts: number[] | undefined
 }
 
-/** Figures in memory, and their text in Prometheus' format 0.0.4. */
+/** Stores figures in memory, and writes them in Prometheus' text format 0.0.4. */
 export class PrometheusMetrics implements Metrics {
   readonly isOn = true
   readonly #series = new Map<MetricName, Map<string, Series>>()
@@ -172,7 +173,7 @@ export class PrometheusMetrics implements Metrics {
     for (const { name, values } of await Promise.all(read)) {
       const ofName = all.get(name) ?? new Map<string, number>()
       all.set(name, ofName)
-      // Parts of one process may each know a share.
+      // Parts of one process may each read some of the values.
       for (const [value, ...labels] of values.slice(0, MAX_SERIES)) {
         const key = labelText(name, labels)
         ofName.set(key, (ofName.get(key) ?? 0) + value)

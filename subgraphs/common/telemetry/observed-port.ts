@@ -12,8 +12,8 @@ interface PortDescription {
 }
 
 /**
- * Stands in for a port, and tells of each call of its methods: its time, its outcome, its span. What is not a method, or
- * gives no promise, is passed on.
+ * Returns a substitute for a port that reports each call of its methods: its time, its outcome, its span. Members that
+ * are not methods, or return no promise, are passed on.
  */
 export function observedPort<P extends object>(
   port: P,
@@ -56,7 +56,7 @@ export function observedPort<P extends object>(
   })
 }
 
-/** A refused write, such as of a key that exists, is an answer like any other. */
+/** A refused write, such as of a key that exists, is a result like any other. */
 function outcomeOf(error: unknown): 'failed' | 'refused' | 'left' {
   if (isAbort(error)) return 'left'
   return error instanceof KisError && error.code === 'service_unavailable' ? 'failed' : 'refused'

@@ -1,44 +1,44 @@
-/** The most fetches that are told of one request. A page of a hundred items needs a few. */
+/** Limit of fetches listed for one request. A page of 100 items needs a few. */
 const MAX_FETCHES = 20
-/** What other processes of the service send is short. */
+/** Limit of what another process of the service sends. */
 const MAX_WIRE_CHARACTERS = 2_048
 
-/** The header with which a process of this service tells another what it knows of a request. */
+/** The header with which a process of this service reports to another what it knows of a request. */
 export const FACTS_HEADER = 'x-kis-facts'
 
 /** One call to another part of the service. */
 interface Fetch {
-  /** `knowledge: SearchCollection`. */
+  /** The part and its operation: `knowledge: SearchCollection`. */
   readonly name: string
-  /** After the begin of the request. */
+  /** Milliseconds from the start of the request to the call. */
   readonly atMs: number
-  /** Until the answer, or the first event of a subscription. */
+  /** Milliseconds until the response, or the first event of a subscription. */
   readonly tookMs: number
 }
 
-/** What is known of one request beside its HTTP: ids, names and figures, nothing that it contains. */
+/** What is known of one request beside its HTTP: ids, names and figures, but no contents. */
 export interface Facts {
   readonly organizationId?: string
   readonly apiKeyId?: string
   /** `query Collections`. */
   readonly operation?: string
-  /** The code of its first error. */
+  /** The code of the request's first error. */
   readonly error?: string
   readonly inputTokens: number
   readonly outputTokens: number
-  /** What was charged. */
+  /** The amount charged. */
   readonly costNanoUsd: bigint
   readonly fetches: readonly Fetch[]
-  /** Of all fetches, also those that are not listed. */
+  /** The number of all fetches, also of those that are not listed. */
   readonly fetchCount: number
-  /** Another process of the service asked, and writes the line of the access log. */
+  /** Another process of the service sent the request, and writes the line of the access log. */
   readonly isOfService: boolean
 }
 
 type ReportedFacts = Pick<Facts, 'organizationId' | 'apiKeyId' | 'operation' | 'error'>
 
 interface Entry {
-  /** A request may be several operations at once. */
+  /** Number of operations of the request that run at once. */
   holders: number
   readonly isOfService: boolean
   readonly startedMs: number
@@ -48,7 +48,7 @@ interface Entry {
   costNanoUsd: bigint
   readonly fetches: Fetch[]
   fetchCount: number
-  /** What the process that asked has not been told. */
+  /** What has not been reported to the calling process. */
   unsent: { reported?: ReportedFacts; input: number; output: number; cost: bigint } | undefined
 }
 
@@ -59,19 +59,19 @@ interface Wire extends ReportedFacts {
 }
 
 /**
- * The requests under way in this process, by their id. Whoever finds something out tells it here; whoever ends a request
- * takes it. What is told of a request that nobody began is dropped.
+ * The running requests of this process, by their id. Any code reports facts here; the code that ends a request takes
+ * them. Facts about an unknown request are dropped.
  */
 export class RequestFacts {
   readonly #entries = new Map<string, Entry>()
   readonly #isOn: boolean
 
-  /** `isOn`: somebody wants to know. If not, nothing is kept. */
+  /** `isOn`: whether any code reads the facts. If not, nothing is stored. */
   constructor(isOn: boolean) {
     this.#isOn = isOn
   }
 
-  /** Call `end` once for each call. `isOfService`: another process of the service asks. */
+  /** Call `end` once for each call of `start`. `isOfService`: another process of the service sent the request. */
   start(requestId: string, isOfService = false): void {
     if (!this.#isOn || requestId === '') return
     const known = this.#entries.get(requestId)
@@ -93,7 +93,7 @@ export class RequestFacts {
     })
   }
 
-  /** Gives what is known. Undefined: nobody began it. */
+  /** Returns the facts. Undefined: the request is unknown. */
   end(requestId: string): Facts | undefined {
     const entry = this.#entries.get(requestId)
     if (!entry) return undefined
@@ -103,7 +103,7 @@ export class RequestFacts {
     return { ...reported, inputTokens, outputTokens, costNanoUsd, fetches, fetchCount, isOfService }
   }
 
-  /** The first that tells something is right. */
+  /** Adds facts. The first report of a fact counts. */
   report(requestId: string, reported: ReportedFacts): void {
     const entry = this.#entries.get(requestId)
     if (!entry) return
@@ -111,6 +111,7 @@ export class RequestFacts {
     unsentOf(entry).reported = entry.reported
   }
 
+  /** Adds tokens and their cost to what the request has consumed. */
   spent(requestId: string, { inputTokens, outputTokens, costNanoUsd }: Pick<Facts, 'inputTokens' | 'outputTokens' | 'costNanoUsd'>): void {
     const entry = this.#entries.get(requestId)
     if (!entry) return
@@ -123,7 +124,7 @@ export class RequestFacts {
     unsent.cost += costNanoUsd
   }
 
-  /** `startedMs`: by `performance.now()`. */
+  /** Adds a fetch. `startedMs`: by `performance.now()`. */
   fetched(requestId: string, name: string, startedMs: number): void {
     const entry = this.#entries.get(requestId)
     if (!entry) return
@@ -133,7 +134,7 @@ export class RequestFacts {
     entry.fetches.push({ name, atMs, tookMs: Math.round(performance.now() - startedMs) })
   }
 
-  /** Gives, as text, what the process that asked does not know yet. Undefined: nothing. */
+  /** Returns, as text, what the calling process does not know yet. Undefined: nothing. */
   drainUnsent(requestId: string): string | undefined {
     const entry = this.#entries.get(requestId)
     if (!entry?.unsent) return undefined
@@ -143,7 +144,7 @@ export class RequestFacts {
     return JSON.stringify(wire)
   }
 
-  /** Takes over what another process of this service told of the request. */
+  /** Adds what another process of this service reported of the request. */
   merge(requestId: string, text: unknown): void {
     if (typeof text !== 'string' || text.length > MAX_WIRE_CHARACTERS || !this.#entries.has(requestId)) return
     const { input = 0, output = 0, cost = '0', ...reported } = JSON.parse(text) as Wire

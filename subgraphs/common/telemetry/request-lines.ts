@@ -12,12 +12,12 @@ interface EndedRequest {
   /** The template of the path, such as `/v1/files/:id`; `socket` for an operation over one. */
   readonly route: string
   readonly method: string
-  /** As HTTP has it. 499: the client left before the answer began. */
+  /** The HTTP status. 499: the client disconnected before the response started. */
   readonly status: number
   readonly durationMs: number
-  /** Until the answer began. */
+  /** Milliseconds until the response started. */
   readonly firstByteMs: number
-  /** The client left before the end of the answer. */
+  /** True: the client disconnected before the end of the response. */
   readonly hasLeft: boolean
   readonly facts: Facts | undefined
 }
@@ -26,13 +26,13 @@ interface RequestLineOptions {
   readonly log: Pick<Log, 'info' | 'warn'>
   readonly metrics: Metrics
   readonly hasAccessLog: boolean
-  /** Requests whose answer begins later than this are logged with where the time went. Null: none. */
+  /** Requests whose response starts later than this are logged with a breakdown of their time. Null: none. */
   readonly slowMs: number | null
-  /** Whether metrics tell organizations apart. */
+  /** Whether metrics distinguish organizations. */
   readonly byOrganization: boolean
 }
 
-/** Writes what the log says of each request. */
+/** Writes the log lines of each request. */
 export class RequestLines {
   readonly #options: RequestLineOptions
 

@@ -2,20 +2,22 @@ import type { ExecutionResult } from 'graphql'
 import { ERRORS, toErrorCode } from '../../../schema/errors.ts'
 import type { Span, Telemetry } from './telemetry.ts'
 
-/** Where the last thing known of a request stands in a result for another process of the service. */
+/** The extension of a result that contains the facts of a request, for another process of the service. */
 export const FACTS_EXTENSION = 'facts'
 
 interface SocketOperationOptions {
   readonly requestId: string
-  /** The name of its span. */
+  /** The name of the operation's span. */
   readonly name: string
-  /** The client is a process of this service: it is told what is known of the request, and writes the line of the log. */
+  /**
+   * True: the client is a process of this service. It gets the facts of the request, and writes the line of the log.
+   */
   readonly isService: boolean
-  /** Of `extensions`. */
+  /** The value in `extensions`. */
   readonly traceparent: unknown
 }
 
-/** One operation over a socket, told of at its end. */
+/** One operation over a socket, which is reported at its end. */
 export class SocketOperation {
   readonly #telemetry: Telemetry
   readonly #options: SocketOperationOptions
@@ -42,7 +44,7 @@ export class SocketOperation {
     return this.#span.within(work)
   }
 
-  /** The results as the client gets them. The operation ends with the last one. */
+  /** Returns the results as the client gets them. The operation ends with the last one. */
   results(events: AsyncIterableIterator<ExecutionResult, undefined>): AsyncIterableIterator<ExecutionResult, undefined> {
     if (!this.#telemetry.isOn) return events
     const observed = async (next: Promise<IteratorResult<ExecutionResult, undefined>>) => {
@@ -70,13 +72,13 @@ export class SocketOperation {
     }
   }
 
-  /** The result with what the client may know of the request. */
+  /** Returns the result with the facts that the client may know of the request. */
   result(result: ExecutionResult): ExecutionResult {
     const facts = this.#options.isService ? this.#telemetry.requests.drainUnsent(this.#options.requestId) : undefined
     return facts ? { ...result, extensions: { ...result.extensions, [FACTS_EXTENSION]: facts } } : result
   }
 
-  /** Only the first call counts. */
+  /** Ends the operation. Only the first call counts. */
   end(): void {
     if (this.#isOver) return
     this.#isOver = true

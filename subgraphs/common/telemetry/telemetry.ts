@@ -3,33 +3,35 @@ import { type Metrics, noMetrics } from './metrics.ts'
 import { RequestFacts } from './request-facts.ts'
 import { RequestLines } from './request-lines.ts'
 
+/** Attributes of a span. */
 export type Attributes = Readonly<Record<string, string | number | boolean>>
 
 interface SpanOptions {
-  /** `server`: it answers another process. `client`: another process answers it. Default: neither. */
+  /** `server`: the span responds to another process. `client`: another process responds to it. Default: neither. */
   readonly kind?: 'server' | 'client' | 'internal'
   readonly attributes?: Attributes
   /** The header `traceparent` of another process. Default: the span that runs now. */
   readonly traceparent?: string | undefined
-  /** Begins a trace if there is none. By default nothing is then traced: what polls in the background is no request. */
+  /** True: starts a trace if there is none. Default: no trace is started, because background polls are no requests. */
   readonly begins?: boolean
 }
 
-/** A piece of work in a trace. */
+/** A span of a trace. */
 export interface Span {
   /** 32 hexadecimal digits. Empty: there is no trace. */
   readonly traceId: string
-  /** False: its trace is not kept, so nothing need be told of it. */
+  /** False: the trace is not recorded, so callers need not set attributes. */
   readonly isRecording: boolean
-  /** Runs work, whose own spans are below this one. */
+  /** Runs work whose own spans are children of this one. */
   within<T>(work: () => T): T
   set(attributes: Attributes): void
-  /** `error`: why it failed, a code. Only the first call counts. */
+  /** `error`: a code of the failure. Only the first call counts. */
   end(error?: string | undefined): void
 }
 
+/** Creates spans. */
 export interface Tracer {
-  /** False: nothing is traced, and nothing need be prepared for it. */
+  /** False: nothing is traced, and callers need not prepare for tracing. */
   readonly isOn: boolean
   start(name: string, options?: SpanOptions): Span
   /** The header `traceparent` of the span that runs now. */
@@ -46,9 +48,9 @@ export const NO_SPAN: Span = {
 
 export const noTracer: Tracer = { isOn: false, start: () => NO_SPAN, traceparent: () => undefined }
 
-/** How a process tells from outside what it does. */
+/** Metrics, traces and request logs of a process. */
 export interface Telemetry {
-  /** False: nobody is told anything. */
+  /** False: nothing is reported. */
   readonly isOn: boolean
   readonly metrics: Metrics
   readonly tracer: Tracer
@@ -56,7 +58,7 @@ export interface Telemetry {
   readonly lines: RequestLines
 }
 
-/** Tells nothing. */
+/** Reports nothing. */
 export const noTelemetry: Telemetry = {
   isOn: false,
   metrics: noMetrics,

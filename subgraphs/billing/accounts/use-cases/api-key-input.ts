@@ -6,17 +6,17 @@ import type { SpendLimit, SpendPeriod } from '../../ledger/domain/key-spending.t
 import { MAX_NANO_USD, toStored } from '../../ledger/domain/money.ts'
 import { checkExternalId, checkInteger } from '../../use-cases/checks.ts'
 
-/** Models of one allowlist: more than any catalog has, few enough for every request to carry. */
+/** Models of one allowlist: more than any catalog has, and few enough to be sent with every request. */
 const MAX_ALLOWLIST_MODELS = 200
 
-/** A key's limits for each minute; null: only the plan's limits apply. */
+/** A key's limits per minute; null: only the plan's limits apply. */
 export interface KeyRates {
   readonly requestsPerMinute?: number | null
   readonly tokensPerMinute?: number | null
 }
 
 /**
- * Checks the rates that are given.
+ * Checks the rates that are not absent.
  * @throws {KisError} `integer_below_min_value`, `integer_above_max_value`
  */
 export function checkRatesOfKey({ requestsPerMinute, tokensPerMinute }: KeyRates): KeyRates {
@@ -30,29 +30,42 @@ function checkRate(rate: number | null, param: string): number | null {
   return rate === null ? null : checkInteger(rate, param, 1, MAX_INT)
 }
 
+/**
+ * Returns the scopes without duplicates.
+ * @throws {KisError} `invalid_request`: there are none
+ */
 export function checkScopes(scopes: readonly Scope[]): readonly Scope[] {
   if (scopes.length === 0) throw new KisError('invalid_request', 'A key needs at least one scope.', { param: 'scopes' })
   return [...new Set(scopes)]
 }
 
+/**
+ * Returns the allowlist without duplicates; null: every model.
+ * @throws {KisError} the list is too long, or an id is wrong
+ */
 export function checkAllowlist(models: readonly string[] | null): readonly string[] | null {
   if (models && models.length > MAX_ALLOWLIST_MODELS)
     throw new KisError('array_above_max_length', `An allowlist has at most ${MAX_ALLOWLIST_MODELS} models.`, { param: 'modelAllowlist' })
   return models && [...new Set(models.map((model) => checkExternalId(model, 'modelAllowlist')))]
 }
 
+/** @throws {KisError} `unsupported_value`: the expiry is in the past */
 export function checkExpiry(expiresAt: Date | null, clock: Clock): Date | null {
   if (expiresAt && expiresAt <= clock.now()) throw new KisError('unsupported_value', 'The expiry lies in the past.', { param: 'expiresAt' })
   return expiresAt
 }
 
+/** A spend limit as the caller sends it. */
 export interface SpendLimitInput {
   /** Nano-USD. */
   readonly amount: bigint
   readonly period: SpendPeriod
 }
 
-/** With a limit of zero, no call with a price can run. */
+/**
+ * Converts a spend limit to its stored form. With a limit of zero, no call with a price can run.
+ * @throws {KisError} `unsupported_value`: the amount is out of range
+ */
 export function checkSpendLimit(limit: SpendLimitInput | null): SpendLimit | null {
   if (!limit) return null
   if (limit.amount < 0n || limit.amount > MAX_NANO_USD)

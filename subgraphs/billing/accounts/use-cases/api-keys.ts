@@ -6,7 +6,10 @@ import type { BillingDeps } from '../../use-cases/deps.ts'
 import { mayRead } from '../../use-cases/may-read.ts'
 import type { ApiKey } from '../../use-cases/tables.ts'
 
-/** A key of the caller's organization; null when there is none. @throws {PermissionDenied} */
+/**
+ * Returns a key of the caller's organization; null when there is none.
+ * @throws {PermissionDenied}
+ */
 export async function findApiKey({ collections }: BillingDeps, principal: Principal, id: string): Promise<ApiKey | null> {
   const { organizationId } = requireScope(principal, 'admin')
   const key = await collections.apiKeys.findOne({ _id: id })
@@ -15,12 +18,16 @@ export async function findApiKey({ collections }: BillingDeps, principal: Princi
 
 interface ApiKeyFilter {
   readonly nameContains?: string | null
-  /** Whether the key itself is neither revoked nor expired. */
+  /**
+   * True: only keys that are themselves neither revoked nor expired, whatever their ancestors are. False: only the
+   * others.
+   */
   readonly isActive?: boolean | null
 }
 
 /**
- * The keys of an organization that the caller may read, newest first, without those of members, which have no secret.
+ * Lists the keys of an organization that the caller may read, newest first, without the keys of members, which have no
+ * secret.
  * @throws {PermissionDenied}
  */
 export async function listApiKeys(
@@ -49,7 +56,7 @@ export async function listApiKeys(
   )
 }
 
-/** The keys that the records of a list name are read at once. */
+/** Reads the keys that the records of a list name, all at once. */
 export function keyReads({ collections }: BillingDeps): BatchedReads<ApiKey> {
   return new BatchedReads(async (ids) => {
     const found = await collections.apiKeys.find({ _id: { $in: ids } }, { limit: ids.length })
@@ -57,14 +64,17 @@ export function keyReads({ collections }: BillingDeps): BatchedReads<ApiKey> {
   })
 }
 
-/** The key that a record names: the caller's own, or any that an admin may read; null for others. */
+/** Returns the key that a record names: the caller's own, or any that an admin may read; null for others. */
 export async function findNamedKey(keys: BatchedReads<ApiKey>, principal: Principal, id: string): Promise<ApiKey | null> {
   if (!mayNameKey(principal, id)) return null
   const key = await keys.find(id)
   return key && mayRead(principal, key.organizationId) ? key : null
 }
 
-/** Who may manage keys sees whose a record is; others see only their own key named. */
+/**
+ * Returns whether the caller may see the key's id in a record. Callers that may manage keys see every key's id; others
+ * see only their own.
+ */
 export function mayNameKey(principal: Principal, apiKeyId: string): boolean {
   return apiKeyId === principal.apiKeyId || hasScope(principal, 'admin')
 }

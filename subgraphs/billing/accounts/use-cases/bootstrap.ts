@@ -10,17 +10,18 @@ import { DEFAULT_PLAN } from './create-organization.ts'
 import { newPepper, type PepperDeps } from './key-pepper.ts'
 import { newSecret, toStoredKey } from './new-api-key.ts'
 
+/** The operator's settings for the first start. */
 export interface BootstrapSettings {
-  /** The operator's own key. Null: the service makes one. */
+  /** The operator's own key. Null: the service generates one. */
   readonly apiKey: string | null
   readonly creditNanoUsd: bigint
 }
 
 /**
- * Creates the first organization with its credit and the operator's key. Gives the key as long as nobody has used it.
- * Every start runs this. Each step does nothing if it was done before, so the next start repairs a crash at any point.
- * The key is derived from the pepper and a stored nonce, so later starts show the same key again. A key that the
- * operator brings is only taken at the first start, and never given back. Later, another one is ignored.
+ * Creates the first organization with its credit and the operator's key. Returns the key until its first use. Every
+ * start runs this function. Each step does nothing if it was done before, so the next start repairs a crash at any
+ * point. The key is derived from the pepper and a stored nonce, so later starts show the same key again. A key that the
+ * operator supplies is only used at the first start, and never returned. A later start ignores another key.
  */
 export async function bootstrap(
   deps: BillingDeps,
@@ -47,7 +48,7 @@ export async function bootstrap(
       ...stored,
     },
   ])
-  // Last, so that no key works before everything exists.
+  // The organization comes last, so that no key works before everything exists.
   await organizations.insertMissing([
     { _id: organizationId, name: 'Default organization', residencyPolicy: 'unrestricted', plan: DEFAULT_PLAN, createdAt: at },
   ])
@@ -60,7 +61,7 @@ export async function bootstrap(
   return key?.unseen && key.digest === generated.digest ? text : null
 }
 
-/** The decisions of the very first start. */
+/** Stores the decisions of the very first start. */
 export async function decideFirst(
   { collections, secret, ids, clock }: Pick<BillingDeps, 'ids' | 'clock'> & PepperDeps,
   { creditNanoUsd }: Pick<BootstrapSettings, 'creditNanoUsd'>,
@@ -80,7 +81,7 @@ export async function decideFirst(
     await collections.bootstrap.insertOne(first)
     return first
   } catch (error) {
-    // Another process of the same first start was faster.
+    // Another process of the same first start has stored its decisions.
     const other = error instanceof DuplicateKey && (await collections.bootstrap.findOne({ _id: 'operator' }))
     if (!other) throw error
     return other

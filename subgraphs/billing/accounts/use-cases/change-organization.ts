@@ -8,7 +8,7 @@ import { checkPlan } from './create-organization.ts'
 import { noteOwn } from './erasures/erase-organization.ts'
 import { putInForce } from './rules-in-force.ts'
 
-/** Most attempts of a change while others change the same organization. */
+/** Attempts of a change while other callers change the same organization. */
 const MAX_TRIES = 10
 
 interface AssignPlanInput {
@@ -18,9 +18,8 @@ interface AssignPlanInput {
 }
 
 /**
- * Moves any organization to another plan, or gives it limits of its own. Resolves once both are in force. For
- * operators.
- * @throws {KisError} `missing_required_parameter`: neither is given
+ * Assigns another plan to any organization, or limits of its own. Resolves once both are in force. For operators.
+ * @throws {KisError} `missing_required_parameter`: the plan and the limits are absent
  * @throws {KisError} `unsupported_value`: there is no such plan; `integer_below_min_value` or `integer_above_max_value`
  */
 export async function assignPlan(deps: BillingDeps, principal: Principal, input: AssignPlanInput): Promise<Organization> {
@@ -33,7 +32,7 @@ export async function assignPlan(deps: BillingDeps, principal: Principal, input:
   return change(deps, principal, input.organizationId, () => ({ kind, set: { ...(plan && { plan }), ...(limits && { limits }) } }))
 }
 
-/** Limits of calls. An organization that may make none is suspended. */
+/** Limits of calls, at least 1. To allow no calls, operators suspend the organization. */
 const AT_LEAST_ONE: readonly string[] = ['requestsPerMinute', 'tokensPerMinute', 'concurrency'] satisfies (keyof OrganizationLimits)[]
 
 function checkLimits(limits: NonNullable<AssignPlanInput['limits']>): OrganizationLimits {
@@ -49,7 +48,8 @@ function checkLimit(limit: number, param: string, least: number): number {
 }
 
 /**
- * Suspends any organization but the caller's. When it resolves, no call of it begins. Idempotent. For operators.
+ * Suspends any organization except the caller's. When this resolves, no call of the organization starts any more.
+ * Idempotent. For operators.
  * @throws {KisError} `in_use`: it is the caller's own; `invalid_request`: it is deleted
  */
 export async function suspendOrganization(
@@ -78,8 +78,8 @@ export async function resumeOrganization(deps: BillingDeps, principal: Principal
 }
 
 /**
- * Deletes any organization but the caller's, for good: no key of it works, and all subgraphs erase what they have of
- * it. Idempotent. For operators.
+ * Deletes any organization except the caller's, for good: none of its keys works, and all subgraphs erase its data.
+ * Idempotent. For operators.
  * @throws {KisError} `in_use`: it is the caller's own
  */
 export async function deleteOrganization(deps: BillingDeps, principal: Principal, id: string): Promise<Organization> {
@@ -92,13 +92,13 @@ export async function deleteOrganization(deps: BillingDeps, principal: Principal
     ({ deletedAt }) => (deletedAt ? null : { kind: 'deleted', set: { deletedAt: now, erasingSince: now } }),
     'also deleted',
   )
-  // What billing has is counted before anything of it goes.
+  // Billing's records are counted before any is deleted.
   await noteOwn(deps, id)
   await eraseWebhooks(deps, id)
   return deleted
 }
 
-/** Operators have the keys that resume organizations and see the others. */
+/** Refuses the caller's own organization. Operators have the keys that resume organizations and see the others. */
 function requireOther(principal: Principal, id: string, what: string): void {
   requireScope(principal, 'operator')
   if (id === principal.organizationId) throw new KisError('in_use', `The organization of your own key cannot be ${what}.`)
@@ -110,8 +110,8 @@ type Change = Pick<OrganizationChange, 'kind'> & {
 }
 
 /**
- * Changes the organization and records the change in one write. `decide` gives null if there is nothing to change. The
- * rules are put in force in any case: a call that was cut before that is repeated.
+ * Changes the organization and records the change in one write. `decide` returns null if nothing changes. The rules are
+ * put in force in any case: this repeats a call that was interrupted before.
  */
 async function change(
   deps: BillingDeps,
@@ -136,7 +136,7 @@ async function change(
   throw new KisError('service_unavailable', 'The organization is being changed by many at once.', { retryAfterMs: 1_000 })
 }
 
-/** Null: another change came first. */
+/** Returns null when another change came first. */
 async function write(
   deps: BillingDeps,
   { apiKeyId }: Principal,
@@ -161,7 +161,7 @@ async function write(
   )
 }
 
-/** Copies the last change to the others, where lists read it. Idempotent. */
+/** Copies the last change to the stored changes, where lists read it. Idempotent. */
 export async function storeLastChange({ collections }: BillingDeps, { lastChange }: Organization): Promise<void> {
   if (lastChange) await collections.organizationChanges.insertMissing([lastChange])
 }

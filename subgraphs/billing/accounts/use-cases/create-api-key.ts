@@ -22,20 +22,20 @@ interface CreateApiKeyInput extends KeyRates {
   readonly scopes?: readonly Scope[] | null
   readonly modelAllowlist?: readonly string[] | null
   readonly expiresAt?: Date | null
-  /** Left out: the limit of the caller's own key. */
+  /** Absent: the limit of the caller's own key. */
   readonly spendLimit?: SpendLimitInput | null
 }
 
 /**
- * Longest chain of ancestors: each hold names them all, and a charge counts for each. Organizations need two or three
- * levels.
+ * Longest chain of ancestors: each hold names all of them, and a charge counts for each. Organizations need two or
+ * three levels.
  */
 export const MAX_ANCESTORS = 8
 const DEFAULT_SCOPES: readonly Scope[] = ['inference', 'knowledge:read', 'knowledge:write']
 
 /**
- * Creates a key in the caller's organization, as a descendant of the caller's key and with no more rights. An
- * allowlist, expiry, rate or spend limit that is left out is that of the caller's key.
+ * Creates a key in the caller's organization, as a descendant of the caller's key and with no more rights. An absent
+ * allowlist, expiry, rate or spend limit is that of the caller's key.
  * @throws {KisError} `invalid_request`, `unsupported_value` and others: the input is wrong, or there are too many keys
  * @throws {KisError} `permission_denied`: the new key could do more than the caller's
  */
@@ -69,7 +69,7 @@ export async function createApiKey(deps: BillingDeps, principal: Principal, inpu
   const { _id } = created.apiKey
   await apiKeys.insertOne(created.apiKey)
   try {
-    // Nobody learns the secret before the limit is set.
+    // The limit is set before anybody learns the secret.
     if (limit) await putSpendLimit(deps, organizationId, _id, limit)
   } catch (error) {
     await apiKeys.findOneAndDelete({ _id })

@@ -12,12 +12,12 @@ interface CreateOrganizationInput {
   readonly residencyPolicy?: ResidencyPolicy | null
 }
 
-/** The plan of an organization that gets no other. */
+/** The plan of an organization without another one. */
 export const DEFAULT_PLAN = 'self-hosted'
 
 /**
  * Creates an organization with an empty wallet and its first admin key. The organization is written last: without it
- * the wallet and the key cannot be reached, so a crash leaves nothing half-made.
+ * the wallet and the key cannot be reached, so a crash leaves nothing half-created.
  */
 export async function createOrganization(
   deps: BillingDeps,
@@ -46,6 +46,10 @@ export async function createOrganization(
   return { organization, ...first }
 }
 
+/**
+ * Returns the plan's code.
+ * @throws {KisError} the catalog has no such plan
+ */
 export function checkPlan({ plans }: BillingDeps, code: string): string {
   if (plans.some((plan) => plan.code === code)) return code
   const known = plans.map((plan) => `\`${plan.code}\``).join(', ')

@@ -9,7 +9,7 @@ import { digestKey, isApiKey } from '../domain/api-key.ts'
 const USE_RECORDED_EVERY_MS = 300_000
 
 /**
- * Gives the principal of a key. Text that is not a key costs no read of the store.
+ * Returns the principal of a key. Text that is not a key costs no read of the store.
  * @throws {InvalidApiKey} the key is unknown, revoked or expired, or its organization is deleted; the error does not
  * say which
  * @throws {OrganizationSuspended}
@@ -41,21 +41,22 @@ async function recordUseOfText(deps: BillingDeps, key: ApiKey): Promise<void> {
 async function recordUse({ collections: { apiKeys }, clock }: BillingDeps, { _id, lastUsedAt }: ApiKey): Promise<void> {
   const now = clock.now()
   if (!lastUsedAt || now.getTime() - lastUsedAt.getTime() >= USE_RECORDED_EVERY_MS) {
-    // A store that can only be read must not lock everybody out.
+    // A read-only store must not lock out all callers.
     await apiKeys.findOneAndUpdate({ _id }, { $set: { lastUsedAt: now } }).catch(() => undefined)
   }
 }
 
 /**
- * Gives the principal of a key as it is now, even if it is revoked or expired, or its organization is suspended. Null:
- * the key does not exist, or belongs to another organization. `organizationId` is null for a caller with an access token
- * that names the key: the key may then be of any organization, and the call counts as a use of it.
+ * Returns the principal of a key as it is now, even if the key is revoked or expired, or its organization is suspended.
+ * Null: the key does not exist, or belongs to another organization. `organizationId` is null for a caller with an
+ * access token that names the key: the key may then be of any organization, and the call counts as a use of it.
  */
 export async function principalOfKey(deps: BillingDeps, organizationId: string | null, apiKeyId: string): Promise<Principal | null> {
   const { apiKeys, organizations } = deps.collections
   const owner = organizationId ?? (await apiKeys.findOne({ _id: apiKeyId }))?.organizationId
   const organization = owner === undefined ? null : await organizations.findOne({ _id: owner })
-  // Read after the organization: what is read after the revision is no older than the rules of that revision.
+  // The key is read after the organization: what is read after the revision is no older than the rules of that
+  // revision.
   const key = await apiKeys.findOne({ _id: apiKeyId })
   if (!organization || key?.organizationId !== organization._id) return null
   const found = principal(deps, organization, key, await findAncestors(deps, key))
@@ -64,14 +65,14 @@ export async function principalOfKey(deps: BillingDeps, organizationId: string |
 }
 
 /**
- * Whether the key, or an ancestor of it, is revoked or expired. So the one write that ends a key also ends all its
- * descendants.
+ * Returns whether the key, or an ancestor of it, is revoked or expired. So the one write that ends a key also ends all
+ * its descendants.
  */
 export async function isEnded(deps: BillingDeps, key: ApiKey): Promise<boolean> {
   return hasEnded(key, deps.clock) || (await findAncestors(deps, key)) === null
 }
 
-/** The keys that the key descends from; null: one of them has ended, and its descendants with it. */
+/** Returns the ancestors of the key; null: one of them has ended, and its descendants with it. */
 export async function findAncestors({ collections, clock }: BillingDeps, { ancestors = [] }: ApiKey): Promise<readonly ApiKey[] | null> {
   if (ancestors.length === 0) return []
   const found = await collections.apiKeys.find({ _id: { $in: [...ancestors] } }, { limit: ancestors.length })
@@ -84,7 +85,10 @@ function hasEnded({ revokedAt, expiresAt }: ApiKey, clock: Clock): boolean {
   return revokedAt !== null || (expiresAt !== null && expiresAt <= clock.now())
 }
 
-/** The organization must be read before the keys. `family`: the key's ancestors; null: one of them has ended. */
+/**
+ * Builds the principal. Read the organization before the keys. `family`: the key's ancestors; null: one of them has
+ * ended.
+ */
 function principal(deps: BillingDeps, organization: Organization, key: ApiKey, family: readonly ApiKey[] | null): Principal {
   const { scopes, modelAllowlist, ancestors = [] } = key
   const plan = getPlan(deps, organization)
@@ -106,12 +110,12 @@ function principal(deps: BillingDeps, organization: Organization, key: ApiKey, f
   }
 }
 
-/** Whether nothing more may begin for it. */
+/** Returns whether no new work may start for the organization. */
 function isSuspended({ suspendedAt, deletedAt }: Organization): boolean {
   return suspendedAt != null || deletedAt !== undefined
 }
 
-/** Whether the key has rates of its own, beside the plan's. */
+/** Returns whether the key has rates of its own, beside the plan's. */
 export function hasRates({ requestsPerMinute = null, tokensPerMinute = null }: ApiKey): boolean {
   return requestsPerMinute !== null || tokensPerMinute !== null
 }
@@ -125,9 +129,9 @@ function tighter(ofPlan: number | null, ofKey: number | null = null): number | n
 }
 
 /**
- * The organization's plan, with the organization's own limits in place of the plan's.
- * @throws {ServiceUnavailable} the operator has removed the plan from the catalog; put it back, or assign the
- * organization another
+ * Returns the organization's plan, with the organization's own limits in place of the plan's.
+ * @throws {ServiceUnavailable} the operator has removed the plan from the catalog and must restore it, or assign
+ * another plan
  */
 export function getPlan({ plans }: BillingDeps, organization: Organization): Plan {
   const plan = plans.find(({ code }) => code === organization.plan)

@@ -7,12 +7,15 @@ import { getPlan } from './find-principal.ts'
 
 interface OcrQuota {
   readonly used: number
-  /** Null: no limit. */
+  /** Pages per month; null: no limit. */
   readonly limit: number | null
   readonly resetsAt: Date
 }
 
-/** How many pages OCR has read for an organization in this month of UTC, or is reading, and how many its plan allows. */
+/**
+ * Returns how many pages OCR has read for an organization in this month of UTC, or is reading, and how many its plan
+ * allows.
+ */
 export async function getOcrQuota(deps: BillingDeps, organization: Organization): Promise<OcrQuota> {
   const now = deps.clock.now()
   const wallet = await findWallet(deps, organization._id)

@@ -25,7 +25,7 @@ for (const { name, open } of STORES)
     })
     afterEach(() => store[Symbol.asyncDispose]())
 
-    /** A process that starts now with this secret. */
+    /** Starts a process with this secret. */
     async function start(secret: Uint8Array, secretFingerprint: string | null = null) {
       const deps = openBilling(store, new ManualClock())
       const opening = { ...deps, secret, secretFingerprint }
@@ -33,7 +33,7 @@ for (const { name, open } of STORES)
       const egress = { allows: () => true, mayReach: async () => true, isNamed: () => true } as never
       return { ...deps, egress, pepper: () => pepper, sealed: sealedBy(secret, 'webhook secrets') }
     }
-    /** What version 0.2 leaves of a first start with the secret `a`: keys, and no pepper. */
+    /** Creates what version 0.2 leaves of a first start with the secret `a`: keys, and no pepper. */
     async function startedEarlier() {
       const deps = { ...openBilling(store, new ManualClock()), pepper: () => deriveKey(a, 'api key pepper') }
       await decideFirst({ ...deps, secret: a, secretFingerprint: null }, SETTINGS)
@@ -114,7 +114,7 @@ for (const { name, open } of STORES)
         const deps = await start(secret)
         return secretsOf(deps, (await deps.collections.webhookEndpoints.findOne({ _id }))!, deps.clock.now())
       }
-      // As version 0.2 has left it after a rotation.
+      // The endpoint is as version 0.2 has left it after a rotation.
       const { collections, sealed } = await start(a)
       const sealedSecret = sealed.seal('whsec_earlier', endpointSealContext(_id, webhookEndpoint.nonce))
       await collections.webhookEndpoints.findOneAndUpdate({ _id }, { $set: { sealedSecret } })

@@ -7,20 +7,21 @@ import { BOOTSTRAP, type Bootstrap, type Collections } from '../../use-cases/tab
 
 const SEAL_CONTEXT = 'key pepper'
 
+/** The dependencies of the pepper's functions. */
 export interface PepperDeps {
   readonly collections: Pick<Collections, 'bootstrap' | 'apiKeys' | 'invitations' | 'webhookEndpoints'>
-  /** Of the installation. */
+  /** The installation's secret. */
   readonly secret: Uint8Array
   /** See `OwnMark`. */
   readonly secretFingerprint: string | null
 }
 
-/** A new pepper, sealed under the secret. */
+/** Creates a pepper, sealed under the secret. */
 export function newPepper(secret: Uint8Array): Pick<Bootstrap, 'secretFingerprint' | 'sealedPepper'> {
   return sealPepper(randomBytes(32), secret)
 }
 
-/** Refuses documents that depend on another secret. See `OwnDocumentsOptions.look`. */
+/** Returns a check that refuses documents that depend on another secret. See `inspect` of `openOwnDocuments`. */
 export function requireSecret(secret: Uint8Array) {
   return async (documents: Pick<DocumentStore, 'collection'>, secretFingerprint: string | null): Promise<void> => {
     refuseAnother(await documents.collection<Bootstrap>(BOOTSTRAP).findOne({ _id: 'operator' }), secret, secretFingerprint)
@@ -28,9 +29,9 @@ export function requireSecret(secret: Uint8Array) {
 }
 
 /**
- * Gives the pepper. That of an installation of version 0.2 is what was derived from its secret, so that all digests stay
- * valid.
- * @throws {Error} the secret is another one than that of the data, or is being rotated
+ * Returns the pepper. In an installation of version 0.2 it is the key that was derived from the secret, so that all
+ * digests stay valid.
+ * @throws {Error} the secret is not the one on which the data depends, or is being rotated
  */
 export async function openPepper(deps: PepperDeps, first: Bootstrap): Promise<Uint8Array> {
   const { collections, secret, secretFingerprint } = deps
@@ -41,14 +42,15 @@ export async function openPepper(deps: PepperDeps, first: Bootstrap): Promise<Ui
   const { bootstrap, apiKeys, invitations, webhookEndpoints } = collections
   await requireOneSecret([apiKeys, invitations, webhookEndpoints], fingerprintSecret(secret))
   const derived = sealPepper(deriveKey(secret, 'api key pepper'), secret)
-  // Another process may be faster, with the same pepper.
+  // Another process may have written the same pepper meanwhile.
   await bootstrap.findOneAndUpdate({ _id: 'operator', sealedPepper: null }, { $set: derived })
   return openPepper(deps, (await bootstrap.findOne({ _id: 'operator' }))!)
 }
 
 /**
- * Keeps the service from starting until `endRotation`. Repeatable. False: the data depends on the next secret already.
- * @throws {Error} as `requireRotatable`, or a rotation to another secret has begun
+ * Prevents the service from starting until `endRotation`. Repeatable. False: the data depends on the next secret
+ * already.
+ * @throws {Error} as `requireRotatable`, or a rotation to another secret has started
  */
 export async function startRotation({ bootstrap }: Pick<Collections, 'bootstrap'>, secret: Uint8Array, next: Uint8Array): Promise<boolean> {
   const first = await requireRotatable({ bootstrap }, [secret, next])
@@ -71,7 +73,7 @@ export async function requireRotatable({ bootstrap }: Pick<Collections, 'bootstr
   return first
 }
 
-/** Makes the data depend on the next secret alone. All else must be sealed with it. */
+/** Makes the data depend only on the next secret. All other sealed data must be sealed with it already. */
 export async function endRotation(deps: PepperDeps, next: Uint8Array): Promise<void> {
   const { bootstrap } = deps.collections
   const { rotatingTo: _, ...first } = (await bootstrap.findOne({ _id: 'operator' }))!

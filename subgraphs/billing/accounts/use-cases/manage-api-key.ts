@@ -9,9 +9,9 @@ import { rankOfKey, requireRank } from './rank-of-key.ts'
 import { findSpendLimit, requireSpendable } from './spend-limit.ts'
 
 /**
- * Gives a key of the caller's organization.
+ * Returns a key of the caller's organization.
  * @throws {NotFound} the organization has no such key
- * @throws {KisError} `permission_denied`: the caller may not manage it
+ * @throws {KisError} `permission_denied`: the caller may not manage the key
  */
 export async function requireManageable(deps: BillingDeps, principal: Principal, id: string): Promise<ApiKey> {
   const own = await ownKey(deps, principal)
@@ -27,8 +27,8 @@ export async function requireManageable(deps: BillingDeps, principal: Principal,
 }
 
 /**
- * Ensures that nobody takes over a key that may make more calls: those of the key `of` must count against each rate
- * that those of the caller's key count against.
+ * Prevents a caller from taking over a key that may make more calls. Calls of the key `of` must count against each rate
+ * that calls of the caller's key count against.
  * @throws {KisError} `permission_denied`: they do not
  */
 async function requireRated(deps: BillingDeps, own: ApiKey, of: Pick<ApiKey, '_id' | 'ancestors'>): Promise<void> {
@@ -39,16 +39,16 @@ async function requireRated(deps: BillingDeps, own: ApiKey, of: Pick<ApiKey, '_i
 }
 
 /**
- * Ensures that the key is one with a secret. That of a member lives as long as the member, with the scopes of their role.
- * @throws {KisError} `in_use`: it is a member's
+ * Requires a key with a secret. A member's key lives as long as the member, with the scopes of the member's role.
+ * @throws {KisError} `in_use`: the key is a member's
  */
 export function requireSecret({ memberId }: ApiKey, whatInstead: string): void {
   if (memberId !== undefined) throw new KisError('in_use', `This is the key of the member \`${memberId}\`. ${whatInstead}`, { param: 'id' })
 }
 
 /**
- * Ensures that the caller may give somebody these scopes with no limits beside: a member's key has none of the caller's
- * limits, and does not descend from the caller's key.
+ * Checks that the caller may grant these scopes without other limits: a member's key has none of the caller's limits,
+ * and does not descend from the caller's key.
  * @throws {KisError} `permission_denied`: the caller's own key has limits, or lacks a scope
  */
 export async function requireUnlimited(
@@ -64,7 +64,7 @@ export async function requireUnlimited(
 }
 
 /**
- * Gives the caller's stored key, which limits what the caller may hand out.
+ * Returns the caller's stored key, which limits what the caller may grant.
  * @throws {InvalidApiKey} the key was revoked or has expired
  * @throws {PermissionDenied} the caller lacks the scope `admin`
  */
@@ -78,7 +78,7 @@ export async function ownKey(deps: BillingDeps, principal: Principal): Promise<A
 
 /**
  * Changes a key that is not revoked.
- * @throws {KisError} `invalid_request`: it is revoked, perhaps since a moment ago
+ * @throws {KisError} `invalid_request`: the key is revoked, perhaps since a moment ago
  */
 export async function changeLiveKey({ collections }: BillingDeps, key: ApiKey, change: Pick<Update, '$set' | '$inc'>): Promise<ApiKey> {
   const changed = await collections.apiKeys.findOneAndUpdate({ _id: key._id, revokedAt: null }, { ...change, $unset: { unseen: '' } })
@@ -87,8 +87,8 @@ export async function changeLiveKey({ collections }: BillingDeps, key: ApiKey, c
 }
 
 /**
- * The error for a key that would end itself or an ancestor, or remove its own scope `admin`. This way an organization
- * always keeps a key that can make others, and cannot lock itself out by mistake.
+ * Returns the error for a key that would end itself or an ancestor, or remove its own scope `admin`. This rule ensures
+ * that an organization always has a key that can create others, and cannot lock itself out by mistake.
  */
 export function ownKeyError(what: string): KisError {
   return new KisError('in_use', `A key cannot ${what}: use another admin key, or rotate that one.`, { param: 'id' })

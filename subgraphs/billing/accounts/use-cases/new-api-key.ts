@@ -16,18 +16,19 @@ interface NewApiKey extends Grants {
   readonly ancestors?: readonly string[]
 }
 
-/** Makes the record. The caller stores it. */
+/** Creates the record. The caller stores it. */
 export function newApiKey({ ids, clock, pepper }: BillingDeps, { scopes, modelAllowlist, ...rest }: NewApiKey): ApiKeyWithSecret {
   const { key, ...secret } = newSecret(pepper())
   return { key, apiKey: { _id: ids('key'), ...rest, scopes, modelAllowlist, ...secret, revokedAt: null, createdAt: clock.now() } }
 }
 
-/** Makes a new secret, and the digest to store. */
+/** Creates a secret, and the digest to store. */
 export function newSecret(pepper: Uint8Array, bytes: Uint8Array = randomBytes(32)) {
   const key = apiKeyFrom(bytes)
   return { key, ...toStoredKey(key, pepper) }
 }
 
+/** Returns what is stored of a key: its digest, and its last four characters. */
 export function toStoredKey(key: string, pepper: Uint8Array) {
   return { digest: digestKey(key, pepper), last4: key.slice(-4) }
 }

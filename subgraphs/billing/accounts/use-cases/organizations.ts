@@ -10,9 +10,9 @@ import { storeLastChange } from './change-organization.ts'
 
 const ORGANIZATION_ID = /^org_[0-9a-f]{32}$/
 const CHANGE_ID = /^och_[0-9a-f]{32}$/
-/** Organizations that a page with a filter reads: no index has names. 10,000 take SQLite 0.2 s. */
+/** Organizations that a page with a filter reads, because no index contains names. 10,000 take SQLite 0.2 s. */
 const MAX_READ = 10_000
-/** As the port allows. */
+/** The limit of one read in the document-store port. */
 const PAGE_READ = 1_000
 
 type OrganizationStatus = 'active' | 'suspended' | 'deleting' | 'deleted'
@@ -23,19 +23,22 @@ interface OrganizationFilter {
   readonly plan?: string | null
 }
 
-/** The caller's own, or for an operator any. @throws {NotFound} */
+/**
+ * Returns the caller's own organization, or for an operator any.
+ * @throws {NotFound}
+ */
 export async function getOrganization({ collections }: BillingDeps, principal: Principal, id: string): Promise<Organization> {
   const organization = mayRead(principal, id) ? await collections.organizations.findOne({ _id: id }) : null
   if (!organization) throw new NotFound('organization', id)
   return organization
 }
 
-/** The caller's own, or for an operator any; null for others. */
+/** Returns the caller's own organization, or for an operator any; null for others. */
 export async function findOrganization({ collections }: BillingDeps, principal: Principal, id: string): Promise<Organization | null> {
   return mayRead(principal, id) ? collections.organizations.findOne({ _id: id }) : null
 }
 
-/** The organizations that match, newest first. A page ends early where it would read too many. For operators. */
+/** Lists the organizations that match, newest first. A page ends early where it would read too many. For operators. */
 export async function listOrganizations(
   { collections }: BillingDeps,
   principal: Principal,
@@ -54,7 +57,10 @@ export async function listOrganizations(
   return toConnection(items, page, idOf, count, readTo && encodeCursor(readTo))
 }
 
-/** Reads in one direction until enough match. `readTo`: the last organization read, if too many were read before that. */
+/**
+ * Reads in one direction until enough organizations match. `readTo`: the last organization read, if too many were read
+ * before that.
+ */
 async function readMatching(
   { organizations }: BillingDeps['collections'],
   matches: (organization: Organization) => boolean,
@@ -75,7 +81,7 @@ async function readMatching(
 
 const idOf = ({ _id }: Organization) => _id
 
-/** Null: every organization matches. */
+/** Returns the filter's test. Null: every organization matches. */
 function toMatch({ name, status, plan }: OrganizationFilter): ((organization: Organization) => boolean) | null {
   if (name == null && status == null && plan == null) return null
   const text = name == null ? null : fold(checkName(name, 'filter.name'))
@@ -94,7 +100,7 @@ export function statusOf({ suspendedAt, deletedAt, erasingSince }: Organization)
   return suspendedAt ? 'suspended' : 'active'
 }
 
-/** What operators changed, newest first. For operators. */
+/** Lists the changes by operators, newest first. For operators. */
 export async function listChanges(
   deps: BillingDeps,
   principal: Principal,

@@ -4,9 +4,9 @@ import type { ApiKey } from '../../use-cases/tables.ts'
 import { type Rank, rankOfRole } from '../domain/member-role.ts'
 
 /**
- * How high a key stands among those who manage people and keys. A member's key stands as high as the member. A key that a
- * member created, or that descends from one, is an admin's at most, also when an owner created it. The other admin keys
- * are the organization's own, and stand as high as an owner.
+ * Returns the rank of a key among those who manage members and keys. A member's key has the rank of the member. A key
+ * that a member created, or that descends from one, has at most the rank of an admin, even if an owner created it. The
+ * other admin keys are the organization's own, and have the rank of an owner.
  */
 export async function rankOfKey({ collections }: BillingDeps, key: ApiKey): Promise<Rank> {
   const { memberId, ancestors = [] } = key
@@ -21,8 +21,8 @@ export async function rankOfKey({ collections }: BillingDeps, key: ApiKey): Prom
 }
 
 /**
- * Ensures that nobody takes over, changes or makes what stands higher than they do.
- * @throws {KisError} `permission_denied`: it does
+ * Prevents a caller from taking over, changing or creating a key or member of a higher rank.
+ * @throws {KisError} `permission_denied`: the rank is higher
  */
 export function requireRank(own: Rank, of: Rank): void {
   if (own < of) throw new KisError('permission_denied', 'Only an owner may change owners, and the keys that stand as high as an owner.')

@@ -26,8 +26,8 @@ export async function revokeApiKey(deps: BillingDeps, principal: Principal, id: 
 }
 
 /**
- * Descendants have already ended, as every check of them shows. This marks them in lists, and they no longer count as
- * keys. If it stops half-way, a repeated revocation goes on.
+ * Marks the descendants of a revoked key. They have already ended, as every check of them shows; the mark is for lists
+ * and for the number of keys. A repeated revocation continues an interrupted one.
  */
 export async function markDescendants({ collections }: BillingDeps, { _id, organizationId, revokedAt }: ApiKey): Promise<void> {
   const live = await collections.apiKeys.find({ organizationId, revokedAt: null }, { limit: MAX_API_KEYS })
@@ -38,7 +38,10 @@ export async function markDescendants({ collections }: BillingDeps, { _id, organ
     }
 }
 
-/** The sessions of a key that ended, or has a new secret, have ended, as every check of them shows. This takes them off lists. */
+/**
+ * Removes the sessions of a key that ended, or has a new secret, from lists. They have already ended, as every check of
+ * them shows.
+ */
 export async function purgeSessions({ collections }: Pick<BillingDeps, 'collections'>, apiKeyId: string): Promise<void> {
   while ((await collections.sessions.deleteMany({ apiKeyId })) > 0);
 }

@@ -5,7 +5,7 @@ import { type ApiKeyWithSecret, newSecret } from './new-api-key.ts'
 import { purgeSessions } from './revoke-api-key.ts'
 import { putInForce } from './rules-in-force.ts'
 
-/** Gives the key a new secret in one write. From then on the old one is refused. */
+/** Issues a new secret for the key in one write. From then on the old secret is refused. */
 export async function rotateApiKey(deps: BillingDeps, principal: Principal, id: string): Promise<ApiKeyWithSecret> {
   const managed = await requireManageable(deps, principal, id)
   requireSecret(managed, 'It has no secret: the member signs in.')

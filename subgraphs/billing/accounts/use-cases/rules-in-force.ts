@@ -5,9 +5,9 @@ import type { WalletDraft } from '../../ledger/domain/wallet-draft.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 
 /**
- * Puts a stored change of the organization's rules into force: from now on no hold is placed or dispatched under older
- * rules. Resolves once calls that were let begin before have reached their engines. `more` is changed in the same write
- * of the wallet.
+ * Puts a stored change of the organization's rules into force: from then on no hold is placed or dispatched under older
+ * rules. Resolves once calls that were authorized before have reached their engines. `more` is changed in the same
+ * write of the wallet.
  */
 export async function putInForce(
   { collections, writer, clock }: BillingDeps,
@@ -27,7 +27,7 @@ export async function putInForce(
 
 /**
  * @throws {StalePrincipal} the rules have changed since the principal was read
- * @throws {OrganizationSuspended} by the rules in force, nothing may begin
+ * @throws {OrganizationSuspended} by the rules in force, no new work may start
  */
 export function requireInForce(wallet: WalletDraft, { revision, isSuspended }: Principal): void {
   if (revision < wallet.rules) throw new StalePrincipal()

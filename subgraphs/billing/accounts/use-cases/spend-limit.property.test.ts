@@ -19,7 +19,7 @@ import { putSpendLimit } from './spend-limit.ts'
 
 const RUNS = full(3_000)
 const [LIMIT, LIMIT_OF_CHILD] = [100, 60]
-/** With the keys that each descends from. */
+/** Keys with their ancestors. */
 const ANCESTORS = {
   key_limited: [],
   key_child: ['key_limited'],
@@ -30,7 +30,7 @@ const ANCESTORS = {
 const KEYS = Object.keys(ANCESTORS) as (keyof typeof ANCESTORS)[]
 const LIMITS = { key_limited: LIMIT, key_child: LIMIT_OF_CHILD }
 const PERIODS: readonly SpendPeriod[] = ['day', 'month', 'total']
-/** One nano-USD a token. */
+/** A token costs 1 nano-USD. */
 const RATE_CARD = createCard({ inputTokens: 1_000_000n })
 const used = (inputTokens: number) => ({ ...NOTHING, inputTokens })
 

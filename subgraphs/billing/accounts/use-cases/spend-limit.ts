@@ -4,22 +4,23 @@ import { listSpenders, type Wallet } from '../../ledger/domain/wallet.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { ApiKey } from '../../use-cases/tables.ts'
 
-/** Keys that are read together, as the port allows. */
+/** Keys of one read, the limit of the document-store port. */
 const PAGE_KEYS = 1_000
 /**
- * How long a revoked key's limit is kept: accepted documents may wait for minutes, behind a large backlog for hours.
+ * How long a revoked key's limit is retained: accepted documents may wait for minutes, behind a large backlog for
+ * hours.
  */
 const REVOKED_LIMIT_MS = 7 * 86_400_000
-/** Limits of revoked keys kept in the wallet: as many as keys that may end together. */
+/** Limits of revoked keys retained in the wallet: as many as keys that may end together. */
 export const MAX_REVOKED_LIMITS = 1_000
 
-/** The key's limit from the wallet, where it is enforced. */
+/** Returns the key's limit from the wallet, where it is enforced. */
 export async function findSpendLimit({ collections }: BillingDeps, organizationId: string, apiKeyId: string): Promise<SpendLimit | null> {
   const wallet = await collections.wallets.findOne({ _id: organizationId })
   return wallet?.spending[apiKeyId]?.limit ?? null
 }
 
-/** How far a key's limit is used; null when it has none. Amounts are in nano-USD. */
+/** Returns the use of a key's limit; null when it has none. Amounts are in nano-USD. */
 export function describeSpendLimit({ clock }: Pick<BillingDeps, 'clock'>, wallet: Wallet, apiKeyId: string) {
   const { limit, ...spending } = wallet.spending[apiKeyId] ?? NOTHING_SPENT
   if (!limit) return null
@@ -34,7 +35,10 @@ export function describeSpendLimit({ clock }: Pick<BillingDeps, 'clock'>, wallet
   }
 }
 
-/** What the key and its descendants have spent, in nano-USD; null: it was revoked, and its sums may be gone. */
+/**
+ * Returns what the key and its descendants have spent, in nano-USD; null: the key was revoked, and its sums may be
+ * deleted.
+ */
 export function describeSpent(
   { clock }: Pick<BillingDeps, 'clock'>,
   wallet: Wallet,
@@ -56,9 +60,9 @@ export async function putSpendLimit(deps: BillingDeps, organizationId: string, a
 }
 
 /**
- * Ensures that nobody hands out, changes or takes over a key that may spend more than their own. For each limit on the
- * caller's key or an ancestor of it, spending of the key `of` must count in that limit. If the limit is on the caller's
- * key or on `of`, `wanted` must have the same period and no higher amount.
+ * Prevents a caller from granting, changing or taking over a key that may spend more than their own. For each limit on
+ * the caller's key or an ancestor of it, spending of the key `of` must count in that limit. If the limit is on the
+ * caller's key or on `of`, `wanted` must have the same period and no higher amount.
  * @throws {KisError} `permission_denied`: the key could spend more
  */
 export async function requireSpendable(
@@ -82,9 +86,9 @@ function keysCountedFor({ _id, ancestors }: Pick<ApiKey, '_id' | 'ancestors'>): 
 }
 
 /**
- * Drops the counters of revoked keys without running calls. Counters of limited keys stay for a while, because
- * documents that they had accepted may still be processed at their cost, and those of removed members because they still
- * bound the keys that these created. A later revocation drops what stays now.
+ * Deletes the counters of revoked keys without running calls. Counters of limited keys stay for a while, because
+ * documents that these keys submitted may still be processed at their cost. Counters of removed members stay, because
+ * they still limit the keys that the members created. A later revocation deletes the remaining counters.
  */
 export async function purgeRevokedSpending(deps: BillingDeps, organizationId: string): Promise<void> {
   const wallet = await deps.collections.wallets.findOne({ _id: organizationId })
@@ -109,7 +113,10 @@ async function findKeys({ collections }: BillingDeps, ids: readonly string[]): P
   return found
 }
 
-/** Latest first. Of keys that ended together, ancestors first, because their limits also bound the others. */
+/**
+ * Sorts the latest revocation first. Of keys that ended together, ancestors come first, because their limits also apply
+ * to the others.
+ */
 function byRevocation(a: ApiKey, b: ApiKey): number {
   return b.revokedAt!.getTime() - a.revokedAt!.getTime() || (a.ancestors?.length ?? 0) - (b.ancestors?.length ?? 0)
 }

@@ -23,17 +23,17 @@ interface UpdateApiKeyInput extends KeyRates {
   readonly scopes?: readonly Scope[] | null
   /** Null: every model. */
   readonly modelAllowlist?: readonly string[] | null
-  /** Null: never. */
+  /** Null: the key never expires. */
   readonly expiresAt?: Date | null
-  /** Null removes it. */
+  /** Null removes the limit. */
   readonly spendLimit?: SpendLimitInput | null
 }
 
 /**
- * Changes the given fields of a key. Resolves once they are in force.
+ * Changes the fields of a key that are not absent. Resolves once they are in force.
  * @throws {NotFound} the organization has no such key
- * @throws {KisError} `permission_denied`: the key could do more, or would stand higher, than the caller's
- * @throws {KisError} `invalid_request`: it is revoked; `in_use`: it would lose its own scope `admin`
+ * @throws {KisError} `permission_denied`: the key could do more, or would have a higher rank, than the caller's
+ * @throws {KisError} `invalid_request`: the key is revoked; `in_use`: the key would lose its own scope `admin`
  */
 export async function updateApiKey(deps: BillingDeps, principal: Principal, input: UpdateApiKeyInput): Promise<ApiKey> {
   requireScope(principal, 'admin')

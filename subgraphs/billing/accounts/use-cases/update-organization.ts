@@ -7,8 +7,7 @@ import type { Organization } from '../../use-cases/tables.ts'
 import { putInForce } from './rules-in-force.ts'
 
 /**
- * Changes the name, the residency policy or the low-balance threshold of the caller's organization. What is left out
- * stays.
+ * Changes the name, the residency policy or the low-balance threshold of the caller's organization. Absent fields stay.
  */
 export async function updateOrganization(
   deps: BillingDeps,
@@ -36,7 +35,7 @@ function checkThreshold(threshold: bigint | null): number | null {
   return threshold === null ? null : toStored(threshold)
 }
 
-/** Resolves once a changed rule is in force. */
+/** Stores the change. Resolves once a changed rule is in force. */
 async function change(deps: BillingDeps, id: string, fields: Partial<Organization>): Promise<Organization> {
   const organization = await deps.collections.organizations.findOneAndUpdate({ _id: id }, { $set: fields })
   if (!organization) throw new NotFound('organization', id, 'organizationId')

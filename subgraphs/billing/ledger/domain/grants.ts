@@ -1,12 +1,12 @@
 import { KisError, PermissionDenied } from '../../../common/errors.ts'
 import { hasScope, type Principal, type Scope } from '../../../common/identity/principal.ts'
 
-/** What a key may do. */
+/** The permissions and limits of a key. */
 export interface Grants {
   readonly scopes: readonly Scope[]
   /** Ids of models; null: every model. */
   readonly modelAllowlist: readonly string[] | null
-  /** Null: never. */
+  /** Null: the key never expires. */
   readonly expiresAt: Date | null
   /** Null or absent: only the plan's limit applies. */
   readonly requestsPerMinute?: number | null
@@ -14,10 +14,10 @@ export interface Grants {
 }
 
 /**
- * Ensures that nobody hands out, changes or takes over a key that may do more, or lives longer, than their own stored
- * key `own`. An access token may do less than its key, so the scopes of the principal count, too.
+ * Prevents a caller from granting, changing or taking over a key that may do more, or lives longer, than the caller's
+ * stored key `own`. An access token may do less than its key, so the scopes of the principal count, too.
  * @throws {KisError} `permission_denied`: a scope is missing (in practice `operator`), the key could call other models
- * or make more calls a minute, or it would outlive the caller's key
+ * or make more calls per minute, or it would outlive the caller's key
  */
 export function requireGrantable(principal: Pick<Principal, 'scopes' | 'isRun'>, own: Grants, wanted: Grants): void {
   const stored = { ...principal, scopes: own.scopes }

@@ -7,8 +7,8 @@ export type SpendPeriod = 'day' | 'month' | 'total'
 export type SpendLimit = { readonly amount: number; readonly period: SpendPeriod }
 
 /**
- * What one key and its descendants were charged: the sums of their usage records on `day`, in its month, and in total.
- * Kept in the wallet, so that the write that reserves money also enforces the limit.
+ * The charges of one key and its descendants: the sums of their usage records on `day`, in its month, and in total.
+ * They are in the wallet, so that the write that reserves money also enforces the limit.
  */
 export type KeySpending = {
   readonly limit: SpendLimit | null
@@ -19,11 +19,12 @@ export type KeySpending = {
   readonly totalSpent: number
 }
 
+/** The counters of a key without charges and without a limit. */
 export const NOTHING_SPENT: KeySpending = { limit: null, day: '0000-00-00', daySpent: 0, monthSpent: 0, totalSpent: 0 }
 
 /**
- * The counters after a charge. A clock that goes back does not return to an earlier period: the charge counts in the
- * later one.
+ * Returns the counters after a charge. A clock that was set back does not return to an earlier period: the charge
+ * counts in the later one.
  */
 export function spendingAfter(before: KeySpending, charged: number, at: Date): KeySpending {
   const { day, daySpent, monthSpent, totalSpent } = rollOver(before, at)
@@ -36,12 +37,13 @@ export function spendingAfter(before: KeySpending, charged: number, at: Date): K
   }
 }
 
+/** Returns the nano-USD that were spent in the period that contains `at`. */
 export function spentIn(spending: KeySpending, period: SpendPeriod, at: Date): number {
   const { daySpent, monthSpent, totalSpent } = rollOver(spending, at)
   return { day: daySpent, month: monthSpent, total: totalSpent }[period]
 }
 
-/** When the period resets; null: never. */
+/** Returns when the period resets; null: never. */
 export function nextReset(period: SpendPeriod, at: Date): Date | null {
   if (period === 'total') return null
   const [year, month, day] = [at.getUTCFullYear(), at.getUTCMonth(), at.getUTCDate()]
@@ -55,7 +57,7 @@ function rollOver(spending: KeySpending, at: Date): KeySpending {
   return { ...spending, day, daySpent: 0, monthSpent: isSameMonth ? spending.monthSpent : 0 }
 }
 
-/** No limit is higher, so larger sums need not be exact. */
+/** Caps a sum. No limit is higher, so larger sums need not be exact. */
 function clamped(amount: number): number {
   return Math.min(amount, Number(MAX_NANO_USD))
 }

@@ -12,11 +12,12 @@ import type { Wallet } from './wallet.ts'
  */
 const LEDGER_FINDING_KINDS = ['gap', 'postings', 'balance', 'wallet', 'holds', 'usage', 'total'] as const
 
+/** One broken rule. */
 export interface LedgerFault {
   readonly kind: (typeof LEDGER_FINDING_KINDS)[number]
-  /** The entry, usage record or total; null: the wallet. */
+  /** The id of the entry, usage record or total; null: the wallet. */
   readonly subject: string | null
-  /** In words; null: nothing. */
+  /** The expected value in words; null: none. */
   readonly expected: string | null
   readonly found: string | null
 }
@@ -24,20 +25,21 @@ export interface LedgerFault {
 /** The sums of all entries up to a sequence number. */
 export interface LedgerState {
   readonly sequence: number
-  /** The balance in the latest entry. */
+  /** The balance of the latest entry. */
   readonly balance: bigint
   /** Sums of the postings. */
   readonly available: bigint
   readonly held: bigint
-  /** False once an entry was missing or wrong. The sums then mean nothing. */
+  /** False once an entry was missing or wrong. The sums are then invalid. */
   readonly isSound: boolean
 }
 
+/** The state before the first entry. */
 export const NO_ENTRIES: LedgerState = { sequence: 0, balance: 0n, available: 0n, held: 0n, isSound: true }
 
 /**
- * Gives the ledger with one more entry, and what is wrong with that entry. An entry is checked against the one before
- * it, so that one fault is not reported for all later entries.
+ * Returns the ledger with one more entry, and the faults of that entry. An entry is checked against the one before it,
+ * so that one fault is not reported for all later entries.
  */
 export function auditEntry(
   before: LedgerState,
@@ -48,7 +50,7 @@ export function auditEntry(
   const balance = BigInt(entry.balance)
   if (sequence !== before.sequence + 1)
     faults.push({ kind: 'gap', subject, expected: `entry ${before.sequence + 1}`, found: `entry ${sequence}` })
-  // Not as numbers: the sum of `absorbed` may be too large for them.
+  // `bigint`, because the sum of `absorbed` may be too large for numbers.
   const sum = ACCOUNTS.reduce((total, account) => total + BigInt(postings[account] ?? 0), 0n)
   if (sum !== 0n) faults.push({ kind: 'postings', subject, expected: '0 USD', found: usd(sum) })
   const follows = before.balance + BigInt(balanceChange(postings))
@@ -76,7 +78,7 @@ export function auditWallet(entries: LedgerState, wallet: Wallet): readonly Ledg
   return faults
 }
 
-/** `2 calls, 0.003 USD, 40 inputTokens` */
+/** Formats sums: `2 calls, 0.003 USD, 40 inputTokens`. */
 export function describeSums({ calls, amount, quantities }: UsageSums): string {
   const used = UNITS.flatMap((unit) => (quantities[unit] === 0n ? [] : `${quantities[unit]} ${unit}`))
   return [`${calls} calls`, usd(amount), ...used].join(', ')

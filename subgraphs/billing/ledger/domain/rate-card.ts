@@ -3,7 +3,7 @@ import { amountOf, computePrice, type Quantities, type Rates, toStored, UNITS, t
 /** The prices of one call, fixed when its hold is placed. */
 export interface RateCard {
   readonly rates: Rates
-  /** In order of rising `aboveInputTokens`. */
+  /** Sorted by rising `aboveInputTokens`. */
   readonly tiers: readonly RateTier[]
 }
 
@@ -25,16 +25,16 @@ export type StoredRates = Readonly<Record<Unit, number>>
 /** The units whose sum is the length of a call's input. */
 const INPUT_UNITS = ['inputTokens', 'cachedInputTokens', 'cacheWriteTokens'] as const
 
-/** The rates for these quantities: those of the highest tier that the input exceeds. */
+/** Returns the rates for these quantities: those of the highest tier that the input exceeds. */
 export function ratesReached({ rates, tiers }: RateCard, quantities: Quantities): Rates {
   const input = countInput(quantities)
   return tiers.findLast(({ aboveInputTokens }) => input > aboveInputTokens)?.rates ?? rates
 }
 
 /**
- * The most that a call within the ceiling can cost. All input counts at the highest rate of the input units, because
- * only the answer shows what was cached, and at the most expensive tier that the ceiling reaches, which need not be the
- * highest.
+ * Returns the most that a call within the ceiling can cost, in nano-USD. All input counts at the highest rate of the
+ * input units, because only the response shows what was cached, and at the most expensive tier that the ceiling
+ * reaches, which need not be the highest.
  */
 export function computeWorstCase({ rates, tiers }: RateCard, ceiling: Quantities): bigint {
   const input = countInput(ceiling)

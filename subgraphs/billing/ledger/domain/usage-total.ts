@@ -4,7 +4,7 @@ import type { Operation, UsageRecord } from './usage.ts'
 
 /**
  * What one key used of one model by one operation on one UTC day: the sum of those usage records, updated when they are
- * copied out of the wallet. It can be rebuilt from them.
+ * copied from the wallet. The total can be rebuilt from the records.
  */
 export type UsageTotal = {
   readonly _id: string
@@ -14,15 +14,15 @@ export type UsageTotal = {
   readonly apiKeyId: string
   readonly modelId: string
   readonly operation: Operation
-  /** Sequence number of the latest ledger entry whose record is included. All earlier ones are, too. */
+  /** Sequence number of the latest ledger entry whose record is included. All earlier records are included, too. */
   readonly upTo: number
-  /** Sums as decimal digits: they may grow beyond exact numbers. */
+  /** Sums as decimal digits: they may exceed exact numbers. */
   readonly calls: string
   readonly amount: string
   readonly quantities: Readonly<Record<Unit, string>>
 }
 
-/** Sums without an upper bound. */
+/** Sums without an upper limit. */
 export interface UsageSums {
   readonly calls: bigint
   /** Nano-USD. */
@@ -38,7 +38,7 @@ export interface PostedUsage {
   readonly usage: UsageRecord
 }
 
-/** The empty total to which a record belongs. */
+/** Returns the empty total to which a record belongs. */
 export function toTotal({ organizationId, apiKeyId, modelId, operation, at }: UsageRecord): UsageTotal {
   const day = toDay(at)
   const digest = hash('sha256', [organizationId, day, apiKeyId, operation, modelId].join('\n'))
@@ -46,7 +46,7 @@ export function toTotal({ organizationId, apiKeyId, modelId, operation, at }: Us
   return { _id, organizationId, position: `${day} ${_id}`, apiKeyId, modelId, operation, upTo: 0, ...toStoredSums(NO_USAGE) }
 }
 
-/** The total with the records that it does not include yet; the same object if it includes all. */
+/** Returns the total with the records that it does not include yet; the same object if it includes all. */
 export function totalWith(total: UsageTotal, posted: readonly PostedUsage[]): UsageTotal {
   const missing = posted.filter(({ sequence }) => sequence > total.upTo)
   if (missing.length === 0) return total
@@ -58,6 +58,7 @@ export function toSums({ calls, amount, quantities }: UsageTotal): UsageSums {
   return { calls: BigInt(calls), amount: BigInt(amount), quantities: mapUnits((unit) => BigInt(amountOf(quantities, unit))) }
 }
 
+/** Returns the sums of a single record. */
 export function sumsOfRecord({ amount, quantities }: { readonly amount: number; readonly quantities: Quantities }): UsageSums {
   return { calls: 1n, amount: BigInt(amount), quantities: mapUnits((unit) => BigInt(amountOf(quantities, unit))) }
 }
@@ -70,7 +71,7 @@ export function addSums(a: UsageSums, b: UsageSums): UsageSums {
   }
 }
 
-/** `2026-11-21`, in UTC. */
+/** Returns the UTC day: `2026-11-21`. */
 function toDay(at: Date): string {
   return at.toISOString().slice(0, 10)
 }

@@ -2,9 +2,10 @@ import type { Quantities } from './money.ts'
 import type { StoredRates } from './rate-card.ts'
 
 export type Operation = 'chat_completion' | 'embedding' | 'transcription' | 'rerank' | 'ocr'
+/** The origin of the quantities: the engine reported them, or this service counted or estimated them. */
 export type UsageSource = 'provider' | 'counted' | 'estimated'
 
-/** An immutable record of consumption. Its amount follows from its own quantities and rates alone. */
+/** An immutable record of consumption. Its amount follows only from its own quantities and rates. */
 export type UsageRecord = {
   readonly _id: string
   readonly organizationId: string
@@ -24,9 +25,10 @@ export type UsageRecord = {
   readonly at: Date
 }
 
-/** Time, then id, in one string, so that a page begins after it with a single comparison. */
+/** Returns time and id in one string, so that a page starts after it with a single comparison. */
 export function usagePosition(at: Date, id: string): string {
   return `${at.toISOString()} ${id}`
 }
 
+/** The form of `usagePosition`. */
 export const USAGE_POSITION = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z use_[0-9a-f]{32}$/

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { creditPostings, endPostings, holdPostings, type LedgerEntry } from './ledger.ts'
 import { balanceChanges } from './wallet-change.ts'
 
-/** Entries of a wallet that begins with 100: `+20` is credit, `-5` a charge, `0` a hold. */
+/** Returns entries of a wallet that starts with 100: `+20` is credit, `-5` a charge, `0` a hold. */
 function makeEntries(movements: readonly number[]): readonly LedgerEntry[] {
   let balance = 100
   return movements.map((movement, i) => {

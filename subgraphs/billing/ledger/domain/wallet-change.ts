@@ -4,9 +4,9 @@ import { balanceChange, type LedgerEntry } from './ledger.ts'
 export interface WalletChange {
   readonly organizationId: string
   readonly balance: number
-  /** Below the threshold. */
+  /** True: the balance is below the threshold. */
   readonly isLow: boolean
-  /** The direction in which the threshold was crossed; null: it was not. */
+  /** The direction in which the change crossed the threshold; null: it did not cross it. */
   readonly crossed: 'fell' | 'rose' | null
   readonly at: Date
   /** Sequence number of the entry. */
@@ -14,9 +14,9 @@ export interface WalletChange {
 }
 
 /**
- * Gives the changes that these entries make, in order: as few as show every crossing of the threshold (null: there is
- * none). A change that another follows is left out unless it crosses. Movements between available and held are no
- * changes.
+ * Returns the balance changes of these entries in order, as few as show every crossing of the threshold (null: there is
+ * none). A change that another follows is left out unless it crosses the threshold. Movements between available and
+ * held amounts are no changes.
  */
 export function balanceChanges(entries: readonly LedgerEntry[], threshold: number | null): readonly WalletChange[] {
   const isLow = (balance: number) => threshold !== null && balance < threshold

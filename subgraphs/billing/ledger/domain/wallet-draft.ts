@@ -4,13 +4,13 @@ import { balanceChange, isEnd, type LedgerEntry, type NewEntry } from './ledger.
 import type { UsageRecord } from './usage.ts'
 import { type Hold, listSpenders, type PageCount, type PendingEntry, pagesIn, type Wallet, walletBalance } from './wallet.ts'
 
-/** A wallet with changes that are not written yet. Several calls may add theirs in turn. */
+/** A wallet with changes that are not written yet. Several calls may add changes one after the other. */
 export class WalletDraft {
   readonly #base: Wallet
   readonly #copied: readonly LedgerEntry[]
   readonly #holds = new Map<string, Hold | null>()
   readonly #spending = new Map<string, KeySpending | null>()
-  /** What the open holds of each key and its descendants reserve. Computed at first use. */
+  /** Nano-USD that the open holds of each key and its descendants reserve. Computed at first use. */
   #heldByKey: Map<string, number> | undefined
   readonly #posted: PendingEntry[] = []
   #openHolds: number
@@ -20,7 +20,7 @@ export class WalletDraft {
   #rules: number
   #ocr: PageCount | undefined
 
-  /** `copied`: entries that the pump has copied out of the wallet, if the decisions asked for them. */
+  /** `copied`: entries that the pump has copied from the wallet, if the decisions requested them. */
   constructor(base: Wallet, copied: readonly LedgerEntry[]) {
     this.#base = base
     this.#copied = copied
@@ -37,7 +37,7 @@ export class WalletDraft {
     return this.#rules
   }
 
-  /** The latest revision wins, whichever change is written last. */
+  /** Sets the revision of the rules. The latest revision wins, whichever change is written last. */
   enforce(revision: number): void {
     this.#rules = Math.max(this.#rules, revision)
   }
@@ -62,7 +62,7 @@ export class WalletDraft {
     return this.#holds.has(id) ? (this.#holds.get(id) ?? undefined) : this.#base.holds[id]
   }
 
-  /** The open holds. */
+  /** Returns the open holds. */
   holds(): readonly (readonly [id: string, hold: Hold])[] {
     const ids = new Set([...Object.keys(this.#base.holds), ...this.#holds.keys()])
     return [...ids].flatMap((id) => {
@@ -71,17 +71,17 @@ export class WalletDraft {
     })
   }
 
-  /** An entry of the ledger. The caller must have named its id before (`WalletWriter.change`). */
+  /** Returns an entry of the ledger. The caller must have named its id before (`WalletWriter.change`). */
   entry(id: string): LedgerEntry | undefined {
     return this.#find((entry) => entry._id === id)
   }
 
-  /** The entry that ended a hold. The caller must have named the hold before (`WalletWriter.change`). */
+  /** Returns the entry that ended a hold. The caller must have named the hold before (`WalletWriter.change`). */
   end(holdId: string): LedgerEntry | undefined {
     return this.#find((entry) => entry.reference === holdId && isEnd(entry))
   }
 
-  /** Looks in the wallet, and in what was copied out of it. */
+  /** Searches the wallet, and the entries that were copied from it. */
   #find(isIt: (entry: LedgerEntry) => boolean): LedgerEntry | undefined {
     const isPending = ({ entry }: PendingEntry) => isIt(entry)
     return this.#copied.find(isIt) ?? (this.#posted.find(isPending) ?? this.#base.outbox.find(isPending))?.entry
@@ -109,7 +109,7 @@ export class WalletDraft {
     return (this.#spending.has(apiKeyId) ? this.#spending.get(apiKeyId) : this.#base.spending[apiKeyId]) ?? NOTHING_SPENT
   }
 
-  /** Nano-USD that the open holds of the key and its descendants reserve. */
+  /** Returns the nano-USD that the open holds of the key and its descendants reserve. */
   heldBy(apiKeyId: string): number {
     if (!this.#heldByKey) {
       this.#heldByKey = new Map()
@@ -124,12 +124,12 @@ export class WalletDraft {
     for (const id of listSpenders(hold)) this.#spending.set(id, spendingAfter(this.spending(id), charged, at))
   }
 
-  /** The pages of a month; of an earlier month than the latest, 0. */
+  /** Returns the pages of a month; 0 for a month before the latest. */
   pages(month: string): number {
     return pagesIn(this.#ocr, month)
   }
 
-  /** Counts pages, or takes some back. A clock that goes back counts in the later month. */
+  /** Adds or subtracts pages. If the clock was set back, they count in the later month. */
   addPages({ month, pages }: PageCount): void {
     const latest = this.#ocr && this.#ocr.month > month ? this.#ocr.month : month
     if (pages < 0 && latest !== month) return
@@ -140,7 +140,7 @@ export class WalletDraft {
     this.#spending.set(apiKeyId, { ...this.spending(apiKeyId), limit })
   }
 
-  /** Drops the key's limit and counters. */
+  /** Deletes the key's limit and counters. */
   dropSpending(apiKeyId: string): void {
     this.#spending.set(apiKeyId, null)
   }
@@ -171,7 +171,7 @@ export class WalletDraft {
     for (const id of this.#heldByKey ? listSpenders(hold) : []) this.#heldByKey?.set(id, (this.#heldByKey.get(id) ?? 0) + change)
   }
 
-  /** The wallet as `update` leaves it. */
+  /** Returns the wallet as `update` leaves it. */
   after(): Wallet {
     const { nextExpiryAt: _before, ...base } = this.#base
     return {
@@ -190,8 +190,8 @@ export class WalletDraft {
   }
 
   /**
-   * The update that turns the stored wallet into this one, or null when nothing changed. Valid only for the revision
-   * that the draft began with.
+   * Returns the update that turns the stored wallet into this one; null when nothing changed. Valid only for the
+   * revision at the start of the draft.
    */
   update(): Update | null {
     const expiryMoved = this.#nextExpiryAt?.getTime() !== this.#base.nextExpiryAt?.getTime()
@@ -217,7 +217,7 @@ export class WalletDraft {
   }
 }
 
-/** `changes`: null removes. */
+/** Applies `changes` to a map. Null removes a value. */
 function changed<T>(base: Readonly<Record<string, T>>, changes: ReadonlyMap<string, T | null>): Readonly<Record<string, T>> {
   if (changes.size === 0) return base
   const after = { ...base }

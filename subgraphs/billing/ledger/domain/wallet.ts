@@ -5,9 +5,9 @@ import type { StoredRateCard } from './rate-card.ts'
 import type { Operation, UsageRecord } from './usage.ts'
 
 /**
- * An organization's account. Everything that must be consistent is in this one document, so that one write keeps it so:
- * the available amount, the open holds that reserve the rest, and the latest ledger entries until the pump has copied
- * them out.
+ * An organization's account. This one document contains everything that must be consistent, so that one write preserves
+ * the consistency: the available amount, the open holds that reserve the rest, and the latest ledger entries until the
+ * pump has copied them.
  */
 export type Wallet = {
   /** The organization's id. */
@@ -27,9 +27,9 @@ export type Wallet = {
    */
   readonly nextExpiryAt?: Date
   readonly holds: { readonly [id: string]: Hold }
-  /** By key: for keys with a limit, or with charges of their own or of a descendant. */
+  /** Spending by key: for keys with a limit, or with charges of their own or of a descendant. */
   readonly spending: { readonly [apiKeyId: string]: KeySpending }
-  /** The pages of the latest month in which OCR read any. Absent: it has read none. */
+  /** The pages of the latest month in which OCR read any. Absent: OCR has read none. */
   readonly ocr?: PageCount
   /** The end of the ledger, oldest entry first. */
   readonly outbox: readonly PendingEntry[]
@@ -45,13 +45,13 @@ type Reserved = {
   /** The ancestors of the key. Absent: none. */
   readonly ancestors?: readonly string[]
   readonly requestId: string
-  /** The process that does the work, which ends if the process dies. Absent: another process may continue. */
+  /** The process that does the work. The work ends if the process dies. Absent: another process may continue. */
   readonly holder?: string
 }
 
 /** The hold of one call. Its terms never change; the expiry and the checkpoint do. */
 export type CallHold = Reserved & {
-  /** The run that the call is a step of. The amount came from the run's hold, and what is left returns there. */
+  /** The run that contains the call as a step. The amount came from the run's hold, and the rest returns there. */
   readonly runHoldId?: string
   readonly modelId: string
   readonly operation: Operation
@@ -59,7 +59,7 @@ export type CallHold = Reserved & {
   readonly rateCardVersion: string
   /** What is charged if the hold expires. */
   readonly checkpoint: Quantities
-  /** The pages that it has counted in the wallet. Those that are not used are taken back. Absent: none. */
+  /** The pages that the hold has counted in the wallet. Unused pages are subtracted again. Absent: none. */
   readonly ocr?: PageCount
 }
 
@@ -67,17 +67,17 @@ export type CallHold = Reserved & {
 export type PageCount = { readonly month: string; readonly pages: number }
 
 /**
- * The hold of a run of several calls, each of which takes its own hold out of it. `amount` is what no call has taken.
- * Nothing is charged to it.
+ * The hold of a run of several calls, each of which takes its own hold out of it. `amount` is what no call has taken. A
+ * run's hold is never charged.
  */
 export type RunHold = Reserved & { readonly isRun: true }
 
-/** The keys in whose spending the hold counts. */
+/** Returns the keys in whose spending the hold counts. */
 export function listSpenders({ apiKeyId, ancestors = [] }: Pick<Hold, 'apiKeyId' | 'ancestors'>): readonly string[] {
   return [apiKeyId, ...ancestors]
 }
 
-/** The run that the hold's call is a step of, if any. */
+/** Returns the run that contains the hold's call as a step, if any. */
 export function pickRun(hold: Hold): Pick<CallHold, 'runHoldId'> {
   return isRunHold(hold) || hold.runHoldId === undefined ? {} : { runHoldId: hold.runHoldId }
 }
@@ -91,45 +91,49 @@ export type PendingEntry = { readonly entry: LedgerEntry; readonly usage?: Usage
 
 /** Open holds of one organization: more than any plan's concurrency, and few enough for one document. */
 export const MAX_OPEN_HOLDS = 2_000
-/** With more entries in the outbox, no new hold or credit is accepted. Ending the open holds still fits. */
+/**
+ * Limit of entries in the outbox. Above it, no new hold or credit is accepted. Ending the open holds is still possible.
+ */
 export const MAX_PENDING_ENTRIES = 4_000
 
 export function emptyWallet(organizationId: string): Wallet {
   return { _id: organizationId, revision: 0, available: 0, held: 0, sequence: 0, holds: {}, spending: {}, outbox: [] }
 }
 
+/** Returns the balance in nano-USD: the available and the held amount. */
 export function walletBalance({ available, held }: Pick<Wallet, 'available' | 'held'>): number {
   return available + held
 }
 
-/** The last ledger entry such that all entries up to it are copied out. */
+/** Returns the sequence number of the last entry up to which all entries are copied. */
 export function lastCopied({ sequence, outbox }: Pick<Wallet, 'sequence' | 'outbox'>): number {
   const [waiting] = outbox
   return waiting ? waiting.entry.sequence - 1 : sequence
 }
 
-/** The wallet without the entries up to `sequence`, which are copied out. */
+/** Returns the wallet without the entries up to `sequence`, which are copied. */
 export function withoutCopied(wallet: Wallet, sequence: number): Wallet {
   const { outbox } = wallet
   if (outbox.length === 0 || outbox[0]!.entry.sequence > sequence) return wallet
   return { ...wallet, outbox: outbox.filter(({ entry }) => entry.sequence > sequence) }
 }
 
-/** The id of an organization's wallet: an object of its own must have one of its own. */
+/** Returns the id of an organization's wallet: IDs are unique per type. */
 export function walletId(organizationId: string): string {
   return organizationId.replace(/^org_/, 'wal_')
 }
 
-/** The organization of a wallet's id; null: it is not one. */
+/** Returns the organization of a wallet's id; null: the id is not of a wallet. */
 export function organizationOfWallet(id: string): string | null {
   return id.startsWith('wal_') ? id.replace('wal_', 'org_') : null
 }
 
-/** The pages of a month of UTC, such as `2026-11`. */
+/** Returns the pages of a month of UTC, such as `2026-11`. */
 export function pagesIn(ocr: PageCount | undefined, month: string): number {
   return ocr?.month === month ? ocr.pages : 0
 }
 
+/** Returns the UTC month, such as `2026-11`. */
 export function monthOf(at: Date): string {
   return at.toISOString().slice(0, 7)
 }

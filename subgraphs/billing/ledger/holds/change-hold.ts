@@ -7,7 +7,7 @@ import type { WalletDraft } from '../domain/wallet-draft.ts'
 import { HoldEnded } from './hold-errors.ts'
 
 /**
- * Changes an open hold and gives it. If `change` returns the hold unchanged, nothing is written.
+ * Changes an open hold and returns it. If `change` returns the hold unchanged, nothing is written.
  * @throws {HoldEnded} the hold has ended
  * @throws {NotFound} the hold was never placed
  */
@@ -29,8 +29,8 @@ export async function changeHold(
 }
 
 /**
- * The hold with a higher checkpoint, until `expiresAt`. Quantities with any lower unit come from an outdated call and
- * change nothing.
+ * Returns the hold with a higher checkpoint, until `expiresAt`. Quantities with any lower unit come from an outdated
+ * call and change nothing.
  */
 export function withCheckpoint(hold: CallHold, checkpoint: Quantities, expiresAt: Date): CallHold {
   if (UNITS.some((unit) => hold.checkpoint[unit] > checkpoint[unit])) return hold

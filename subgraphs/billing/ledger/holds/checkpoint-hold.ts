@@ -6,8 +6,8 @@ import { type Hold, isRunHold } from '../domain/wallet.ts'
 import { changeHold, withCheckpoint } from './change-hold.ts'
 
 /**
- * Extends the hold's expiry, and raises what an expiry charges. For a run's hold, to which nothing is charged, only
- * extends it. Quantities with any lower unit come from an outdated call and change nothing.
+ * Extends the hold's expiry, and raises what an expiry charges. A run's hold is never charged, so it is only extended.
+ * Quantities with any lower unit come from an outdated call and change nothing.
  * @throws {HoldEnded} the hold has ended
  * @throws {NotFound} the hold was never placed
  */

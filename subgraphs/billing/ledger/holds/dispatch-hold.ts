@@ -9,8 +9,8 @@ import { changeHold, withCheckpoint } from './change-hold.ts'
 import { HoldEnded } from './hold-errors.ts'
 
 /**
- * Lets the call of an open hold reach an engine again, as `placeHold` does once, and raises what an expiry charges. Call
- * the engine only if this succeeds. Writes nothing if the quantities are known.
+ * Authorizes the call of an open hold to reach an engine again, as `placeHold` does once, and raises what an expiry
+ * charges. Call the engine only if this succeeds. Writes nothing if the hold already has these quantities.
  * @throws {HoldEnded} the hold has ended or expired
  * @throws {StalePrincipal} the rules have changed
  */

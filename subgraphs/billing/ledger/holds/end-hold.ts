@@ -15,20 +15,20 @@ interface Ending {
   readonly used: { readonly quantities: Quantities; readonly source: UsageSource } | null
 }
 
-/** How a hold ended, in nano-USD. */
+/** The result of an ended hold, in nano-USD. */
 export interface HoldOutcome {
   readonly id: string
   readonly state: 'settled' | 'voided' | 'expired'
   readonly charged: bigint
   readonly absorbed: bigint
-  /** What returned to the wallet. */
+  /** The amount that returned to the wallet. */
   readonly freed: bigint
 }
 
 const STATES = { settle: 'settled', void: 'voided', expire: 'expired' } as const
 
 /**
- * Ends an open hold, or gives its existing outcome: the first one stands.
+ * Ends an open hold, or returns its existing outcome: the first outcome stands.
  * @throws {NotFound} there is no such hold
  */
 export async function endHold(deps: BillingDeps, organizationId: string, holdId: string, ending: Ending): Promise<HoldOutcome> {
@@ -44,7 +44,7 @@ export async function endHold(deps: BillingDeps, organizationId: string, holdId:
 }
 
 /**
- * Ends an open hold in `wallet` without its caller. It is charged by its last checkpoint, and released without one.
+ * Ends an open hold in `wallet` without its caller. The last checkpoint is charged; without a checkpoint nothing is.
  */
 export function expireHold(deps: BillingDeps, wallet: WalletDraft, organizationId: string, id: string): void {
   const hold = wallet.hold(id)!
@@ -63,7 +63,7 @@ function endOpenHold(
   { kind, used }: Ending,
 ): LedgerEntry {
   const at = clock.now()
-  // An earlier version at the same store finds only its own form.
+  // A process of an earlier version on the same store finds only its own form of ids.
   const ids = isExclusive ? sortedIds(organizationId, id) : digestIds(organizationId, id)
   const entry = { _id: ids.entry, kind, reference: id, ...pickRun(hold), at }
   wallet.dropHold(id)
@@ -79,7 +79,10 @@ function endOpenHold(
   )
 }
 
-/** What a call does not use returns to the hold of its run while that is open, and so stays reserved. */
+/**
+ * Returns the part of the amount that a call does not use and its run retains. It returns to the run's hold while that
+ * hold is open, and so stays reserved.
+ */
 function retainedByRun(wallet: WalletDraft, { runHoldId, amount }: CallHold, charged: bigint): bigint {
   const run = runHoldId === undefined ? undefined : wallet.hold(runHoldId)
   if (!run || !isRunHold(run)) return 0n
@@ -102,7 +105,7 @@ function computeCharge({ amount, rateCard }: CallHold, quantities: Quantities) {
   const held = BigInt(amount)
   const cost = computePrice(quantities, ratesReached(fromStoredCard(rateCard), quantities))
   const charged = cost < held ? cost : held
-  // Bounded like every amount: a wildly wrong count must not keep the hold from ending.
+  // Limited like every amount: a wildly wrong count must not prevent the end of the hold.
   const absorbed = cost < MAX_NANO_USD ? cost - charged : MAX_NANO_USD - charged
   return { charged, absorbed }
 }

@@ -4,8 +4,8 @@ import type { BillingDeps } from '../../use-cases/deps.ts'
 import { expireHold } from './end-hold.ts'
 
 /**
- * Ends the holds of a dead process, for every organization, as if they had expired. Idempotent. Gives how many it has
- * ended.
+ * Ends the holds of a dead process, for every organization, as if they had expired. Idempotent. Returns the number of
+ * ended holds.
  * @throws {Error} the first failure, after all organizations were tried; some holds may still be open
  */
 export async function endHoldsOf(deps: BillingDeps, holder: string): Promise<number> {

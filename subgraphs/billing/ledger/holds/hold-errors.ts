@@ -2,7 +2,7 @@ import { KisError } from '../../../common/errors.ts'
 import { formatUsd } from '../../../common/usd.ts'
 import type { SpendLimit } from '../domain/key-spending.ts'
 
-/** The id was used before, so it cannot stand for this call. */
+/** The id was used before, for another call. */
 export class HoldConflict extends KisError {
   constructor(id: string, what: string) {
     super('idempotency_conflict', `The hold \`${id}\` ${what}.`, { param: 'id' })
@@ -18,7 +18,7 @@ export class HoldEnded extends KisError {
   }
 }
 
-/** The run may not spend as much as the call could cost. */
+/** The cost of the call could exceed what the run may still spend. */
 export class RunLimitExceeded extends KisError {
   constructor() {
     super(
@@ -28,6 +28,7 @@ export class RunLimitExceeded extends KisError {
   }
 }
 
+/** The wallet cannot cover the most that the call can cost. */
 export class InsufficientQuota extends KisError {
   constructor() {
     super('insufficient_quota', 'The wallet cannot cover the most that this call may cost. Add credit, or ask for less output.')

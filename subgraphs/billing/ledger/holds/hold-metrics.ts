@@ -3,10 +3,10 @@ import { byTime } from '../../domain/by-time.ts'
 import type { Collections } from '../../use-cases/tables.ts'
 
 const NANO_USD = 1e9
-/** A wallet is a document of up to a megabyte, so those of more organizations at once are not read. */
+/** Limit of wallets in one reading, because a wallet is a document of up to 1 MB. Further wallets are not counted. */
 const MAX_WALLETS = 200
 
-/** Tells of the open holds. All processes on one store tell the same. */
+/** Reports the open holds. All processes on one store report the same values. */
 export function watchHolds(metrics: Metrics, collections: Pick<Collections, 'wallets'>): Disposable {
   const stack = new DisposableStack()
   let held = 0

@@ -24,7 +24,7 @@ import { voidHold } from './void-hold.ts'
 const never = new AbortController().signal
 const used = (inputTokens: number, outputTokens = 0): Quantities => ({ ...NOTHING, inputTokens, outputTokens })
 const RATE_CARD: PlaceHoldInput['rateCard'] = createCard({ inputTokens: 1_000_000n, outputTokens: 1_000_000n })
-/** One nano-USD a token, so that amounts are tokens. */
+/** A token costs 1 nano-USD, so that amounts are tokens. */
 const call = (id: string, tokens: number, ttlSeconds = 60): PlaceHoldInput => ({
   id,
   operation: 'chat_completion',

@@ -28,6 +28,7 @@ import { HoldConflict, HoldEnded, InsufficientQuota, PageQuotaReached, RunLimitE
 export type RateCardInput = Rates & { readonly version: string; readonly tiers: readonly RateTierInput[] }
 type RateTierInput = Rates & { readonly aboveInputTokens: number }
 
+/** The call for which money is reserved. `ceiling` is the most that it can consume. */
 export interface PlaceHoldInput {
   readonly id: string
   readonly operation: Operation
@@ -36,21 +37,23 @@ export interface PlaceHoldInput {
   readonly rateCard: RateCardInput
   readonly ceiling: Quantities
   readonly ttlSeconds: number
-  /** The hold of the run that the call is a step of; null or absent: the hold is taken from the wallet. */
+  /** The hold of the run that contains the call as a step; null or absent: the hold is taken from the wallet. */
   readonly runHoldId?: string | null
-  /** The process that does the work, which ends if the process dies. Null or absent: another process may continue. */
+  /**
+   * The process that does the work. The work ends if the process dies. Null or absent: another process may continue.
+   */
   readonly holder?: string | null
 }
 
 /**
- * An id is made for one call. An older one is a repeat that nobody waits for. Also the largest allowed difference
- * between clocks.
+ * An id is created for one call. An older id is a repetition that no caller waits for. The value is also the largest
+ * allowed difference between clocks.
  */
 const MAX_ID_AGE_MS = 60_000
 
 /**
- * Reserves the most that a call can cost, from the wallet or from its run's hold, and lets the call reach an engine.
- * Idempotent while the hold is open: the same id and amount give the same hold.
+ * Reserves the most that a call can cost, from the wallet or from its run's hold, and authorizes the call to reach an
+ * engine. Idempotent while the hold is open: the same id and amount return the same hold.
  * @throws {InsufficientQuota} the wallet has too little
  * @throws {SpendLimitReached} the key, or an ancestor of it, may not spend that much
  * @throws {RunLimitExceeded} the run may not spend that much
@@ -66,7 +69,7 @@ export async function placeHold(deps: BillingDeps, principal: Principal, input: 
   return reserve(deps, principal, input.id, runHoldId ? { ...hold, runHoldId } : hold, (wallet) => {
     if (hold.ocr) requirePages(wallet, principal, hold.ocr, now)
     const postings = runHoldId ? reserveFromRun(wallet, runHoldId, hold) : reserveFromWallet(wallet, hold, now)
-    // The draft has changes of other calls, too, so a refused one must not touch it.
+    // The draft has changes of other calls, too, so a refused call must not change it.
     if (hold.ocr) wallet.addPages(hold.ocr)
     return postings
   })
@@ -94,7 +97,7 @@ interface PlaceRunHoldInput {
 }
 
 /**
- * Reserves the most that a run of several calls may spend. Idempotent until the first of them.
+ * Reserves the most that a run of several calls may spend. Idempotent until the run's first call.
  * @throws as `placeHold`
  */
 export async function placeRunHold(deps: BillingDeps, principal: Principal, input: PlaceRunHoldInput): Promise<Hold> {
@@ -112,7 +115,7 @@ export async function placeRunHold(deps: BillingDeps, principal: Principal, inpu
   return reserve(deps, principal, input.id, hold, (wallet) => reserveFromWallet(wallet, hold, now))
 }
 
-/** `take` computes the amount, and the part of it that moves in the ledger. */
+/** Places a hold. `take` computes the amount, and the part of it that moves in the ledger. */
 async function reserve(
   deps: BillingDeps,
   principal: Principal,
@@ -143,7 +146,7 @@ async function reserve(
 }
 
 /**
- * Gives the postings of a hold that is taken from the wallet.
+ * Returns the postings of a hold that is taken from the wallet.
  * @throws {InsufficientQuota} the wallet has too little
  * @throws {SpendLimitReached} the key, or an ancestor of it, may not spend that much
  */
@@ -161,7 +164,7 @@ function requirePages(wallet: WalletDraft, { plan: { ocrPages = null } }: Princi
 }
 
 /**
- * The most that the call can cost, in nano-USD.
+ * Returns the most that the call can cost, in nano-USD.
  * @throws {KisError} the ceiling or the rate card is wrong
  */
 export function holdAmount({ ceiling, rateCard }: Pick<PlaceHoldInput, 'ceiling' | 'rateCard'>): bigint {
@@ -169,10 +172,10 @@ export function holdAmount({ ceiling, rateCard }: Pick<PlaceHoldInput, 'ceiling'
 }
 
 /**
- * Checks the limit of a key: what it has spent in the period, what its open holds may still spend, and the new hold
- * must fit together, its descendants' included. The sum may be larger than exact numbers. `isOwn`: it is the caller's
- * key, whose figures the caller may see.
- * @throws {SpendLimitReached} they do not fit
+ * Checks the limit of a key. It covers what the key and its descendants have spent in the period, what their open holds
+ * may still spend, and the new hold. The sum may exceed exact numbers. `isOwn`: it is the caller's key, whose figures
+ * the caller may see.
+ * @throws {SpendLimitReached} the sum exceeds the limit
  */
 function requireWithinLimit(wallet: WalletDraft, apiKeyId: string, amount: number, now: Date, isOwn: boolean): void {
   const spending = wallet.spending(apiKeyId)

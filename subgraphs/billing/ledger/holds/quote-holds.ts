@@ -11,12 +11,12 @@ interface HoldQuote {
   readonly isCovered: boolean
 }
 
-/** Models of one request: one and its fallbacks. */
+/** Models of one request: the requested one and its fallbacks. */
 const MAX_QUOTES = 64
 
 /**
- * Computes what each hold would take, and whether the wallet and the key's spend limit would cover it alone right now.
- * Nothing is reserved, so a later hold may still be refused.
+ * Computes what each hold would take, and whether the wallet and the key's spend limit would cover this hold alone
+ * right now. Nothing is reserved, so a later hold may still be refused.
  * @throws {KisError} the terms of a hold are wrong, or there are too many
  */
 export async function quoteHolds(

@@ -42,7 +42,7 @@ for (const { name, open } of await storesAndMongo('the hold of a run'))
       await placeRunHold(deps, owner, { id, amount, requestId: 'run_1', ttlSeconds, holder })
       return id
     }
-    /** One nano-USD a token. */
+    /** A token costs 1 nano-USD. */
     const newCall = async (owner: Principal, runHoldId: string | null, tokens: number, ttlSeconds = 60, holder: string | null = null) => {
       const id = deps.ids('hold')
       const rateCard = { version: 'v1', tiers: [], ...FREE, inputTokens: 1_000_000n }

@@ -2,12 +2,12 @@ import { ServiceUnavailable } from '../../../common/errors.ts'
 import type { Collections } from '../../use-cases/tables.ts'
 import { type PostedUsage, toTotal, totalWith, type UsageTotal } from '../domain/usage-total.ts'
 
-/** Writes of one total in a row that other processes may overtake. */
+/** Consecutive writes of one total that other processes may overtake. */
 const MAX_ATTEMPTS = 20
 
 /**
- * Adds records to the totals of their days, each once, whatever is repeated. An organization's records must come in
- * order, and a batch only after the one before is in the totals. So a total that includes one record includes all
+ * Adds records to the totals of their days, each once, even if calls are repeated. An organization's records must come
+ * in order, and a batch only after the one before is in the totals. So a total that includes one record includes all
  * earlier ones.
  */
 export async function addToTotals({ usageTotals }: Pick<Collections, 'usageTotals'>, records: readonly PostedUsage[]): Promise<void> {

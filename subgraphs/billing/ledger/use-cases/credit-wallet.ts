@@ -17,9 +17,9 @@ interface Credit {
 }
 
 /**
- * Adds or removes credit, once for each organization and reference. A repeat gives the same entry.
- * @throws {KisError} `idempotency_conflict`: the reference stands for another credit
- * @throws {KisError} `unsupported_value`: the amount is not allowed, or the balance would leave its bounds
+ * Adds or removes credit, once for each organization and reference. A repetition returns the same entry.
+ * @throws {KisError} `idempotency_conflict`: the reference belongs to another credit
+ * @throws {KisError} `unsupported_value`: the amount is not allowed, or the balance would leave its limits
  */
 export async function creditWallet(deps: BillingDeps, credit: Credit): Promise<{ readonly entry: LedgerEntry; readonly wallet: Wallet }> {
   const { kind, organizationId, amount } = credit

@@ -13,7 +13,7 @@ import { creditWallet } from './credit-wallet.ts'
 import { followUsage } from './follow-usage.ts'
 import { followWallet } from './follow-wallet.ts'
 
-/** One nano-USD a token. */
+/** A token costs 1 nano-USD. */
 const RATE_CARD = createCard({ inputTokens: 1_000_000n })
 
 for (const { name, open } of STORES)
@@ -44,7 +44,7 @@ for (const { name, open } of STORES)
       const charges = Array.from({ length: 40 }, (_, i) => use(processes[i % 2]!, owner, i + 1, i % 5 === 4 ? 'void' : 'settle'))
       const seen: { readonly amount: number; readonly cursor: string }[] = []
       let after = String(sequence)
-      // 32 of the 40 are charged; each follower leaves after 3 events.
+      // 32 of the 40 calls are charged; each follower stops after 3 events.
       for (let turn = 0; seen.length < 32; turn++) {
         const events = followUsage(processes[turn % 2]!, owner.organizationId, after)
         for (let taken = 0; taken < 3 && seen.length < 32; taken++) {
@@ -84,7 +84,7 @@ for (const { name, open } of STORES)
       const { organizationId } = owner
       await use(deps, owner, 7)
       await deps.pump.drain(organizationId)
-      // As a pump leaves it that dies between its inserts.
+      // This is the state after a pump that dies between its inserts.
       const { entries, usage, wallets } = deps.collections
       const hold = (await entries.findOneAndDelete({ organizationId, sequence: 2 }))!
       const end = (await entries.findOne({ organizationId, sequence: 3 }))!

@@ -3,7 +3,7 @@ import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { LedgerEntry } from '../domain/ledger.ts'
 import { lastCopied } from '../domain/wallet.ts'
 
-/** Entries that are read together. */
+/** Entries of one read. */
 const PAGE_ENTRIES = 100
 
 /**
@@ -45,7 +45,7 @@ async function findStart({ collections }: BillingDeps, organizationId: string, a
   return position
 }
 
-/** Gives the next copied entries. Their usage records are complete, because the pump copies those first. */
+/** Returns the next copied entries. Their usage records are complete, because the pump copies those first. */
 export async function entriesAfter(
   { collections }: Pick<BillingDeps, 'collections'>,
   organizationId: string,

@@ -4,17 +4,18 @@ import type { LedgerEntry } from '../domain/ledger.ts'
 import type { UsageRecord } from '../domain/usage.ts'
 import { followLedger } from './follow-ledger.ts'
 
+/** A usage record, with the cursor after it. */
 export interface UsageEvent {
   readonly record: UsageRecord
   readonly cursor: string
 }
 
-/** Gives each usage record once, in the order of charging. */
+/** Yields each usage record once, in the order of charging. */
 export function followUsage(deps: BillingDeps, organizationId: string, after: string | null): AsyncIterableIterator<UsageEvent, undefined> {
   return followLedger(deps, organizationId, after, (entries) => toUsageEvents(deps, entries))
 }
 
-/** Gives the usage records of these entries. They are copied before their entries, so they exist. */
+/** Returns the usage records of these entries. Records are copied before their entries, so they exist. */
 export async function toUsageEvents(
   { collections }: Pick<BillingDeps, 'collections'>,
   entries: readonly LedgerEntry[],

@@ -4,8 +4,7 @@ import { balanceChanges, type WalletChange } from '../domain/wallet-change.ts'
 import { followLedger } from './follow-ledger.ts'
 
 /**
- * Follows an organization's balance. Changes that wait together become one event, but each crossing of the threshold
- * has its own.
+ * Follows an organization's balance. Pending changes become one event, but each crossing of the threshold has its own.
  */
 export function followWallet(
   deps: BillingDeps,
@@ -15,7 +14,7 @@ export function followWallet(
   return followLedger(deps, organizationId, after, (entries) => toWalletChanges(deps, organizationId, entries))
 }
 
-/** Gives the changes of the balance that these entries made, by the current threshold. */
+/** Returns the balance changes of these entries, by the current threshold. */
 export async function toWalletChanges(
   { collections }: Pick<BillingDeps, 'collections'>,
   organizationId: string,

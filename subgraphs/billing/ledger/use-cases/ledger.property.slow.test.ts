@@ -13,7 +13,9 @@ const SLOTS = 6
 const HOUR_MS = 3_600_000
 
 interface Step {
-  /** Run at once, each by one of the processes. A number stands for an earlier command, which is repeated. */
+  /**
+   * Commands that run at once, each in one of the processes. A number refers to an earlier command, which is repeated.
+   */
   readonly commands: readonly { readonly process: number; readonly command: Command | number }[]
   readonly faults: readonly { readonly process: number; readonly nth: number; readonly fault: StoreFault }[]
   readonly afterwards: { readonly waitMs: number } | { readonly crash: number } | null
@@ -35,8 +37,8 @@ const quantities: fc.Arbitrary<Quantities> = fc.oneof(
       pages: fc.constant(0),
     }),
   },
-  // Of an engine that counts nothing, and of one that has lost count: above every hold, and above all that the ledger
-  // can write.
+  // Quantities of an engine that counts nothing, and of one with a wrong count: above every hold, and above everything
+  // that the ledger can write.
   {
     weight: 1,
     arbitrary: fc.constantFrom(0, 10_000, Number.MAX_SAFE_INTEGER).map((outputTokens) => ({ ...NOTHING, outputTokens })),
@@ -93,8 +95,8 @@ for (const { name, open } of STORES)
     it(`keeps I1 to I10 in ${RUNS[name]} runs, whatever calls, repeats, failures, lost answers, crashes and clocks come`, {
       timeout: 1_800_000,
     }, async () => {
-      // Runs may share a store, and never meet: each has organizations of its own. The fake is made anew, because it
-      // looks through all it has.
+      // Runs may share a store: each has organizations of its own. The fake is created for each run, because it scans
+      // all its documents.
       await using shared = await open()
       await fc.assert(
         fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 14 }), async (steps) => {

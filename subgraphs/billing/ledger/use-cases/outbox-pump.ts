@@ -6,7 +6,7 @@ import type { Collections } from '../../use-cases/tables.ts'
 import { lastCopied } from '../domain/wallet.ts'
 import { pumpOutbox } from './pump-outbox.ts'
 
-/** Wallets that a start checks together. */
+/** Wallets of one read at a start. */
 const RESUME_PAGE_WALLETS = 100
 
 /**
@@ -14,26 +14,26 @@ const RESUME_PAGE_WALLETS = 100
  * writes that its caller waits for.
  */
 const WAIT_MS = 50
-/** This many entries do not wait: every write of the wallet writes them, too. About 20 KB. */
+/** This many entries do not wait, because every write of the wallet writes them, too. About 20 KB. */
 const MANY_ENTRIES = 32
 
-/** Wallets of which the pump remembers how far it has copied: as many as the writer keeps. */
+/** Wallets whose copied position the pump caches: as many as the writer caches. */
 const MAX_REMEMBERED = 100
 
 /** Copies the entries of wallets to the ledger and the usage records. */
 export class OutboxPump extends Outboxes {
   readonly #collections: Collections
-  /** By organization, for entries that wait for others. */
+  /** Timers by organization, for entries that wait for others. */
   readonly #timers = new Map<string, NodeJS.Timeout>()
-  /** Followers are told after each run of their organization. */
+  /** Followers are notified after each run of their organization. */
   readonly followers = new Followers(async (positions) => {
     const ids = [...positions.keys()]
     const wallets = await this.#collections.wallets.find({ _id: { $in: ids } }, { limit: ids.length })
     return wallets.filter((wallet) => lastCopied(wallet) > positions.get(wallet._id)!).map(({ _id }) => _id)
   })
-  /** By organization, since when entries of this process wait. */
+  /** The time since which entries of this process wait, by organization. */
   readonly #since = new Map<string, number>()
-  /** By organization. */
+  /** The last copied sequence number, by organization. */
   readonly #copied = new LRUCache<string, number>({ max: MAX_REMEMBERED })
 
   constructor(collections: Collections, log: Log) {
@@ -41,7 +41,7 @@ export class OutboxPump extends Outboxes {
     this.#collections = collections
   }
 
-  /** Copies out soon; `entries` are in the outbox. */
+  /** Starts a copy soon; `entries`: the number of entries in the outbox. */
   kickFor(organizationId: string, entries: number): void {
     if (!this.#since.has(organizationId)) this.#since.set(organizationId, performance.now())
     const run = () => this.kick(organizationId)
@@ -49,18 +49,21 @@ export class OutboxPump extends Outboxes {
     else if (!this.#timers.has(organizationId)) this.#timers.set(organizationId, setTimeout(run, WAIT_MS))
   }
 
-  /** The sequence number of the last entry that this process knows to be copied out; 0: it knows of none. */
+  /** Returns the sequence number of the last entry that this process knows to be copied; 0: it knows of none. */
   copiedThrough(organizationId: string): number {
     return this.#copied.get(organizationId) ?? 0
   }
 
-  /** The wallets whose entries wait, and for how long the oldest has. A wallet that cannot be copied waits on. */
+  /**
+   * The number of wallets with pending entries, and the age of the oldest. A wallet that cannot be copied stays
+   * pending.
+   */
   get waiting(): { readonly wallets: number; readonly oldestMs: number } {
     const [oldest] = this.#since.values()
     return { wallets: this.#since.size, oldestMs: oldest === undefined ? 0 : performance.now() - oldest }
   }
 
-  /** Continues with what an earlier process left in outboxes. */
+  /** Copies what an earlier process left in outboxes. */
   async resume(signal: AbortSignal): Promise<void> {
     let after = ''
     while (!signal.aborted) {

@@ -2,13 +2,13 @@ import type { Collections } from '../../use-cases/tables.ts'
 import { lastCopied } from '../domain/wallet.ts'
 import { addToTotals } from './add-to-totals.ts'
 
-/** Documents of one write, as the port allows. */
+/** Documents of one write, the limit of the document-store port. */
 const MAX_BATCH_ENTRIES = 1_000
 
 /**
- * Copies the entries that the outbox holds when the call begins, oldest first, to the ledger, the usage records and
- * their totals, then removes them from the wallet. Every step is idempotent, so it may fail, lose its answer or run
- * twice at once. Tells `copied` the sequence number of the last entry that is out of the wallet, after each batch.
+ * Copies the entries that the outbox contains when the call starts, oldest first, to the ledger, the usage records and
+ * their totals, then removes them from the wallet. Every step is idempotent, so it may fail, lose its response or run
+ * twice at once. After each batch, calls `copied` with the sequence number of the last entry removed from the wallet.
  */
 export async function pumpOutbox(collections: Collections, organizationId: string, copied: (sequence: number) => void): Promise<void> {
   const { wallets, entries, usage } = collections

@@ -12,12 +12,16 @@ const SEQUENCE = /^[1-9]\d{0,14}$/
 const ENTRY_ID = /^ent_[0-9a-f]{32}$/
 const USAGE_ID = /^use_[0-9a-f]{32}$/
 
-/** Null for an organization that is not there. */
+/** Returns the wallet; null: the organization does not exist. */
 export async function findWallet({ collections }: BillingDeps, organizationId: string): Promise<Wallet | null> {
   return collections.wallets.findOne({ _id: organizationId })
 }
 
-/** The wallet of an organization that the caller may read. @throws {NotFound} @throws {PermissionDenied} */
+/**
+ * Returns the wallet of an organization that the caller may read.
+ * @throws {NotFound}
+ * @throws {PermissionDenied}
+ */
 export async function getWallet(deps: BillingDeps, principal: Principal, organizationId: string): Promise<Wallet> {
   requireScope(principal, 'billing:read')
   const wallet = await findWallet(deps, organizationId)
@@ -25,14 +29,20 @@ export async function getWallet(deps: BillingDeps, principal: Principal, organiz
   return wallet
 }
 
-/** Gives the wallet with the id. Null: there is none, or the caller may not read its organization. @throws {PermissionDenied} */
+/**
+ * Returns the wallet with the id. Null: there is none, or the caller may not read its organization.
+ * @throws {PermissionDenied}
+ */
 export async function findWalletById(deps: BillingDeps, principal: Principal, id: string): Promise<Wallet | null> {
   requireScope(principal, 'billing:read')
   const organizationId = organizationOfWallet(id)
   return organizationId && mayRead(principal, organizationId) ? findWallet(deps, organizationId) : null
 }
 
-/** Gives the entry with the id. Null: as `findUsageRecord`. @throws {PermissionDenied} */
+/**
+ * Returns the entry with the id. Null: as `findUsageRecord`.
+ * @throws {PermissionDenied}
+ */
 export async function findEntry(deps: BillingDeps, principal: Principal, id: string): Promise<LedgerEntry | null> {
   requireScope(principal, 'billing:read')
   return findPosted(deps, deps.collections.entries, principal, id)
@@ -41,10 +51,10 @@ export async function findEntry(deps: BillingDeps, principal: Principal, id: str
 /** A hold with its id. */
 export type OpenHold = Hold & { readonly id: string }
 
-/** Holds of one answer. */
+/** Holds of one result. */
 const MAX_LISTED_HOLDS = 100
 
-/** The open holds of a wallet that end first. */
+/** Returns the open holds of a wallet that end first. */
 export function listHolds({ holds }: Pick<Wallet, 'holds'>): readonly OpenHold[] {
   return Object.entries(holds)
     .map(([id, hold]) => ({ ...hold, id }))
@@ -52,7 +62,7 @@ export function listHolds({ holds }: Pick<Wallet, 'holds'>): readonly OpenHold[]
     .slice(0, MAX_LISTED_HOLDS)
 }
 
-/** An organization's ledger, newest first, with everything posted before the call. */
+/** Lists an organization's ledger, newest first, with everything posted before the call. */
 export async function listEntries(deps: BillingDeps, organizationId: string, args: PageArguments): Promise<Connection<LedgerEntry>> {
   const findKey = async (_id: string) => (await deps.collections.entries.findOne({ _id, organizationId }))?.sequence.toString()
   const page = await readPageById(args, SEQUENCE, ENTRY_ID, findKey)
@@ -78,7 +88,7 @@ interface UsageFilter {
   readonly until?: Date | null
 }
 
-/** An organization's usage records, newest first, with every call settled before this one. */
+/** Lists an organization's usage records, newest first, with every call settled before this one. */
 export async function listUsage(
   deps: BillingDeps,
   organizationId: string,
@@ -91,7 +101,7 @@ export async function listUsage(
   if (requestId && (modelId || apiKeyId))
     throw new KisError('invalid_request', 'Ask for `requestId` without `modelId` and `apiKeyId`.', { param: 'filter.requestId' })
   const fixed = { organizationId, ...(requestId && { requestId }), ...(apiKeyId && { apiKeyId }), ...(modelId && { modelId }) }
-  // A bare instant sorts before every position of its millisecond.
+  // An instant without an id sorts before every position of its millisecond.
   const whole = { ...(until && { $lt: until.toISOString() }), ...(since && { $gte: since.toISOString() }) }
   const filterIn = (range: { readonly $lt?: string; readonly $gte?: string; readonly $gt?: string }) => ({
     ...fixed,
@@ -109,7 +119,7 @@ export async function listUsage(
   )
 }
 
-/** The part of a range that follows what was seen, newest first. */
+/** Returns the part of a range that follows what was read, newest first. */
 function restOf<T extends { readonly $lt?: string; readonly $gte?: string }>(range: T, { from, isBackward }: Page) {
   if (from === null) return range
   if (!isBackward) return { ...range, $lt: range.$lt !== undefined && range.$lt < from ? range.$lt : from }
@@ -118,8 +128,8 @@ function restOf<T extends { readonly $lt?: string; readonly $gte?: string }>(ran
 }
 
 /**
- * Gives the usage record with the id, also of a call that was settled a moment ago. Null: there is none, or the caller
- * may not read its organization.
+ * Returns the usage record with the id, also of a call that was settled a moment ago. Null: there is none, or the
+ * caller may not read its organization.
  */
 export async function findUsageRecord(deps: BillingDeps, principal: Principal, id: string): Promise<UsageRecord | null> {
   return findPosted(deps, deps.collections.usage, principal, id)

@@ -12,7 +12,7 @@ import { settleHold } from '../holds/settle-hold.ts'
 import { type SummaryInput, summarizeUsage } from './summarize-usage.ts'
 
 const HOUR_MS = 3_600_000
-/** One nano-USD a token. */
+/** A token costs 1 nano-USD. */
 const RATE_CARD = createCard({
   inputTokens: 1_000_000n,
   cachedInputTokens: 1_000_000n,

@@ -5,11 +5,12 @@ import { addSums, NO_USAGE, sumsOfRecord, toSums, type UsageSums } from '../doma
 
 type UsageDimension = 'model' | 'key' | 'day' | 'hour' | 'operation'
 
+/** The time span, filters and groups of a summary. */
 export interface SummaryInput {
   readonly groupBy: readonly UsageDimension[]
   /**
-   * Midnights of UTC: from the first day on, up to but not including the last. Left out: the 30 days up to today,
-   * included. By hour, whole hours: left out, the 24 up to this one, included.
+   * Midnights of UTC: from the first day up to but excluding the last. Absent: the 30 days up to and including today.
+   * By hour, whole hours; absent: the 24 up to and including this one.
    */
   readonly since?: Date | null
   readonly until?: Date | null
@@ -18,7 +19,7 @@ export interface SummaryInput {
   readonly operation?: Operation | null
 }
 
-/** Null unless the summary is grouped by it. */
+/** Each field is null unless the summary is grouped by it. */
 export interface UsageGroup extends UsageSums {
   readonly modelId: string | null
   readonly apiKeyId: string | null
@@ -40,20 +41,20 @@ const DEFAULT_DAYS = 30
 const MAX_DAYS = 366
 const HOUR_MS = 3_600_000
 const DEFAULT_HOURS = 24
-/** A week. Hours are summed from the records themselves. */
+/** A week. Sums by hour are computed from the records themselves. */
 const MAX_HOURS = 168
 /**
- * Totals, or by hour records, that one summary may read: a year of a hundred keys that use one model daily. For more,
- * use a filter or a shorter time.
+ * Totals, or records in sums by hour, that one summary may read: a year of a hundred keys that use one model daily. For
+ * more, use a filter or a shorter time.
  */
 const MAX_READ = 40_000
-/** As the port allows. */
+/** The limit of one read in the document-store port. */
 const PAGE_ITEMS = 1_000
-/** Groups of one answer. */
+/** Groups of one result. */
 const MAX_GROUPS = 1_000
 
 /**
- * Gives exact sums of an organization's usage, with every call settled before.
+ * Returns exact sums of an organization's usage, with every call settled before.
  * @throws {KisError} the time span is wrong, or the summary too large
  */
 export async function summarizeUsage(deps: BillingDeps, organizationId: string, input: SummaryInput): Promise<UsageSummary> {
@@ -95,7 +96,7 @@ function wholeHours(input: SummaryInput, now: Date): Span {
 
 function wholeUnits({ since, until }: SummaryInput, now: Date, unitMs: number, defaultUnits: number, message: string): Span {
   const end = until ?? new Date(Math.floor(now.getTime() / unitMs + 1) * unitMs)
-  // Not before 1970, where times in Unix seconds begin.
+  // The start is not before 1970, the first time in Unix seconds.
   const start = since ?? new Date(Math.max(end.getTime() - defaultUnits * unitMs, 0))
   for (const [param, instant] of [['filter.since', start] as const, ['filter.until', end] as const])
     if (instant.getTime() % unitMs !== 0) throw new KisError('unsupported_value', message, { param })
@@ -108,7 +109,7 @@ interface Used {
   readonly modelId: string
   readonly apiKeyId: string
   readonly operation: Operation
-  /** Of a day, its midnight. */
+  /** The time of the call, or midnight of the day. */
   readonly at: Date
   readonly sums: UsageSums
 }
@@ -123,7 +124,7 @@ async function* usedIn(
 ): AsyncGenerator<Used> {
   const filter = { organizationId, ...(apiKeyId && { apiKeyId }), ...(modelId && { modelId }) }
   const options = { sort: { position: 1 }, limit: PAGE_ITEMS } as const
-  // A bare day, or instant, sorts before every position of it.
+  // A day or instant without an id sorts before every position of it.
   const [first, end] = [since, until].map((time) => (isHourly ? time.toISOString() : time.toISOString().slice(0, 10))) as [string, string]
   let from: { readonly $gte: string } | { readonly $gt: string } = { $gte: first }
   for (let read = 0; ; ) {
@@ -155,8 +156,8 @@ function readFacts({ modelId, apiKeyId, at, operation }: Used, groupBy: readonly
 }
 
 /**
- * By day and hour, oldest first; within one, or without, the highest amount first; equal amounts by their other fields,
- * so that the order is stable.
+ * Sorts by day and hour, oldest first; then by amount, highest first; then by the other fields, so that the order is
+ * stable.
  */
 function byTimeThenAmount(a: UsageGroup, b: UsageGroup): number {
   const timeOf = ({ day, hour }: UsageGroup) => (hour ?? day)?.getTime() ?? 0

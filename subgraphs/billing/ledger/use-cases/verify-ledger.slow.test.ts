@@ -56,7 +56,7 @@ for (const { name, open } of STORES) {
         after = page.next
       }
     }
-    /** One organization with four entries that are all copied out: credit, hold and charge, an open hold. */
+    /** Creates an organization with four entries that are all copied: credit, hold and charge, an open hold. */
     const settled = async () => {
       const owner = await newOrganization()
       await call(owner)

@@ -14,17 +14,18 @@ const ENTRIES = 500
 const TOTALS = 100
 const RECORDS = 1_000
 
+/** A broken rule in the ledger of one organization. */
 export interface LedgerFinding extends LedgerFault {
   readonly organizationId: string
 }
 
 interface LedgerVerification {
-  /** Organizations begun on this page, and entries and totals checked. */
+  /** Organizations started on this page, and entries and totals checked. */
   readonly organizations: number
   readonly entries: number
   readonly totals: number
   readonly findings: readonly LedgerFinding[]
-  /** The cursor of the next page; null: all is checked. */
+  /** The cursor of the next page; null: everything is checked. */
   readonly next: string | null
 }
 
@@ -32,8 +33,8 @@ interface LedgerVerification {
 type Stored<T> = { readonly [K in keyof T]: T[K] extends bigint ? string : T[K] extends object ? Stored<T[K]> : T[K] }
 
 /**
- * One organization after another: first its entries, which end with the wallet, then its totals. `total`: one whose
- * records fill more than a page.
+ * Organizations are scanned one after another: first the entries, which end with the wallet, then the totals. `total`:
+ * a total whose records fill more than a page.
  */
 type LedgerScanCursor =
   | { readonly at: 'organizations'; readonly after: string }
@@ -59,14 +60,14 @@ const NOTHING = { organizations: 0, entries: 0, totals: 0, findings: [] }
  * nothing.
  * @throws {KisError} `permission_denied`: the caller lacks the scope `operator`
  * @throws {KisError} `invalid_request`: `after` is not a cursor of this check
- * @throws {KisError} `service_unavailable`: the store does not answer
+ * @throws {KisError} `service_unavailable`: the store does not respond
  */
 export async function verifyLedger(deps: VerifyDeps, caller: Caller | null, after: string | null): Promise<LedgerVerification> {
   requireScope(caller, 'operator')
   return verifyLedgerPage(deps, after)
 }
 
-/** As `verifyLedger`, for the operator's own commands, which have no caller. */
+/** Checks a page as `verifyLedger` does, for the operator's own commands, which have no caller. */
 async function verifyLedgerPage(deps: VerifyDeps, after: string | null): Promise<LedgerVerification> {
   const cursor: LedgerScanCursor = after === null ? { at: 'organizations', after: '' } : decodeScanCursor(after, isCursor, 'after')
   const { next, ...page } = await verifyAt(deps, cursor)
@@ -93,7 +94,8 @@ async function verifyAt(deps: VerifyDeps, cursor: LedgerScanCursor): Promise<Pag
 
 async function verifyEntries({ collections }: VerifyDeps, organizationId: string, before: LedgerState): Promise<Page> {
   const totals: LedgerScanCursor = { at: 'totals', organizationId, after: '' }
-  // Before the entries: everything that has left its outbox by now is among them, with its usage record and total.
+  // The wallet is read before the entries: everything that has left its outbox by now is in the ledger, with its usage
+  // record and total.
   const wallet = await collections.wallets.findOne({ _id: organizationId })
   if (!wallet) {
     const lost = { kind: 'wallet', subject: null, expected: 'a wallet', found: null } as const
@@ -151,7 +153,7 @@ async function verifyTotals({ collections }: VerifyDeps, cursor: Extract<LedgerS
     { organizationId, position: { $gt: cursor.after } },
     { sort: { position: 1 }, limit: TOTALS },
   )
-  // After the totals: the records of everything that has left its outbox by now exist.
+  // The wallet is read after the totals: the records of everything that has left its outbox by now exist.
   const wallet = await collections.wallets.findOne({ _id: organizationId })
   const findings: LedgerFinding[] = []
   let left = RECORDS
@@ -178,7 +180,7 @@ async function verifyTotals({ collections }: VerifyDeps, cursor: Extract<LedgerS
   return { ...NOTHING, totals: totals.length, findings, next }
 }
 
-/** Sums the usage records of a total, at most `left` of them. `after` is where the rest begins. */
+/** Sums the usage records of a total, at most `left` of them. `after` is the position after which the rest starts. */
 async function sumRecords(
   { usage }: Collections,
   total: UsageTotal,
@@ -187,7 +189,7 @@ async function sumRecords(
 ): Promise<{ readonly sums: UsageSums; readonly after: string | null; readonly left: number }> {
   const { organizationId, apiKeyId, modelId, operation } = total
   const day = readDay(total)
-  // Positions of the day begin with it and a `T`.
+  // Positions of the day start with it and a `T`.
   const range = { ...(begun ? { $gt: begun.after } : { $gte: `${day}T` }), $lt: `${day}U` }
   const records = await usage.find({ organizationId, apiKeyId, modelId, position: range }, { sort: { position: 1 }, limit: left })
   const sums = records
@@ -197,8 +199,8 @@ async function sumRecords(
 }
 
 /**
- * Whether the total is unchanged and no record of it is on its way. Reads the wallet first: what has left its outbox by
- * then is in the total.
+ * Returns whether the total is unchanged and none of its records is still being copied. Reads the wallet first: what
+ * has left its outbox by then is in the total.
  */
 async function isUnchanged({ wallets, usageTotals }: Collections, { _id, organizationId, upTo }: UsageTotal): Promise<boolean> {
   const wallet: Wallet | null = await wallets.findOne({ _id: organizationId })
@@ -206,7 +208,7 @@ async function isUnchanged({ wallets, usageTotals }: Collections, { _id, organiz
   return (await usageTotals.findOne({ _id }))?.upTo === upTo
 }
 
-/** The day in a total's position. */
+/** Returns the day in a total's position. */
 function readDay({ position }: Pick<UsageTotal, 'position'>): string {
   return position.slice(0, 10)
 }

@@ -7,26 +7,30 @@ import { type Wallet, withoutCopied } from '../domain/wallet.ts'
 import { WalletDraft } from '../domain/wallet-draft.ts'
 import type { OutboxPump } from './outbox-pump.ts'
 
-/** Decisions in one write. A batch finds as many entries at most, which the SQLite adapter then reads without a thread. */
+/**
+ * Decisions of one write. A batch needs at most as many entries, which the SQLite adapter then reads without a thread.
+ */
 const MAX_BATCH = 64
 /**
- * Decisions of one organization that wait for a write. At a hundred writes a second the last one waits less than a
- * second.
+ * Decisions of one organization that wait for a write. At a hundred writes per second the last one waits less than 1 s.
  */
 const MAX_WAITING = 5_000
-/** Wallets kept between batches. A busy one takes about 100 KB. */
+/** Wallets cached between batches. A busy one takes about 100 KB. */
 const MAX_KNOWN = 100
-/** After a lost race, other processes are taken to write the wallet for this long. It is then read before each batch. */
+/**
+ * After a lost race, the writer assumes for this long that other processes write the wallet, and reads it before each
+ * batch.
+ */
 const SHARED_MS = 10_000
-/** Writes of the same wallet in a row that other processes may overtake. */
+/** Consecutive writes of the same wallet that other processes may overtake. */
 const MAX_ATTEMPTS = 20
 
-/** An entry of the ledger: one with this id, or the end of this hold. */
+/** An entry of the ledger: the one with this id, or the end of this hold. */
 type RequestedEntry = { readonly id: string } | { readonly holdId: string }
 
-/** What a call decides on a wallet. */
+/** The decision of a call on a wallet. */
 interface Decision {
-  /** What `decide` may ask the draft for. */
+  /** The entry that `decide` may read from the draft. */
   readonly entry: RequestedEntry | null
   readonly decide: (wallet: WalletDraft) => unknown
   readonly resolve: (result: { readonly value: never; readonly wallet: Wallet }) => void
@@ -36,16 +40,16 @@ interface Decision {
 type Verdict = { readonly value: unknown } | { readonly error: unknown }
 
 /**
- * The only writer of wallets besides the pump and the import of spend limits. Calls of one organization that wait during
- * a write are then decided in turn on the wallet in memory, and written together, if the stored wallet has not changed
- * meanwhile. So each call sees the effects of those before it, a write is all or nothing, and a busy wallet costs one
- * write for many calls.
+ * The only writer of wallets besides the pump and the import of spend limits. Calls of one organization that wait
+ * during a write are then decided one after the other on the wallet in memory, and written together, if the stored
+ * wallet has not changed meanwhile. So each call sees the effects of those before it, a write is all or nothing, and a
+ * busy wallet costs one write for many calls.
  */
 export class WalletWriter {
   readonly #collections: Collections
   readonly #pump: OutboxPump
   readonly #waiting = new Map<string, Decision[]>()
-  /** As this process wrote them last. Another process may have written them since, which the next write notices. */
+  /** Wallets as this process wrote them last. If another process has written one since, the next write notices it. */
   readonly #known = new LRUCache<string, Wallet>({ max: MAX_KNOWN })
   /** Wallets that other processes write, too. */
   readonly #shared = new LRUCache<string, true>({ max: MAX_KNOWN, ttl: SHARED_MS })
@@ -57,8 +61,8 @@ export class WalletWriter {
 
   /**
    * Runs `decide` on the organization's wallet and writes the changes. `decide` may run again on a newer wallet, and
-   * must throw before it changes anything. `entry` is the only one of the ledger that it may ask for; null: none. Gives
-   * the wallet as written, or as decided on.
+   * must throw before it changes anything. `entry` is the only entry of the ledger that `decide` may read; null: none.
+   * Returns the wallet as written, or as decided on.
    * @throws {NotFound} there is no such organization
    * @throws {ServiceUnavailable} too many calls wait, or the outcome of the write is unknown
    */
@@ -96,14 +100,17 @@ export class WalletWriter {
     this.#waiting.delete(organizationId)
   }
 
-  /** `known` is the wallet that this process has just written. Gives the wallet after the batch. */
+  /**
+   * Decides and writes one batch. `known` is the wallet that this process has just written. Returns the wallet after
+   * the batch.
+   */
   async #write(organizationId: string, batch: readonly Decision[], known: Wallet | null): Promise<Wallet> {
     const { wallets } = this.#collections
     for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
       const stored: Wallet | null = (attempt === 1 ? known : null) ?? (await wallets.findOne({ _id: organizationId }))
       if (!stored) throw new NotFound('organization', organizationId, 'organizationId')
       const base = withoutCopied(stored, this.#pump.copiedThrough(organizationId))
-      // After the wallet: what the pump has removed from its outbox is in the ledger by now.
+      // Entries are read after the wallet: what the pump has removed from its outbox is in the ledger by now.
       const draft = new WalletDraft(base, await this.#copiedEntries(base, batch))
       const verdicts = batch.map(({ decide }): Verdict => {
         try {
@@ -123,7 +130,7 @@ export class WalletWriter {
       if (draft.pendingEntries > 0) this.#pump.kickFor(organizationId, draft.pendingEntries)
       for (const [i, verdict] of verdicts.entries()) {
         if ('error' in verdict) batch[i]!.reject(verdict.error)
-        // Of the type that this decision's `resolve` takes: its own `decide` returned it.
+        // The value has the type that this decision's `resolve` takes, because the decision's own `decide` returned it.
         else batch[i]!.resolve({ value: verdict.value as never, wallet: written })
       }
       return written
@@ -135,11 +142,11 @@ export class WalletWriter {
     const requested = batch.flatMap(({ entry }) => {
       if (!entry) return []
       if ('id' in entry) return [[entry.id]]
-      // An open hold has no end.
+      // An open hold has no end entry.
       return entry.holdId in holds ? [] : [[sortedIds(organizationId, entry.holdId).entry, digestIds(organizationId, entry.holdId).entry]]
     })
     if (requested.length === 0) return []
-    // A hold has one end.
+    // A hold has one end entry.
     return this.#collections.entries.find({ _id: { $in: [...new Set(requested.flat())] } }, { limit: requested.length })
   }
 }

@@ -13,13 +13,14 @@ import type { ApiKey, Member } from '../../use-cases/tables.ts'
 import { revokeInvitationsOf } from './invitations.ts'
 import { dropOwner, listAsOwner } from './owners.ts'
 
-/** Most attempts while others change the same member. */
+/** Attempts while other callers change the same member. */
 const MAX_TRIES = 10
 
 /**
- * Gives a member another role. Resolves once it is in force. A repeat finishes what a crash has cut.
+ * Assigns another role to a member. Resolves once it is in force. A repetition finishes what a crash has interrupted.
  * @throws {NotFound} the caller's organization has no such member
- * @throws {KisError} `permission_denied`: the member, or the role, stands higher than the caller; `in_use`: the last owner
+ * @throws {KisError} `permission_denied`: the member, or the role, has a higher rank than the caller; `in_use`: the
+ * last owner
  */
 export async function updateMember(
   deps: BillingDeps,
@@ -41,8 +42,8 @@ export async function updateMember(
 }
 
 /**
- * Changes a member whom the caller may manage. If others give them another role meanwhile, it is judged again: nobody
- * changes an owner whom they took for none.
+ * Changes a member whom the caller may manage. If another caller changes the role meanwhile, the permission is checked
+ * again, so that nobody changes an owner whom they took for a lower role.
  */
 async function changeAsRead(
   deps: BillingDeps,
@@ -64,8 +65,8 @@ async function changeAsRead(
 const busy = () => new KisError('service_unavailable', 'The member is being changed by many at once.', { retryAfterMs: 1_000 })
 
 /**
- * Gives the key of a member the scopes of their role. Of several changes at once, that of the last role is the last:
- * each reads the role again after it has written the scopes.
+ * Sets the scopes of a member's key to those of the role. Of several concurrent changes, the last role wins: each reads
+ * the role again after it has written the scopes.
  */
 export async function alignKey({ collections }: BillingDeps, { _id, apiKeyId }: Pick<Member, '_id' | 'apiKeyId'>): Promise<void> {
   for (let tries = 0; tries < MAX_TRIES; tries++) {
@@ -79,9 +80,10 @@ export async function alignKey({ collections }: BillingDeps, { _id, apiKeyId }: 
 }
 
 /**
- * Removes a member and ends their key. Resolves once it is in force. Idempotent: a repeat finishes what a crash has cut.
+ * Removes a member and ends their key. Resolves once the removal is in force. Idempotent: a repetition finishes what a
+ * crash has interrupted.
  * @throws {NotFound} the caller's organization has no such member
- * @throws {KisError} `permission_denied`: the member stands higher than the caller; `in_use`: the last owner
+ * @throws {KisError} `permission_denied`: the member has a higher rank than the caller; `in_use`: the last owner
  */
 export async function removeMember(
   deps: BillingDeps,
@@ -104,13 +106,15 @@ export async function removeMember(
   return removed
 }
 
-/** Revokes the key of a member alone. Those that descend from it stay. */
+/** Revokes only the key of a member. Its descendants stay. */
 export async function endMemberKey({ collections, clock }: BillingDeps, _id: string): Promise<void> {
   const ended = { revokedAt: clock.now(), leavesDescendants: true }
   await collections.apiKeys.findOneAndUpdate({ _id, revokedAt: null }, { $set: ended })
 }
 
-/** Ends what descends from the keys of a member: one for each time that the person became a member. Gives these keys. */
+/**
+ * Ends the descendants of a member's keys: one key for each time that the person became a member. Returns these keys.
+ */
 async function endDescendants({ collections }: BillingDeps, organizationId: string, memberId: string): Promise<readonly ApiKey[]> {
   const own = await collections.apiKeys.find({ organizationId, memberId }, { limit: MAX_API_KEYS })
   for (const { _id } of own) await collections.apiKeys.findOneAndUpdate({ _id }, { $unset: { leavesDescendants: '' } })

@@ -14,19 +14,19 @@ import type { ApiKey, Invitation } from '../../use-cases/tables.ts'
 import { foldEmail } from './person.ts'
 
 const INVITATION_ID = /^inv_[0-9a-f]{32}$/
-/** Long enough for a holiday weekend, short enough that a link in an old mailbox lets nobody in. */
+/** Long enough for a holiday weekend, short enough that a link in an old mailbox is useless. */
 const INVITATION_LIFE_MS = 7 * 86_400_000
-/** How long invitations are kept after their end, so that admins see which were not accepted. */
+/** How long invitations are retained after their end, so that admins see which were not accepted. */
 const RETENTION_MS = 30 * 86_400_000
-/** More than an organization invites in a week; each is one more way in. */
+/** More than an organization invites in a week. Each open invitation is a possible way in. */
 const MAX_OPEN_INVITATIONS = 100
-/** Whoever invites and revokes in turn does not fill the store. */
+/** The limit prevents a caller who repeatedly invites and revokes from filling the store. */
 const MAX_REVOKED_INVITATIONS = 100
-/** Invitations that are looked at for an address: the open ones, and those that expired in the last 30 days. */
+/** Invitations that are read for an address: the open ones, and those that expired in the last 30 days. */
 const MAX_LOOKED_AT = 1_000
 /** RFC 5321, section 4.5.3.1.3, without the angle brackets. */
 const MAX_EMAIL_CHARACTERS = 254
-/** What stands before and after the one `@`: no spaces, control characters or signs that hide or turn text. */
+/** The parts before and after the one `@`: no spaces, control characters or characters that hide or reverse text. */
 const PART = /^[^\s@<>"(),:;[\]\\\p{C}]+$/u
 const PREFIX = 'kis_inv_'
 const TOKEN = /^kis_inv_[\w-]{43}$/
@@ -38,9 +38,9 @@ interface InviteMemberInput {
 }
 
 /**
- * Invites a person to the caller's organization, or for an operator to any. The token is given once.
+ * Invites a person to the caller's organization, or for an operator to any. The token is returned once.
  * @throws {KisError} `permission_denied`: the role may do more than the caller
- * @throws {KisError} `invalid_request`: the address, or too many open invitations
+ * @throws {KisError} `invalid_request`: the email address, or too many open invitations
  */
 export async function inviteMember(
   deps: BillingDeps,
@@ -78,7 +78,7 @@ export async function inviteMember(
   return { invitation, token }
 }
 
-/** Deletes the revoked invitations of an organization but for the last ones. */
+/** Deletes the revoked invitations of an organization except the last ones. */
 async function purgeRevoked({ collections: { invitations } }: BillingDeps, organizationId: string): Promise<void> {
   const unaccepted = { organizationId, acceptedAt: null }
   const revoked = { ...unaccepted, revokedAt: { $gt: new Date(0) } }
@@ -97,7 +97,9 @@ function checkEmail(text: string): string {
   return email
 }
 
-/** The open invitations of an organization that the caller may read, and those that expired lately, newest first. */
+/**
+ * Lists the open invitations of an organization that the caller may read, and those that expired lately, newest first.
+ */
 export async function listInvitations(
   { collections }: BillingDeps,
   principal: Principal,
@@ -108,7 +110,7 @@ export async function listInvitations(
   return listById(collections.invitations, { organizationId, acceptedAt: null, revokedAt: null }, page, INVITATION_ID)
 }
 
-/** An invitation that the caller may read; null for others. */
+/** Returns an invitation that the caller may read; null for others. */
 export async function findInvitation({ collections }: BillingDeps, principal: Principal, id: string): Promise<Invitation | null> {
   requireScope(principal, 'admin')
   const invitation = await collections.invitations.findOne({ _id: id })
@@ -118,7 +120,7 @@ export async function findInvitation({ collections }: BillingDeps, principal: Pr
 /**
  * Revokes an invitation. Idempotent.
  * @throws {NotFound}
- * @throws {KisError} `in_use`: it was accepted; `permission_denied`: it is for an owner, and the caller is none
+ * @throws {KisError} `in_use`: it was accepted; `permission_denied`: it is for an owner, and the caller is no owner
  */
 export async function revokeInvitation(deps: BillingDeps, principal: Principal, id: string): Promise<Invitation> {
   const own = await ownKey(deps, principal)
@@ -136,7 +138,10 @@ export async function revokeInvitation(deps: BillingDeps, principal: Principal, 
   throw new KisError('in_use', 'The invitation was accepted. Remove the member in its place.', { param: 'id' })
 }
 
-/** Revokes the open invitations of an address, so that who was removed does not come back by one as another account. */
+/**
+ * Revokes the open invitations of an email address, so that a removed person cannot use one to return with another
+ * account.
+ */
 export async function revokeInvitationsOf({ collections, clock }: BillingDeps, organizationId: string, email: string): Promise<void> {
   const open = { organizationId, acceptedAt: null, revokedAt: null }
   const found = await collections.invitations.find(open, { sort: { _id: -1 }, limit: MAX_LOOKED_AT })
@@ -145,13 +150,14 @@ export async function revokeInvitationsOf({ collections, clock }: BillingDeps, o
       await collections.invitations.findOneAndUpdate({ _id, ...open }, { $set: { revokedAt: clock.now() } })
 }
 
-/** The invitation with this token, whatever became of it. Null: there is none. */
+/** Returns the invitation with this token, whatever its state. Null: there is none. */
 export async function findByToken({ collections, pepper }: BillingDeps, token: string): Promise<Invitation | null> {
   return TOKEN.test(token) ? collections.invitations.findOne({ digest: digestKey(token, pepper()) }) : null
 }
 
 /**
- * Whether it lets in who has this address: it is open, it is for the address, and whoever made it could still make it.
+ * Returns whether a person with this email address may use the invitation: it is open, it is for the address, and its
+ * creator could still create it.
  */
 export async function isGood(deps: BillingDeps, invitation: Invitation, email: string): Promise<boolean> {
   const { role, expiresAt, acceptedAt, revokedAt, invitedBy } = invitation
@@ -186,14 +192,14 @@ async function requireMayInvite(
   await requireUnlimited(deps, principal, own, SCOPES_OF[role])
 }
 
-/** Uses up an open invitation. False: somebody else was faster, or it was revoked. */
+/** Uses up an open invitation. False: it was already used, or revoked. */
 export async function claimInvitation({ collections, clock }: BillingDeps, { _id }: Invitation): Promise<boolean> {
   const now = clock.now()
   const open = { _id, acceptedAt: null, revokedAt: null, expiresAt: { $gt: now } }
   return (await collections.invitations.findOneAndUpdate(open, { $set: { acceptedAt: now } })) !== null
 }
 
-/** Opens an invitation again whose use has failed. */
+/** Reopens an invitation whose use has failed. */
 export async function unclaimInvitation({ collections }: BillingDeps, { _id }: Invitation): Promise<void> {
   await collections.invitations.findOneAndUpdate({ _id }, { $set: { acceptedAt: null } })
 }

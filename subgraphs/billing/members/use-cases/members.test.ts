@@ -84,7 +84,7 @@ for (const { name, open } of STORES)
       expect(await arrive('ann', { invitation: 'kis_inv_unknown' })).toBe('invitation_invalid')
       expect(await arrive('ann', { invitation: token, verifiedEmail: 'ANN@Example.org' })).toMatchObject({ role: 'viewer' })
       expect(await arrive('ann2', { invitation: token, verifiedEmail: 'ann@example.org' })).toBe('invitation_invalid')
-      // Who opens the link again is let in as the member that they are.
+      // A member who opens the link again signs in as that member.
       expect(await arrive('ann', { invitation: token })).toMatchObject({ role: 'viewer' })
 
       const late = await invite('late@example.org')
@@ -127,7 +127,7 @@ for (const { name, open } of STORES)
       await expect(updateApiKey(deps, byAdmin, { id: owner.apiKeyId, spendLimit: { amount: 0n, period: 'day' } })).rejects.toMatchObject(
         code('permission_denied'),
       )
-      // The organization's first key could do what an owner does.
+      // The organization's first key has the rank of an owner.
       await expect(rotateApiKey(deps, byAdmin, first.apiKeyId)).rejects.toMatchObject(code('permission_denied'))
       const { apiKey } = await createApiKey(deps, await as(owner), { name: 'robot', scopes: ['admin'] })
       const byRobot = (await principalOfKey(deps, organizationId, apiKey._id))!
@@ -219,7 +219,7 @@ for (const { name, open } of STORES)
       }
     })
 
-    /** Does something after the owners were read for the first time, and before anything is written. */
+    /** Runs `meanwhile` after the first read of the owners, and before any write. */
     function delayed(meanwhile: () => Promise<void>): BillingDeps {
       let isFirst = true
       const organizations = new Proxy(deps.collections.organizations, {
@@ -269,7 +269,7 @@ for (const { name, open } of STORES)
       expect(await principalOfApiKey(deps, key)).toMatchObject({ isEnded: false })
       expect((await listCreatedKeys(deps, first, removed)).map(({ _id }) => _id)).toEqual([apiKey._id])
       expect(await arrive('ann', { assigned: [organizationId], assignedRole: 'admin' })).toBe('not_a_member')
-      // What they had invited lets nobody in any more.
+      // The removed member's invitations are no longer valid.
       expect(await arrive('friend', { invitation: old.token })).toBe('invitation_invalid')
 
       const back = await join('ann', 'viewer')
@@ -309,7 +309,7 @@ for (const { name, open } of STORES)
       expect(await arrive('ann', { assigned: ['org_unknown'], assignedRole: 'admin' })).toBe('not_a_member')
       const member = await arrive('ann', { assigned: [organizationId], assignedRole: 'editor' })
       expect(member).toMatchObject({ organizationId, role: 'editor' })
-      // An issuer says who comes in; the role is the organization's from then on.
+      // The issuer decides who may sign in; after that, the organization decides the role.
       expect(await arrive('ann', { assigned: [organizationId], assignedRole: 'owner' })).toMatchObject({ role: 'editor' })
       expect(await arrive('eve', { organizationId: other.organizationId })).toBe('not_a_member')
       expect(await arrive('ann', { organizationId: other.organizationId })).toBe('not_a_member')

@@ -7,11 +7,11 @@ import { mayRead } from '../../use-cases/may-read.ts'
 import type { ApiKey, Member, Organization } from '../../use-cases/tables.ts'
 
 const MEMBER_ID = /^mem_[0-9a-f]{32}$/
-/** The contract says so of both lists. */
+/** The contract states these limits for both lists. */
 const MAX_CREATED_KEYS = 100
 const MAX_MEMBERSHIPS = 100
 
-/** The members of an organization that the caller may read, newest first. */
+/** Lists the members of an organization that the caller may read, newest first. */
 export async function listMembers(
   { collections }: BillingDeps,
   principal: Principal,
@@ -22,7 +22,9 @@ export async function listMembers(
   return listById(collections.members, { organizationId, removedAt: null }, page, MEMBER_ID)
 }
 
-/** A member of the caller's organization, or for an operator of any: the caller, or any that an admin may read. */
+/**
+ * Returns a member of the caller's organization, or for an operator of any: the caller, or any that an admin may read.
+ */
 export async function findMember({ collections }: BillingDeps, principal: Principal, id: string): Promise<Member | null> {
   const member = await collections.members.findOne({ _id: id })
   if (!member || !mayRead(principal, member.organizationId)) return null
@@ -33,11 +35,11 @@ function isSelf(principal: Principal, { apiKeyId }: Member): boolean {
   return apiKeyId === principal.apiKeyId
 }
 
-/** The working keys that a member created, or that descend from these, newest first. */
+/** Lists the working keys that a member created, or that descend from these, newest first. */
 export async function listCreatedKeys({ collections }: BillingDeps, principal: Principal, member: Member): Promise<readonly ApiKey[]> {
   requireScope(principal, 'admin')
   const { organizationId } = member
-  // One for each time that the person became a member.
+  // The person has one key for each time that they became a member.
   const own = await collections.apiKeys.find({ organizationId, memberId: member._id }, { limit: MAX_API_KEYS })
   const ids = own.map(({ _id }) => _id)
   const live = await collections.apiKeys.find({ organizationId, revokedAt: null }, { limit: MAX_API_KEYS })
@@ -54,7 +56,7 @@ interface Membership {
   readonly lastSeenAt: Date
 }
 
-/** The organizations of a person, the last one used first. Only the person sees them. */
+/** Lists the organizations of a person, the last one used first. Only the person sees them. */
 export async function listMemberships(deps: BillingDeps, principal: Principal, member: Member): Promise<readonly Membership[]> {
   if (!isSelf(principal, member)) return []
   const found = await membershipsOf(deps, member)
@@ -66,7 +68,7 @@ export async function listMemberships(deps: BillingDeps, principal: Principal, m
   }))
 }
 
-/** Where the person is a member, in organizations that are not deleted, the one of the last sign-in first. */
+/** Returns the person's memberships in organizations that are not deleted, the one of the last sign-in first. */
 export async function membershipsOf(
   { collections }: BillingDeps,
   { issuer, subject }: Pick<Member, 'issuer' | 'subject'>,

@@ -2,15 +2,16 @@ import { KisError, NotFound } from '../../../common/errors.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Member, Organization } from '../../use-cases/tables.ts'
 
-/** Most attempts while others change the owners of the same organization. */
+/** Attempts while other callers change the owners of the same organization. */
 const MAX_TRIES = 10
 
-// An organization that has had an owner keeps one. The list in its document decides that in one write. It names owners
-// only, so somebody is made an owner before they are added, and is removed from it before they stop to be one.
+// An organization that has had an owner always has one. The list in its document enforces this in one write. The list
+// names owners only: the role of a new owner is written before they are added, and an owner is removed from the list
+// before the role is.
 
 /**
- * Lists a member whose role was written if they are an owner by now, and else not. Of several changes at once, that of
- * the last role is the last: each reads the role again after it has written the list.
+ * Adds a member whose role was written to the list if they are an owner by now, and removes them otherwise. Of several
+ * concurrent changes, the last role wins: each reads the role again after it has written the list.
  */
 export async function listAsOwner(deps: BillingDeps, { _id, organizationId }: Pick<Member, '_id' | 'organizationId'>): Promise<void> {
   const isOwner = async () => {
@@ -29,8 +30,8 @@ export async function listAsOwner(deps: BillingDeps, { _id, organizationId }: Pi
 }
 
 /**
- * Removes a member that is about to stop being an owner. Idempotent.
- * @throws {KisError} `in_use`: it is the last one
+ * Removes a member from the list before they lose the role. Idempotent.
+ * @throws {KisError} `in_use`: the member is the last owner
  */
 export async function dropOwner(deps: BillingDeps, organizationId: string, memberId: string): Promise<void> {
   await changeOwners(deps, organizationId, (owners) => {

@@ -13,28 +13,29 @@ import type { Person } from './person.ts'
 
 /** Half of the keys that an organization may have, because each member has one. */
 const MAX_MEMBERS = 500
-/** Organizations that an issuer may put one person into. */
+/** Organizations that an issuer may assign to one person. */
 const MAX_ASSIGNED = 20
-/** Longer names and addresses of issuers are cut, or not kept. */
+/** Longer names of issuers are cut, and longer email addresses are not stored. */
 const MAX_NAME_CHARACTERS = 100
 const MAX_EMAIL_CHARACTERS = 254
 
 type SignInRefusal = 'not_a_member' | 'invitation_invalid' | 'email_not_verified' | 'organization_suspended' | 'organization_full'
 
+/** A person that an issuer has authenticated, and where the person wants to sign in. */
 export interface SignInRequest extends Person {
-  /** Organizations that the issuer puts the person into. */
+  /** Organizations that the issuer assigns to the person. */
   readonly assigned: readonly string[]
-  /** The role there, where the person is new. */
+  /** The role in assigned organizations where the person is new. */
   readonly assignedRole: MemberRole
   /** The token of an invitation. */
   readonly invitation: string | null
-  /** Where the person wants to go; null: where they were last. */
+  /** The organization to sign in to; null: the one of the last sign-in. */
   readonly organizationId: string | null
 }
 
 /**
- * Lets a person in: as a member that they are, by an invitation, or because their issuer puts them into an organization.
- * Who was removed comes back by a new invitation only.
+ * Signs a person in: as an existing member, by an invitation, or because their issuer assigns an organization. A
+ * removed person can return only by a new invitation.
  */
 export async function signIn(deps: BillingDeps, request: SignInRequest): Promise<Member | SignInRefusal> {
   const person = tidy(request)
@@ -59,7 +60,9 @@ function tidy<T extends Person>({ name, verifiedEmail, ...rest }: T): T {
 
 const isSuspended = ({ suspendedAt }: Organization) => suspendedAt != null
 
-/** Makes the person a member where the issuer puts them for the first time. `landing`: the last such organization. */
+/**
+ * Makes the person a member where the issuer assigns them for the first time. `landing`: the last such organization.
+ */
 async function join(deps: BillingDeps, person: Person, { assigned, assignedRole }: SignInRequest) {
   let landing: string | null = null
   let isFull = false
@@ -83,11 +86,12 @@ async function byInvitation(deps: BillingDeps, person: Person, token: string): P
   if (!organization || organization.deletedAt) return 'invitation_invalid'
   const record = await findRecord(deps, person, organizationId)
   if (record && !record.removedAt) {
-    // Who opens the link again is let in, as they are by now.
+    // A member who opens the link again is signed in with their current role.
     if (isSuspended(organization)) return 'organization_suspended'
     return (await enter(deps, record, person)) ?? 'not_a_member'
   }
-  // Made before the person was removed, such as a second link of those days, it is no new one.
+  // An invitation that was created before the person was removed, such as a second link of that time, does not count as
+  // new.
   if (record?.removedAt && invitation.createdAt < record.removedAt) return 'invitation_invalid'
   if (verifiedEmail === null) return 'email_not_verified'
   if (!(await isGood(deps, invitation, verifiedEmail))) return 'invitation_invalid'
@@ -108,24 +112,26 @@ function findRecord({ collections }: BillingDeps, { issuer, subject }: Person, o
   return collections.members.findOne({ issuer, subject, organizationId })
 }
 
-/** Notes that a member is here, with what the issuer says of them now. Null: their key has ended, or they were removed. */
+/**
+ * Records that a member has signed in, with the issuer's current data. Null: their key has ended, or they were removed.
+ */
 async function enter(deps: BillingDeps, member: Member, { name, verifiedEmail }: Person): Promise<Member | null> {
   const key = await deps.collections.apiKeys.findOne({ _id: member.apiKeyId })
   if (!key || (await isEnded(deps, key))) return null
   const seen = { lastSeenAt: deps.clock.now(), name, email: verifiedEmail }
   const entered = await deps.collections.members.findOneAndUpdate({ _id: member._id, removedAt: null }, { $set: seen })
-  // What a crash has left behind of a change of role.
+  // Repairs what a crash has left of a change of role.
   if (entered) await alignKey(deps, entered)
   return entered
 }
 
-/** Makes somebody a member who is none. Null: the organization can have no more. */
+/** Creates a member. Null: the organization can have no more. */
 async function createMember(deps: BillingDeps, person: Person, organizationId: string, role: MemberRole): Promise<Member | null> {
   const { members, apiKeys } = deps.collections
   if ((await members.countDocuments({ organizationId, removedAt: null }, { limit: MAX_MEMBERS })) >= MAX_MEMBERS) return null
   if ((await apiKeys.countDocuments({ organizationId, revokedAt: null }, { limit: MAX_API_KEYS })) >= MAX_API_KEYS) return null
   const before = await findRecord(deps, person, organizationId)
-  // What a crash has left behind of a removal.
+  // Repairs what a crash has left of a removal.
   if (before?.removedAt) await endMemberKey(deps, before.apiKeyId)
   const _id = before?._id ?? deps.ids('mem')
   const key = memberKey(deps, { memberId: _id, organizationId, name: person.name ?? person.verifiedEmail ?? 'Member', role })
@@ -137,7 +143,7 @@ async function createMember(deps: BillingDeps, person: Person, organizationId: s
     ? await members.findOneAndUpdate({ _id, apiKeyId: before.apiKeyId }, { $set: fields })
     : await insert(deps, { _id, organizationId, issuer, subject, createdAt: now, ...fields })
   if (!created) {
-    // Another sign-in of the same person was faster.
+    // Another sign-in of the same person has created the member.
     await apiKeys.findOneAndDelete({ _id: key._id })
     return findRecord(deps, person, organizationId)
   }
@@ -162,7 +168,7 @@ interface NewMemberKey {
   readonly role: MemberRole
 }
 
-/** A key that nobody can have: its digest is of no text. */
+/** Creates a key without a secret: no text has its digest. */
 function memberKey({ ids, clock }: BillingDeps, { role, name, ...owner }: NewMemberKey): ApiKey {
   const _id = ids('key')
   return {

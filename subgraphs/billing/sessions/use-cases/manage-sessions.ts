@@ -9,22 +9,25 @@ import type { Session } from '../../use-cases/tables.ts'
 
 const SESSION_ID = /^ses_[0-9a-f]{32}$/
 
-/** The sessions of the caller's key, or of the whole organization for those who may manage its keys, newest first. */
+/**
+ * Lists the sessions of the caller's key, or of the whole organization for callers that may manage its keys, newest
+ * first.
+ */
 export async function listSessions({ collections }: BillingDeps, principal: Principal, page: PageArguments): Promise<Connection<Session>> {
   const { organizationId, apiKeyId } = principal
   const filter = hasScope(principal, 'admin') ? { organizationId } : { apiKeyId }
   return listById(collections.sessions, filter, page, SESSION_ID)
 }
 
-/** The session of this call; null: the caller came with a key. */
+/** Returns the session of this call; null: the caller sent a key. */
 export async function findOwnSession({ collections }: BillingDeps, { sessionId }: Principal): Promise<Session | null> {
   return sessionId === undefined ? null : collections.sessions.findOne({ _id: sessionId })
 }
 
 /**
- * Ends a session of the caller's key, or any of the organization for those who may manage its keys.
+ * Ends a session of the caller's key, or any of the organization for callers that may manage its keys.
  * @throws {NotFound} there is none that the caller may see
- * @throws {KisError} `permission_denied`: its key stands higher than the caller
+ * @throws {KisError} `permission_denied`: its key has a higher rank than the caller
  */
 export async function revokeSession(deps: BillingDeps, principal: Principal, id: string): Promise<Session> {
   const { sessions, apiKeys } = deps.collections
@@ -40,7 +43,7 @@ function maySee(principal: Principal, { organizationId, apiKeyId }: Session): bo
   return organizationId === principal.organizationId && (apiKeyId === principal.apiKeyId || hasScope(principal, 'admin'))
 }
 
-/** Deletes the sessions that are over. */
+/** Deletes expired sessions. */
 export async function sweepSessions({ collections, clock }: BillingDeps): Promise<void> {
   while ((await collections.sessions.deleteMany({ expiresAt: { $lte: clock.now() } })) > 0);
 }

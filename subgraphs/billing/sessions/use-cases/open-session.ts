@@ -6,13 +6,13 @@ import { principalOfApiKey } from '../../accounts/use-cases/find-principal.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Session } from '../../use-cases/tables.ts'
 
-/** A working day with a break. A portal that is left open overnight asks for a new sign-in. */
+/** A working day with a break. A portal that is left open overnight needs a new sign-in. */
 export const SESSION_MS = 12 * 3_600_000
-/** Browsers of everybody who shares one key. */
+/** Sessions of one key, which several people may share. */
 export const MAX_SESSIONS_OF_KEY = 50
-/** As many as an organization may have keys. */
+/** The limit of keys of an organization. */
 const MAX_SESSIONS_OF_ORGANIZATION = 1_000
-/** The text of browsers has 100 to 250 characters. */
+/** Longest stored user agent. Those of browsers have 100 to 250 characters. */
 const MAX_USER_AGENT_CHARACTERS = 300
 
 /** A session with its token, which is never shown again. */
@@ -31,8 +31,8 @@ export async function openSession(deps: BillingDeps, apiKey: string, userAgent: 
 }
 
 /**
- * Opens a session that stands for a key. The oldest sessions end if the key or its organization then has too many.
- * `memberId`: the person who signed in, if the key is theirs.
+ * Opens a session for a key. The oldest sessions end if the key or its organization then has too many. `memberId`: the
+ * person who signed in, if the key is theirs.
  */
 export async function openSessionOf(
   deps: BillingDeps,
@@ -55,13 +55,13 @@ export async function openSessionOf(
     expiresAt: new Date(now.getTime() + SESSION_MS),
   }
   await sessions.insertOne(session)
-  // After the insertion, so that the bounds also hold when many sign in at once.
+  // The limits are applied after the insertion, so that they also hold when many people sign in at once.
   await endOldest(sessions, { apiKeyId }, MAX_SESSIONS_OF_KEY)
   await endOldest(sessions, { organizationId }, MAX_SESSIONS_OF_ORGANIZATION)
   return { session, token }
 }
 
-/** The digest that is stored instead of the token. The token is random, so it needs no pepper. */
+/** Returns the digest that is stored instead of the token. The token is random, so it needs no pepper. */
 export function digestToken(token: string): string {
   return createHash('sha256').update(token).digest('hex')
 }

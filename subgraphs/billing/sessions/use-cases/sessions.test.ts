@@ -31,7 +31,7 @@ for (const { name, open } of STORES)
     })
     afterEach(() => store[Symbol.asyncDispose]())
 
-    /** An organization with an admin's key and a narrower key. */
+    /** Creates an organization with an admin's key and a narrower key. */
     async function makeTenant() {
       const { organization, key } = await createOrganization(deps, OPERATOR, { name: 'Tenant' })
       const admin = await principalOfApiKey(deps, key)

@@ -6,11 +6,11 @@ import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { Session } from '../../use-cases/tables.ts'
 import { digestToken } from './open-session.ts'
 
-/** As for keys. */
+/** The interval for keys applies here, too. */
 const USE_RECORDED_EVERY_MS = 300_000
 
 /**
- * Gives the principal of a session: that of its key as it is now. Text that is no token costs no read of the store.
+ * Returns the principal of a session: that of its key as it is now. Text that is no token costs no read of the store.
  * @throws {SessionEnded} the session is unknown or over, or its key was revoked, rotated or has expired; the error does
  * not say which
  * @throws {OrganizationSuspended}
@@ -20,7 +20,7 @@ export async function principalOfSession(deps: BillingDeps, token: string): Prom
   const session = isSessionToken(token) ? await collections.sessions.findOne({ digest: digestToken(token) }) : null
   if (!session || session.expiresAt <= clock.now()) throw new SessionEnded()
   const principal = await principalOfKey(deps, session.organizationId, session.apiKeyId)
-  // Whoever replaces the secret of a key that leaked also ends the sessions that were opened with the old one.
+  // Replacing the secret of a leaked key also ends the sessions that were opened with the old secret.
   if (!principal || principal.isEnded || principal.rotations !== session.rotations) throw new SessionEnded()
   if (principal.isSuspended) throw new OrganizationSuspended()
   await recordUse(deps, session)
@@ -32,7 +32,7 @@ export async function endSession({ collections }: BillingDeps, token: string): P
   return isSessionToken(token) && (await collections.sessions.findOneAndDelete({ digest: digestToken(token) })) !== null
 }
 
-/** The use of a session is a use of its key. A store that can only be read must not lock everybody out. */
+/** Records a use of the session and of its key. A read-only store must not lock out all callers. */
 async function recordUse({ collections: { sessions, apiKeys }, clock }: BillingDeps, session: Session): Promise<void> {
   const now = clock.now()
   if (now.getTime() - session.lastUsedAt.getTime() < USE_RECORDED_EVERY_MS) return

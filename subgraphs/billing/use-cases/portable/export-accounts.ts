@@ -5,8 +5,8 @@ import { API_KEY, CHANGES_REPORT, LEDGER_REPORT, MEMBER, ORGANIZATION, SPEND_LIM
 const PAGE = 500
 
 /**
- * Finds the organization that is to be exported. `write` writes its accounts: keys without secrets, members, webhooks
- * without secrets, and as reports the wallet, the ledger, the usage records and the changes that operators made.
+ * Finds the organization to export. `write` writes its accounts: keys without secrets, members, webhooks without
+ * secrets, and as reports the wallet, the ledger, the usage records and the changes by operators.
  * @throws {Error} there is none, or it is deleted, or an import into it has not ended
  */
 export async function accountsOf(
@@ -29,7 +29,7 @@ async function exportAccounts(collections: Collections, organization: Organizati
     await sink.record(API_KEY, { ...key, scopes: key.scopes.filter((scope) => scope !== 'operator') })
   }
   for await (const key of listAll(collections.apiKeys, { organizationId }, PAGE)) await writeKey(key)
-  /** Writes a key that came after the keys were read. False: there is no such key. */
+  /** Writes a key that was created after the keys were read. False: there is no such key. */
   const ensureKey = async (_id: string) => {
     const key = written.has(_id) ? null : await collections.apiKeys.findOne({ _id })
     if (key) await writeKey(key)
@@ -65,7 +65,7 @@ async function exportReports(collections: Collections, organization: Organizatio
     copied = entries.at(-1)?.sequence ?? copied
     if (entries.length < PAGE) break
   }
-  // The newest entries are in the wallet until they are copied out.
+  // The newest entries are in the wallet until they are copied.
   const waiting = (wallet?.outbox ?? []).filter(({ entry }) => entry.sequence > copied)
   for (const { entry } of waiting) await sink.record(LEDGER_REPORT, entry)
   for (let after = ''; ; ) {

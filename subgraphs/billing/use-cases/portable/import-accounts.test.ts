@@ -36,7 +36,7 @@ for (const { name, open } of STORES)
       await to[Symbol.asyncDispose]()
     })
 
-    /** The archived records of an organization, as lines by kind. */
+    /** Returns the archived records of an organization, as lines by kind. */
     async function exported(id: string): Promise<ReadonlyMap<string, readonly string[]>> {
       const lines = new Map<string, string[]>()
       const { write } = await accountsOf(there.collections, id)
@@ -130,7 +130,7 @@ for (const { name, open } of STORES)
       })
     })
 
-    /** What an archive has of an organization with this many keys, each with a spend limit. */
+    /** Returns the archive of an organization with this many keys, each with a spend limit. */
     async function withKeys(live: number, revoked: number, limits = live + revoked) {
       const { organization } = await createOrganization(there, OPERATOR, { name: 'Many' })
       const lines = await exported(organization._id)
@@ -237,7 +237,7 @@ for (const { name, open } of STORES)
       const { organization } = await createOrganization(there, OPERATOR, { name: 'Half' })
       const importing = await take(await exported(organization._id), organization._id)
       await deleteOrganization(here, OPERATOR, organization._id)
-      // What is written after its erasure is erased, too.
+      // Data that is written after its erasure is erased, too.
       const isErasing = async () => (await here.collections.organizations.findOne({ _id: organization._id }))!.erasingSince !== undefined
       for (const refused of [() => importing.finish(here.pepper()), () => importing.state()]) {
         const signal = AbortSignal.timeout(10_000)

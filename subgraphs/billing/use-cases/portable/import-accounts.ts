@@ -18,22 +18,24 @@ interface ImportDeps {
   readonly plans: readonly Plan[]
   readonly clock: Clock
   readonly ids: IdSource
-  /** Hears what the archive says of its organization, before anything is written. */
+  /** Called with the archive's rules of its organization, before anything is written. */
   onOrganization(rules: ImportedRules): void
 }
 
-/** What only an operator may decide of an organization. An archive brings its own. */
+/** What only an operator may decide about an organization. An archive contains these decisions. */
 export type ImportedRules = Pick<Organization, 'plan' | 'limits' | 'suspendedAt' | 'suspensionReason'>
 
 /**
- * Keys of an archive that are not revoked: keys that are made at the same time may exceed the limit by a few, and each
- * import adds one.
+ * Unrevoked keys of an archive: keys that are created at the same time may exceed the limit by a few, and each import
+ * adds one.
  */
 const MAX_LIVE_KEYS = MAX_API_KEYS + 100
-/** Of an archive, because each hold writes the wallet that has them. A revocation under way has as many again. */
+/**
+ * Spend limits of an archive. Each hold writes the wallet that contains them. A running revocation has as many again.
+ */
 const MAX_SPEND_LIMITS = MAX_LIVE_KEYS + 2 * MAX_REVOKED_LIMITS
 
-/** What is imported, and as which organization. */
+/** The target organization and the source archive. */
 interface ImportedAs {
   readonly organizationId: string
   /** The id of the archive. */
@@ -42,7 +44,7 @@ interface ImportedAs {
 
 type ImportState = 'new' | 'begun' | 'done'
 
-/** One import, as billing sees it: what takes the archive, how far it is, and its end. */
+/** One import from billing's view: its importers, its state, and its end. */
 export function importAccounts(deps: ImportDeps, as: ImportedAs) {
   return {
     takers: accountTakers(deps, as),
@@ -51,11 +53,11 @@ export function importAccounts(deps: ImportDeps, as: ImportedAs) {
   }
 }
 
-/** Until the end of an import the organization is suspended, so nobody sees half of it. */
+/** Suspension reason until the end of an import, so that nobody sees a partial organization. */
 const REASON = 'An import into it has not ended'
 
 /**
- * How far the import of an archive is.
+ * Returns the state of the import of an archive.
  * @throws {Error} the organization exists, and does not come from this archive
  */
 async function findImportState(
@@ -65,7 +67,7 @@ async function findImportState(
   const { organizations } = collections
   const found = await organizations.findOne({ _id: organizationId })
   if (!found) return 'new'
-  // Its erasure may have ended before the import: what was written since is erased, too.
+  // The organization's erasure may have ended before the import, so data that was written since is erased, too.
   if (found.deletedAt && found.import?.archive === archive && !found.import.isDone) await eraseAgain({ collections, clock }, organizationId)
   if (found.deletedAt)
     throw new Error(`${organizationId} was deleted here, and its accounts are kept. Import it under another id: --as new.`)
@@ -76,7 +78,7 @@ async function findImportState(
   return found.import.isDone ? 'done' : 'begun'
 }
 
-/** Takes the accounts. The first record, the organization, begins the import: suspended, with an empty wallet. */
+/** Imports the accounts. The first record, the organization, starts the import: suspended, with an empty wallet. */
 function accountTakers(
   { collections, plans, clock, ids, onOrganization }: ImportDeps,
   { organizationId, archive }: ImportedAs,
@@ -84,14 +86,14 @@ function accountTakers(
   const { organizations, wallets, apiKeys, members, webhookEndpoints } = collections
   const nothing = { write: async () => undefined }
   const counted = { liveKeys: 0, spendLimits: 0 }
-  // The secret of a key stays in its installation. A key without one can be given one by rotating it.
+  // The secret of a key stays in its installation. A rotation issues a new secret for an imported key.
   const keys = storedTaker(
     API_KEY,
     apiKeys,
     organizationId,
     (key) => ({ ...key, digest: `no secret ${key._id}`, last4: '' }),
     async (imported) => {
-      // A key uses the rates of its ancestors, and shows its member. Both may come later in the archive.
+      // A key uses the rates of its ancestors, and refers to its member. Both may come later in the archive.
       const related = imported.flatMap(({ ancestors = [] }) => ancestors)
       await refuseOwnedByOthers(apiKeys, [...new Set(related)], organizationId)
       const owners = imported.flatMap(({ memberId }) => memberId ?? [])
@@ -151,12 +153,12 @@ function accountTakers(
           await wallets.findOneAndUpdate({ _id: organizationId }, { $set: Object.fromEntries(spending), $inc: { revision: 1 } })
         },
       }),
-      // Whoever signs in as a member acts by this key, and gives it the scopes of the role.
+      // A member who signs in acts by this key, which gets the scopes of the role.
       storedTaker(
         MEMBER,
         members,
         organizationId,
-        // Whoever signs in lands where they were last, which can be no later than now.
+        // A sign-in selects the organization of the last sign-in, which cannot be later than now.
         (member) => ({ ...member, lastSeenAt: new Date(Math.min(member.lastSeenAt.getTime(), clock.now().getTime())) }),
         (imported) =>
           requireOwn(
@@ -181,8 +183,8 @@ function accountTakers(
 }
 
 /**
- * Ends the import when all parts have what is theirs: the organization gets an admin key, then it is as it was. Can be
- * repeated; gives the key until its first use, then null.
+ * Ends the import when all parts have their data: the organization gets an admin key, and its former state. Can be
+ * repeated; returns the key until its first use, then null.
  * @throws {Error} the organization was deleted meanwhile
  */
 async function finishImport(
@@ -218,7 +220,7 @@ async function finishImport(
       { _id: organizationId, 'import.archive': archive, 'import.isDone': false, deletedAt: null },
       { $set: { ...ended, 'import.isDone': true }, $inc: { revision: 1 } },
     )
-    // Another process has ended it, or somebody deleted the organization.
+    // Another process has ended the import, or an operator has deleted the organization.
     if (!isEnded) return finishImport(deps, { organizationId, archive })
   }
   const key = await apiKeys.findOne({ _id })

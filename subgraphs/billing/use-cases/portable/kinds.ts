@@ -10,7 +10,7 @@ import type { WebhookEndpoint } from '../../webhooks/domain/records.ts'
 import type { ApiKey, Member, Organization } from '../tables.ts'
 
 const NAME = text(1_000)
-/** As many as a key may descend from, and more. */
+/** More than the limit of a key's ancestors. */
 const MAX_ANCESTORS = 100
 const MAX_MODELS = 10_000
 const MAX_OWNERS = 10_000
@@ -28,6 +28,7 @@ const LIMITS = z.strictObject({
   ocrPages: count().max(MAX_INT).optional(),
 })
 
+/** The organization's own record: the first one of an archive. */
 export const ORGANIZATION = recordKind<
   Organization,
   '_id' | 'revision' | 'deletedAt' | 'erasingSince' | 'ownersRevision' | 'lastChange' | 'import'
@@ -43,7 +44,7 @@ export const ORGANIZATION = recordKind<
   createdAt: date(),
 })
 
-/** A key without what its secret is known by. */
+/** A key without the fields that identify its secret. */
 export const API_KEY = recordKind<ApiKey, 'organizationId' | 'digest' | 'last4' | 'rotations' | 'unseen'>('billing/api-keys', {
   _id: id('key'),
   name: NAME,
@@ -62,6 +63,7 @@ export const API_KEY = recordKind<ApiKey, 'organizationId' | 'digest' | 'last4' 
 
 type KeySpendLimit = SpendLimit & { readonly _id: string }
 
+/** The spend limit of a key, which is stored in the wallet. */
 export const SPEND_LIMIT = recordKind<KeySpendLimit, never>('billing/spend-limits', {
   _id: id('key'),
   amount: nanoUsd(),
@@ -81,7 +83,7 @@ export const MEMBER = recordKind<Member, 'organizationId'>('billing/members', {
   removedAt: date().nullable(),
 })
 
-/** An endpoint without its secret, and without what it was sent. */
+/** An endpoint without its secret and its deliveries. */
 export const WEBHOOK = recordKind<
   WebhookEndpoint,
   | 'organizationId'

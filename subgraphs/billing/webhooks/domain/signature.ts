@@ -7,24 +7,25 @@ import type { WebhookEventRecord } from './records.ts'
  */
 export const ROTATION_MS = 24 * 3_600_000
 
+/** Creates the nonce from which an endpoint's secret is derived. */
 export function newNonce(): string {
   return randomBytes(24).toString('hex')
 }
 
 /**
- * An endpoint's secret: `whsec_` and 32 bytes in base64. It is derived from the stored nonce, so that a copy of the
- * store cannot sign anything.
+ * Returns an endpoint's secret: `whsec_` and 32 bytes in base64. The secret is derived from the stored nonce, so that a
+ * copy of the store cannot sign anything.
  */
 export function deriveSecret(pepper: Uint8Array, endpointId: string, nonce: string): string {
   return `whsec_${createHmac('sha256', pepper).update(`webhook secret\n${endpointId}\n${nonce}`).digest('base64')}`
 }
 
-/** The body of a webhook, the same for each attempt and each endpoint. */
+/** Returns the body of a webhook, the same for each attempt and each endpoint. */
 export function webhookBody({ type, at, data }: Pick<WebhookEventRecord, 'type' | 'at' | 'data'>): string {
   return `{"type":${JSON.stringify(type)},"timestamp":${JSON.stringify(at.toISOString())},"data":${data}}`
 }
 
-/** The headers of Standard Webhooks. There is a signature for each secret. */
+/** Returns the headers of Standard Webhooks, with a signature for each secret. */
 export function signedHeaders(secrets: readonly string[], eventId: string, body: string, now: Date): Record<string, string> {
   return {
     'content-type': 'application/json',

@@ -8,7 +8,7 @@ import { MAX_ENDPOINTS } from './endpoints.ts'
 import { newDelivery, openLane } from './queue-delivery.ts'
 
 /**
- * How long events and deliveries are kept, for redelivery and the log: 14 days. What was not delivered by then is
+ * How long events and deliveries are retained, for redelivery and the log: 14 days. Undelivered events are then
  * dropped.
  */
 export const RETENTION_MS = 14 * 86_400_000
@@ -17,25 +17,25 @@ export const RETENTION_MS = 14 * 86_400_000
  * creation may be sent too.
  */
 const CLOCK_TOLERANCE_MS = 2_500
-/** As the port allows. */
+/** The limit of `insertMissing` in the document-store port. */
 const MAX_INSERTED = 1_000
 
-/** An event as a service delivers it. */
+/** An event in the form in which a service delivers it. */
 type HandedEvent = Omit<WebhookEvent, 'type' | 'data'> & { readonly type: string; readonly data: unknown }
 
 interface EventPage {
   readonly organizationId: string
-  /** Where the feed must be. */
+  /** The expected position of the feed. */
   readonly after: number | null
-  /** Where the feed is afterwards. */
+  /** The position of the feed afterwards. */
   readonly cursor: number
   readonly events: readonly HandedEvent[]
 }
 
 /**
  * Stores the events of one page for the endpoints that want them, then advances the feed. Every id is derived from the
- * event, so a page that was half stored, or comes from two processes at once, is stored once. False: the feed is
- * elsewhere, and nothing was done.
+ * event, so a page that was half stored, or comes from two processes at once, is stored once. False: the feed is at
+ * another position, and nothing was done.
  */
 export async function acceptEvents(
   deps: BillingDeps,
@@ -82,7 +82,8 @@ function toRecord(
 }
 
 /**
- * Earlier events of one subject are written first: a lane may be emptied while it is filled, and must keep the order.
+ * Queues events for all endpoints. Earlier events of one subject are written first: a lane may be emptied while it is
+ * filled, and must stay in order.
  */
 async function queueForAll(
   deps: BillingDeps,

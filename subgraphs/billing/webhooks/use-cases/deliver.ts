@@ -5,26 +5,27 @@ import { signedHeaders, webhookBody } from '../domain/signature.ts'
 import { maySendTo } from './endpoint-input.ts'
 import { secretsOf } from './endpoint-secrets.ts'
 
-/** A receiver that needs longer should accept the event, answer, and work afterwards. */
+/** Time limit of a response. A receiver that needs longer should accept the event, respond, and work afterwards. */
 const RESPONSE_MS = 10_000
-/** Bytes of an answer kept for the log. */
+/** Bytes of a response stored for the log. */
 const MAX_RESPONSE_BYTES = 500
 /** Control characters that no text has. */
 const NO_TEXT = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffd]/
 
+/** The result of one request to an endpoint. */
 export interface Outcome {
   readonly attempt: DeliveryAttempt
-  /** The endpoint wants no more events (410). */
+  /** True: the endpoint has responded with 410, so it wants no more events. */
   readonly isGone: boolean
-  /** The wait that the endpoint asks for. */
+  /** The wait that the endpoint requests, in milliseconds. */
   readonly retryAfterMs: number | null
 }
 
-/** By now, events of the organization may not go to this endpoint. */
+/** The organization's current policy forbids sending events to this endpoint. */
 export class EndpointForbidden extends Error {}
 
 /**
- * Makes one request. Redirects are not followed, because the body may only go to the registered address; they count as
+ * Sends one request. Redirects are not followed, because the body may only go to the registered URL; they count as
  * failures.
  * @throws {EndpointForbidden} nothing was sent
  * @throws the reason of the aborted signal
@@ -78,7 +79,7 @@ export async function deliver(
   }
 }
 
-/** Only the status counts. A failure while reading the body changes nothing. */
+/** Returns the start of the body. Only the status counts, so a failure while reading the body changes nothing. */
 async function readStart(responseBody: AsyncIterable<Uint8Array>): Promise<string | null> {
   const pieces: Uint8Array[] = []
   try {
@@ -87,14 +88,14 @@ async function readStart(responseBody: AsyncIterable<Uint8Array>): Promise<strin
       if (pieces.reduce((sum, { length }) => sum + length, 0) >= MAX_RESPONSE_BYTES) break
     }
   } catch {
-    // Keep what has arrived.
+    // The bytes that have arrived are enough.
   }
   // Drops a character that the cut has split.
   const text = new TextDecoder().decode(Buffer.concat(pieces).subarray(0, MAX_RESPONSE_BYTES)).replace(/\ufffd$/, '')
   return text === '' || NO_TEXT.test(text) ? null : text
 }
 
-/** Only an overloaded or absent receiver is asked when to come back. */
+/** Reads `retry-after`, which counts only from an overloaded or absent receiver. */
 function readRetryAfter(status: number, retryAfter: string | undefined): number | null {
   return (status === 429 || status === 503) && /^\d{1,6}$/.test(retryAfter ?? '') ? Number(retryAfter) * 1_000 : null
 }

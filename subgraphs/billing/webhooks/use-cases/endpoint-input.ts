@@ -3,15 +3,15 @@ import { KisError } from '../../../common/errors.ts'
 import { checkName } from '../../use-cases/checks.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 
-/** Longer than any receiver's address, short enough for a log. */
+/** Longer than any receiver's URL, short enough for a log. */
 const MAX_URL_CHARACTERS = 2_048
 
-/** Longer than the egress waits for DNS, so that a silent DNS gives an answer, not an abort. */
+/** Longer than the egress waits for DNS, so that a silent DNS causes a result, not an abort. */
 const REACH_MS = 10_000
 
 /**
- * @throws {KisError} `unsupported_value`: the address is not allowed, or only by https, or has no public host
- * @throws {KisError} `residency_policy_violation`: the organization's policy forbids it
+ * @throws {KisError} `unsupported_value`: the URL is not allowed, or only by https, or has no public host
+ * @throws {KisError} `residency_policy_violation`: the organization's policy forbids the URL
  */
 export async function checkUrl(deps: Pick<BillingDeps, 'egress' | 'collections'>, organizationId: string, url: string): Promise<string> {
   const { egress } = deps
@@ -33,7 +33,7 @@ export async function checkUrl(deps: Pick<BillingDeps, 'egress' | 'collections'>
   return url
 }
 
-/** Whether the organization's current policy allows events to go there. */
+/** Returns whether the organization's current policy allows events to go to the URL. */
 export async function maySendTo(
   { egress, collections }: Pick<BillingDeps, 'egress' | 'collections'>,
   organizationId: string,

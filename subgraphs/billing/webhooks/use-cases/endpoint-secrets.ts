@@ -8,7 +8,7 @@ type Secrets = Pick<BillingDeps, 'pepper' | 'sealed'>
 
 const BATCH = 100
 
-/** The secrets that sign for an endpoint now, the newest first. */
+/** Returns the secrets that sign for an endpoint now, the newest first. */
 export function secretsOf(deps: Secrets, endpoint: WebhookEndpoint, now: Date): readonly [string, ...string[]] {
   const { _id, previousNonce, previousUntil, sealedPreviousSecret } = endpoint
   const secret = secretOf(deps, endpoint)
@@ -17,12 +17,12 @@ export function secretsOf(deps: Secrets, endpoint: WebhookEndpoint, now: Date): 
   return [secret, readSecret(deps, _id, previousNonce, sealedPreviousSecret)]
 }
 
-/** What its receiver knows. */
+/** Returns the endpoint's current secret, which its receiver knows. */
 export function secretOf(deps: Secrets, { _id, nonce, sealedSecret }: WebhookEndpoint): string {
   return readSecret(deps, _id, nonce, sealedSecret)
 }
 
-/** Seals what is sealed with another key. Repeatable. */
+/** Seals again the secrets that are sealed with another key. Repeatable. */
 export async function resealEndpoints(
   { webhookEndpoints }: Pick<Collections, 'webhookEndpoints'>,
   before: SealedTexts,
@@ -47,5 +47,5 @@ function readSecret({ pepper, sealed }: Secrets, id: string, nonce: string, stor
   return stored === undefined ? deriveSecret(pepper(), id, nonce) : sealed.open(stored, endpointSealContext(id, nonce))
 }
 
-/** Where it is sealed: it cannot be opened for another endpoint, or in place of another secret. */
+/** The context of a sealed secret: it cannot be opened for another endpoint, or in place of another secret. */
 export const endpointSealContext = (id: string, nonce: string) => `secret of the webhook endpoint ${id} ${nonce}`

@@ -13,10 +13,10 @@ import { secretOf } from './endpoint-secrets.ts'
 /** Endpoints of an organization. Each event is written once for each endpoint that wants it. */
 export const MAX_ENDPOINTS = 20
 const ENDPOINT_ID = /^whe_[0-9a-f]{32}$/
-/** Queues that become due when an endpoint is switched on again. The others become due by themselves within a day. */
+/** Queues that become due when an endpoint is switched on again. The others become due within a day. */
 const MAX_WOKEN_LANES = 1_000
 const PAGE_LANES = 100
-/** Most attempts at a change when other changes of the same endpoint come first. */
+/** Attempts of a change while other calls change the same endpoint. */
 const MAX_ATTEMPTS = 5
 
 interface EndpointInput {
@@ -25,7 +25,7 @@ interface EndpointInput {
   readonly description?: string | null
 }
 
-/** The secret is only known here and at its rotation. */
+/** An endpoint with its secret, which is returned only here and at its rotation. */
 interface EndpointWithSecret {
   readonly webhookEndpoint: WebhookEndpoint
   readonly secret: string
@@ -62,8 +62,7 @@ export async function createEndpoint(deps: BillingDeps, principal: Principal, in
 }
 
 /**
- * Changes an endpoint. What is left out stays. Switching it on also clears the reason why the service had switched it
- * off.
+ * Changes an endpoint. Absent fields stay. Switching it on also clears the reason why the service had switched it off.
  * @throws {KisError} the input is wrong, or there is no such endpoint
  */
 export async function updateEndpoint(
@@ -105,7 +104,7 @@ export async function updateEndpoint(
 }
 
 /**
- * Gives the endpoint a new secret. The earlier one also signs for a day.
+ * Issues a new secret for the endpoint. The earlier secret also signs for a day.
  * @throws {NotFound} there is no such endpoint
  */
 export async function rotateSecret(deps: BillingDeps, principal: Principal, id: string): Promise<EndpointWithSecret> {
@@ -127,21 +126,20 @@ export async function rotateSecret(deps: BillingDeps, principal: Principal, id: 
 
 /**
  * Deletes an endpoint and its log. Nothing more is sent to it.
- * @throws {NotFound} there is no such endpoint, or not any more
+ * @throws {NotFound} there is no such endpoint, or it was deleted meanwhile
  */
 export async function deleteEndpoint({ collections, clock }: BillingDeps, principal: Principal, id: string): Promise<WebhookEndpoint> {
   const { organizationId } = requireScope(principal, 'admin')
   const deleted = await collections.webhookEndpoints.findOneAndDelete({ _id: id, organizationId })
   if (!deleted) throw new NotFound('webhook', id, 'id')
   await purgeQueue({ collections }, id)
-  // So endpoints that come and go leave no more pings than those that stay.
+  // Deleting the ping ensures that deleted endpoints leave no more pings than existing ones.
   await collections.webhookEvents.findOneAndDelete({ _id: pingEventId(organizationId, id, clock.now()) })
   return deleted
 }
 
 /**
- * Deletes what waits for a deleted endpoint, and what was sent to it. Idempotent; what a crash leaves behind, the
- * sender finds.
+ * Deletes the queue and the deliveries of a deleted endpoint. Idempotent. The sender finds what a crash leaves behind.
  */
 export async function purgeQueue({ collections }: Pick<BillingDeps, 'collections'>, endpointId: string): Promise<void> {
   while ((await collections.webhookDeliveries.deleteMany({ endpointId })) > 0);
@@ -155,6 +153,7 @@ export async function getEndpoint({ collections }: BillingDeps, principal: Princ
   return found
 }
 
+/** Returns an endpoint of the caller's organization; null when there is none. */
 export async function findEndpoint(
   { collections }: Pick<BillingDeps, 'collections'>,
   principal: Principal,
@@ -164,7 +163,7 @@ export async function findEndpoint(
   return collections.webhookEndpoints.findOne({ _id: id, organizationId })
 }
 
-/** Newest first. */
+/** Lists the endpoints, newest first. */
 export async function listEndpoints(
   { collections }: BillingDeps,
   principal: Principal,
@@ -174,7 +173,10 @@ export async function listEndpoints(
   return listById(collections.webhookEndpoints, { organizationId }, page, ENDPOINT_ID)
 }
 
-/** Feeds stay: an endpoint may be created while the last one is being deleted, and needs them. */
+/**
+ * Opens the feeds of the endpoint's types. Feeds stay: an endpoint may be created while the last one is being deleted,
+ * and needs them.
+ */
 async function openFeeds({ collections, clock }: BillingDeps, organizationId: string, eventTypes: readonly EventType[]): Promise<void> {
   const sources = new Set(eventTypes.flatMap((type) => EVENTS[type] ?? []))
   const since = clock.now()

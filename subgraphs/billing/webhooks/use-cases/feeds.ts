@@ -3,7 +3,7 @@ import type { WebhookFeed, WebhookInbox } from '../../../common/events/webhook-e
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { acceptEvents } from './accept-events.ts'
 
-/** Feeds that a pump gets at once. */
+/** Feeds of one page. */
 const PAGE_FEEDS = 100
 
 /** Lists the organizations that have, or had, endpoints for events of this source. */

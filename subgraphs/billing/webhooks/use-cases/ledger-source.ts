@@ -6,14 +6,17 @@ import { toUsageEvents, type UsageEvent } from '../../ledger/use-cases/follow-us
 import { toWalletChanges } from '../../ledger/use-cases/follow-wallet.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 
-/** Entries read together, from the latest backwards. */
+/** Entries of one read, from the latest backwards. */
 const PAGE_ENTRIES = 100
 /**
  * Entries get their numbers as they are written. Their dates are out of order only if the clocks of processes differ.
  */
 const LATE_MS = 60_000
 
-/** The ledger's events for webhooks. Each usage record is a subject of its own, and so is an organization's balance. */
+/**
+ * Returns the ledger's events for webhooks. Each usage record is a subject of its own, and so is an organization's
+ * balance.
+ */
 export function ledgerSource(deps: Pick<BillingDeps, 'collections'>): WebhookSource {
   const { wallets, entries } = deps.collections
   return {

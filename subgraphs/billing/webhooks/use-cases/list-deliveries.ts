@@ -15,7 +15,7 @@ export interface LoggedDelivery {
 }
 
 /**
- * Deliveries to one endpoint, latest event first.
+ * Lists deliveries to one endpoint, latest event first.
  * @throws {NotFound} there is no such endpoint
  */
 export async function listDeliveries(
@@ -42,7 +42,7 @@ export async function getDelivery(deps: BillingDeps, principal: Principal, endpo
   return logged
 }
 
-/** Null: the organization has no such delivery. */
+/** Returns a delivery. Null: the organization has no such delivery. */
 export async function findDelivery(deps: BillingDeps, principal: Principal, id: string): Promise<LoggedDelivery | null> {
   const { organizationId } = requireScope(principal, 'admin')
   const delivery = await deps.collections.webhookDeliveries.findOne({ _id: id, organizationId })
@@ -50,7 +50,9 @@ export async function findDelivery(deps: BillingDeps, principal: Principal, id: 
   return logged ?? null
 }
 
-/** Events are deleted after their deliveries. A delivery without its event is left out. */
+/**
+ * Adds the events to deliveries. Events are deleted after their deliveries. A delivery without its event is left out.
+ */
 async function withEvents({ collections }: BillingDeps, deliveries: readonly WebhookDelivery[]): Promise<readonly LoggedDelivery[]> {
   if (deliveries.length === 0) return []
   const ids = deliveries.map(({ eventId }) => eventId)

@@ -2,7 +2,7 @@ import { webhookDeliveryId, webhookLaneId } from '../../ledger/domain/ids.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { WebhookDelivery, WebhookEndpoint, WebhookEventRecord } from '../domain/records.ts'
 
-/** A delivery that waits for its turn. */
+/** Returns a pending delivery. */
 export function newDelivery({ _id: endpointId, organizationId }: WebhookEndpoint, event: WebhookEventRecord): WebhookDelivery {
   const { _id: eventId, subject, position, order, expiresAt } = event
   return {
@@ -21,7 +21,10 @@ export function newDelivery({ _id: endpointId, organizationId }: WebhookEndpoint
   }
 }
 
-/** Makes the lane of a delivery due. Call it after the delivery is written, so that the sender finds it. Idempotent. */
+/**
+ * Makes the lane of a delivery due. Call this function after the delivery is written, so that the sender finds it.
+ * Idempotent.
+ */
 export async function openLane(
   { collections, clock }: Pick<BillingDeps, 'collections' | 'clock'>,
   { queuedIn, organizationId, endpointId, subject }: Omit<WebhookDelivery, '_id'>,

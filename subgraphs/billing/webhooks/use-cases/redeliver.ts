@@ -8,12 +8,12 @@ import { getEndpoint } from './endpoints.ts'
 import { getDelivery, type LoggedDelivery } from './list-deliveries.ts'
 import { newDelivery, openLane } from './queue-delivery.ts'
 
-/** Events that one call queues again. The answer gives the cursor for the next call. */
+/** Events that one call queues again. The result contains the cursor for the next call. */
 const MAX_REDELIVERED = 100
 const CURSOR = /^\d{4}-[0-9T:.-]+Z(_evt_[0-9a-f]{32})?$/
 
 /**
- * Sends an event to the endpoint again, under the same id. If it is still waiting, it is sent now.
+ * Sends an event to the endpoint again, under the same id. A pending event is sent now.
  * @throws {KisError} `not_found`: there is no such delivery; `invalid_request`: the endpoint is off
  */
 export async function redeliver(
@@ -29,7 +29,7 @@ export async function redeliver(
 
 interface Redelivered {
   readonly count: number
-  /** Cursor for the next call; null: that was all. */
+  /** Cursor for the next call; null: there are no more events. */
   readonly next: string | null
 }
 
@@ -60,7 +60,7 @@ export async function redeliverSince(
   return { count: wanted.length, next: events.length < MAX_REDELIVERED ? null : events.at(-1)!.order }
 }
 
-/** Sends the endpoint a `ping`, whatever types it wants: the one of this minute, again if it was sent. */
+/** Sends the endpoint a `ping`, whatever types it wants. If this minute's ping was already sent, it is sent again. */
 export async function pingEndpoint(deps: BillingDeps, principal: Principal, endpointId: string): Promise<LoggedDelivery> {
   const endpoint = await requireActive(deps, principal, endpointId)
   const { organizationId } = endpoint
@@ -104,7 +104,7 @@ async function queueInLane(deps: BillingDeps, deliveries: readonly WebhookDelive
   if (known.length > 0) await markDue(deps, first!)
 }
 
-/** Sends it at once, unless its subject is just being sent. */
+/** Queues the delivery for immediate sending, unless its subject is being sent. */
 async function queueAgain(deps: BillingDeps, delivery: WebhookDelivery): Promise<void> {
   const pending = await setPending(deps, delivery)
   await openLane(deps, pending)
@@ -112,7 +112,7 @@ async function queueAgain(deps: BillingDeps, delivery: WebhookDelivery): Promise
   deps.webhooksDue()
 }
 
-/** With all its attempts to come. */
+/** Makes the delivery pending, with all its attempts available again. */
 async function setPending({ collections }: BillingDeps, { _id, organizationId, endpointId, subject }: WebhookDelivery) {
   const queuedIn = webhookLaneId(organizationId, endpointId, subject)
   const changed = await collections.webhookDeliveries.findOneAndUpdate({ _id }, { $set: { status: 'pending', tries: 0, queuedIn } })

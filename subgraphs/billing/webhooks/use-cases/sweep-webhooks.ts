@@ -2,12 +2,12 @@ import type { BillingDeps } from '../../use-cases/deps.ts'
 
 /** Endpoints that one sweep checks. The next sweep continues after them. */
 const PAGE_ENDPOINTS = 100
-/** Events that may wait for one endpoint: as many as a receiver that comes back can still process. */
+/** Pending events of one endpoint: as many as a receiver that comes back can still process. */
 const MAX_WAITING = 100_000
 
 /**
- * Deletes what is too old, and switches off endpoints for which too much waits. `after` is where the last sweep ended.
- * Gives where this one ended.
+ * Deletes what is too old, and switches off endpoints with too many pending events. `after` is where the last sweep
+ * ended. Returns where this one ended.
  */
 export async function sweepWebhooks({ collections, clock, log }: BillingDeps, after: string): Promise<string> {
   const now = clock.now()

@@ -9,21 +9,21 @@ import { purgeQueue } from './endpoints.ts'
 
 /** Concurrent requests of one process to one endpoint. */
 const MAX_PER_ENDPOINT = 4
-/** Concurrent webhook requests of one process: half of all its outgoing requests. Organizations share the places. */
+/** Concurrent webhook requests of one process: half of all its outgoing requests. Organizations share them. */
 const MAX_UNDER_WAY = 32
-/** Endpoints with waiting events that one round checks. */
+/** Endpoints with pending events that one round checks. */
 const MAX_LOOKED_AT = 100
-/** Events of one subject sent before others have a turn. */
+/** Limit of consecutive events of one subject, before other subjects are served. */
 const MAX_IN_A_ROW = 20
-/** How soon a queue is checked without being woken. */
+/** Interval between checks of a queue that was not woken. */
 const IDLE_MS = 1_000
 /** An endpoint that has accepted nothing for this long is switched off: five days, longer than one event is tried. */
 const MAX_FAILING_MS = 5 * 86_400_000
-/** Attempts kept for one delivery. */
+/** Attempts stored for one delivery. */
 const MAX_STORED_ATTEMPTS = 20
 
 /**
- * Sends what is queued. A lane is leased while one of its events is sent, so that the next one waits for it, in any
+ * Sends queued deliveries. A lane is leased while one of its events is sent, so that the next one waits for it, in any
  * process. Different lanes run concurrently. If a process dies while sending, the event is sent again with the same id.
  */
 export class WebhookSender {
@@ -60,7 +60,7 @@ export class WebhookSender {
     await this.idle()
   }
 
-  /** Starts to send what is due, within the limits of concurrency. Endpoints take turns. */
+  /** Starts to send what is due, within the limits of concurrency, in round robin over the endpoints. */
   async sendDue(signal: AbortSignal): Promise<void> {
     const { webhookLanes } = this.#deps.collections
     const first = this.#after
@@ -113,7 +113,7 @@ export class WebhookSender {
     }
   }
 
-  /** Never rejects: a lane that could not be released becomes due when its lease expires. */
+  /** Sends a lane's events. Never rejects: a lane that could not be released becomes due when its lease expires. */
   async #work(lane: WebhookLane, signal: AbortSignal): Promise<void> {
     const { clock, log } = this.#deps
     try {
@@ -127,12 +127,15 @@ export class WebhookSender {
         )
     } catch (error) {
       if (!signal.aborted) log.error({ err: error, endpointId: lane.endpointId }, 'a webhook could not be sent; it is tried again')
-      // After a defect, not at once.
+      // After a defect, the lane is not due at once.
       await this.#releaseLane(lane, signal.aborted ? 0 : IDLE_MS).catch(() => undefined)
     }
   }
 
-  /** Sends the lane's events in order. Gives when it is due again; null: it is empty, or another process has it. */
+  /**
+   * Sends the lane's events in order. Returns the wait until the lane is due again, in milliseconds; null: it is empty,
+   * or another process has it.
+   */
   async #empty(lane: WebhookLane, signal: AbortSignal): Promise<number | null> {
     const { collections, clock } = this.#deps
     let { revision } = lane
@@ -153,7 +156,7 @@ export class WebhookSender {
     return 0
   }
 
-  /** Gives how long its subject must wait; null: the next event may go. */
+  /** Sends a delivery. Returns how long its subject must wait, in milliseconds; null: the next event may be sent. */
   async #send(delivery: WebhookDelivery, signal: AbortSignal): Promise<number | null> {
     const { collections, retryBackoffMs } = this.#deps
     const endpoint = await collections.webhookEndpoints.findOne({ _id: delivery.endpointId })

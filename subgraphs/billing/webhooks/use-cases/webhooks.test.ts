@@ -87,7 +87,7 @@ for (const { name, open } of await storesAndMongo('webhooks'))
       for (let tries = 1; tries < MAX_TRIES; tries++) {
         expect(await statuses(id)).toEqual(['delivered', 'pending', 'pending'])
         clock.advance(DAY_MS)
-        // Something else succeeds meanwhile, so that the endpoint is not taken for dead.
+        // Another delivery succeeds meanwhile, so that the endpoint does not count as failing.
         await world.deps.collections.webhookEndpoints.findOneAndUpdate({ _id: id }, { $set: { failingSince: null } })
         await sendAll(world)
       }
@@ -114,7 +114,7 @@ for (const { name, open } of await storesAndMongo('webhooks'))
       await sendAll(world)
       expect(numbers()).toEqual([1, 1, 1])
       expect(await endpoint(id)).toMatchObject({ isActive: false, disabledReason: 'gone' })
-      // What it has missed comes on request.
+      // The endpoint gets missed events on request.
       receivers.answering = () => 200
       await updateEndpoint(world.deps, createPrincipal(organizationId, ['admin']), { id, isActive: true })
       const again = await redeliverSince(world.deps, createPrincipal(organizationId, ['admin']), { endpointId: id, since: new Date(0) })
@@ -340,10 +340,10 @@ describe('webhooks', () => {
     await sendAll(world)
     expect(dialed).toEqual(['93.184.215.14'])
     const [delivery] = await world.deps.collections.webhookDeliveries.find({ endpointId: id }, { sort: { order: 1 }, limit: 1 })
-    // One text for both: nobody learns by it what is inside.
+    // Both have the same text, so that it reveals nothing about the network.
     expect(new Set(delivery!.attempts.map(({ error }) => error)).size).toBe(1)
     expect(delivery!.attempts).toHaveLength(2)
-    // The policy changes while DNS is asked.
+    // The policy changes during the DNS query.
     address = '93.184.215.14'
     whenResolved = async () => {
       await world.deps.collections.organizations.findOneAndUpdate({ _id: 'org_1' }, { $set: { residencyPolicy: 'local_only' } })

@@ -19,7 +19,7 @@ export type Test = { readonly path: string; readonly fields: readonly string[] }
   | { readonly operator: 'in'; readonly values: readonly StoredScalar[] }
 )
 
-/** Most values of one `$in`, as the port says. */
+/** Limit of the values of one `$in`, as in the port. */
 const MAX_IN_VALUES = 1_000
 
 /** @throws {TypeError} the filter is not one that the port allows: a defect of the caller */
@@ -68,12 +68,13 @@ function toScalar(value: unknown, path: string): StoredScalar {
   return stored as StoredScalar
 }
 
-/** The organization whose documents the filter wants. Empty: it names none. */
+/** Returns the organization that the filter names; empty: the filter names none. */
 export function organizationOf(tests: readonly Test[]): string {
   const test = tests.find(({ path, operator }) => path === 'organizationId' && operator === 'eq')
   return test?.operator === 'eq' && typeof test.value === 'string' ? test.value : ''
 }
 
+/** Returns whether the document passes all tests. */
 export function meets(document: StoredObject, tests: readonly Test[]): boolean {
   return tests.every((test) => {
     const found = singleValueAt(document, test.fields)
@@ -84,7 +85,7 @@ export function meets(document: StoredObject, tests: readonly Test[]): boolean {
 
 function isOneOf(found: Stored | undefined, values: readonly StoredScalar[]): boolean {
   if (typeof found === 'object' && found !== null) return values.some((value) => equal(found, value))
-  // Each of a thousand documents may be looked up among a thousand ids.
+  // `includes` is fast enough for 1,000 documents that are each compared with 1,000 ids.
   return values.includes(found ?? null)
 }
 
@@ -94,7 +95,7 @@ export function equal(found: Stored | undefined, value: StoredScalar): boolean {
   return (found ?? null) === value
 }
 
-/** Values of another type are outside every range, as in MongoDB. */
+/** A value of another type is outside every range, as in MongoDB. */
 function inRange(found: Stored | undefined, operator: RangeOperator, limit: StoredScalar): boolean {
   if (found === undefined || describeKind(found) !== describeKind(limit)) return false
   const order = compare(found, limit)
@@ -110,10 +111,10 @@ function inRange(found: Stored | undefined, operator: RangeOperator, limit: Stor
   }
 }
 
-/** Compares two values of the same type, neither of them null. */
+/** Compares two non-null values of the same type. */
 function compare(a: Stored, b: Stored): number {
   if (isDate(a) && isDate(b)) return a.$date - b.$date
-  // By UTF-8 bytes, as SQLite and MongoDB order strings. JavaScript orders characters beyond the basic plane
+  // Strings are ordered by UTF-8 bytes, as in SQLite and MongoDB. JavaScript orders characters beyond the basic plane
   // differently.
   if (typeof a === 'string' && typeof b === 'string') return Buffer.compare(Buffer.from(a), Buffer.from(b))
   return Number(a) - Number(b)

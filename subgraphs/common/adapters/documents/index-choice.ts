@@ -4,29 +4,31 @@ import type { Test } from './filter.ts'
 /** How a query reaches its documents. */
 export interface Access {
   readonly index: IndexSpec
-  /** Tests that the index itself answers. */
+  /** Tests that the index itself evaluates. */
   readonly served: readonly Test[]
-  /** Tests to run on each document that `served` leaves; then there are at most 1,000. */
+  /**
+   * Tests that run on each document that `served` leaves. If there are any, `served` leaves at most 1,000 documents.
+   */
   readonly judged: readonly Test[]
   /** The full sort, which ends with `_id`. */
   readonly order: readonly string[]
-  /** Whether many more entries may be read than match. */
+  /** Whether the read may pass over many more entries than match. */
   readonly walks: boolean
 }
 
 /** The index that every collection has. */
 export const PRIMARY_KEY: IndexSpec = { fields: ['_id'], unique: true }
 
-/** Gives the access to the one document that can match; undefined when the filter does not fix a key. */
+/** Returns the access to the one document that can match; undefined when the filter does not fix a key. */
 export function chooseKey(spec: CollectionSpec, tests: readonly Test[]): Access | undefined {
   return keyAccess(spec, tests, [], isFixed)
 }
 
 /**
- * Gives the best index for a query; undefined when there is none. An index serves a filter if it contains every field
- * of it and its first field is among them. With a unique key, the filter may have other fields too. It serves a sort
- * if, apart from the fields that the filter fixes by equality, its fields are those of the sort in the same order.
- * `sort` is undefined when the order does not matter.
+ * Returns the best index for a query; undefined when there is none. An index serves a filter if the index contains
+ * every field of the filter and its first field is among them. With a unique key, the filter may have other fields too.
+ * An index serves a sort if, apart from the fields that the filter fixes by equality, its fields are those of the sort
+ * in the same order. `sort` is undefined when the order does not matter.
  */
 export function chooseIndex(spec: CollectionSpec, tests: readonly Test[], sort: readonly string[] | undefined): Access | undefined {
   const byKey = keyAccess(spec, tests, sort ?? [], (test) => isFixed(test) || isList(test))
@@ -35,7 +37,7 @@ export function chooseIndex(spec: CollectionSpec, tests: readonly Test[], sort: 
   return rated.sort((a, b) => b.rating - a.rating)[0]?.access
 }
 
-/** The sort of a count for `chooseIndex`: one with a limit may read whole collections. */
+/** Returns the sort that `chooseIndex` needs for a count. A count with a limit may read whole collections. */
 export function toCountSort(tests: readonly Test[], limit: number | undefined): readonly string[] | undefined {
   return tests.length === 0 && limit !== undefined ? ['_id'] : undefined
 }
@@ -45,8 +47,8 @@ function listIndexes(spec: CollectionSpec): readonly IndexSpec[] {
 }
 
 /**
- * By the first unique index on each of whose fields there is an equality. `lastIs` decides whether the last field may be
- * a list, of at most 1,000 values.
+ * Uses the first unique index on each of whose fields there is an equality. `lastIs` decides whether the last field may
+ * be a list, of at most 1,000 values.
  */
 function keyAccess(
   spec: CollectionSpec,
@@ -71,7 +73,7 @@ function rangeAccess(index: IndexSpec, tests: readonly Test[], sort: readonly st
   const isEqual = (field: string) => tests.some((test) => test.path === field && test.operator === 'eq')
   const onFirst = tests.filter((test) => test.path === fields[0])
   if (onFirst.length === 0 && (tests.length > 0 || !sort || index.sparse)) return undefined
-  // A sparse index lacks documents without the field, and null also means those.
+  // A sparse index lacks documents without the field, and null also matches those documents.
   if (index.sparse && onFirst.some((test) => test.operator === 'eq' && test.value === null)) return undefined
   if (tests.some((test) => !fields.includes(test.path) || (test.operator === 'in' && !isList(test)))) return undefined
 
@@ -84,12 +86,12 @@ function rangeAccess(index: IndexSpec, tests: readonly Test[], sort: readonly st
   const fixed = fields.findIndex((field) => !isEqual(field))
   const isRange = tests.some((test) => test.path === fields[fixed])
   const walks = tests.some((test) => fields.indexOf(test.path) > fixed)
-  // A fixed field further down stays in the order, so that SQLite sees that the order is that of the index.
+  // A field fixed by equality stays in the order, so that SQLite recognizes the order of the index.
   const order = fields.slice(fixed)
   return { access: { index, served: tests, judged: [], order, walks }, rating: 4 * fixed + (isRange ? 2 : 0) - (walks ? 1 : 0) }
 }
 
-/** `_id` ends every index and every order, so that no two documents are equal in it. */
+/** `_id` ends every index and every order, so no two documents are equal in an order. */
 function orderWithId(fields: readonly string[]): readonly string[] {
   return fields.includes('_id') ? fields : [...fields, '_id']
 }
@@ -98,18 +100,21 @@ function isFixed(test: Test): boolean {
   return test.operator === 'eq' && test.value !== null
 }
 
-/** Not a list with null: it would also need absent fields, which are elsewhere in the index. */
+/** A list with null does not count: null also matches absent fields, which are elsewhere in the index. */
 function isList(test: Test): boolean {
   return test.operator === 'in' && !test.values.includes(null)
 }
 
 /**
- * Documents or entries of a short read. The embedded store reads so many on the event loop, in about a millisecond. Most
- * background work reads no more at a time, and so needs no thread.
+ * Documents or entries of a short read. The embedded store reads as many on the event loop in about 1 ms. Most
+ * background work reads no more at a time, so it needs no thread.
  */
 const MAX_SHORT = 100
 
-/** Whether a read of at most so many documents or entries may take long. Organizations take turns with those. */
+/**
+ * Returns whether a read of at most `count` documents or entries may take long. Long reads are served in round robin
+ * over the organizations.
+ */
 export function isLong(access: Access, count: number): boolean {
   return access.walks || count > MAX_SHORT
 }

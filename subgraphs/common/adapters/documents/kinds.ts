@@ -3,17 +3,17 @@ import type { CollectionSpec, DocumentStore, StoredDocument, StoredValue } from 
 /** A stored document of any version. */
 export type AnyDocument = { readonly _id: string; readonly [field: string]: StoredValue }
 
-/** The step from one version of a kind to the next. */
+/** Converts documents of a kind from one version to the next. */
 export interface Migration {
   /**
-   * True: programs of the earlier version can read what it makes, and those of the later one can read what the earlier
-   * ones write. So on MongoDB both run during the migration and after it. Otherwise the later one waits until the
-   * earlier ones have ended.
+   * True: programs of the earlier version can read converted documents, and programs of the later version can read what
+   * earlier ones write. On MongoDB both may then run during and after the migration. False: the later program waits
+   * until the earlier ones have ended.
    */
   readonly isAdditive: boolean
   /**
-   * Makes the new shape from the earlier one. A document that has it already stays as it is: a migration may be
-   * interrupted, and begin again.
+   * Converts a document to the new shape. A document that already has this shape stays as it is: an interrupted
+   * migration starts again.
    */
   convert(document: AnyDocument): AnyDocument
 }
@@ -25,7 +25,7 @@ export interface Kind {
 }
 
 /**
- * Gives the kinds of the collections that `declare` declares.
+ * Returns the kinds of the collections that `declare` declares.
  * @throws {TypeError} there are migrations of an undeclared collection
  */
 export function collectKinds(
@@ -36,7 +36,7 @@ export function collectKinds(
   declare({
     collection<T extends StoredDocument>({ name }: CollectionSpec) {
       names.add(name)
-      // A declaration only passes the collection on; nothing here uses it.
+      // A declaration only passes the collection on; no code here uses it.
       return undefined as unknown as ReturnType<typeof this.collection<T>>
     },
   })
@@ -45,11 +45,12 @@ export function collectKinds(
   return [...names].map((name) => ({ name, migrations: migrations[name] ?? [] }))
 }
 
+/** Returns the version of a kind that this program writes. */
 export function currentVersion({ migrations }: Kind): number {
   return 1 + migrations.length
 }
 
-/** Gives a document of the version `from` in the current one of its kind. */
+/** Converts a document from version `from` to the current version of its kind. */
 export function migrated(document: AnyDocument, { migrations }: Kind, from: number): AnyDocument {
   return migrations.slice(from - 1).reduce((before, { convert }) => convert(before), document)
 }

@@ -2,49 +2,54 @@ import type { Log } from '../../process/log.ts'
 import { Unfit } from '../../process/opening.ts'
 import { type AnyDocument, currentVersion, type Kind, migrated } from './kinds.ts'
 
-/** How often the log says how far a migration is. */
+/** Interval of the log lines that report the progress of a migration. */
 const LOG_EVERY_MS = 5_000
 
-/** What a store says of the documents of a kind. Absent: all are of version 1. */
+/** What a store records about the documents of a kind. No record: all documents are of version 1. */
 export interface KindRecord {
   readonly version: number
-  /** The earliest version of a program that can serve them. Absent: `version`. */
+  /** The earliest version of a program that can serve the documents. Absent: `version`. */
   readonly oldestProgram?: number
 }
 
-/** Programs that know less of a kind, and may have written documents since it was migrated last. */
+/** Programs that know an earlier version of a kind and may have written documents since its last migration. */
 export interface EarlierPrograms {
-  /** The earliest version that one of them knows. */
+  /** The earliest version that one of these programs knows. */
   readonly oldest: number
   readonly areRunning: boolean
-  /** Those that run stay known when they have ended. */
+  /** Whether running programs stay registered after they end. */
   readonly staysRegistered: boolean
-  /** Forgets those that had ended. */
+  /** Removes the records of programs that had ended. */
   purge(): Promise<void>
 }
 
-/** What the runner needs of a store. */
+/** The operations of a store that a migration needs. */
 export interface MigratedStore {
-  /** For the operator: its file or database. */
+  /** The store's file or database, for messages to the operator. */
   readonly name: string
   /**
-   * No other process migrates the store meanwhile.
-   * @throws {Unfit} another one does
+   * Runs `run` while no other process can migrate the store.
+   * @throws {Unfit} another process migrates the store
    */
   alone(run: () => Promise<void>): Promise<void>
+  /** Returns the stored records by kind. */
   records(): Promise<ReadonlyMap<string, KindRecord>>
   record(kind: string, record: KindRecord): Promise<void>
-  /** Null: there are none. */
+  /** Null: no such program is registered. */
   earlierPrograms(kind: string, version: number): Promise<EarlierPrograms | null>
-  /** About how many documents there are. */
+  /** Returns the approximate number of documents. */
   count(kind: string): Promise<number>
-  /** Converts each document, and tells how many are done. A document that another program changes meanwhile is read again. */
+  /**
+   * Converts each document, and reports how many are done. A document that another program changes meanwhile is read
+   * again.
+   */
   convert(kind: string, convert: (document: AnyDocument) => AnyDocument, report: (done: number) => void): Promise<void>
 }
 
 /**
- * Brings all documents to the version of this program, also those that programs of earlier versions have written since,
- * once they have ended. Interrupted at any moment, it does the rest when it is called again.
+ * Converts all documents to the version of this program. Documents that earlier programs have written since the last
+ * migration are converted once those programs have ended. After an interruption at any moment, the next call does the
+ * rest.
  * @throws {Error} the store has documents of a newer version
  * @throws {Unfit} another process migrates, or programs of an earlier version must end first
  */
@@ -71,12 +76,13 @@ async function migrateKind(store: MigratedStore, kind: Kind, log: Log): Promise<
   const to = currentVersion(kind)
   const { version, oldestProgram } = recordOf(await store.records(), kind)
   const earlier = await store.earlierPrograms(kind.name, to)
-  // Another process was faster.
+  // Another process has migrated the kind meanwhile.
   if (version > to || (version === to && (!earlier || earlier.areRunning))) return
   const isAdditive = kind.migrations.slice(version - 1).every((migration) => migration.isAdditive)
   refuseBeside(earlier, { store, kind, isAdditive })
   if (!isAdditive) {
-    // Whoever starts from here on reads that it cannot serve. One that has started just now is seen.
+    // A program that starts after this write reads that it cannot serve. A program that started just before is
+    // registered.
     await store.record(kind.name, { version, oldestProgram: to })
     refuseBeside(await store.earlierPrograms(kind.name, to), { store, kind, isAdditive })
   }

@@ -1,7 +1,7 @@
 import type { CollectionSpec } from '../../ports/document-store.ts'
 import { describeKind, isObject, type StoredObject, singleValueAt } from './stored-value.ts'
 
-/** SQLite puts names and index paths into its SQL unquoted, so they are plain words. */
+/** SQLite's SQL contains names and index paths unquoted, so they are plain words. */
 const COLLECTION_NAME = /^[a-z][a-z0-9_]*$/
 export const INDEX_PATH = /^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)*$/
 

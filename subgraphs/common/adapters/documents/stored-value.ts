@@ -1,6 +1,6 @@
 /**
- * A value as the adapters compare it and SQLite stores it: JSON, with a Date as `{"$date": milliseconds since 1970}`.
- * No other field name starts with `$`.
+ * The form in which the adapters compare values and SQLite stores them: JSON, with a Date as `{"$date": milliseconds
+ * since 1970}`. No other field name starts with `$`.
  */
 export type Stored = StoredScalar | Stored[] | StoredObject
 export type StoredScalar = string | number | boolean | null | { $date: number }
@@ -8,18 +8,18 @@ export interface StoredObject {
   [field: string]: Stored
 }
 
-/** Levels of objects and arrays, as BSON allows. Also catches a value that contains itself. */
+/** Levels of objects and arrays, as BSON allows. The limit also catches a value that contains itself. */
 const MAX_DEPTH = 100
 /** Bytes of JSON. MongoDB limits a document to 16 MiB. */
 const MAX_DOCUMENT_BYTES = 16 * 1024 * 1024
-/** Most bytes of a UTF-16 unit in UTF-8. */
+/** Maximum number of UTF-8 bytes of one UTF-16 unit. */
 const MAX_UNIT_BYTES = 3
 
-/** @throws {TypeError} the two stores would not both keep the value unchanged: a defect of the caller */
+/** @throws {TypeError} one of the two stores would change or refuse the value: a defect of the caller */
 export function toStored(value: unknown, where: string, depth = 0): Stored {
   switch (typeof value) {
     case 'string':
-      // UTF-8 cannot carry a lone surrogate, so an index could not find the value again.
+      // UTF-8 cannot encode a lone surrogate, so an index could not find the value again.
       return value.isWellFormed() ? value : value.toWellFormed()
     case 'number':
       if (Number.isSafeInteger(value)) return value
@@ -68,7 +68,7 @@ export function splitPath(path: string): readonly string[] {
 }
 
 /**
- * Undefined when a field is absent or its parent is not an object.
+ * Returns the value at a path; undefined when a field is absent or its parent is not an object.
  * @throws {TypeError} the path leads through or to an array
  */
 export function singleValueAt(document: StoredObject, fields: readonly string[]): Exclude<Stored, Stored[]> | undefined {
@@ -89,7 +89,7 @@ export function isDate(value: Stored | undefined): value is { $date: number } {
   return typeof value === 'object' && value !== null && '$date' in value
 }
 
-/** The name of the type in error messages, as MongoDB calls it. */
+/** Returns MongoDB's name of the type, for error messages. */
 export function describeKind(value: Stored | undefined): string {
   if (value === undefined) return 'missing'
   if (value === null) return 'null'
@@ -97,9 +97,13 @@ export function describeKind(value: Stored | undefined): string {
   return isDate(value) ? 'date' : typeof value
 }
 
+/**
+ * Returns the document as JSON.
+ * @throws {RangeError} the document is larger than 16 MiB
+ */
 export function encodeDocument(document: Stored): string {
   const text = JSON.stringify(document)
-  // Bytes are counted only where there may be too many.
+  // Counting bytes is slow, so only long texts are counted.
   if (text.length > MAX_DOCUMENT_BYTES / MAX_UNIT_BYTES && Buffer.byteLength(text) > MAX_DOCUMENT_BYTES)
     throw new RangeError(`a document of ${Buffer.byteLength(text)} bytes is larger than ${MAX_DOCUMENT_BYTES}`)
   return text
@@ -110,13 +114,14 @@ export function parseDocument(text: string): StoredObject {
 }
 
 /**
- * Turns the document into what callers know, with Dates. Changes `document` in place, which was just parsed for this.
+ * Converts the parsed document to the form that callers use, with Dates. Changes `document` in place: it was parsed for
+ * this call.
  */
 export function withDates(document: Stored): unknown {
   if (typeof document !== 'object' || document === null) return document
   if (isDate(document)) return new Date(document.$date)
   const fields = document as Record<string, unknown>
-  // Not `for … in`, which takes twice as long on parsed objects. Wallets are read several times for each call.
+  // `for … in` takes twice as long on parsed objects. Wallets are read several times for each call.
   for (const field of Object.keys(fields)) {
     const value = fields[field]
     if (typeof value === 'object' && value !== null) fields[field] = withDates(value as Stored)

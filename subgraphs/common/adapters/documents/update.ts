@@ -77,7 +77,10 @@ export function applyChanges(document: StoredObject, changes: readonly Change[],
   }
 }
 
-/** The object with the last field of the path; undefined when it does not exist and is not to be created. */
+/**
+ * Returns the object that has the last field of the path; undefined when the object does not exist and `creates` is
+ * false.
+ */
 function findParent(document: StoredObject, fields: readonly string[], creates: boolean): StoredObject | undefined {
   let parent = document
   for (const field of fields.slice(0, -1)) {

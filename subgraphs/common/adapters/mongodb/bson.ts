@@ -6,9 +6,9 @@ import { toChanges } from '../documents/update.ts'
 const MAX_INT32 = 2 ** 31 - 1
 const MIN_INT32 = -(2 ** 31)
 
-/** The value as the driver takes it. The driver returns Dates and whole numbers unchanged. */
+/** Converts a value to the driver's form. The driver returns Dates and whole numbers unchanged. */
 export function toBson(value: Stored): unknown {
-  // The driver would store it as a double, and MongoDB's `$inc` would then count in doubles.
+  // The driver would store a large integer as a double, and MongoDB's `$inc` would then count in doubles.
   if (typeof value === 'number') return value > MAX_INT32 || value < MIN_INT32 ? Long.fromNumber(value) : value
   if (typeof value !== 'object' || value === null) return value
   if (isDate(value)) return new Date(value.$date)
@@ -16,7 +16,7 @@ export function toBson(value: Stored): unknown {
   return Object.fromEntries(Object.entries(value).map(([field, inner]) => [field, toBson(inner)]))
 }
 
-/** The update in the driver's form. */
+/** Converts an update to the driver's form. */
 export function toBsonUpdate(update: Update): Record<string, Record<string, unknown>> {
   const operators: Record<string, Record<string, unknown>> = {}
   for (const change of toChanges(update)) {

@@ -10,35 +10,38 @@ import { ResilientClient } from './resilient-client.ts'
  */
 export const MAX_CONNECTIONS = 50
 /**
- * How long an operation waits for a connection, and a long read for its turn. Longer than any successful operation
- * takes, so a timeout means overload.
+ * How long an operation waits for a connection, and a long read for its permit. The wait is longer than any successful
+ * operation takes, so a timeout means overload.
  */
 export const WAIT_QUEUE_TIMEOUT_MS = 5_000
 /**
- * How long an operation waits for a primary. An election takes up to 12 s: too long for a caller, who is told to try
- * again.
+ * How long an operation waits for a primary. An election takes up to 12 s, too long for a caller, who is asked to
+ * retry.
  */
 const SERVER_SELECTION_TIMEOUT_MS = 5_000
 const CONNECT_TIMEOUT_MS = 3_000
-/** After this the server reports that a write has not reached the majority. Its outcome is then unknown. */
+/**
+ * After this time the server reports that a write has not reached the majority. The outcome of the write is then
+ * unknown.
+ */
 const WRITE_CONCERN_TIMEOUT_MS = 10_000
 /**
- * A connection without an answer for this long is given up. Above the write timeout, the longest that a server takes by
- * itself.
+ * A connection without a response for this long is closed. The limit is above the write timeout, the longest time that
+ * a server takes by itself.
  */
 const SOCKET_TIMEOUT_MS = 15_000
-/** How often a lost server is looked for while the store is idle. */
+/** How often the driver checks a lost server while the store is idle. */
 const HEARTBEAT_MS = 10_000
-/** A check of a server takes at most a heartbeat, plus the time to connect and greet. */
+/** Longest time of one check of a server: a heartbeat, plus the time to connect and greet. */
 const HEARTBEAT_LIMIT_MS = 2 * (HEARTBEAT_MS + 2 * CONNECT_TIMEOUT_MS)
-/** Twice the sum of all waits above. What the driver has not finished by then never finishes. */
+/** Twice the sum of all timeouts above. An operation that the driver has not finished by then never finishes. */
 export const OPERATION_LIMIT_MS = 2 * (WAIT_QUEUE_TIMEOUT_MS + SERVER_SELECTION_TIMEOUT_MS + CONNECT_TIMEOUT_MS + SOCKET_TIMEOUT_MS)
 
 /**
- * An acknowledged write is in the journals of a majority and survives a failover. A read sees nothing that a failover
- * could undo (Jepsen's report on MongoDB 4.2.6 shows what weaker defaults lose). These win over options of the URL.
- * After a broken connection the driver repeats a write only where the server recognises the repetition (replica sets
- * and shards). Otherwise the caller repeats it by id.
+ * An acknowledged write is in the journals of a majority and survives a failover. A read returns nothing that a
+ * failover could undo (Jepsen's report on MongoDB 4.2.6 shows what weaker defaults lose). These options override those
+ * of the URL. After a broken connection the driver repeats a write only where the server recognizes the repetition
+ * (replica sets and shards). Elsewhere the caller repeats the write by id.
  */
 const OPTIONS: MongoClientOptions = {
   appName: 'kis',
@@ -57,7 +60,7 @@ const OPTIONS: MongoClientOptions = {
 const AUTHENTICATION_FAILED = 18
 const UNAUTHORIZED = 13
 
-/** Has one small document, which each start and each check of the store writes. */
+/** Collection with one small document, which each start and each check of the store writes. */
 export const STARTS = 'starts'
 
 /**
@@ -83,20 +86,20 @@ async function checkServer(client: ResilientClient, database: string): Promise<v
   await tryToWrite(client, database)
 }
 
-/** Only a write shows missing rights, a full disk or a missing majority. */
+/** Writes a small document. Only a write shows missing rights, a full disk or a missing majority. */
 export async function tryToWrite(client: ResilientClient, database: string): Promise<void> {
   const starts = client.db(database).collection<{ _id: string }>(STARTS)
   try {
     await starts.updateOne({ _id: 'last' }, { $set: { at: new Date() } }, { upsert: true })
   } catch (error) {
-    // Another start has just created the document.
+    // Another process has just created the document.
     if (!isDuplicateKey(error)) throw error
   }
 }
 
 function openClient(url: string): ResilientClient {
   try {
-    // Half of it at random, so that processes that lost the same server do not return at the same time.
+    // Half of the interval is random, so that processes that lost the same server do not return at the same time.
     const heartbeatFrequencyMS = HEARTBEAT_MS * (0.5 + Math.random() / 2)
     return new ResilientClient(url, { ...OPTIONS, heartbeatFrequencyMS, heartbeatLimitMs: HEARTBEAT_LIMIT_MS })
   } catch {
@@ -106,9 +109,11 @@ function openClient(url: string): ResilientClient {
   }
 }
 
-/** A server that is too old fails as a server selection, whose message names the wanted version. */
+/**
+ * The driver reports a server that is too old as a failed server selection, whose message names the required version.
+ */
 function toStartFailure(error: unknown): unknown {
-  // A host name that DNS does not know is an error of Node itself.
+  // Node itself reports a host name that DNS does not know.
   const isUnknownHost = error instanceof Error && 'syscall' in error
   if (!(error instanceof MongoError || isUnknownHost)) return error
   if (isUnknownHost || error instanceof MongoServerSelectionError)

@@ -4,16 +4,16 @@ import type { AnyDocument } from '../documents/kinds.ts'
 import { type Stored, toStored } from '../documents/stored-value.ts'
 import { toBson } from './bson.ts'
 
-/** Documents in memory at once. A document has at most 16 MiB. */
+/** Limits of the documents in memory at once. A document has at most 16 MiB. */
 const PAGE = 256
 const PAGE_BYTES = 8 * 1024 ** 2
-/** How often a document is read again that others change meanwhile. */
+/** Limit of the rounds in which documents are read again that other programs change meanwhile. */
 const MAX_ROUNDS = 20
 
 /**
- * Converts all documents of a kind, in the order of their ids, while others read and change them. `report` gets the
- * number of documents of each page.
- * @throws {Error} others change a document faster than it can be converted
+ * Converts all documents of a kind, in the order of their ids, while other programs read and change them. `report` gets
+ * the number of documents of each page.
+ * @throws {Error} other programs change a document faster than this one can convert it
  */
 export async function convertDocuments(
   db: Db,
@@ -49,13 +49,13 @@ async function convertPage(
     if (changes.length === 0) return
     const { matchedCount } = await documents.bulkWrite(changes, { ordered: false })
     if (matchedCount === changes.length) return
-    // Others have changed some meanwhile. Those that were converted stay as they are in the next round.
+    // Other programs have changed some documents meanwhile. The next round leaves converted documents as they are.
     left = (await documents.find({ _id: { $in: left.map(({ _id }) => _id) } }).toArray()) as AnyDocument[]
   }
   throw new Error(`documents of the kind ${documents.collectionName} change faster than they can be converted`)
 }
 
-/** Changes only what differs, and only if the document still is what was read. */
+/** Returns a write that changes only what differs, and only if the document is still what was read. */
 function changeOf(before: AnyDocument, after: AnyDocument, kind: string): AnyBulkWriteOperation<AnyDocument>[] {
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])]
   const differing = names.filter((name) => !isDeepStrictEqual(before[name], after[name]))

@@ -5,8 +5,8 @@ import { MongoCollection } from './document-collection.ts'
 import { LongReads } from './long-reads.ts'
 
 /**
- * What the stand-in of the engine tests cannot show: it neither uses indexes nor loses races, and has no majority to
- * wait for.
+ * Behavior that the fake of the engine tests cannot show: the fake neither uses indexes nor loses races, and has no
+ * majority to wait for.
  */
 
 const SPEC: CollectionSpec = {
@@ -20,7 +20,7 @@ const SPEC: CollectionSpec = {
   ],
 }
 
-/** A collection whose driver answers by `answer`, and notes what it was asked. */
+/** Returns a collection whose driver responds by `answer`, and the recorded calls. */
 function collectionOn(answer: (call: number) => unknown) {
   const calls: unknown[][] = []
   const ask = (...asked: unknown[]) => {
@@ -92,7 +92,7 @@ describe('reads of one organization while MongoDB is slow', () => {
     const { promise, resolve } = Promise.withResolvers<unknown>()
     const { calls, items } = collectionOn(() => promise)
     const reads = Array.from({ length: 16 + 1_000 + 5 }, () => code(read(items)))
-    // The last ones are refused at once; those that wait go on.
+    // The last reads are refused at once; waiting reads continue.
     expect(await Promise.all(reads.slice(-5))).toEqual(Array(5).fill('service_unavailable'))
     expect(calls).toHaveLength(16)
     expect(calls[0]![1]).toMatchObject({ maxTimeMS: 10_000 })

@@ -22,13 +22,13 @@ import { toHint } from './indexes.ts'
 import { LONG_READ_LIMIT_MS, type LongReads } from './long-reads.ts'
 import type { ResilientClient } from './resilient-client.ts'
 
-/** What a collection needs from its store. */
+/** The parts of its store that a collection needs. */
 interface StoreAccess {
-  /** Begins the message of a failure: `The document store`. */
+  /** The subject of failure messages: `The document store`. */
   readonly what: string
   readonly client: Pick<ResilientClient, 'withTimeout'>
   readonly longReads: LongReads
-  /** Of all reads. Undefined: each shows what is there. */
+  /** The session of all reads. Undefined: each read returns the current documents. */
   readonly session?: ClientSession | undefined
   /** Resolves when the indexes exist. */
   ready(): Promise<void>
@@ -36,10 +36,13 @@ interface StoreAccess {
 
 /** The port's limit of a page, of `insertMissing` and of `deleteMany`. */
 const MAX_DOCUMENTS = 1_000
-/** How often `deleteMany` starts again because others have deleted or changed everything that it found. */
+/** How often `deleteMany` starts again because other processes have deleted or changed everything that it found. */
 const MAX_DELETE_ROUNDS = 5
 
-/** Queries are checked as on SQLite, so that one without an index fails on every server, and in the tests. */
+/**
+ * A collection on MongoDB. Queries are checked as on SQLite, so that a query without an index fails on every server,
+ * and in the tests.
+ */
 export class MongoCollection<T extends StoredDocument> implements DocumentCollection<T> {
   readonly spec: CollectionSpec
   readonly #documents: Collection<StoredDocument>
@@ -66,7 +69,7 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
     const tests = toTests(filter)
     const access = this.#chooseAccess(tests, Object.keys(sort), { filter, sort })
     const order = Object.fromEntries(remainingOrder(access, tests).map((path) => [path, direction]))
-    // The whole page in one batch, so that no cursor stays open on the server.
+    // One batch holds the whole page, so that no cursor stays open on the server.
     const options = { hint: toHint(access.index), sort: order, limit, batchSize: limit + 1 }
     return this.#read(isLong(access, limit), tests, (limits) => this.#documents.find(filter, { ...options, ...limits }).toArray())
   }
@@ -109,7 +112,8 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
       try {
         return await run()
       } catch (error) {
-        // Another call has inserted the document meanwhile. Now it exists, and either meets the filter or does not.
+        // Another call has inserted the document meanwhile. The repeated update changes it, or fails if it does not meet
+        // the filter.
         if (upsert && isDuplicateKey(error)) return run()
         throw error
       }
@@ -142,7 +146,7 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
     })
   }
 
-  /** As `#run`; organizations take turns with their long reads. */
+  /** Runs a read as `#run` does. Long reads wait for their permit, in round robin over the organizations. */
   async #read<R>(
     isLongRead: boolean,
     tests: readonly Test[],
@@ -151,13 +155,16 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
     const { session } = this.#store
     const at = session ? { session } : {}
     if (!isLongRead) return this.#run(() => operation(at))
-    // Making indexes may take longer than a turn may be waited for.
+    // Creating indexes may take longer than a read may wait for its permit.
     await this.#store.ready()
     const limits = { ...at, maxTimeMS: LONG_READ_LIMIT_MS }
     return this.#store.longReads.run(organizationOf(tests), () => this.#run(() => operation(limits)))
   }
 
-  /** The driver returns what was stored: Dates, and whole numbers even if MongoDB holds them in 64 bits. */
+  /**
+   * Runs an operation. The driver returns what was stored: Dates, and whole numbers even if MongoDB stores them in 64
+   * bits.
+   */
   async #run<R>(
     operation: () => Promise<R>,
   ): Promise<R extends WithId<StoredDocument> | null ? T | null : R extends WithId<StoredDocument>[] ? readonly T[] : R> {
@@ -182,7 +189,7 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
       throw new QueryWouldScan(this.spec.name, `a write by ${JSON.stringify(filter)}, which fixes no unique key`)
   }
 
-  /** Otherwise MongoDB would create an `_id` of its own kind. */
+  /** Refuses an upsert without `_id`: MongoDB would create an `_id` of its own type. */
   #checkInserted(tests: readonly Test[], update: Update): void {
     const id = update.$setOnInsert?._id ?? toSeed(tests)._id
     if (typeof id !== 'string' || id === '') throw new TypeError(`an upsert into ${this.spec.name} names no _id`)
@@ -196,8 +203,8 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
   }
 
   /**
-   * Counts the documents of a batch that existed already. Not every server says which key was taken: if the `_id` is
-   * not there, it was another unique key.
+   * Counts the documents of a batch that existed already. Not every server reports which key was taken: if the `_id`
+   * does not exist, another unique key was taken.
    */
   async #countMissed(error: MongoBulkWriteError): Promise<number> {
     const failures = [error.writeErrors].flat()
@@ -210,8 +217,8 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
 }
 
 /**
- * A unique index does not contain `_id`, so MongoDB would sort by it in memory. No two documents are equal in such an
- * index anyway.
+ * Returns the rest of the order. A unique index does not contain `_id`, so MongoDB would sort by it in memory. No two
+ * documents are equal in such an index anyway.
  */
 function remainingOrder({ index, order }: Access, tests: readonly Test[]): readonly string[] {
   const isFixed = (path: string) => tests.some((test) => test.path === path && test.operator === 'eq')

@@ -17,7 +17,7 @@ const WHAT = 'The document store'
 const STANDALONE =
   'MongoDB is a standalone server: if its disk is lost, so is every acknowledged write; no other server takes over when it fails; and a write whose connection breaks is not repeated. Run it as a replica set'
 
-/** Logs where documents are, with a warning about a server that is alone. */
+/** Logs where documents are stored, with a warning about a standalone server. */
 export async function announce(client: ResilientClient, database: string, log: Log): Promise<void> {
   const { setName, msg } = await client.withTimeout(() => client.db(database).command({ hello: 1 }), OPERATION_LIMIT_MS)
   log.info({ database }, 'documents are in MongoDB')
@@ -26,15 +26,17 @@ export async function announce(client: ResilientClient, database: string, log: L
 }
 
 /**
- * The documents of a database (4.4 or newer; `w: majority` is only useful with a replica set). Collections and indexes are
- * created and checked before the first use of any, so a `ping` after the declarations reports every wrong index.
- * Disposing them ends `meanwhile`, and closes the client.
+ * Returns the documents of a database (4.4 or newer; `w: majority` is only useful with a replica set). Collections and
+ * indexes are created and checked before the first use of any, so a `ping` after the declarations reports every wrong
+ * index. Disposal ends `meanwhile` and closes the client.
  */
 export function documentsOf(client: ResilientClient, database: string, meanwhile?: AsyncDisposable): DocumentStore {
   return new MongoDocumentStore(client, client.db(database), meanwhile)
 }
 
-/** The documents of a database at the moment of a snapshot, to read. Its collections and indexes were made before. */
+/**
+ * Returns the documents of a database at the moment of a snapshot, read-only. Its collections and indexes must exist.
+ */
 export function documentsAt(snapshot: MongoSnapshot, database: string): DocumentStore {
   return new MongoDocumentStore(snapshot.client, databaseAt(snapshot, database), undefined, snapshot)
 }
@@ -90,7 +92,7 @@ class MongoDocumentStore implements DocumentStore {
     await this.#ready()
     try {
       return await this.#client.withTimeout(async () => {
-        // Milliseconds since 1970 on some servers.
+        // Some servers send milliseconds since 1970.
         const { localTime } = await this.#db.command({ hello: 1 })
         await tryToWrite(this.#client, this.#db.databaseName)
         return new Date(localTime)

@@ -44,7 +44,7 @@ const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([
   175, // QueryPlanKilled
   189, // PrimarySteppedDown
   202, // NetworkInterfaceExceededTimeLimit
-  246, // SnapshotUnavailable: a collection or an index was made after the moment that is read
+  246, // SnapshotUnavailable: a collection or an index was created after the moment of the snapshot
   262, // ExceededTimeLimit
   276, // IndexBuildAborted
   285, // IndexBuildAlreadyInProgress
@@ -62,7 +62,7 @@ const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([
   OUT_OF_DISK_SPACE,
 ])
 
-/** A connection broke while being written to: the driver passes on the socket's own error. */
+/** A connection broke during a write: the driver passes on the socket's own error. */
 const SOCKET_CODES: ReadonlySet<unknown> = new Set([
   'EPIPE',
   'ECONNRESET',
@@ -77,8 +77,8 @@ export function isDuplicateKey(error: unknown): boolean {
 }
 
 /**
- * The operation was waiting for a connection when another one broke, and was never sent. Any such operation may be
- * repeated.
+ * True: the operation was waiting for a connection when another one broke, and was never sent. Any such operation may
+ * be repeated.
  */
 export function wasNotSent(error: unknown): boolean {
   // The driver does not export a class for it.
@@ -94,13 +94,13 @@ function lacksIndex(error: unknown): boolean {
   return error instanceof MongoServerError && error.code === BAD_VALUE && /hint provided does not correspond/.test(error.message)
 }
 
-/** The part of the reason that callers may know. */
+/** Returns the part of the reason that callers may know. */
 function reasonOf(error: unknown): { readonly why?: string } {
   if (isDiskFull(error)) return { why: 'the disk is full' }
   return lacksIndex(error) ? { why: 'an index is missing or still being built' } : {}
 }
 
-/** Translates a driver's error to one of the port. Leaves an error that is no expected failure unchanged. */
+/** Translates an error of the driver to one of the port. Returns an unexpected error unchanged. */
 export function translated(error: unknown, collection: string, what: string): unknown {
   if (error instanceof MongoServerError && error.code === SNAPSHOT_TOO_OLD) return new Error(TOO_OLD, { cause: error })
   if (isUnavailable(error) || lacksIndex(error)) return new ServiceUnavailable(what, { cause: error, ...reasonOf(error) })
@@ -109,7 +109,7 @@ export function translated(error: unknown, collection: string, what: string): un
 
 function isUnavailable(error: unknown): boolean {
   if (!(error instanceof MongoError)) return error instanceof Error && SOCKET_CODES.has((error as NodeJS.ErrnoException).code)
-  // It wraps the failure of the whole batch.
+  // A bulk error wraps the failure of the whole batch.
   if (error instanceof MongoBulkWriteError && (error.result.getWriteConcernError() || isUnavailable(error.errorResponse))) return true
   return (
     error instanceof MongoNetworkError ||

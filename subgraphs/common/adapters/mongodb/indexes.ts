@@ -21,7 +21,7 @@ interface FoundIndex extends Omit<WantedIndex, 'key'> {
   readonly collation?: object
 }
 
-/** `_id` ends an index that is not unique, as it ends every order. So MongoDB never sorts in memory. */
+/** `_id` ends an index that is not unique, as it ends every order, so MongoDB never sorts in memory. */
 function toIndexKeys(index: IndexSpec): IndexKeys {
   const endsWithId = index.unique || index.fields.includes('_id')
   return Object.fromEntries([...index.fields, ...(endsWithId ? [] : ['_id'])].map((field) => [field, 1]))
@@ -31,7 +31,7 @@ function describeIndex(index: IndexSpec): WantedIndex {
   const key = toIndexKeys(index)
   const name = Object.entries(key).flat().join('_')
   if (index.unique) return { name, key, unique: true, ...(index.sparse && { sparse: true }) }
-  // Every document has an `_id`, so a sparse index that ends with it would contain them all.
+  // Every document has an `_id`, so a sparse index that ends with `_id` would contain all documents.
   return { name, key, ...(index.sparse && { partialFilterExpression: { [index.fields[0]!]: { $exists: true } } }) }
 }
 
@@ -45,9 +45,9 @@ export function checkSparse({ name, indexes }: CollectionSpec): void {
 }
 
 /**
- * Creates the missing indexes of the collection, and waits for those that are still being built: queries cannot use
- * them before. Returns the problems of the existing ones, as sentences. An index with the right keys may have any name.
- * `db` is of a client without a time limit: a build may take hours.
+ * Creates the missing indexes of the collection, and waits for those that are still being built, because queries cannot
+ * use them yet. Returns the problems of the existing indexes, as sentences. An index with the right keys may have any
+ * name. `db` needs a client without a time limit: a build may take hours.
  * @throws {ServiceUnavailable} the server cannot serve
  */
 export async function createIndexes(db: Db, spec: CollectionSpec, what: string): Promise<readonly string[]> {
@@ -58,7 +58,7 @@ export async function createIndexes(db: Db, spec: CollectionSpec, what: string):
     const existing: WantedIndex[] = []
     const missing: WantedIndex[] = []
     for (const wanted of spec.indexes.map(describeIndex)) {
-      // Queries name their index. One with other documents, or in another order, would give wrong results.
+      // Queries name their index. An index with other documents, or in another order, would return wrong results.
       const same = found.find((one) => shown(one) === shown(wanted))
       const other = found.find((one) => one.name === wanted.name || said(one.key) === said(wanted.key))
       if (same) existing.push({ ...wanted, name: same.name })
@@ -68,7 +68,7 @@ export async function createIndexes(db: Db, spec: CollectionSpec, what: string):
           `the index ${other.name} of ${spec.name} is ${shown(other)}, not ${shown(wanted)}; drop it, and the service creates it again`,
         )
     }
-    // A server lists an index from when its build begins, and replies to this when the build has ended.
+    // A server lists an index as soon as its build starts, and replies to this command when the build has ended.
     if (existing.length > 0) problems.push(...(await create(collection, existing)))
     for (const wanted of missing) problems.push(...(await create(collection, [wanted])))
     return problems
@@ -77,7 +77,9 @@ export async function createIndexes(db: Db, spec: CollectionSpec, what: string):
   }
 }
 
-/** Gives the server's objections: documents that are equal in a unique index, or another index in the way. */
+/**
+ * Creates indexes. Returns the server's objections: documents that are equal in a unique index, or a conflicting index.
+ */
 async function create(collection: Collection, indexes: WantedIndex[]): Promise<readonly string[]> {
   try {
     await collection.createIndexes(indexes)

@@ -9,12 +9,12 @@ import { convertDocuments } from './convert-documents.ts'
 import { isDuplicateKey } from './failures.ts'
 import { Programs } from './programs.ts'
 
-/** How often a program says that it is there, and looks for what earlier ones have left. */
+/** How often a program sends its heartbeat, and checks for documents of earlier programs. */
 const SIGN_EVERY_MS = 30_000
-/** A migrating process that reports no page for this long counts as dead. Another one goes on. */
+/** A migrating process that reports no page for this long counts as dead. Another process continues. */
 const LEASE_MS = 30_000
 
-/** The collection of the records, and of the lock. */
+/** The collection of the schema versions and of the lock. */
 const NOTES = 'schema_versions'
 const LOCK = ' lock'
 
@@ -31,14 +31,16 @@ interface Lock {
 }
 
 /**
- * Brings the documents of a database to the version of this program, while programs of the version before use it if the
- * migrations are additive. Until it is disposed, it migrates what those have written when they have ended.
+ * Migrates the documents of a database to the version of this program. Programs of the version before may use the
+ * database meanwhile if the migrations are additive. Until disposal, the result also migrates what those programs have
+ * written, once they have ended.
  * @throws {Error} as `migrate`
  * @throws {Unfit} as `migrate`
  */
 export async function migrateDatabase(db: Db, kinds: readonly Kind[], log: Log): Promise<Migrations> {
   const programs = new Programs(db, kinds)
-  // Before the records are read: whoever migrates notes that first, and then looks who is there.
+  // Sign before the records are read: a migrating process first records the version, and then checks which programs
+  // run.
   await programs.sign()
   try {
     await programs.purgeEqual()
@@ -47,7 +49,7 @@ export async function migrateDatabase(db: Db, kinds: readonly Kind[], log: Log):
     migrations.start()
     return migrations
   } catch (error) {
-    // The server may be away: then this one counts as ended later.
+    // If the server is unreachable, this program counts as ended later.
     await programs.purgeOwn().catch(() => undefined)
     throw error
   }
@@ -72,7 +74,7 @@ class Migrations implements AsyncDisposable {
     this.#signing = renewWhile({ everyMs: SIGN_EVERY_MS, renew: () => this.again().then(() => true) })
   }
 
-  /** Says that this program is there, and migrates what earlier ones have left. */
+  /** Sends the heartbeat of this program, and migrates what earlier programs have left. */
   again(): Promise<void> {
     this.#working = this.#working.then(async () => {
       try {
@@ -89,7 +91,7 @@ class Migrations implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.#signing?.[Symbol.dispose]()
     await this.#working
-    // If the server is away, this one counts as ended later.
+    // If the server is unreachable, this program counts as ended later.
     await this.#programs.ended().catch(() => undefined)
   }
 }
@@ -104,7 +106,7 @@ function storeOf(db: Db, programs: Programs): MigratedStore {
     name,
     async alone(run) {
       try {
-        // A lock that another one holds is not found, and cannot be inserted.
+        // The filter does not match a lock that another process holds, and inserting a second lock fails.
         await locks.updateOne({ _id: LOCK, until: { $lt: new Date() } }, { $set: { by, until: leaseEnd() } }, { upsert: true })
       } catch (error) {
         if (!isDuplicateKey(error)) throw error
@@ -122,7 +124,7 @@ function storeOf(db: Db, programs: Programs): MigratedStore {
       return new Map(found.map(({ _id, ...record }) => [_id, record]))
     },
     async record(kind, record) {
-      // One that slept so long that it counted as ended has lost the lock, and must not take back what a later one recorded.
+      // A process that was paused until it counted as ended has lost the lock. It must not overwrite a later record.
       await notes.replaceOne({ _id: kind, version: { $not: { $gt: record.version } } }, record, { upsert: true })
     },
     earlierPrograms: (kind, version) => programs.earlier(kind, version),

@@ -8,7 +8,7 @@ import { type Claim, claimDatabase } from './store-mark.ts'
 
 /**
  * Connects to a database, checks that the server is suitable and that the database is of this installation, migrates
- * its documents, and opens them. Import it when a database is configured: the driver takes ten megabytes.
+ * its documents, and opens them. Import this module only when a database is configured: the driver takes 10 MB.
  * @throws {Error} the database is of another installation, or has documents of a newer version
  * @throws {Unfit} the server cannot serve, or other processes must finish first
  */

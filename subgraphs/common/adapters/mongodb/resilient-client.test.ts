@@ -7,8 +7,8 @@ import { eventually } from '../../../../test/support/eventually.ts'
 import { ResilientClient } from './resilient-client.ts'
 
 /**
- * What this reaches into of the driver: sockets cannot be had otherwise, and by chance one is met at the wrong moment
- * once in hundreds of outages.
+ * Internals of the driver. The tests cannot reach sockets in another way, and a socket is at the wrong moment by chance
+ * only once in hundreds of outages.
  */
 interface DriverInternals {
   /** Undefined while the client is closed. */
@@ -25,10 +25,10 @@ interface Pool {
 const serverOf = (client: ResilientClient) => [...((client as unknown as DriverInternals).topology?.s.servers.values() ?? [])][0]
 
 const HEARTBEAT_LIMIT_MS = 1_500
-/** Shorter than the limit of an operation: one that finds no server fails by itself. */
+/** Shorter than the limit of an operation: an operation that finds no server fails by itself. */
 const CONNECT_MS = 1_000
 const OPERATION_MS = 3_000
-/** So soon after a look the driver does not look again, whatever is asked. */
+/** The driver does not check a server again within this time, even on request. */
 const MIN_HEARTBEAT_MS = 500
 
 await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB client that outlives its driver’s faults', (url) => {
@@ -75,7 +75,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB client that outlives its drive
     const [{ socket }] = server.pool.connections.toArray() as [{ socket: Socket }]
     socket.destroy()
     await expect(ask()).rejects.toThrow(MongoNetworkTimeoutError)
-    // Until all connections are made anew, another connection of the same pool answers.
+    // Until all connections are replaced, another connection of the same pool responds.
     await eventually(async () => {
       const pool = serverOf(client)?.pool
       return pool !== undefined && pool !== server.pool && (await answers(ask))

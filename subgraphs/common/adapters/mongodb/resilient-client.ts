@@ -1,6 +1,6 @@
 import { MongoClient, type MongoClientOptions, MongoNetworkTimeoutError } from 'mongodb'
 
-/** Between two attempts to connect again. */
+/** Pause between two attempts to reconnect. */
 const PAUSE_MS = 1_000
 
 interface ResilientClientOptions extends MongoClientOptions {
@@ -11,14 +11,14 @@ interface ResilientClientOptions extends MongoClientOptions {
 /**
  * A `MongoClient` that recovers when the driver does not. The driver writes to a socket that is destroyed but has not
  * emitted `close` yet, and then waits forever for its `drain` (seen in 7.8.0 and 7.9.0, `Connection.writeCommand`). A
- * monitor that waits like this never finds its server again; an operation never ends and keeps its connection. Here
- * both are noticed by a time limit, and all connections are made anew.
+ * monitor in this state never finds its server again; an operation never ends and holds its connection. This client
+ * detects both by a time limit, and replaces all connections.
  */
 export class ResilientClient extends MongoClient {
   readonly #url: string
   readonly #options: MongoClientOptions
   readonly #heartbeatLimitMs: number
-  /** Those of `patiently`. */
+  /** The clients of `patiently`. */
   readonly #patient = new Set<MongoClient>()
   /** Running checks of servers, by address. */
   readonly #checks = new Map<string, NodeJS.Timeout>()
@@ -37,8 +37,9 @@ export class ResilientClient extends MongoClient {
   }
 
   /**
-   * Gives the result of the operation.
-   * @throws {MongoNetworkTimeoutError} it has not ended after `limitMs`; whether it was carried out is unknown
+   * Returns the result of the operation.
+   * @throws {MongoNetworkTimeoutError} the operation has not ended after `limitMs`; whether it was carried out is
+   * unknown
    */
   async withTimeout<R>(operation: () => Promise<R>, limitMs: number): Promise<R> {
     const { promise: late, reject } = Promise.withResolvers<never>()
@@ -54,8 +55,8 @@ export class ResilientClient extends MongoClient {
   }
 
   /**
-   * Runs an operation that may take hours, such as building an index, on a connection of its own without a time limit
-   * of the socket. It fails when the server is lost, and when this client is closed.
+   * Runs an operation that may take hours, such as building an index, on a connection of its own without a socket
+   * timeout. The operation fails when the server is lost, and when this client is closed.
    */
   async patiently<R>(operation: (client: MongoClient) => Promise<R>): Promise<R> {
     const client = new MongoClient(this.#url, { ...this.#options, socketTimeoutMS: 0, maxPoolSize: 1 })
@@ -105,7 +106,7 @@ export class ResilientClient extends MongoClient {
         await new Promise((resolve) => setTimeout(resolve, PAUSE_MS))
       }
     }
-    // Closed while connecting.
+    // The client was closed while it connected.
     if (this.#isClosed) await this.#disconnect()
   }
 

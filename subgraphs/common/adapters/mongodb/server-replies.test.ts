@@ -6,13 +6,13 @@ import { playMongo, type Reply } from '../../../../test/support/engines/played-m
 import type { CollectionSpec } from '../../ports/document-store.ts'
 import { ResilientClient } from './resilient-client.ts'
 
-/** Replies of servers that the engines of the tests do not give, played on the wire to the real driver. */
+/** Replies of servers that the engines of the tests do not send. A fake server sends them to the real driver. */
 
 const SPEC: CollectionSpec = { name: 'items', indexes: [{ fields: ['organizationId'] }] }
 const INDEX = { v: 2, key: { organizationId: 1, _id: 1 }, name: 'organizationId_1__id_1' }
 const LISTED = { cursor: { id: BSON.Long.ZERO, ns: 'kis.items', firstBatch: [{ v: 2, key: { _id: 1 }, name: '_id_' }, INDEX] } }
 
-/** A store on a server that replies by `replies`, and what it has logged. */
+/** Opens a store on a server that replies by `replies`. Returns the store with its log. */
 async function openOn(replies: Readonly<Record<string, Reply | (() => Promise<Reply>)>>, hello?: Reply) {
   const server = await playMongo((command) => {
     const reply = replies[command]

@@ -7,7 +7,7 @@ import { connectMongo } from './connection.ts'
 import { documentsAt } from './document-store.ts'
 import { startSnapshot } from './snapshot.ts'
 
-/** Replies of a replica set and of servers without snapshots, played on the wire to the real driver. */
+/** Replies of a replica set and of servers without snapshots. A fake server sends them to the real driver. */
 
 const SPEC: CollectionSpec = { name: 'items', indexes: [] }
 const SECONDS = 1_700_000_000
@@ -17,7 +17,7 @@ const found = (documents: readonly object[], more: object = {}): Reply => ({
   cursor: { id: BSON.Long.ZERO, ns: 'kis.items', firstBatch: documents, ...more },
 })
 
-/** A server that replies to reads by `reply`, and what it was asked. */
+/** Connects to a server that replies to reads by `reply`. Returns the client with the recorded commands. */
 async function connectTo(reply: (command: string, body: BSON.Document) => Reply | undefined) {
   const asked: BSON.Document[] = []
   const server = await playMongo((command, body) => {

@@ -3,28 +3,31 @@ import { OPERATION_LIMIT_MS, STARTS } from './connection.ts'
 import { translated } from './failures.ts'
 import type { ResilientClient } from './resilient-client.ts'
 
-/** Reads of a server that all show one moment, in all its databases. */
+/** Reads of a server that all return the state at one moment, in all its databases. */
 export interface MongoSnapshot {
   readonly client: ResilientClient
   readonly session: ClientSession
-  /** To the second. */
+  /** The moment, with a precision of 1 s. */
   readonly createdAt: Date
 }
 
-/** A database whose reads by the session show the moment. The level of the client would win over that of the session. */
+/**
+ * Returns a database whose reads with the session return the state at the snapshot. The client's read concern would
+ * override the session's.
+ */
 export function databaseAt({ client }: MongoSnapshot, database: string): Db {
   return client.db(database, { readConcern: new ReadConcern('snapshot') })
 }
 
 /**
- * Begins reads that show one moment. Null: the server has none, like a standalone one, or one before MongoDB 5.0. Close
- * the client to end them.
- * @throws {ServiceUnavailable} the server cannot be asked
+ * Starts a snapshot. Null: the server has no snapshots, like a standalone one, or one before MongoDB 5.0. Close the
+ * client to end the snapshot.
+ * @throws {ServiceUnavailable} the server is unreachable
  */
 export async function startSnapshot(client: ResilientClient, database: string): Promise<MongoSnapshot | null> {
   const session = client.startSession({ snapshot: true })
   try {
-    // The first read of the session chooses the moment, and the reply names it. Some servers pass over the wish.
+    // The first read of the session fixes the moment, and the reply names it. Some servers ignore the request.
     const read = () => client.db(database).command({ find: STARTS, limit: 1 }, { session })
     const { cursor } = await client.withTimeout(read, OPERATION_LIMIT_MS)
     const seconds: number | undefined = cursor.atClusterTime?.getHighBitsUnsigned()

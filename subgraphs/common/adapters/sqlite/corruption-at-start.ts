@@ -8,8 +8,8 @@ const TABLES = `
   FROM sqlite_schema tables WHERE type = 'table' AND name NOT LIKE 'sqlite_%' AND sql NOT LIKE 'CREATE VIRTUAL%'`
 
 /**
- * Gives what is wrong with an open file, in SQLite's words; null: nothing that a start checks. In files above 256 MiB
- * only both ends of each table are read; `kis verify` reads everything.
+ * Returns what is wrong with an open file, in SQLite's words; null: no problem was found. In files above 256 MiB only
+ * both ends of each table are read; `kis verify` reads everything.
  * @throws {Error} SQLite cannot read a page
  */
 export function findCorruptionAtStart(database: DatabaseSync, file: string): string | null {
@@ -18,18 +18,18 @@ export function findCorruptionAtStart(database: DatabaseSync, file: string): str
     return null
   }
   const { quick_check: found } = database.prepare('PRAGMA quick_check(1)').get() as { quick_check: string }
-  // It has read the file through the cache of the connection.
+  // The check has read the file through the cache of the connection.
   database.exec('PRAGMA shrink_memory')
   // The first line names the database, which is always the same.
   return found === 'ok' ? null : found.replace(/^\*\*\* in database main \*\*\*\n/, '')
 }
 
-/** Reads the first and the last entry of each table, which shows damage in the upper pages. */
+/** Reads the first and the last entry of each table. A failed read shows corruption in the upper pages. */
 export function readEnds(database: DatabaseSync): void {
   for (const { name, key } of database.prepare(TABLES).all() as { name: string; key: string }[])
     for (const direction of ['ASC', 'DESC']) {
       const end = database.prepare(`SELECT * FROM "${name}" ORDER BY ${key} ${direction} LIMIT 1`)
-      // SQLite's own tables may have numbers that are too large for JavaScript.
+      // SQLite's own tables may contain numbers that are too large for JavaScript.
       end.setReadBigInts(true)
       end.get()
     }

@@ -10,11 +10,11 @@ interface DataFolderOptions {
   /** The files that this process opens. */
   readonly files: readonly FolderFile[]
   /**
-   * Asks billing which installation all stores belong to, when billing is another process or has its store elsewhere.
-   * Null: the files say it.
+   * Requests the installation from billing, when billing is another process or stores its data elsewhere. Null: the
+   * files name the installation.
    */
   readInstallationId(): Promise<string> | null
-  /** Makes the id of a new installation, at its first start. */
+  /** Creates the id of a new installation, at its first start. */
   newId(): string
 }
 
@@ -23,7 +23,7 @@ export interface FolderFile {
   readonly path: string
   /** The newest schema version that this program knows. */
   readonly schemaVersion: number
-  /** It can be rebuilt from the others, so losing it does no harm. */
+  /** True: the file can be rebuilt from the others, so its loss does no harm. */
   readonly isDerived: boolean
 }
 
@@ -40,7 +40,8 @@ export class DataFolder {
   }
 
   /**
-   * @throws {Error} a file is missing, damaged or belongs elsewhere, and the service cannot start until you mend that
+   * @throws {Error} a file is missing, corrupted or of another installation, and the service cannot start until you
+   * repair that
    * @throws {Unfit} the storage fails; a later attempt may succeed
    */
   inspect(): Promise<FolderFacts> {
@@ -51,7 +52,10 @@ export class DataFolder {
     return this.#looked
   }
 
-  /** Call it when all files are open. From now on each file that is not derived notices when another one is missing. */
+  /**
+   * Records in each file which files are beside it. Call this method when all files are open. From then on, each file
+   * that is not derived shows when another one is missing.
+   */
   noteSiblings(): void {
     const { files } = this.#options
     const names = files.map(({ path }) => basename(path))
@@ -77,7 +81,7 @@ export class DataFolder {
       const problem = mark && explainMismatch(file, mark, installation)
       if (problem) throw new Error(problem)
     }
-    // Version 0.1.0 noted nothing, and created all files at its first start.
+    // Version 0.1.0 recorded no siblings, and created all files at its first start.
     const expected = new Set(primary.flatMap((file) => marks.get(file)?.siblings ?? files.map(({ path }) => basename(path))))
     const lost = files.filter((file) => !there.includes(file) && expected.has(basename(file.path)))
     const lostForGood = lost.find(({ isDerived }) => !isDerived)
@@ -91,14 +95,14 @@ export class DataFolder {
 }
 
 /**
- * Gives the mark of an existing file; undefined: the process was killed while it made it. For a derived file, reports only
- * that it is newer; its other problems are reported when it is opened.
- * @throws {Error} as `look`
+ * Returns the mark of an existing file; undefined: the process was killed while it created the file. For a derived
+ * file, reports only that the file is newer; its other problems are reported when it is opened.
+ * @throws {Error} as `inspect`
  */
 function looked({ path, schemaVersion, isDerived }: FolderFile): StoreMark | null | undefined {
   try {
     refuseClosed(path)
-    // First of all, because opening the file creates a missing log.
+    // The lock comes first, because opening the file creates a missing log.
     using lock = new FileLock(path)
     if (!isDerived) refuseMissingLog(path, lock)
     else if (lock.missingLog) return null
@@ -113,14 +117,17 @@ function looked({ path, schemaVersion, isDerived }: FolderFile): StoreMark | nul
   }
 }
 
-/** Undoes what a process had begun that was killed while it made the file: only a connection that may write can. */
+/**
+ * Rolls back what a process had started that was killed while it created the file. Only a connection that may write can
+ * do this.
+ */
 function rollBack(path: string): void {
   using database = new DatabaseSync(path)
   database.prepare('SELECT count(*) FROM sqlite_schema').get()
 }
 
 /**
- * SQLite would open a read-only file, and leave a log beside it that stays read-only after the file is mended.
+ * SQLite would open a read-only file, and create a log beside it that stays read-only after the file is repaired.
  * @throws {Unfit} the file is read-only
  */
 function refuseClosed(path: string): void {
@@ -131,6 +138,7 @@ function refuseClosed(path: string): void {
   }
 }
 
+/** The result of inspecting a data folder. */
 export interface FolderFacts {
   readonly installation: Installation
   /** Derived files of the installation that are missing. */

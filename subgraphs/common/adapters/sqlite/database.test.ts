@@ -77,7 +77,7 @@ it('a file whose making was cut off before its first commit is still new', async
   await mkdir(dirname(file))
   const source = join(folder, 'source.sqlite')
   using database = new DatabaseSync(source)
-  // So much that SQLite writes to the file before the commit.
+  // The rows are so large that SQLite writes to the file before the commit.
   database.exec('PRAGMA cache_size=10; BEGIN; CREATE TABLE t (x); INSERT INTO t VALUES (zeroblob(1000000))')
   for (const ending of ['', '-journal']) copyFileSync(`${source}${ending}`, `${file}${ending}`)
   const files = [file, join(folder, 'other.sqlite')].map((path) => ({ path, schemaVersion: 1, isDerived: false }))

@@ -5,36 +5,40 @@ import type { Installation } from '../../identity/installation.ts'
 import { Corrupted, Unfit } from '../../process/opening.ts'
 import { checkMark } from './store-mark.ts'
 
-/** The kind of a file, so that no store opens the file of another store, or of a newer version. */
+/** The kind of a file. It prevents a store from opening the file of another store, or of a newer version. */
 export interface FileKind {
-  /** For errors. */
+  /** The name of the kind in errors. */
   readonly name: string
   /** SQLite's `application_id`. */
   readonly applicationId: number
   /** SQLite's `user_version`: the version that this program reads and writes. */
   readonly schemaVersion: number
-  /** In bytes. Fixed when the file is created. */
+  /** Bytes of a page. Fixed when the file is created. */
   readonly pageSize: number
 }
 
-/** Readers only ever wait for the last moment of a checkpoint. A longer wait is a fault. */
+/** Readers wait only for the last moment of a checkpoint. A longer wait is a fault. */
 export const BUSY_TIMEOUT_MS = 2_000
-/** Page cache of one connection. */
+/** Page cache of one connection, in KiB. */
 const CACHE_KIB = 16 * 1024
-/** After a checkpoint the write-ahead log is cut to this, so that one large write does not keep its space. */
+/**
+ * After a checkpoint the write-ahead log is truncated to this size, so that one large write does not occupy its space
+ * forever.
+ */
 const JOURNAL_SIZE_LIMIT_BYTES = 64 * 1024 * 1024
 const MAX_STATEMENTS = 500
 
+/** The facts of a storage failure that cross threads. */
 export interface FailureFacts {
   readonly kind: 'disk_full' | 'damaged' | 'failing'
   /**
-   * True after a failed fsync. What is on the disk is then unknown, and another fsync may succeed without having
-   * written it.
+   * True after a failed fsync. The contents of the disk are then unknown, and another fsync may succeed although data
+   * was lost.
    */
   readonly isFinal: boolean
 }
 
-/** A failure of the storage, not of the caller: a full disk, a failing disk, a damaged file. */
+/** A failure of the storage, not of the caller: a full disk, a failing disk, a corrupted file. */
 export class StorageFailure extends Error {
   readonly data: FailureFacts
 
@@ -67,7 +71,7 @@ export function isUniqueViolation(error: unknown): boolean {
   return UNIQUE_VIOLATIONS.includes(readCode(error) ?? 0)
 }
 
-/** Gives the storage failure behind `error`; undefined for a defect of ours. */
+/** Returns the storage failure behind `error`; undefined for a defect of this program. */
 export function toStorageFailure(error: unknown): StorageFailure | undefined {
   if (error instanceof StorageFailure) return error
   const code = readCode(error)
@@ -87,8 +91,8 @@ export function orFailure<T>(run: () => T): T {
 }
 
 /**
- * The error for an opening that failed: for a storage failure the operator's, else `error` itself. A later attempt may
- * succeed, except with a damaged file.
+ * Returns the error for a failed opening: for a storage failure an error for the operator, else `error` itself. A later
+ * attempt may succeed, except with a corrupted file.
  */
 export function toOpeningFailure(file: string, error: unknown): unknown {
   const failure = toStorageFailure(error)
@@ -104,15 +108,15 @@ export class NewerFile extends Error {
   }
 }
 
-/** A file that SQLite cannot read. */
+/** Returns the error for a file that SQLite cannot read. */
 export function corrupted(file: string, why: string, cause?: unknown): Corrupted {
   return new Corrupted(`${file} is damaged (${why}). Stop the service, and put the data folder back from a backup.`, { cause })
 }
 
 /**
  * Locks the file for this process until disposal or the end of the process: the system drops the locks of a dead
- * process. The lock is on a file beside it, so that all connections of this process can share the file itself. Nothing
- * else may open the lock's file: POSIX drops all locks of a process on a file when the process closes any descriptor of
+ * process. The lock is on a file beside it, so that all connections of this process can share the file itself. No other
+ * code may open the lock file: POSIX drops all locks of a process on a file when the process closes any descriptor of
  * it.
  */
 export class FileLock implements Disposable {
@@ -120,7 +124,7 @@ export class FileLock implements Disposable {
   readonly #lock: DatabaseSync
 
   /**
-   * Creates the folder of the file.
+   * Creates the folder of the file and takes the lock.
    * @throws {Error} another process, or another store of this one, has the lock
    * @throws {Unfit} the storage fails, or the folder cannot be created now: missing rights, a read-only or full disk, a
    * missing mount
@@ -134,7 +138,7 @@ export class FileLock implements Disposable {
     using opening = new DisposableStack()
     try {
       this.#lock = opening.use(new DatabaseSync(`${file}.lock`, { timeout: 0 }))
-      // Held from the first transaction until the connection is closed.
+      // The lock is held from the first transaction until the connection is closed.
       this.#lock.exec('PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT')
     } catch (cause) {
       if (![SQLITE_BUSY, SQLITE_LOCKED].includes((readCode(cause) ?? 0) & 0xff)) throw toOpeningFailure(`${file}.lock`, cause)
@@ -145,7 +149,9 @@ export class FileLock implements Disposable {
     opening.move()
   }
 
-  /** The missing write-ahead log of a process that ended without closing the file; null: none is missing. */
+  /**
+   * The path of the missing write-ahead log after a process ended without closing the file; null: no log is missing.
+   */
   get missingLog(): string | null {
     const { user_version: isInUse } = this.#lock.prepare('PRAGMA user_version').get() as { user_version: number }
     const log = `${this.#file}-wal`
@@ -153,7 +159,7 @@ export class FileLock implements Disposable {
   }
 
   /**
-   * Notes that from now on the write-ahead log may hold changes that the file does not.
+   * Records that from now on the write-ahead log may contain changes that the file does not.
    * @throws {Unfit} the storage fails
    */
   noteOpen(): void {
@@ -161,19 +167,19 @@ export class FileLock implements Disposable {
   }
 
   /**
-   * Moves the write-ahead log into the file by its last connection, which keeps the log until then, and notes that the
-   * log holds nothing more. If either fails, the next start reports a log that is gone.
+   * Moves the write-ahead log into the file through its last connection, which retains the log until then, and records
+   * that the log is empty. If either fails, the next start reports a missing log.
    */
   noteClosed(last: DatabaseSync): void {
     try {
       const { busy } = last.prepare('PRAGMA wal_checkpoint(TRUNCATE)').get() as { busy: number }
       if (!busy) this.#note(0)
     } catch {
-      // The disk is full or fails: the log stays, and so does the note.
+      // The disk is full or fails: the log and the record stay.
     }
   }
 
-  /** The operator gives up what the missing log held. */
+  /** The operator accepts the loss of what the missing log contained. */
   acceptLoss(): void {
     this.#note(0)
   }
@@ -201,8 +207,8 @@ export function refuseMissingLog(file: string, { missingLog }: FileLock): void {
 }
 
 /**
- * Creates the file if it does not exist. `installation`: absent, its mark is not checked.
- * @throws {Error} it is of another kind, damaged, of another installation, or newer than this program
+ * Creates the file if it does not exist, and checks it. `installation` absent: the mark is not checked.
+ * @throws {Error} the file is of another kind, corrupted, of another installation, or newer than this program
  * @throws {Unfit} the storage fails
  */
 export function prepareFile(
@@ -217,15 +223,15 @@ export function prepareFile(
     const isNew = ['schema_version', 'application_id', 'user_version'].every((pragma) => read(pragma) === 0)
     if (isNew) database.exec(`PRAGMA page_size=${pageSize}`)
     database.exec('PRAGMA journal_mode=WAL; BEGIN IMMEDIATE')
-    // Together with the mark: if the process is killed before, the file is still new.
+    // One transaction writes the kind and the mark: if the process is killed before the commit, the file is still new.
     if (isNew) database.exec(`PRAGMA application_id=${applicationId}; PRAGMA user_version=${schemaVersion}`)
     if (read('application_id') !== applicationId) throw new Error(`${file} is not the file of a ${kind.name}.`)
     const version = read('user_version')
     if (version > schemaVersion) throw new NewerFile(file, version, schemaVersion)
     if (installation) checkMark(database, file, installation)
     database.exec('COMMIT')
-    // Before the last connection closes, which removes the log. If the process is killed just then, the next start must
-    // not miss it.
+    // This call comes before the last connection closes, which removes the log. If the process is killed in between,
+    // the next start must not report a missing log.
     lock.noteClosed(database)
   } catch (error) {
     throw toOpeningFailure(file, error)
@@ -233,8 +239,8 @@ export function prepareFile(
 }
 
 /**
- * A statement that gives each row as an array of its columns. The caller names the row's type, which its SQL text
- * decides.
+ * A statement that returns each row as an array of its columns. The caller names the row's type, which the SQL text
+ * determines.
  */
 interface ArrayStatement {
   all<Row extends readonly unknown[]>(...parameters: SQLInputValue[]): Row[]
@@ -251,7 +257,7 @@ export class Connection implements Disposable {
     using opening = new DisposableStack()
     this.database = new DatabaseSync(file, { readOnly: options.readOnly, timeout: BUSY_TIMEOUT_MS })
     opening.defer(() => this.database.close())
-    // macOS needs `fullfsync` against power loss. Elsewhere it changes nothing.
+    // macOS needs `fullfsync` to survive power loss. Elsewhere the setting changes nothing.
     this.database.exec(`
       PRAGMA synchronous=FULL; PRAGMA fullfsync=ON; PRAGMA checkpoint_fullfsync=ON; PRAGMA temp_store=MEMORY;
       PRAGMA cache_size=-${CACHE_KIB}; PRAGMA journal_size_limit=${JOURNAL_SIZE_LIMIT_BYTES};
@@ -259,11 +265,14 @@ export class Connection implements Disposable {
     opening.move()
   }
 
-  /** Gives the prepared statement of this text, whose rows are arrays. Read all its rows before you use it again. */
+  /**
+   * Returns the prepared statement of this text, whose rows are arrays. Read all its rows before you use the statement
+   * again.
+   */
   prepare(text: string): ArrayStatement {
     let statement = this.#statements.get(text)
     if (!statement) {
-      // Texts come from call sites, not from data. If that ever changes, clearing still bounds the memory.
+      // Texts come from call sites, not from data. If that ever changes, clearing still limits the memory.
       if (this.#statements.size >= MAX_STATEMENTS) this.#statements.clear()
       const prepared = this.database.prepare(text)
       prepared.setReturnArrays(true)

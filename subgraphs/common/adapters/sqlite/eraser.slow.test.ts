@@ -10,10 +10,12 @@ import { silentLog } from '../../process/log.ts'
 import { openSqliteDocumentStore } from './documents/document-store.ts'
 
 const SECRET = 'ZQsecretسرّي'
-/** The eraser packs a file again after 300 times what that took before: a minute or two on a slow machine. */
+/**
+ * The eraser packs a file again after 250 times the duration of the last packing: a minute or two on a slow machine.
+ */
 const SOON_MS = 180_000
 
-/** A store of one test, so that the tests can wait for the eraser at the same time. */
+/** Opens a store of one test, so that the tests can wait for the eraser at the same time. */
 async function openPlace() {
   const folder = mkdtempSync(join(tmpdir(), 'kis-eraser-'))
   const file = join(folder, 'documents.sqlite')
@@ -27,10 +29,13 @@ async function openPlace() {
     file,
     items,
     copies,
-    /** No copy of what was deleted is left. */
+    /** Returns whether no copy of the deleted data is left. */
     isErased: () => isDeepStrictEqual(copies(), {}),
     logBytes: () => statSync(`${file}-wal`).size,
-    /** Rows of many lengths and in no order, so that SQLite moves them between pages; every third has the secret. */
+    /**
+     * Inserts rows of many lengths and in no order, so that SQLite moves them between pages; every third has the
+     * secret.
+     */
     async fill(): Promise<void> {
       for (let n = 0; n < 1_500; n++) {
         const _id = `item_${(n * 7_919) % 100_003}`
@@ -79,7 +84,7 @@ it.concurrent('delays no write while a reader keeps the log, and cuts the log on
   reader.exec('BEGIN')
   reader.prepare('SELECT count(*) FROM documents_items').get()
   await place.deleteSecrets()
-  // Packing the file writes the whole of it to the log, which the reader keeps from being cut.
+  // Packing writes the whole file to the log, which the reader prevents from being truncated.
   const before = place.logBytes()
   await eventually(() => place.logBytes() > before, SOON_MS)
   await place.items().insertOne({ _id: 'meanwhile', text: 'kept', organizationId: 'kept' })

@@ -6,18 +6,18 @@ const ERASE_EVERY_MS = 5_000
 /** How long writes of this thread wait for readers of the log. Most reads take a few milliseconds. */
 const WAIT_FOR_READERS_MS = 50
 /**
- * Packing a file of this size takes about 0.2 s, in which its writes, and so calls of models, wait. The copy is in
- * memory meanwhile.
+ * The largest file that is packed. Packing it takes about 0.2 s, during which its writes, and so model calls, wait. The
+ * copy is in memory meanwhile.
  */
 const MAX_PACKED_BYTES = 32 * 1024 * 1024
-/** Packing takes at most one part in this many of the thread's time: the largest file is packed once a minute. */
+/** Packing takes at most 1/250 of the thread's time: the largest file is packed once a minute. */
 const PACKING_SHARE = 250
 
 /**
  * Erases deleted data from the file, for its one writing connection. `secure_delete` zeroes deleted rows at once. Soon
- * after, the write-ahead log is cut, because it has the earlier pages. The file is also packed, unless it is too large:
- * when SQLite moves rows between pages, copies stay in unused space of a page, which `secure_delete` does not see
- * (`rebuildPage` in `btree.c`). What an earlier process or version has left is erased after the start.
+ * after, the write-ahead log is truncated, because it contains the earlier pages. The file is also packed, unless it is
+ * too large: when SQLite moves rows between pages, copies stay in unused space of a page, which `secure_delete` does
+ * not see (`rebuildPage` in `btree.c`). What an earlier process or version has left is erased after the start.
  */
 export class Eraser implements Disposable {
   readonly #database: DatabaseSync
@@ -27,13 +27,13 @@ export class Eraser implements Disposable {
   #isErased = false
   #mayPackAt = 0
 
-  /** `isBroken`: the storage has failed, so nothing may be written any more. */
+  /** `isBroken`: whether the storage has failed, so that nothing may be written any more. */
   constructor(database: DatabaseSync, isBroken = () => false) {
     this.#database = database
     this.#isBroken = isBroken
   }
 
-  /** Call it after a deletion, whose commit comes before the thread's next turn. */
+  /** Call this method after a deletion. The deletion must be committed before the thread's next tick. */
   deleted(): void {
     this.#isPacked = false
     this.#isErased = false
@@ -46,7 +46,10 @@ export class Eraser implements Disposable {
     this.#erase()
   }
 
-  /** It is tried again while a reader needs the log, and after a failure of the storage. */
+  /**
+   * Erases pending data. The next interval tries again while a reader needs the log, and after a failure of the
+   * storage.
+   */
   #erase(): void {
     if (this.#isErased || this.#isBroken()) return
     this.#database.exec(`PRAGMA busy_timeout=${WAIT_FOR_READERS_MS}`)

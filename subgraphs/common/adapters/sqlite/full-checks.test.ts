@@ -53,7 +53,7 @@ it('finds files in order while they are written, and says what is wrong with one
   expect(second!.name).toBe('b.sqlite')
   expect(second!.problems.length).toBeGreaterThan(0)
   expect(second!.problems.length).toBeLessThanOrEqual(20)
-  // Later questions want the file as it is then.
+  // Later calls check the file in its current state.
   await openItems(store).insertOne({ _id: 'last', code: 'last' })
   expect((await checks.check(null)).files).toEqual([first])
 })

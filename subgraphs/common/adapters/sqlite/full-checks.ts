@@ -7,9 +7,9 @@ import { promisify } from 'node:util'
 import type { FileVerification, StoreFiles } from '../../documents/verify-files.ts'
 import { KisError } from '../../errors.ts'
 
-/** A result that nobody fetches within this time is dropped, because a later caller wants a new check. */
+/** A result that no caller fetches within this time is dropped, because a later caller wants a new check. */
 const RESULT_TTL_MS = 60_000
-/** Longest wait of one call: less than a read of a subgraph may take. */
+/** Longest wait of one call, below the time limit of a read from a subgraph. */
 const WAIT_MS = 2_000
 const MAX_PROBLEMS = 20
 const MAX_CHARACTERS = 500
@@ -18,12 +18,12 @@ const BUSY_TIMEOUT_MS = 10_000
 
 /**
  * Runs SQLite's full check of files, each in its own process: a thread inside SQLite cannot be stopped, and a check of
- * minutes would keep the service from stopping. A check goes on when nobody waits for it any more, and its result is
- * kept for the next caller.
+ * minutes would delay the stop of the service. A check continues when no caller waits for it any more, and its result
+ * is stored for the next caller.
  */
 export class FileChecks implements StoreFiles, AsyncDisposable {
   readonly #files: readonly string[]
-  /** Running checks, and results that nobody has fetched. */
+  /** Running checks, and results that no caller has fetched. */
   readonly #checks = new Map<string, Promise<readonly string[]>>()
   readonly #closing = new AbortController()
 
@@ -73,7 +73,7 @@ function findProblems(file: string): readonly string[] {
   }
 }
 
-// In the process of a check.
+// This code runs in the process of a check.
 if (import.meta.main)
   console.log(
     JSON.stringify(

@@ -3,7 +3,7 @@ import { StorageFailure } from './database.ts'
 import { GroupCommit } from './group-commit.ts'
 
 /**
- * What SQLite does for a transaction; `failAt` makes the next statement of this name fail with an extended result code.
+ * A fake of SQLite's transactions; `failAt` makes the next statement of this name fail with an extended result code.
  */
 class FakeDatabase {
   isTransaction = false

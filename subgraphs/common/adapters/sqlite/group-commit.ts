@@ -4,9 +4,10 @@ import { type StorageFailure, toStorageFailure } from './database.ts'
 type Transactions = Pick<DatabaseSync, 'exec' | 'isTransaction'>
 
 /**
- * Runs a batch of writes in one transaction, which the first write begins. A write is one statement, or several that
- * need not be atomic: a failed statement undoes only itself, and the batch goes on. After a storage failure SQLite may
- * have undone everything, so the whole batch fails. The next batch starts anew, except after a failed fsync.
+ * Runs a batch of writes in one transaction, which the first write starts. A write is one statement, or several that
+ * need not be atomic: a failed statement undoes only itself, and the batch continues. After a storage failure SQLite
+ * may have undone everything, so the whole batch fails. The next batch starts a new transaction, except after a failed
+ * fsync.
  */
 export class GroupCommit {
   readonly #database: Transactions
@@ -16,12 +17,11 @@ export class GroupCommit {
     this.#database = database
   }
 
-  /** True when what is on the disk is unknown. Then nothing more is written. */
+  /** True when the contents of the disk are unknown. Then nothing more is written. */
   get isBroken(): boolean {
     return this.#failure?.data.isFinal === true
   }
 
-  /** Runs one write. */
   write<T>(run: () => T): T {
     try {
       if (this.#failure) throw this.#failure
@@ -35,7 +35,7 @@ export class GroupCommit {
 
   /**
    * Runs the writes of one batch and commits them.
-   * @throws {StorageFailure} the storage failed, and none of them is written
+   * @throws {StorageFailure} the storage failed, and none of the writes is stored
    */
   batch(writes: () => void): void {
     if (!this.isBroken) this.#failure = undefined

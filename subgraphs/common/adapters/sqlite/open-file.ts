@@ -4,6 +4,7 @@ import type { Thread } from '../../process/threads/thread.ts'
 import { Connection, corrupted, type FileKind, FileLock, prepareFile, toOpeningFailure } from './database.ts'
 import { FileThread, StoreFile } from './threads.ts'
 
+/** The file of a store. */
 export interface SqliteStoreOptions {
   readonly file: string
   /** The installation that the file must belong to. Absent: any. */
@@ -11,19 +12,20 @@ export interface SqliteStoreOptions {
   readonly log: Log
 }
 
+/** An open file: its writer in a thread, and a connection of this thread. */
 export interface OpenedFile {
   readonly file: StoreFile
   readonly writer: FileThread
-  /** Of this thread. It is closed last. */
+  /** The connection of this thread. It is closed last. */
   readonly connection: Connection
-  /** Closes all of it in the right order. */
+  /** Closes the file and its connections in the right order. */
   readonly closing: AsyncDisposableStack
 }
 
 /**
- * Opens a file, which is created if needed, and its writer: `script` in `thread`, which answers `ping` and
+ * Opens a file, which is created if needed, and its writer: `script` in `thread`, which serves the calls `ping` and
  * `damageSeenAtStart`. `migrate` changes a prepared file before it is used.
- * @throws {Error} the file is in use, damaged, of another kind or installation, or of a newer version
+ * @throws {Error} the file is in use, corrupted, of another kind or installation, or of a newer version
  * @throws {Unfit} the storage fails
  */
 export async function openFile(
@@ -36,7 +38,7 @@ export async function openFile(
   const file = new StoreFile({ path, what: `The ${kind.name}`, log })
   try {
     await migrate?.()
-    // It keeps the log until the end is noted: a connection uses the log from its first read on.
+    // This connection retains the log until the end is recorded: a connection uses the log from its first read on.
     const connection = opening.use(new Connection(path, { readOnly: false }))
     connection.prepare('SELECT 1 FROM sqlite_schema').get()
     opening.defer(() => lock.noteClosed(connection.database))

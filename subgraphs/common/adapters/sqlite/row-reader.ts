@@ -1,7 +1,7 @@
 import { servingFiles } from '../../process/threads/thread-calls.ts'
 import { Connection, orFailure } from './database.ts'
 
-/** In a thread: reads that would block the event loop too long. */
+/** Runs in a thread, for reads that would block the event loop too long. */
 export const call = servingFiles((file) => {
   const connection = new Connection(file, { readOnly: true })
   return {

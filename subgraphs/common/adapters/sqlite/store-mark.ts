@@ -3,17 +3,18 @@ import { explainMismatch, type Installation } from '../../identity/installation.
 
 /** The mark in a file. */
 export interface StoreMark extends Installation {
-  /** Names of the files that were opened together with it, including itself; empty until all of them existed. */
+  /** Names of the files that were opened together with this file, including itself; empty until all of them existed. */
   readonly siblings: readonly string[]
-  /** The fingerprint of the secret with which version 0.2 made the file. */
+  /** The fingerprint of the secret with which version 0.2 created the file. */
   readonly secretFingerprint: string | null
 }
 
-/** `secret` is empty since a key pepper is in the store, so that version 0.2 refuses what it cannot read. */
+/** `secret` is empty once a key pepper is in the store, so that version 0.2 refuses a file that it cannot read. */
 const TABLE = 'CREATE TABLE IF NOT EXISTS installation (id TEXT NOT NULL, secret TEXT NOT NULL, siblings TEXT NOT NULL)'
 
 /**
- * Gives the mark and the schema version of an existing file, without changing it. Files of version 0.1.0 have no mark.
+ * Returns the mark and the schema version of an existing file, without changing it. Files of version 0.1.0 have no
+ * mark.
  * @throws {Error} SQLite cannot read the file
  */
 export function markOfFile(file: string): { readonly mark: StoreMark | null; readonly version: number } {
@@ -41,7 +42,7 @@ export function checkMark(database: DatabaseSync, file: string, own: Installatio
   if (problem) throw new Error(problem)
 }
 
-/** Notes in a marked file which files are beside it. */
+/** Records in a marked file which files are beside it. */
 export function noteSiblings(file: string, siblings: readonly string[]): void {
   const database = new DatabaseSync(file, { timeout: 2_000 })
   try {

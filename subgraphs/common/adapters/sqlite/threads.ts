@@ -7,18 +7,18 @@ import { Thread, ThreadUnavailable } from '../../process/threads/thread.ts'
 import type { FileCall } from '../../process/threads/thread-calls.ts'
 import { corrupted, type FailureFacts, StorageFailure } from './database.ts'
 
-/** A full disk fails every write. The log gets one line in this time. */
+/** A full disk fails every write. The log gets one line in this interval. */
 const LOG_EVERY_MS = 10_000
-/** What callers may know about a failure. */
+/** The reasons of failures that callers may know. */
 const WHY = { disk_full: 'the disk is full', damaged: 'it is damaged', failing: 'its storage fails' } as const
 
-/** One SQLite file, and the storage failures that were met in it. */
+/** One SQLite file, and the storage failures that occurred in it. */
 export class StoreFile {
   readonly path: string
-  /** Names the store in errors: `The document store`. */
+  /** The name of the store in errors: `The document store`. */
   readonly what: string
   readonly log: Log
-  /** Not null once damage was met. */
+  /** Not null once corruption was found. */
   corruption: Corrupted | null = null
   #quietUntil = 0
 
@@ -28,7 +28,7 @@ export class StoreFile {
     this.log = log
   }
 
-  /** Gives the caller's error for a failure. The log gets all details; damage is logged once. */
+  /** Returns the caller's error for a failure. The log gets all details; corruption is logged once. */
   failed(failure: StorageFailure): ServiceUnavailable {
     const { kind } = failure.data
     if (kind === 'damaged' && this.corruption === null) {
@@ -41,7 +41,7 @@ export class StoreFile {
     return new ServiceUnavailable(this.what, { cause: failure, why: WHY[kind] })
   }
 
-  /** Gives the caller's error for one of a thread. `revive` makes those of the store's own. */
+  /** Returns the caller's error for an error of a thread. `revive` recreates the store's own errors. */
   toCallerError(error: unknown, revive = (own: Error): unknown => own): unknown {
     if (error instanceof ThreadUnavailable) {
       this.log.error({ err: error, file: this.path }, 'a thread of a SQLite file has died')
@@ -52,7 +52,7 @@ export class StoreFile {
     return error.name === 'StorageFailure' ? this.failed(new StorageFailure(error, error.data as FailureFacts)) : revive(error)
   }
 
-  /** For a `ping`: gives the operator's error for an error of `failed`, and any other unchanged. */
+  /** Returns the operator's error for an error of `failed`, and any other error unchanged, for a `ping`. */
   toProblem(error: unknown): unknown {
     const failure = error instanceof ServiceUnavailable ? error.cause : undefined
     if (!(failure instanceof StorageFailure)) return error
@@ -60,16 +60,16 @@ export class StoreFile {
   }
 }
 
-/** Commits documents, of all files: single writes, of which each waits for the disk. */
+/** The thread that commits documents of all files: single writes, each of which waits for the disk. */
 export const COMMITS = new Thread()
-/** Writes blobs and the chunk index, whose transactions take up to 100 ms. */
+/** The thread that writes blobs and the chunk index, whose transactions take up to 100 ms. */
 export const BULK_WRITES = new Thread()
-/** Reads what would block the event loop too long, from all files. Runs once there is such a read. */
+/** The thread for reads of all files that would block the event loop too long. It starts with the first such read. */
 export const SCANS = new Thread()
 
 /**
- * Calls `script` over a prepared file, in a thread that other files share. Storage failures arrive as
- * `service_unavailable`, errors that `revive` knows as what it makes of them.
+ * Calls `script` for a prepared file, in a thread that other files share. Storage failures arrive as
+ * `service_unavailable`. `revive` recreates the errors that it knows.
  */
 export class FileThread implements AsyncDisposable {
   readonly #thread: Thread
@@ -95,7 +95,7 @@ export class FileThread implements AsyncDisposable {
     }
   }
 
-  /** Closes the file in the thread, after the calls made so far. */
+  /** Closes the file in the thread, after the pending calls. */
   async [Symbol.asyncDispose](): Promise<void> {
     if (this.#isClosed) return
     const closed = this.call('close', [])

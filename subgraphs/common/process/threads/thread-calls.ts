@@ -1,4 +1,4 @@
-/** What remains of an error that crossed threads. `data` is the error's own `data`, if it had one. */
+/** The part of an error that crosses threads. `data` is the error's own `data`, if it had one. */
 interface RemoteError {
   readonly name: string
   readonly message: string
@@ -6,6 +6,7 @@ interface RemoteError {
   readonly data?: unknown
 }
 
+/** The result of a call, or its error, on its way to the caller's thread. */
 export type Reply = { readonly value: unknown } | { readonly error: RemoteError }
 
 /** A call of code that serves several files. */
@@ -15,9 +16,9 @@ export interface FileCall {
   readonly args: readonly unknown[]
 }
 
-/** What a thread does for one file. */
+/** The functions of a thread for one file. */
 interface FileService {
-  // The two sides agree on the arguments of each method, as with any call to another process.
+  // The two sides agree on the arguments of each method, as in any call to another process.
   readonly handlers: Readonly<Record<string, (...args: never[]) => unknown>>
   /** Calls that arrive together run in one batch. Default: each runs alone. */
   readonly batch?: Batch
@@ -26,7 +27,7 @@ interface FileService {
 
 interface Batch {
   readonly maxCalls: number
-  /** Calls `run`, such as in a transaction. If it throws, all calls of the batch fail. */
+  /** Calls `run`, for example in a transaction. If it throws, all calls of the batch fail. */
   around(run: () => void): void
 }
 
@@ -35,7 +36,10 @@ function remoteError(error: unknown): RemoteError {
   return { name: error.name, message: error.message, stack: error.stack, data: 'data' in error ? error.data : undefined }
 }
 
-/** In a thread: what its file exports as `call`. Errors that `run` throws reach the caller with their names. */
+/**
+ * Returns the function that a thread's file exports as `call`. Errors that `run` throws reach the caller with their
+ * names.
+ */
 export function answering<Task>(run: (task: Task) => unknown): (task: Task | undefined) => Promise<Reply> {
   return async (task) => {
     try {
@@ -52,8 +56,8 @@ interface Waiting {
 }
 
 /**
- * In a thread: `call` for files, each of which is opened by its first call. The method `close` closes a file after the
- * calls before it.
+ * Returns `call` for code that serves files. The first call for a file opens it. The method `close` closes a file after
+ * the calls before it.
  */
 export function servingFiles(open: (file: string) => FileService): (call: FileCall) => Promise<Reply> {
   const services = new Map<string, { readonly service: FileService; readonly waiting: Waiting[] }>()
@@ -89,7 +93,7 @@ function toReply(run: () => unknown): Reply {
   }
 }
 
-/** Waits for the calls that have arrived by now. */
+/** Waits for the calls that have arrived by now, and runs them as one batch. */
 function runInBatch(batch: Batch, waiting: Waiting[], run: () => unknown): Promise<Reply> {
   return new Promise((settle) => {
     if (waiting.push({ run, settle }) === 1) setImmediate(runBatch, batch, waiting)

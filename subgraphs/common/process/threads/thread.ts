@@ -15,7 +15,7 @@ export class ThreadLimitExceeded extends Error {
   }
 }
 
-/** The thread did not start, or has died, or is closed or full. */
+/** The thread did not start, has died, is closed, or has too many calls. */
 export class ThreadUnavailable extends Error {}
 
 /** Limits of one call. A thread that exceeds them is ended. */
@@ -24,20 +24,20 @@ export interface ThreadLimits {
   readonly cpuMs: number
   /** Wall time without the start of the thread, in milliseconds. */
   readonly wallMs: number
-  /** Heap of the thread, with the code that it loads. */
+  /** Heap of the thread in MB, including its code. */
   readonly heapMb: number
 }
 
 export interface ThreadOptions {
   /** Default: none. With limits, a thread has one call at a time. */
   readonly limits?: ThreadLimits
-  /** A thread without calls for so long is ended. Default: it is not. */
+  /** A thread without calls for this long is ended. Default: it is not. */
   readonly idleMs?: number
 }
 
-/** Calls in flight of one thread. More are refused, so that a stalled thread cannot fill the memory. */
+/** Limit of calls in flight of one thread. More are refused, so that a stalled thread cannot fill the memory. */
 const MAX_CALLS = 20_000
-/** A thread loads its code in a second at most. */
+/** Time limit of a thread's start. Loading its code usually takes at most 1 s. */
 const START_MS = 30_000
 
 /** A worker thread of `piscina`. It starts with the first call. If it dies, its calls fail, and the next call starts another. */
@@ -66,9 +66,9 @@ export class Thread implements AsyncDisposable {
   }
 
   /**
-   * Runs the function that `file` exports as `call`, which `answering` or `servingFiles` has made.
-   * @throws {ThreadLimitExceeded} the call took more than the limits
-   * @throws {ThreadUnavailable} it may have run
+   * Runs the function that `file` exports as `call`, created by `answering` or `servingFiles`.
+   * @throws {ThreadLimitExceeded} the call exceeded the limits
+   * @throws {ThreadUnavailable} the call may have run
    * @throws {Error} what the code in the thread threw: its name, message, stack and `data`
    */
   async call<T>(file: URL, task: unknown, transfer: readonly Transferable[] = []): Promise<T> {
@@ -89,7 +89,7 @@ export class Thread implements AsyncDisposable {
   }
 
   async #runWithin(limits: ThreadLimits, file: URL, task: unknown): Promise<Reply> {
-    // It loads the code.
+    // This call loads the code.
     await this.#run(file, undefined, [], AbortSignal.timeout(START_MS))
     const late = new AbortController()
     const measuring = await this.#measure(limits, late)
@@ -102,7 +102,7 @@ export class Thread implements AsyncDisposable {
       .finally(() => clearInterval(measuring))
   }
 
-  /** Aborts once the thread has taken too much time from now on. */
+  /** Aborts `late` once the thread has used too much time from now on. */
   async #measure({ cpuMs, wallMs }: ThreadLimits, late: AbortController): Promise<NodeJS.Timeout | undefined> {
     const [worker] = this.#pool.threads
     const before = await worker?.cpuUsage()
@@ -116,7 +116,7 @@ export class Thread implements AsyncDisposable {
     return setInterval(() => check().catch(() => undefined), Math.min(cpuMs, wallMs) / 4)
   }
 
-  /** A signal ends the thread, too. */
+  /** An abort of the signal ends the thread, too. */
   async #run({ href }: URL, task: unknown, transfer: readonly Transferable[], signal?: AbortSignal): Promise<Reply> {
     const ends = signal && AbortSignal.any([signal, this.#closing.signal])
     try {
@@ -127,10 +127,10 @@ export class Thread implements AsyncDisposable {
   }
 }
 
-/** Whose call it is. */
+/** The organization of a call, and the limits of its wait. */
 export interface Caller {
   readonly organizationId: string
-  /** The call is refused while so many calls of the organization wait. Default: it waits. */
+  /** The call is refused while this many calls of the organization wait. Default: it waits. */
   readonly maxWaiting?: number
   readonly signal?: AbortSignal
 }
@@ -138,8 +138,9 @@ export interface Caller {
 const NO_END = new AbortController().signal
 
 /**
- * Threads with one call at a time each, in which organizations take turns. The calls of one keep their order. With
- * several threads, one organization leaves one free for the next. A thread starts when a call finds no other free.
+ * Threads with one call at a time each, which serve organizations in round robin. The calls of one organization run in
+ * order. With several threads, one organization leaves one free for the next. A new thread starts when a call finds no
+ * free one.
  */
 export class FairThreads implements AsyncDisposable {
   readonly #what: string
@@ -149,16 +150,17 @@ export class FairThreads implements AsyncDisposable {
   readonly #free: Thread[] = []
   #isClosed = false
 
-  /** `what` names it in errors: `schema check`. */
+  /** `what` is the name in errors: `schema check`. */
   constructor(what: string, { maxThreads, ...options }: ThreadOptions & { readonly maxThreads: number }) {
     this.#what = what
     this.#options = options
-    // Each call says how many may wait.
+    // Each call sets its own limit of waiting calls.
     this.#permits = new FairSemaphore(maxThreads, Number.POSITIVE_INFINITY)
   }
 
   /**
-   * As `Thread.call`. Rejects at once when the signal aborts; a thread that runs the call then finishes it.
+   * Runs a call as `Thread.call` does. Rejects at once when the signal aborts; a thread that runs the call then
+   * finishes it.
    * @throws {TooBusy} too many calls of the organization wait
    * @throws {ServiceUnavailable} the thread did not start or has died, or all are closed
    */

@@ -8,26 +8,26 @@ import { readContentLength } from '../bodies/request-counts.ts'
 export const SMALL_BODY_BYTES = 16 * 1024
 /** How many of the largest bodies fit at once. While a body is passed on, its process holds it several times. */
 const LARGEST_AT_ONCE = 4
-/** How many of these one organization may have, so that others always have room. */
+/** How many of these one organization may have, so that others always have capacity. */
 const LARGEST_AT_ONCE_OF_ONE = 2
-/** What a process holds of a file that it sends piece by piece, however long the file is. */
+/** Bytes that a process holds of a file that it sends piece by piece, however long the file is. */
 const STREAMED_BYTES = 4 * 1024 * 1024
-/** A 25 MiB upload from a fast client takes a second: eight that come at once all get in. */
+/** Longest wait for capacity. A 25 MiB upload from a fast client takes 1 s: eight that arrive at once all get in. */
 const WAIT_MS = 10_000
 /** Waiting bodies of one organization. Each holds the 64 KiB that have already arrived. */
 const MAX_WAITING = 64
 const RETRY_AFTER_MS = 1_000
 
 interface LargeBodiesOptions {
-  /** The largest body that any route of the process takes. */
+  /** The largest body that any route of the process accepts. */
   readonly largestBytes: number
-  /** How long a body may wait for its place. Default: 10 s. */
+  /** How long a body may wait for capacity, in milliseconds. Default: 10 s. */
   readonly waitMs?: number
 }
 
 /**
- * Room for one body, until it is freed. A response counts for its organization alone, not in total: a client that reads
- * slowly must not keep the bodies of others waiting.
+ * Capacity for one body, until it is freed. A response counts only for its organization, not in total: a client that
+ * reads slowly must not delay the bodies of others.
  */
 interface Reservation {
   bytes: number
@@ -41,9 +41,9 @@ interface Waiter {
 }
 
 /**
- * Limits the bodies above `SMALL_BODY_BYTES` that a process holds at once, in total and for each organization: those of
- * requests from before their first byte is read until they are answered, those of responses until they are written.
- * Without room, a request waits for a short time. Organizations take turns.
+ * Limits the bodies above `SMALL_BODY_BYTES` that a process holds at once, in total and for each organization: a
+ * request's body from before its first byte is read until the response, a response's body until it is written. Without
+ * capacity, a request waits for a short time. Organizations are served in round robin.
  */
 export class LargeBodies {
   readonly #waitMs: number
@@ -51,7 +51,7 @@ export class LargeBodies {
   readonly #bytesOfOne: number
   #heldBytes = 0
   readonly #heldBy = new Map<string, number>()
-  /** By organization; the next turn comes first. */
+  /** Waiting bodies by organization. The next organization of the round robin comes first. */
   readonly #queues = new Map<string, Waiter[]>()
 
   constructor({ largestBytes, waitMs = WAIT_MS }: LargeBodiesOptions) {
@@ -61,10 +61,10 @@ export class LargeBodies {
   }
 
   /**
-   * Call and await it before the body is read. `findOrganization` identifies the caller, and is only called for large
-   * bodies.
+   * Waits for capacity. Call and await it before the body is read. `findOrganization` identifies the caller, and is
+   * only called for large bodies.
    * @param limitBytes the route's limit: a body of unknown length counts as this large until it is read
-   * @throws {KisError} the caller is unknown, or found no room in time
+   * @throws {KisError} the caller is unknown, or found no capacity in time
    */
   async admit(
     { raw, server }: FastifyRequest,
@@ -79,18 +79,19 @@ export class LargeBodies {
       const { socket } = raw
       const readBefore = socket.bytesRead - raw.readableLength
       const settle = (heldBytes: number) => this.#settle(organization, reservation, heldBytes)
-      // A body counts with its stated length until it is answered. One of unknown length counts with what has arrived.
+      // A body counts with its stated length until the response. A body of unknown length counts with what has arrived.
       if (raw.headers['content-length'] === undefined) raw.once('end', () => settle(Math.min(bytes, socket.bytesRead - readBefore)))
       reply.raw.once('close', () => settle(0))
     }
-    // With `listen` we must send `100 Continue` ourselves. Otherwise Node has already sent it.
+    // With `listen` this code must send `100 Continue`. Otherwise Node has already sent it.
     if (raw.headers.expect && server.server.listenerCount('checkContinue') > 0) reply.raw.writeContinue()
   }
 
   /**
-   * Call and await it before a response is written. A whole response never waits, because its work is done and may be
-   * paid for; what comes after it waits. What is sent piece by piece, such as a file, waits before it is read on.
-   * @throws {KisError} the file found no room in time
+   * Waits for capacity. Call and await it before a response is written. A whole response never waits, because its work
+   * is done and may be billed; later bodies wait instead. A streamed response, such as a file, waits before it is read
+   * on.
+   * @throws {KisError} the file found no capacity in time
    */
   async admitResponse(reply: FastifyReply, payload: unknown, findOrganization: () => string | Promise<string>): Promise<void> {
     const isWhole = typeof payload === 'string' || payload instanceof Uint8Array
@@ -163,7 +164,7 @@ export class LargeBodies {
     this.#letIn()
   }
 
-  /** Lets in one body of each organization in turn, as long as one fits. */
+  /** Admits one body of each organization in round robin, while one fits. */
   #letIn(): void {
     for (let hasEntered = true; hasEntered; ) {
       hasEntered = false
@@ -191,14 +192,13 @@ export class LargeBodies {
 /** Pieces of a chunked body that may be of any length, such as the last of each write. */
 const FREE_PIECES = 4_096
 /**
- * What the others have at least, in the mean. Each piece holds a few hundred bytes beside its own until the body is
- * whole.
+ * Least mean length of the other pieces. Each piece holds a few hundred bytes beside its own until the body is whole.
  */
 const LEAST_MEAN_BYTES = 64
 
 /**
- * A `preParsing` hook: ends a chunked body that comes byte by byte. 20 MB in pieces of one byte would hold some
- * gigabytes, though the body is no longer than it may be. Whoever reads the body answers with the error.
+ * A `preParsing` hook that ends a chunked body of tiny pieces. 20 MB in pieces of one byte would hold some gigabytes,
+ * although the body is within its limit. The reader of the body responds with the error.
  */
 export function endTinyPieces(
   { raw }: FastifyRequest,
@@ -214,10 +214,10 @@ export function endTinyPieces(
       if (pieces <= FREE_PIECES || bytes >= pieces * LEAST_MEAN_BYTES) return
       raw.off('data', count)
       const error = new KisError('invalid_request', 'The body comes in pieces that are too small. Send it in larger ones.')
-      // The reader still gets this piece, and might be done with it.
+      // The reader still gets this piece, and might finish with it.
       process.nextTick(() => raw.listenerCount('error') > 0 && raw.emit('error', error))
     }
-    // Nothing flows before the next turn, and the body's reader listens by then.
+    // No data flows before the next tick, and the body's reader listens by then.
     raw.on('data', count)
   }
   done(null, payload)

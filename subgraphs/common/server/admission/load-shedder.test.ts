@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { LoadShedder } from './load-shedder.ts'
 
-/** A key by its last letter. */
+/** Returns a key of one repeated letter. */
 const makeKey = (letter: string) => `kis_live_${letter.repeat(36)}`
 const BUSY = makeKey('b')
 const QUIET = makeKey('q')
@@ -12,7 +12,7 @@ function loadShedder() {
   const time = { nowMs: 0 }
   const it = new LoadShedder(queue, () => time.nowMs)
   for (const key of [BUSY, QUIET]) it.recognise(key)
-  // Of one key, none of whose requests ends.
+  // Requests of one key, none of which ends.
   for (let i = 0; i < 8; i++) it.enter(BUSY, '', () => {})
   const isRefused = (key = BUSY, address = '192.0.2.1') => {
     try {
@@ -39,7 +39,7 @@ describe('LoadShedder', () => {
     const leave = Array.from({ length: 20 }, (_, i) => it.enter(BUSY, '', () => started.push(i)))
     const numbers = (count: number) => Array.from({ length: count }, (_, i) => i)
     expect(started).toEqual(numbers(8))
-    // A client that disconnects.
+    // This client disconnects.
     leave[9]!()
     await nextTurn()
     expect(started).toEqual(numbers(17).filter((i) => i !== 9))

@@ -6,38 +6,35 @@ import type { QueueWatch } from '../queue-watch.ts'
 
 /** While requests are being refused, none is accepted if the oldest waiting work is older than this. */
 const OLDEST_MS = 300
-/** While requests are being refused, so many wait to be started: enough to keep the process busy for some 40 ms. */
+/** While requests are being refused, this many wait to be started: enough to keep the process busy for some 40 ms. */
 const MAX_WAITING = 32
 /**
- * Requests that are started in one turn of the event loop, some 10 ms of work. If a burst of thousands were started at
- * once, all of them would take each of their steps in the same turn, and whoever comes meanwhile would wait for seconds.
+ * Requests that start in one event-loop tick, some 10 ms of work. If thousands started at once, all of them would run
+ * each of their steps in the same tick, and every later request would wait for seconds.
  */
 const STARTS_PER_TICK = 8
-/** This long after the last refusal, everything is accepted again. */
+/** Time after the last refusal when everything is accepted again. */
 const QUIET_MS = 1_000
-/**
- * A key with fewer running requests than this is never refused: whoever asks for little does not wait for those who ask
- * for much.
- */
+/** A key with fewer running requests than this is never refused, so that light users do not wait for heavy users. */
 const FEW = 8
 /**
- * What counts as one key, however it is sent, and the token of a session, once it was accepted. So does an access token.
- * All other requests count by their subscriber: whoever invents keys has no more room than with one.
+ * A key, however it is sent, or a session token. Each counts separately once it was accepted, as does an access token.
+ * All other requests count by their subscriber, so invented keys add no capacity.
  */
 const KEY = /kis_(?:live_[0-9A-Za-z]{36}|session_[\w-]{43})(?=\s*$)/
 const BEARER = /^bearer\s+/i
-/** Accepted keys and tokens that are remembered, as many as the gateway remembers: 1 MB. */
+/** Accepted keys and tokens that are cached, as many as the gateway caches: 1 MB. */
 const MAX_KNOWN = 10_000
 /** The time needed to see that the load is over. */
 const RETRY_MS = 2_000
 
 /**
- * Starts requests a few in each turn of the event loop, in the order in which they came. Refuses requests, before any
- * work for them, while the process is overloaded. Requests of keys with few running ones are neither queued nor refused.
- * A burst is accepted, however large: requests are refused only when a queue lasts.
+ * Starts requests a few in each event-loop tick, in the order of their arrival. While the process is overloaded,
+ * refuses requests before any work for them. Requests of keys with few running ones are neither queued nor refused. A
+ * burst is accepted, however large: requests are refused only when a queue lasts.
  */
 export class LoadShedder {
-  /** Made once, because the stack trace makes errors expensive. */
+  /** Created once, because the stack trace makes errors expensive. */
   readonly #refusal = new KisError('service_unavailable', 'The service has more to do than it can at the moment.', {
     retryAfterMs: RETRY_MS,
   })
@@ -60,8 +57,8 @@ export class LoadShedder {
   }
 
   /**
-   * Lets a request in. `key` may have `Bearer` before it. `address`: where it comes from. Calls `start` at once or in a
-   * later turn of the event loop. Gives the function to call when the request ends, which may be before its start.
+   * Admits a request. `key` may have `Bearer` before it. `address`: the client's address. Calls `start` at once or in a
+   * later event-loop tick. Returns the function to call when the request ends, which may be before its start.
    * @throws {KisError} `service_unavailable`: the process is overloaded
    */
   enter(key: string | null | undefined, address: string, start: () => void): () => void {
@@ -81,13 +78,13 @@ export class LoadShedder {
     }
   }
 
-  /** Takes notice of a key or a token that was found to be valid. From then on it has a count of its own. */
+  /** Records a key or a token that was found to be valid. From then on its requests count separately. */
   recognise(credentials: string): void {
     const name = nameOf(credentials)
     if (name !== null) this.#known.set(name, true)
   }
 
-  /** Null: it has not been recognised. */
+  /** Null: the key or token has not been recorded. */
   #nameOf(credentials: string): string | null {
     const name = this.#known.size === 0 ? null : nameOf(credentials)
     return name !== null && this.#known.get(name) ? name : null
@@ -107,7 +104,7 @@ export class LoadShedder {
     throw this.#refusal
   }
 
-  /** Gives the function that takes the request out of the queue, if it waits. */
+  /** Returns the function that removes the request from the queue, if it waits. */
   #startOrQueue(start: () => void): (() => void) | undefined {
     this.#nextTick ??= setImmediate(() => this.#startNext())
     if (this.#startsLeft > 0 && this.#waiting.size === 0) {
@@ -133,7 +130,7 @@ export class LoadShedder {
   }
 }
 
-/** Null: it is neither a key nor a token. */
+/** Null: the text is neither a key nor a token. */
 function nameOf(credentials: string): string | null {
   const key = KEY.exec(credentials)?.[0]
   if (key !== undefined) return key

@@ -6,15 +6,16 @@ import { KisError } from '../../errors.ts'
  * conversation has some 20,000 fields.
  */
 const MAX_WEIGHT = 600_000
-/** What is made of a field, and done with it, takes as long as so many items of a list. */
+/** Weight of a field in items of a list: creating and handling one field takes as long as this many items. */
 const FIELD_WEIGHT = 5
 
 const [QUOTE, BACKSLASH] = [0x22, 0x5c]
 
 /**
- * What `JSON.parse` gives. A body of millions of tiny values would take seconds of the event loop and a gigabyte, so
- * that they are counted first.
- * @throws {KisError} `payload_too_large` @throws {SyntaxError}
+ * Parses JSON as `JSON.parse` does. A body of millions of tiny values would take seconds of the event loop and a
+ * gigabyte, so values are counted first.
+ * @throws {KisError} `payload_too_large`
+ * @throws {SyntaxError}
  */
 export function parseLimitedJson(text: string): unknown {
   checkJsonSize(text)
@@ -23,7 +24,7 @@ export function parseLimitedJson(text: string): unknown {
 
 /** @throws {KisError} `payload_too_large`: the text has more values than a body may have. */
 export function checkJsonSize(text: string): void {
-  // A text this short cannot have them.
+  // A text this short cannot have too many values.
   if (text.length <= MAX_WEIGHT / FIELD_WEIGHT) return
   let weight = 0
   for (let at = 0; at < text.length; at++) {
@@ -39,7 +40,7 @@ export function checkJsonSize(text: string): void {
   }
 }
 
-/** Where the string that begins at the quote ends. */
+/** Returns the end of the string that starts at the quote. */
 function endOfString(text: string, quoteAt: number): number {
   for (let end = text.indexOf('"', quoteAt + 1); end >= 0; end = text.indexOf('"', end + 1)) {
     let backslashes = 0
@@ -50,8 +51,8 @@ function endOfString(text: string, quoteAt: number): number {
 }
 
 /**
- * Bodies are not inflated: one of 20 MB could become gigabytes. As they are, they would be taken for broken JSON or for
- * files of an unknown format.
+ * Refuses compressed bodies. The service does not inflate them: one of 20 MB could become gigabytes. Unrefused, they
+ * would be treated as invalid JSON or as files of an unknown format.
  * @throws {KisError} `unsupported_value`: the body is compressed
  */
 export function requirePlainBody({ 'content-encoding': encoding }: IncomingHttpHeaders): void {

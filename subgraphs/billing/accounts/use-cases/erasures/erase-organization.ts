@@ -5,23 +5,28 @@ import type { Eraser, ErasureRecord } from '../../../use-cases/tables.ts'
 import { eraseWebhooks } from '../../../webhooks/use-cases/erase-webhooks.ts'
 import { createReceipt, MAX_COUNTED, noteFound, notePartEnded, receiptId } from './erasures.ts'
 
-/** The subgraphs that have data of organizations. Billing erases its own last: the others ask it for keys until then. */
+/**
+ * The subgraphs that store data of organizations. Billing erases its own data last: until then the others look up keys
+ * in billing.
+ */
 const OTHERS = ['knowledge', 'inference'] as const
 export type OtherEraser = (typeof OTHERS)[number]
 const PAGE = 100
 
-/** Lists what this subgraph has still to erase: deleted organizations, then what was asked for, the oldest first. */
+/** Lists what this subgraph still has to erase: deleted organizations, then requested erasures, the oldest first. */
 export async function listErasuresToDo(deps: BillingDeps, eraser: OtherEraser): Promise<readonly ErasureTask[]> {
   const organizations = await listOpen(deps, ({ kind, ended }) => kind === 'organization' && !ended[eraser])
   const requested = await listOpen(deps, ({ kind, ended, documentIds }) => {
     if (kind === 'organization' || ended[eraser]) return false
-    // What was unpacked from a document is known to knowledge alone.
+    // Only knowledge knows the documents that were unpacked from a document.
     return eraser === 'knowledge' || kind !== 'document' || documentIds !== undefined
   })
   return [...organizations, ...requested].map((erasure) => toTask(erasure, eraser))
 }
 
-/** Billing's own queue: what only billing has still to erase, and the oldest of the others, for their webhooks. */
+/**
+ * Billing's own queue: what only billing still has to erase, and the oldest of the other erasures, for their webhooks.
+ */
 export function ownErasureQueue(deps: BillingDeps): ErasureQueue {
   return {
     async list() {
@@ -61,7 +66,10 @@ export async function eraseAccounts(deps: BillingDeps, organizationId: string): 
   return true
 }
 
-/** Begins the receipt of a deleted organization, and notes in it what billing has. Repeatable: what was noted first stays. */
+/**
+ * Starts the receipt of a deleted organization, and records the number of billing's records in it. Repeatable: the
+ * first numbers stay.
+ */
 export async function noteOwn(deps: BillingDeps, organizationId: string): Promise<void> {
   const { organizations, erasures, apiKeys, sessions, members, invitations, webhookEndpoints, webhookEvents } = deps.collections
   const organization = await organizations.findOne({ _id: organizationId })
@@ -85,7 +93,7 @@ function isErasedByOthers({ ended }: ErasureRecord): boolean {
   return OTHERS.every((eraser) => ended[eraser] !== undefined)
 }
 
-/** At most a page of the erasures under way, the oldest first. It looks past those that are not wanted. */
+/** Lists the running erasures that pass `isWanted`, the oldest first, at most a page. */
 async function listOpen({ collections, clock }: BillingDeps, isWanted: (erasure: ErasureRecord) => boolean): Promise<ErasureRecord[]> {
   const wanted: ErasureRecord[] = []
   for await (const erasure of byTime(collections.erasures, 'openSince', clock.now())) {
@@ -98,7 +106,7 @@ async function listOpen({ collections, clock }: BillingDeps, isWanted: (erasure:
 function toTask(erasure: ErasureRecord, eraser: Eraser): ErasureTask {
   const { _id: id, organizationId, kind, documentId, documentIds = [], apiKeyIds, openSince, found } = erasure
   const notes = eraser === 'knowledge' ? (erasure.notes ?? null) : null
-  // Billing notes what it has as it erases.
+  // Billing records what it has when it erases.
   const isFound = eraser === 'billing' || found[eraser] !== undefined
   return { id, organizationId, kind, documentId, documentIds, apiKeyIds, requestedAt: openSince!, isFound, notes }
 }

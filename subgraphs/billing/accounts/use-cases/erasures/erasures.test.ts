@@ -57,7 +57,7 @@ for (const { name, open } of STORES)
       expect(await listErasuresToDo(deps, 'knowledge')).toMatchObject([{ id, kind: 'document', documentId: DOCUMENT, isFound: false }])
       const found = { found: { documents: 2, files: 0 }, documentIds: [DOCUMENT, 'doc_part'], notes: 'called salaries.txt' }
       expect(await noteFound(deps, 'knowledge', id, found)).toBe(true)
-      // After a crash less is left, which is not what there was.
+      // After a crash the subgraph finds less than there was.
       expect(await noteFound(deps, 'knowledge', id, { found: { documents: 0 }, documentIds: [DOCUMENT], notes: 'none' })).toBe(true)
       expect(await listErasuresToDo(deps, 'knowledge')).toMatchObject([{ isFound: true, notes: 'called salaries.txt' }])
       expect(await listErasuresToDo(deps, 'inference')).toMatchObject([{ isFound: false, notes: null, documentIds: found.documentIds }])

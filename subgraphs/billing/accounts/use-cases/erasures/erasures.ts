@@ -14,17 +14,17 @@ import { MAX_API_KEYS } from '../../domain/api-key.ts'
 const ERASURE_ID = /^ers_[0-9a-f]{32}$/
 const DOCUMENT_ID = /^doc_[0-9a-f]{32}$/
 /**
- * Erasures of an organization that are under way: each reads all its runs, one after the other. Fewer than a page of the
- * queue, so that those of others are in it.
+ * Running erasures of an organization. Each reads all its runs, one after the other. The limit is below a page of the
+ * queue, so that the queue also contains erasures of other organizations.
  */
 const MAX_OPEN = 20
-/** Receipts of documents and persons that an organization keeps: the newest. */
+/** Receipts of documents and persons that are retained for an organization: the newest. */
 export const MAX_RECEIPTS = 10_000
 /** Keys of one erasure. */
 const MAX_KEYS = 100
-/** The contract says that counts end here: a million take SQLite some 0.1 s. */
+/** The contract says that counts end here: counting a million records takes SQLite some 0.1 s. */
 export const MAX_COUNTED = 1_000_000
-/** Limits of what another part of the service notes: kinds, and documents that were unpacked from one. */
+/** Limits of what another part of the service records: kinds, and documents that were unpacked from one. */
 const MAX_KINDS = 50
 const MAX_DOCUMENTS = 10_000
 const MAX_NOTES_CHARACTERS = 1_000_000
@@ -41,8 +41,8 @@ interface EraseInput {
 type Subject = Pick<ErasureRecord, 'kind' | 'documentId' | 'memberId' | 'apiKeyIds'>
 
 /**
- * Begins an erasure in the caller's organization, or gives the one of the same thing that is under way.
- * @throws {KisError} `invalid_request`: not exactly one thing is named, or 20 erasures are under way
+ * Starts an erasure in the caller's organization, or returns the running one for the same target.
+ * @throws {KisError} `invalid_request`: not exactly one target is named, or 20 erasures are running
  * @throws {NotFound} the organization has no such member or key
  */
 export async function requestErasure(deps: BillingDeps, principal: Principal, input: EraseInput): Promise<ErasureRecord> {
@@ -72,22 +72,22 @@ export async function requestErasure(deps: BillingDeps, principal: Principal, in
   }
 }
 
-/** As each new erasure drops one, there are never more. */
+/** Deletes the oldest receipt above the limit. Each new erasure does this, so there are never more. */
 async function dropOldReceipt({ collections: { erasures } }: BillingDeps, organizationId: string): Promise<void> {
   if ((await erasures.countDocuments({ organizationId }, { limit: MAX_RECEIPTS + 1 })) <= MAX_RECEIPTS) return
-  // Those under way and that of the organization stay.
+  // Running erasures and the receipt of the organization stay.
   const first = await erasures.find({ organizationId }, { sort: { _id: 1 }, limit: MAX_OPEN + 2 })
   const oldest = first.find(({ kind, endedAt }) => kind !== 'organization' && endedAt !== null)
   if (oldest) await erasures.findOneAndDelete({ _id: oldest._id })
 }
 
-/** Begins the erasure of a deleted organization. Repeatable: there is one. */
+/** Starts the erasure of a deleted organization. Repeatable: there is only one. */
 export async function createReceipt({ collections }: BillingDeps, { _id, erasingSince, lastChange }: Organization): Promise<void> {
   if (!erasingSince) return
   await collections.erasures.insertMissing([newErasure(receiptId(_id), _id, lastChange?.apiKeyId ?? '', erasingSince)])
 }
 
-/** Erases a deleted organization once more, of which something was written since its erasure has ended. Repeatable. */
+/** Repeats the erasure of a deleted organization, because data was written after its end. Repeatable. */
 export async function eraseAgain({ collections, clock }: Pick<BillingDeps, 'collections' | 'clock'>, _id: string): Promise<void> {
   const openSince = clock.now()
   await collections.organizations.findOneAndUpdate({ _id }, { $set: { erasingSince: openSince } })
@@ -95,6 +95,7 @@ export async function eraseAgain({ collections, clock }: Pick<BillingDeps, 'coll
   await collections.erasures.findOneAndUpdate({ _id: receiptId(_id) }, { $set: open })
 }
 
+/** Returns the id of the erasure of a whole organization, which is derived from the organization's id. */
 export function receiptId(organizationId: string): string {
   return organizationId.replace(/^org_/, 'ers_')
 }
@@ -107,14 +108,14 @@ function newErasure(_id: string, organizationId: string, requestedBy: string, re
   }
 }
 
-/** An erasure of the caller's organization, or for an operator of any; null for others. */
+/** Returns an erasure of the caller's organization, or for an operator of any; null for others. */
 export async function findErasure({ collections }: BillingDeps, principal: Principal, id: string): Promise<ErasureRecord | null> {
   requireScope(principal, 'admin')
   const erasure = await collections.erasures.findOne({ _id: id })
   return erasure && mayRead(principal, erasure.organizationId) ? erasure : null
 }
 
-/** The erasures of an organization that the caller may read, newest first. */
+/** Lists the erasures of an organization that the caller may read, newest first. */
 export function listErasures(
   { collections }: BillingDeps,
   principal: Principal,
@@ -125,14 +126,14 @@ export function listErasures(
   return listById(collections.erasures, { organizationId }, page, ERASURE_ID)
 }
 
-/** What was found, of all parts. Kinds of which there was nothing are left out. */
+/** Returns the records found by all parts. Kinds without records are left out. */
 export function erasedRecords({ found }: ErasureRecord): readonly { readonly kind: string; readonly count: number }[] {
   return Object.values(found).flatMap((part = {}) =>
     Object.entries(part).flatMap(([kind, count]) => (count > 0 ? [{ kind, count: Math.min(count, MAX_COUNTED) }] : [])),
   )
 }
 
-/** Records what a part of the service has found. What it recorded first stays. False: there is no such erasure under way. */
+/** Records what a part of the service has found. The first record stays. False: there is no such running erasure. */
 export async function noteFound({ collections }: BillingDeps, part: Eraser, id: string, noted: Found): Promise<boolean> {
   const { found, documentIds, notes } = noted
   const kinds = Object.entries(found)
@@ -145,7 +146,7 @@ export async function noteFound({ collections }: BillingDeps, part: Eraser, id: 
   return (await collections.erasures.findOne({ _id: id }))?.endedAt === null
 }
 
-/** Records that a part of the service has erased all it had. False: there is no such erasure. Repeatable. */
+/** Records that a part of the service has erased all its data. False: there is no such erasure. Repeatable. */
 export async function notePartEnded(
   { collections, clock }: BillingDeps,
   part: Eraser,
@@ -158,8 +159,8 @@ export async function notePartEnded(
 }
 
 /**
- * Begins erasures of organizations whose deletion was cut off, and ends those of which every part is erased, until the
- * signal aborts: counts what the accounts keep. Repeatable.
+ * Starts erasures of organizations whose deletion was interrupted, and ends erasures that every part has finished,
+ * until the signal aborts. At the end it counts what the accounts retain. Repeatable.
  */
 export async function endErasures(deps: BillingDeps, signal: AbortSignal): Promise<void> {
   const { erasures, organizations } = deps.collections
@@ -191,7 +192,7 @@ async function countRetained(
 ): Promise<readonly KeptRecords[]> {
   const { entries, usage, usageTotals, wallets } = collections
   const limit = { limit: MAX_COUNTED }
-  // What waits in the wallet counts, too.
+  // Entries that are pending in the wallet count, too.
   await pump.drain(organizationId)
   const retained = (what: string, count: number): readonly KeptRecords[] => (count > 0 ? [{ kind: what, count, reason: ACCOUNTS }] : [])
   if (kind === 'organization')
@@ -223,7 +224,7 @@ async function readSubject(
   if (memberId != null) {
     const member = await collections.members.findOne({ _id: memberId })
     if (member?.organizationId !== organizationId) throw new NotFound('member', memberId, 'input.memberId')
-    // One for each time that the person became a member.
+    // The person has one key for each time that they became a member.
     const own = await collections.apiKeys.find({ organizationId, memberId }, { limit: MAX_API_KEYS })
     return { ...nothing, kind: 'person', memberId, apiKeyIds: [...new Set([member.apiKeyId, ...own.map(({ _id }) => _id)])].sort() }
   }

@@ -5,8 +5,8 @@ import { Unfit } from '../../../process/opening.ts'
 import { openSqliteDocumentStore } from '../documents/document-store.ts'
 
 /**
- * Writes to the file in its argument until that fails. Prints `full` and the code of the failure, waits for a line, and
- * writes again. At the end prints how many writes were acknowledged, how many of those exist, and how many failed
+ * Writes to the file in its argument until a write fails. Prints `full` and the code of the failure, waits for a line,
+ * and writes again. At the end prints how many writes were acknowledged, how many of those exist, and how many failed
  * writes exist.
  */
 
@@ -30,7 +30,7 @@ async function write(_id: string): Promise<void> {
 for (let i = 0; failed.length === 0; i++) {
   await Promise.all(Array.from({ length: WRITERS }, (_, writer) => write(`before_${i}_${writer}`)))
 }
-// A ping writes less than the others, so some may still find room.
+// A ping writes less than the others, so some pings may still succeed.
 let ping = 'ok'
 while (ping === 'ok') {
   ping = await store.ping(AbortSignal.timeout(30_000)).then(

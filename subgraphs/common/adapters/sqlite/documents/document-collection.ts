@@ -16,11 +16,13 @@ import { toChanges, toSeed } from '../../documents/update.ts'
 import type { DocumentWriter, Row, Target } from './document-writer.ts'
 import { countSql, limited, ordered, type Sql, selectSql } from './query-sql.ts'
 
-/** What a collection needs from its store. */
+/** The parts of its store that a collection needs. */
 export interface StoreAccess {
   /**
-   * Reads on the event loop, for some documents by key or in the order of an index, or their number. With `aside` reads
-   * in a thread, for what may pass over many entries: organizations take turns; empty: it is for none.
+   * Reads documents. Without `aside` the read runs on the event loop: use this for some documents by key or in the
+   * order of an index, or for their number. With `aside` the read runs in a thread, for queries that may pass over many
+   * entries. `aside` is the organization, because threads serve organizations in round robin; empty: the service
+   * itself.
    */
   read(sql: Sql, aside: string | null): Promise<readonly unknown[][]>
   /** Resolves after the commit. */
@@ -33,12 +35,15 @@ export interface StoreAccess {
 /** The port's limit of a page, of `insertMissing` and of `deleteMany`. */
 const MAX_DOCUMENTS = 1_000
 /**
- * Parsing on the event loop after which all else has its turn. Else a loop of reads would let no other request, timer or
- * abort through until its end.
+ * Time of parsing in one event-loop tick, after which a read waits for the next tick. Otherwise a loop of reads would
+ * block all other requests, timers and aborts until its end.
  */
 const MAX_PARSING_MS = 1
 let parsingMs = 0
 
+/**
+ * A collection in a SQLite file. Reads run here or in a thread for scans, writes in the thread of the file's writer.
+ */
 export class SqliteCollection<T extends StoredDocument> implements DocumentCollection<T> {
   readonly spec: CollectionSpec
   readonly #store: StoreAccess
@@ -133,9 +138,9 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
     return [id, encodeDocument(stored)]
   }
 
-  /** Gives the first `limit` documents of `sql` that pass the tests. */
+  /** Returns the first `limit` documents of `sql` that pass the tests. */
   async #read(access: Access, tests: readonly Test[], limit: number, sql: Sql): Promise<readonly T[]> {
-    // Judged documents were found by a unique key, so there are at most 1,000 even without a limit.
+    // `judged` documents were found by a unique key, so there are at most 1,000 even without a limit.
     const limitedSql = access.judged.length > 0 ? sql : limited(sql, limit)
     const isAside = isLong(access, access.judged.length > 0 ? countKeys(access.served) : limit)
     const rows = await this.#store.read(limitedSql, isAside ? organizationOf(tests) : null)
@@ -154,8 +159,8 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
     for (const [text] of rows) {
       const stored = parseDocument(text as string)
       if (meets(stored, tests)) documents.push(withDates(stored) as T)
-      // In an index, true is 1 and a date is its milliseconds. So documents of another type could be found instead of
-      // the right ones, or between them.
+      // In an index, true is 1 and a date is its milliseconds. Documents of another type could be found instead of the
+      // right ones, or between them.
       else if (!meets(stored, access.served)) throw new TypeError(`an indexed field of ${this.spec.name} holds values of several types`)
     }
     return documents
@@ -166,7 +171,7 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
   }
 }
 
-/** How many documents a unique key finds at most: one, or one for each value of a list. */
+/** Returns the most documents that a unique key finds: one, or one for each value of a list. */
 function countKeys(served: readonly Test[]): number {
   return Math.max(1, ...served.map((test) => (test.operator === 'in' ? test.values.length : 1)))
 }

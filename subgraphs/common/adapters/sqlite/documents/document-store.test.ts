@@ -16,7 +16,7 @@ import { meets, toTests } from '../../documents/filter.ts'
 import { type StoredObject, toStored } from '../../documents/stored-value.ts'
 import { openSqliteDocumentStore } from './document-store.ts'
 
-/** Values that the types of the port forbid are tried too. */
+/** Tests also use values that the types of the port forbid. */
 type Anything = { _id: string; [field: string]: unknown }
 type Collection = DocumentCollection<Anything> & DocumentCollection<never>
 

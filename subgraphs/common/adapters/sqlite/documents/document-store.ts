@@ -12,24 +12,26 @@ import { SqliteCollection, type StoreAccess } from './document-collection.ts'
 import { migrateFile } from './migrate-file.ts'
 import { DOCUMENT_FILE } from './tables.ts'
 
-/** Reads that the thread for scans has at once. An organization alone has two, so that the thread has the next one at once. */
+/**
+ * Concurrent reads in the thread for scans. One organization alone has two, so that the thread always has a next read.
+ */
 const READS_AT_ONCE = 4
-/** Reads of one organization that wait, and of the service itself. */
+/** Limit of waiting reads of one organization, and of the service itself. */
 const MAX_WAITING_READS = 1_000
-/** Of all files, which share the thread. */
+/** Reads of all files, which share the thread. */
 const reads = new FairSemaphore(READS_AT_ONCE, MAX_WAITING_READS)
-/** A read is a page at most, so it runs although its caller has left. */
+/** A read is at most a page, so it runs to its end even if its caller has disconnected. */
 const NO_END = new AbortController().signal
 
 interface SqliteDocumentStoreOptions extends SqliteStoreOptions {
-  /** The kinds of its documents, with their migrations. Absent: versions are not checked. */
+  /** The kinds of the documents, with their migrations. Absent: versions are not checked. */
   readonly kinds?: readonly Kind[]
 }
 
 /**
- * Opens the documents of one SQLite file, which is created if needed. One thread does all writes, and commits together
- * those that wait. Reads by key and of short pages run on the event loop.
- * @throws {Error} the file is in use, damaged, of another kind or installation, or of a newer version
+ * Opens the documents of one SQLite file, which is created if needed. One thread does all writes, and commits waiting
+ * writes together. Reads by key and of short pages run on the event loop.
+ * @throws {Error} the file is in use, corrupted, of another kind or installation, or of a newer version
  * @throws {Unfit} the storage fails
  */
 export async function openSqliteDocumentStore({ kinds, ...options }: SqliteDocumentStoreOptions): Promise<DocumentStore> {
@@ -42,7 +44,7 @@ class SqliteDocumentStore implements DocumentStore {
   readonly #opened: OpenedFile
   readonly #reader: FileThread
   readonly #collections = new Map<string, SqliteCollection<StoredDocument>>()
-  /** For each collection, resolves when its table and indexes exist. */
+  /** One promise for each collection, which resolves when its table and indexes exist. */
   readonly #tablesReady: Promise<void>[] = []
 
   constructor(opened: OpenedFile) {
@@ -55,7 +57,7 @@ class SqliteDocumentStore implements DocumentStore {
     if (!collection) {
       checkSpec(spec)
       const ready = this.#opened.writer.call<void>('createCollection', [spec])
-      // Users of the collection get the error. If nobody uses it yet, the error must not end the process.
+      // Users of the collection get the error. If no caller uses it yet, the error must not end the process.
       ready.catch((error) => this.#opened.file.log.error({ err: error, collection: spec.name }, 'a collection could not be created'))
       this.#tablesReady.push(ready)
       collection = new SqliteCollection(spec, this.#accessAfter(ready))

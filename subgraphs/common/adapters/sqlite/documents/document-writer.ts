@@ -12,25 +12,30 @@ import { GroupCommit } from '../group-commit.ts'
 import type { Sql } from './query-sql.ts'
 import { DOCUMENT_FILE, nameTable, toSchema } from './tables.ts'
 
-/** The thread that writes the documents of one file. It answers a write after the commit that includes it. */
+/**
+ * The thread that writes the documents of one file. It responds to a write after the commit that includes the write.
+ */
 
 /** `_id` and JSON text of a document. */
 export type Row = readonly [id: string, text: string]
 
-/** Selects the rows to write. `judged` decides which of them qualify. */
+/** Selects the rows to write. `judged` tests decide which of them qualify. */
 export interface Target {
   readonly sql: Sql
   readonly judged: readonly Test[]
 }
 
-/** Writes of one commit: more than usually wait at once. It bounds how long the first one waits for the rest. */
+/**
+ * Limit of the writes of one commit, more than usually wait at once. It also limits how long the first write waits for
+ * the rest.
+ */
 const MAX_BATCH = 256
 
 /** The methods that the store calls. Documents are passed as JSON text. */
 export type DocumentWriter = ReturnType<typeof writerOver>
 
 function writerOver(connection: Connection, eraser: Eraser) {
-  /** Frequently written documents, mostly wallets, kept parsed between writes. */
+  /** Parsed copies of frequently written documents, mostly wallets. */
   const parsed = new LRUCache<string, { readonly text: string; readonly document: StoredObject }>({ max: 64 })
 
   function insert(spec: CollectionSpec, id: string, text: string): void {
@@ -59,7 +64,7 @@ function writerOver(connection: Connection, eraser: Eraser) {
       if (seed) throw duplicateIn(spec)
       return null
     }
-    // Until it is whole again.
+    // The cached document is invalid until all changes are applied.
     parsed.delete(id)
     applyChanges(document, changes, false)
     checkIndexed(spec, document)
@@ -69,7 +74,7 @@ function writerOver(connection: Connection, eraser: Eraser) {
     return after
   }
 
-  /** Deletes the first rows of the target, and gives them. */
+  /** Deletes the first rows of the target, and returns them. */
   function remove(spec: CollectionSpec, { sql, judged }: Target, limit?: number): readonly Row[] {
     const found = connection.prepare(sql.text).all<Row>(...sql.parameters)
     const rows = found.filter(([, text]) => judged.length === 0 || meets(parseDocument(text), judged)).slice(0, limit)
@@ -94,7 +99,7 @@ function writerOver(connection: Connection, eraser: Eraser) {
         try {
           inserted += Number(insertion.run(id, text).changes)
         } catch (error) {
-          // Each document is a write of its own: if a unique key of one is taken, the rest are still inserted.
+          // Each document is a separate write: if a unique key of one is taken, the rest are still inserted.
           if (!isUniqueViolation(error)) throw error
           violation = error
         }
@@ -105,14 +110,14 @@ function writerOver(connection: Connection, eraser: Eraser) {
 
     update,
 
-    /** An update without an upsert, whose caller needs no document. */
+    /** Updates without an upsert and without returning the document. */
     change: (spec: CollectionSpec, target: Target, changes: readonly Change[]) => update(spec, target, changes, null) !== null,
     deleteOne: (spec: CollectionSpec, target: Target) => remove(spec, target, 1)[0]?.[1] ?? null,
     deleteMany: (spec: CollectionSpec, target: Target) => remove(spec, target).length,
   }
 }
 
-/** The collection's name is the `data` from which the other side of the thread makes the error again. */
+/** `data` is the collection's name. The other thread recreates the error from it. */
 function duplicateIn({ name }: CollectionSpec, cause?: unknown): DuplicateKey {
   return Object.assign(new DuplicateKey(name, cause), { data: name })
 }
@@ -139,7 +144,7 @@ export const call = servingFiles((file) => {
   return {
     handlers: {
       ...Object.fromEntries(writes),
-      /** Rewrites what exists: only a write shows that the disk is full. */
+      /** Rewrites the existing version, because only a write shows that the disk is full. */
       ping: () => commits.write(() => database.exec(`PRAGMA user_version=${DOCUMENT_FILE.schemaVersion}`)),
       damageSeenAtStart: () => orFailure(() => findCorruptionAtStart(database, file)),
     },

@@ -15,7 +15,7 @@ import { openSqliteDocumentStore } from './document-store.ts'
 const WRITE_UNTIL_KILLED = fileURLToPath(new URL('../__fixtures__/write-until-killed.ts', import.meta.url))
 const WRITE_TO_A_FULL_DISK = fileURLToPath(new URL('../__fixtures__/write-to-a-full-disk.ts', import.meta.url))
 const PRLIMIT = '/usr/bin/prlimit'
-/** Four processes are started; on a crowded machine each takes seconds. */
+/** Each test starts four processes, each of which takes seconds on a busy machine. */
 const TIMEOUT_MS = 120_000
 
 describe('what was acknowledged', { timeout: TIMEOUT_MS }, () => {
@@ -50,10 +50,10 @@ describe('what was acknowledged', { timeout: TIMEOUT_MS }, () => {
         const [what, value = ''] = line.split(' ')
         if (what === 'insert') inserted.push(value)
         else counted = Math.max(counted, Number(value))
-        // Lines that were written before the kill are still read: they were acknowledged too.
+        // Lines that were written before the kill are still read: they were acknowledged, too.
         if (++seen === lines) child!.kill('SIGKILL')
       }
-      // Its output ends before its lock is free.
+      // The output of the process ends before its lock is free.
       if (child!.exitCode === null && child!.signalCode === null) await once(child!, 'exit')
       await using store = await openSqliteDocumentStore({ file, log: silentLog })
       const items = store.collection<{ _id: string; code: string; n?: number }>({

@@ -6,17 +6,17 @@ import { encodeDocument, parseDocument, type StoredObject, toStored, withDates }
 import { Connection, toOpeningFailure, toStorageFailure } from '../database.ts'
 import { nameTable } from './tables.ts'
 
-/** Documents in memory at once. */
+/** Limit of documents in memory at once. */
 const PAGE = 256
 const TABLE = 'CREATE TABLE IF NOT EXISTS schema_versions (kind TEXT PRIMARY KEY NOT NULL, version INTEGER NOT NULL) WITHOUT ROWID'
 
 /**
- * Migrates a file that nobody else has open, in one transaction.
- * @throws {Error} as `migrate`, or the file is damaged
+ * Migrates a file that no other process has open, in one transaction.
+ * @throws {Error} as `migrate`, or the file is corrupted
  * @throws {Unfit} the storage fails
  */
 export async function migrateFile(file: string, kinds: readonly Kind[], log: Log): Promise<void> {
-  // Closing it rolls back a transaction that was not committed.
+  // Closing the connection rolls back a transaction that was not committed.
   using connection = new Connection(file, { readOnly: false })
   const { database } = connection
   const hasTable = (name: string) => !!database.prepare("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?").get(name)

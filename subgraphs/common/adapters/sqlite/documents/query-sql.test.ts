@@ -20,7 +20,7 @@ const spec: CollectionSpec = {
 const database = new DatabaseSync(':memory:')
 for (const statement of toSchema(spec)) database.exec(statement)
 
-/** What SQLite does for the query, without its work on lists of parameters. */
+/** Returns SQLite's plan of the query, without the steps for lists of parameters. */
 function explainPlan(filter: Filter, sort: readonly string[] | undefined, direction: 1 | -1 = 1): readonly string[] | undefined {
   const access = chooseIndex(spec, toTests(filter), sort)
   if (!access) return undefined

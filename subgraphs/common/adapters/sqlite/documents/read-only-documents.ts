@@ -4,7 +4,7 @@ import { SqliteCollection } from './document-collection.ts'
 import type { Sql } from './query-sql.ts'
 
 /**
- * The documents of a file as a connection sees them, such as one in a reading transaction. Nothing can be written.
+ * Returns the documents of a file as a connection sees them, for example in a read transaction. Nothing can be written.
  * @throws {Error} in any read: the file has no such collection or index, because it is of an earlier version
  */
 export function readOnlyDocuments(database: DatabaseSync): Pick<DocumentStore, 'collection'> {

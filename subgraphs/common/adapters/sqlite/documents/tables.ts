@@ -6,13 +6,14 @@ export function nameTable(spec: Pick<CollectionSpec, 'name'>): string {
   return `"documents_${spec.name}"`
 }
 
-/** The name describes the index, so that a changed declaration creates another index. */
+/** The name describes the index, so a changed declaration creates another index. */
 export function nameIndex(spec: CollectionSpec, index: IndexSpec): string {
   return `"${spec.name}(${index.fields.join()})${index.unique ? ' unique' : ''}${index.sparse ? ' sparse' : ''}"`
 }
 
 /**
- * The value of a field in the indexes: a string, an integer, or a date's milliseconds; null where the field is absent.
+ * The SQL of a field's value in an index: a string, an integer, or a date's milliseconds; null where the field is
+ * absent.
  */
 export function keyExpression(path: string): string {
   if (path === '_id') return 'id'
@@ -32,11 +33,12 @@ export function toSchema(spec: CollectionSpec): readonly string[] {
   return [`CREATE TABLE IF NOT EXISTS ${table} (id TEXT PRIMARY KEY NOT NULL, doc TEXT NOT NULL) WITHOUT ROWID`, ...indexes]
 }
 
+/** The kind of a file of documents. */
 export const DOCUMENT_FILE: FileKind = {
   name: 'document store',
   /** "KisD" in ASCII. */
   applicationId: 0x4b69_7344,
   schemaVersion: 1,
-  /** A document of a few KB then fits into one page or two, without a chain. */
+  /** With this size a document of a few KB fits into one or two pages, without a chain. */
   pageSize: 8192,
 }

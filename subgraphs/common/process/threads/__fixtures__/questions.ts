@@ -2,7 +2,7 @@ import { answering } from '../thread-calls.ts'
 
 let answered = 0
 
-/** `count`: how many it has answered. The others take what the limits do not allow, or end the thread. */
+/** `count` returns the number of calls served. The others exceed the limits, or end the thread. */
 export const call = answering((question: 'count' | 'throw' | 'spin' | 'fill' | 'exit') => {
   if (question === 'throw') throw Object.assign(new RangeError('no answer'), { data: { code: 7 } })
   if (question === 'exit') process.exit(3)

@@ -14,11 +14,11 @@ export interface RestConfig {
   readonly uploadBodyBytes: number
   /** Bytes of the largest file that any plan allows. */
   readonly fileBytes: number
-  /** Bytes that a body holds which is passed on while it comes in, however long it is. */
+  /** Bytes held of a body that is streamed through, however long it is. */
   readonly streamBodyBytes: number
   /** Bytes of a form with an audio file. */
   readonly audioBodyBytes: number
-  /** Host names, besides those of this machine, of the service and of web pages that may use `/mcp`. */
+  /** Host names of the service and of the web pages that may use `/mcp`, in addition to those of this machine. */
   readonly mcpHosts: ReadonlySet<string>
   readonly origins: Origins
   /** The authorization server that `/mcp` names to its clients; null: none. */
@@ -40,7 +40,7 @@ export function restConfig(
     uploadBodyBytes: Math.ceil(Math.min(maxFileBytes, MAX_INLINE_FILE_BYTES) / 3) * 4 + 64 * 1024,
     fileBytes: maxFileBytes,
     streamBodyBytes: STREAM_BYTES,
-    // The largest file that transcriptions take, and the other fields.
+    // The largest file that transcriptions accept, and the other fields.
     audioBodyBytes: 25 * MIB + 64 * 1024,
   }
 }

@@ -4,12 +4,12 @@ type CallContext = Pick<LinkContext, 'requestId' | 'signal'>
 
 export interface NewSession {
   readonly id: string
-  /** What the browser keeps in its cookie. */
+  /** The value of the browser's cookie. */
   readonly token: string
   readonly expiresAt: Date
 }
 
-/** How browsers get and give back a session. */
+/** Opens and ends the sessions of browsers. */
 export interface SessionStore {
   /**
    * Exchanges the text of a key for a session.

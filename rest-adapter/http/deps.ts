@@ -10,7 +10,8 @@ import type { UnderWay } from './under-way.ts'
 
 export interface RestDeps {
   /**
-   * The caller is the API key without `Bearer`. The gateway checks the key of every operation, `{ __typename }` too.
+   * The link to the gateway. The caller is the API key without `Bearer`. The gateway checks the key of every operation,
+   * including `{ __typename }`.
    */
   readonly gateway: Link<string | null>
   readonly loadShedder: Pick<LoadShedder, 'enter' | 'recognise'>
@@ -18,9 +19,9 @@ export interface RestDeps {
   readonly ids: IdSource
   readonly log: Log
   readonly config: RestConfig
-  /** Shared with everything else in the process that reads bodies. */
+  /** The budget for large bodies, shared with everything else in the process that reads bodies. */
   readonly bodies: LargeBodies
-  /** Default: nothing is told. */
+  /** Default: no telemetry. */
   readonly telemetry?: Telemetry
 }
 

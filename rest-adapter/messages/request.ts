@@ -31,7 +31,7 @@ const REFUSED: Readonly<Record<string, string>> = {
   thread: 'The service keeps no conversations. Send the whole conversation each time.',
   inference_geo: 'The residency policy of the organization decides where a request is processed.',
 }
-/** Fields in inference's warnings → the caller's fields. */
+/** The caller's fields by the fields in inference's warnings. */
 const OWN_FIELDS: Readonly<Record<string, string>> = {
   stop: 'stop_sequences',
   max_completion_tokens: 'max_tokens',
@@ -41,11 +41,11 @@ const OWN_FIELDS: Readonly<Record<string, string>> = {
   parallel_tool_calls: 'tool_choice',
   user: 'metadata',
 }
-/** All warnings go into one header. */
+/** Warnings of one request. All go into one header. */
 const MAX_WARNINGS = 24
-/** The API's minimum, in tokens. */
+/** The API's minimum thinking budget, in tokens. */
 const MIN_BUDGET = 1_024
-/** OpenAI's bound for the id of an end user. Of a longer one we send a hash. */
+/** OpenAI's limit for the ID of an end user. A longer ID is sent as a hash. */
 const MAX_USER_LENGTH = 64
 
 /**
@@ -88,7 +88,7 @@ export function toChatRequest(body: JsonObject, isCount = false): Translation {
   }
 }
 
-/** `response_format_not_honored` → `output_config_not_honored` */
+/** Translates a warning, such as `response_format_not_honored` to `output_config_not_honored`. */
 export function ownWarning(warning: string): string {
   const field = /^(\w+)_not_honored$/.exec(warning)?.[1]
   return field !== undefined && Object.hasOwn(OWN_FIELDS, field) ? `${OWN_FIELDS[field]}_not_honored` : warning
@@ -126,7 +126,7 @@ function unknownFields(body: JsonObject): readonly string[] {
     .slice(0, MAX_WARNINGS)
 }
 
-/** Callers choose the names of unknown fields, and the names go into a header. */
+/** Returns the name of an unknown field in a form that a header can carry: callers choose these names. */
 function named(field: string): string {
   return /^\w{1,64}$/.test(field) ? field : 'unknown_field'
 }
@@ -153,7 +153,8 @@ interface Thinking {
 }
 
 /**
- * Turns a budget of tokens into the effort nearest to its share of `max_tokens`: the chat protocol knows only efforts.
+ * Converts a budget of tokens into the effort nearest to its share of `max_tokens`: the chat protocol knows only
+ * efforts.
  */
 function readThinking(value: unknown, maxTokens: number | null | undefined): Thinking {
   if (isAbsent(value)) return { isOff: false, effort: null, isHidden: false }

@@ -24,7 +24,7 @@ export interface OrganizationData {
   readonly status: string
   readonly plan: LimitsData & { readonly code: string }
   readonly createdAt: string
-  /** Only asked for the caller's own organization. */
+  /** Selected only for the caller's own organization. */
   readonly quota?: { readonly storageBytes: QuotaData; readonly vectors: QuotaData } | null
   readonly ocrQuota?: QuotaData
 }

@@ -18,7 +18,7 @@ export interface Arrived {
   readonly chunks: number
   /** The most streams open at once. */
   readonly atOnce: number
-  /** How the first of the others failed; null: none did. */
+  /** How the first failed stream failed; null: none did. */
   readonly failure: string | null
 }
 

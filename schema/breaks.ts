@@ -12,7 +12,7 @@ const HEAD = /^# Version ([\d.]+),/
 const read = (file: string) => readFileSync(new URL(file, import.meta.url), 'utf8')
 
 interface Break {
-  /** The place in the schema, such as `Query.usage.first`. */
+  /** The coordinate of the change, such as `Query.usage.first`. */
   readonly coordinate: string
   readonly message: string
   /** A field that was never null and may be null now. */

@@ -41,7 +41,7 @@ type Provided<T> = T extends readonly (infer Item)[]
     ? { readonly [Key in keyof T]: Provided<T[Key]> | (object extends Pick<T, Key> ? undefined : never) }
     : T
 
-/** `read` is never called: the compiler takes the types from what it would return. */
+/** `read` is never called: the compiler infers the types from its return type. */
 function typed<Document>(text: string, _read: () => Document) {
   return text as OperationText<ResultOf<Document>, Provided<VariablesOf<Document>>>
 }

@@ -231,7 +231,7 @@ function serveSubscriptions(
         return true
       },
       onClose: (context) => drain.closed(context),
-      // The link parses, checks and formats. graphql-ws needs a document to tell subscriptions from other operations.
+      // The link parses, checks and formats. graphql-ws needs a document to distinguish subscriptions from other operations.
       onSubscribe: (context, _id, { query, variables, operationName, extensions }) => {
         if (!drain.isAccepting) return refusal()
         const operation = { query, variables: variables ?? undefined, operationName: operationName ?? undefined }

@@ -14,7 +14,7 @@ const PAUSE_MS = 2_000
 const MAX_RESPONSE_BYTES = 1_048_576
 /** Tolerated difference between the clocks of the issuer and of this service. */
 const CLOCK_TOLERANCE_S = 30
-/** Returning people that wait for the issuer at once. Beyond this limit they are told to try again. */
+/** Returning people that wait for the issuer at once. Beyond this limit they get an error that says to try again. */
 const MAX_UNDER_WAY = 100
 
 /**

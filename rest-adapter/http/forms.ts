@@ -14,7 +14,7 @@ export function registerFormParser(app: FastifyInstance): void {
     const bytes = body as Buffer<ArrayBuffer>
     const contentType = headers['content-type']!
     checkParts(bytes, contentType)
-    // Node's own parser needs the whole body. The route's size limit limits it.
+    // Node's own parser needs the whole body, up to the body limit of the route.
     const form = await new Response(bytes, { headers: { 'content-type': contentType } }).formData().catch((cause) => {
       throw new KisError('invalid_request', 'The body is not a form: check its parts and the boundary of its content type.', { cause })
     })

@@ -22,9 +22,9 @@ const TRANSLATED = new Set([
   ...['model', 'messages', 'system', 'max_tokens', 'stream', 'stop_sequences', 'temperature', 'top_p', 'top_k', 'metadata'],
   ...['tools', 'tool_choice', 'thinking', 'output_config', 'output_format', 'cache_control'],
 ])
-/** Fields for bookkeeping, caching and queues, which do not change the answer. */
+/** Fields for bookkeeping, caching and queues, which do not change the response. */
 const WITHOUT_EFFECT = new Set(['service_tier', 'diagnostics', 'betas', 'user_profile_id', 'workspace_id'])
-/** Fields that change the answer, so leaving them out would mislead the caller. */
+/** Fields that change the response, so leaving them out would mislead the caller. */
 const REFUSED: Readonly<Record<string, string>> = {
   container: 'Containers are not offered.',
   mcp_servers: 'MCP servers are not called from here. Pass their tools in `tools`, and call them yourself.',
@@ -50,7 +50,7 @@ const MAX_USER_LENGTH = 64
 
 /**
  * @param isCount the request is for `count_tokens`, which needs no `max_tokens`
- * @throws {KisError} `invalid_request`: a field has a wrong value, or asks for what is not offered
+ * @throws {KisError} `invalid_request`: a field has a wrong value, or requests something that is not offered
  */
 export function toChatRequest(body: JsonObject, isCount = false): Translation {
   for (const [field, message] of Object.entries(REFUSED))

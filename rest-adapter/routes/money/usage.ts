@@ -108,7 +108,7 @@ const COLUMNS: readonly (readonly [name: string, of: (record: UsageRecordObject)
   ['rate_card_version', ({ rate_card_version }) => rate_card_version],
   ['source', ({ source }) => source],
   ['request_id', ({ request_id }) => request_id],
-  // New columns come last, so that readers by position keep theirs.
+  // New columns come last, so that the positions of the others do not change.
   ['search_units', ({ search_units }) => search_units],
   ['search_units_rate_usd', ({ rates }) => rates.search_units ?? null],
   ['pages', ({ pages }) => pages],

@@ -23,7 +23,7 @@ interface LiveRunProps {
   readonly retry?: () => void
 }
 
-/** The answer of a running run as it is streamed; then its result. */
+/** The answer of a run in progress as it is streamed; then its result. */
 export function LiveRun({ runId, onDone, retry }: LiveRunProps) {
   const { progress, failure } = useRunProgress(runId)
   const onDoneRef = useRef(onDone)

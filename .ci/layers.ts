@@ -79,6 +79,7 @@ function findSubgraph(file: string): string | undefined {
   return /^subgraphs\/(?!common\/)[^/]+/.exec(file)?.[0]
 }
 
+/** Returns a sentence for each violation of the table. */
 export function problemsIn(layers: readonly Layer[], files: readonly string[], imports: readonly Import[]): readonly string[] {
   const layerByFile = new Map(files.map((file) => [file, layers.find(({ globs }) => globs.some((glob) => matchesGlob(file, glob)))]))
   const homeless = files.filter((file) => !layerByFile.get(file)).map((file) => `${file} belongs to no layer.`)

@@ -14,6 +14,7 @@ import { helpFor, UsageError, wrongArguments } from './settings/usage.ts'
  */
 const CLOSE_MS = 8_000
 
+/** Runs a `kis` command and sets the exit code. */
 export async function main(args: readonly string[]): Promise<void> {
   try {
     await run(args)

@@ -19,6 +19,7 @@ export interface ApolloOverHttp extends AsyncDisposable {
   handle(request: FastifyRequest, reply: FastifyReply, context: HttpContext): Promise<unknown>
 }
 
+/** Starts Apollo Server over our executor. */
 export async function openApollo(parts: HttpParts): Promise<ApolloOverHttp> {
   const server = createServer(parts)
   await server.start()

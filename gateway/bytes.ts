@@ -18,6 +18,7 @@ const MAX_USES = 16
 /** Paths of the last minute whose downloads are counted: about 2 MB. */
 const MAX_PATHS = 10_000
 
+/** Opens the stored bytes of a download path. */
 export type OpenBytes = (request: ByteRequest, context: Pick<LinkContext, 'requestId' | 'signal'>) => Promise<ByteResponse>
 
 /**

@@ -50,9 +50,9 @@ export interface Prepared {
 }
 
 interface Checked extends Pick<Prepared, 'document' | 'hash'> {
-  /** Bytes of memory that it takes. */
-  readonly weight: number
   /** Bytes of memory that the document takes. */
+  readonly weight: number
+  /** Operations by name; the name is `''` for an operation without one. */
   readonly operations: Readonly<Record<string, Pick<Prepared, 'alone' | 'requirements'>>>
   /** The prepared operations by the requested name. No operation has the name `''`. */
   readonly prepared: Map<string | undefined, Prepared>

@@ -70,6 +70,7 @@ export function wantsPage({ method, headers }: FastifyRequest): boolean {
   return method === 'GET' && headers.authorization === undefined && (headers.accept ?? '').includes('text/html')
 }
 
+/** Sends the page of GraphiQL. */
 export function sendPage(reply: FastifyReply): FastifyReply {
   return reply
     .headers({ ...HEADERS, 'content-security-policy': CONTENT_SECURITY_POLICY, 'cache-control': 'no-cache', vary: 'accept' })

@@ -55,6 +55,7 @@ export interface GatewayOptions {
   readonly telemetry?: Telemetry
 }
 
+/** The gateway in this process. */
 export interface Gateway extends AsyncDisposable {
   /**
    * The link for other parts of the process. The caller is the API key as the client sent it, or null when it sent
@@ -70,6 +71,7 @@ export interface Gateway extends AsyncDisposable {
   readonly admit: Admit
 }
 
+/** Creates the gateway over links to the subgraphs. Call `register` to serve it. */
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const {
     links,

@@ -12,6 +12,7 @@ const COMPLAINTS: ReadonlySet<unknown> = new Set(['BAD_REQUEST', 'BAD_USER_INPUT
 /** The message of graphql-js, with its typo `that`. */
 const TOO_MANY_TOKENS = /^Syntax Error: Document contains more that \d+ tokens/
 
+/** Creates the mask. It logs each defect, whose details do not leave the gateway. */
 export function createMask(log: Log): Mask {
   return (error, requestId) => {
     const {

@@ -33,10 +33,12 @@ interface OperationContext extends LinkContext<Principal> {
   /** Called when a call of the operation has counted as a request of its key. */
   readonly counted?: () => void
 }
+/** The context of a subscription. */
 export interface SubscriptionContext extends OperationContext {
   /** The caller's key as the client sent it. The key is checked again while the operation runs. */
   readonly credentials: string
 }
+/** The results of an operation, as an iterator for every transport. */
 export type Results = AsyncIterableIterator<ExecutionResult, undefined>
 
 /** Checks and executes every operation, whichever transport it came by, and masks its errors. */

@@ -5,6 +5,7 @@ import { STREAM_BYTES } from './uploads/append-stream.ts'
 
 const MIB = 1024 * 1024
 
+/** Limits and settings of the adapter. */
 export interface RestConfig {
   /** Bytes of a chat request: a long conversation with some images. */
   readonly chatBodyBytes: number

@@ -54,6 +54,7 @@ import { workflowRoutes } from './routes/workflows.ts'
 import { tusRoutes } from './uploads/tus.ts'
 import { webSourceRoutes } from './uploads/web-sources.ts'
 
+/** The REST adapter in this process. */
 export interface RestAdapter extends Drainable {
   /** Spread these into the options of the app. */
   readonly serverOptions: ReturnType<typeof serverOptions>

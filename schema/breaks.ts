@@ -24,6 +24,7 @@ export function readApi(supergraphSdl: string): GraphQLSchema {
   return Supergraph.build(supergraphSdl, { supportedFeatures: null }).apiSchema().toGraphQLJSSchema()
 }
 
+/** Returns the changes between two schemas that break clients. */
 export async function findBreaks(before: GraphQLSchema, after: GraphQLSchema): Promise<readonly Break[]> {
   const changes = await diff(before, after)
   return changes

@@ -16,6 +16,7 @@ import { readPassphrase } from './passphrase.ts'
 import { NOT_WHOLE, References } from './references.ts'
 import { requireData } from './stores.ts'
 
+/** Arguments of `kis export`. */
 export interface ExportArguments {
   readonly file: string
   /** Undefined: everything. */
@@ -25,6 +26,7 @@ export interface ExportArguments {
   readonly check: boolean
 }
 
+/** Arguments of `kis import`. */
 export interface ImportArguments {
   readonly file: string
   /** The target organization: an ID, or `new`. */

@@ -9,6 +9,7 @@ import { noTelemetry, type Telemetry } from '../../subgraphs/common/telemetry/te
 const MAX_NAME_CHARACTERS = 100
 const NAME = /^\s*(?:query|mutation|subscription)\s+(\w+)/
 
+/** The observers of a link's operations. */
 export interface LinkObservers {
   /** Receives the time, the outcome and the span of each operation. Default: none. */
   readonly telemetry?: Telemetry | undefined

@@ -15,6 +15,7 @@ const MAX_CACHED = 10_000
 /** Tolerated difference between the clocks of two hosts. */
 const CLOCK_TOLERANCE_S = 30
 
+/** Signs and verifies the tokens of callers. */
 export interface PrincipalTokens {
   /** Creates a token that identifies the caller, for one audience. */
   sign(caller: Caller, audience: string): Promise<string>

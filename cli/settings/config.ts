@@ -41,6 +41,7 @@ export interface Config {
   readonly ignored: readonly string[]
 }
 
+/** The settings of each part of the service. */
 export interface Settings {
   readonly catalog: CatalogFile
   readonly billing: BillingSettings

@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 
+/** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
 const OWN = /^KIS_/

@@ -13,6 +13,7 @@ interface Whose {
   readonly version: string
 }
 
+/** Settings of the access log, the metrics and the traces. */
 export interface TelemetrySettings {
   readonly hasAccessLog: boolean
   /** Null: no request counts as slow. */

@@ -2,6 +2,7 @@ import type { LinkContext } from '../../subgraphs/common/link/link.ts'
 
 type CallContext = Pick<LinkContext, 'requestId' | 'signal'>
 
+/** A session that was just opened. */
 export interface NewSession {
   readonly id: string
   /** The value of the browser's cookie. */

@@ -7,6 +7,7 @@ const MAX_VALUES = 1_000
 /** Characters of a value. No ID of an organization, name of a role or group is longer. */
 const MAX_CHARACTERS = 200
 
+/** The claims of an ID token, or of the issuer's user info. */
 export type Claims = Readonly<Record<string, unknown>>
 
 /** What the claims state about a person. */
@@ -17,6 +18,7 @@ export interface ClaimedPerson {
   readonly assignedRole: Role
 }
 
+/** Reads the claims that the settings name. */
 export function readClaims(claims: Claims, { organizationClaim, roleClaim, roles }: OidcSettings): ClaimedPerson {
   const { email, email_verified: isVerified, name } = claims
   return {

@@ -20,6 +20,7 @@ const MAX_OUTPUT_CHARACTERS = 8_192
 /** Returns the command that builds the sources in `folder` into `out`; null: its tools are not installed. */
 export type Builder = (folder: string, out: string) => readonly [string, ...string[]] | null
 
+/** Builds with the project's own Vite. */
 export const viteBuilder: Builder = (folder, out) => {
   const vite = join(dirname(folder), 'node_modules/vite/bin/vite.js')
   const options = ['--config', join(folder, 'vite.config.ts'), '--outDir', out, '--emptyOutDir', '--logLevel', 'warn']

@@ -19,6 +19,7 @@ const TYPES: Readonly<Record<string, string>> = {
   '.woff2': 'font/woff2',
 }
 
+/** A file below `/assets/`. */
 export interface Asset {
   readonly type: string
   readonly bytes: Buffer

@@ -8,6 +8,7 @@ import type { Telemetry } from '../../subgraphs/common/telemetry/telemetry.ts'
 import type { RestConfig } from '../config.ts'
 import type { UnderWay } from './under-way.ts'
 
+/** The dependencies of the adapter. */
 export interface RestDeps {
   /**
    * The link to the gateway. The caller is the API key without `Bearer`. The gateway checks the key of every operation,

@@ -4,6 +4,7 @@ import { toInstant } from './values.ts'
 /** Selected by every list operation in addition to its nodes. */
 export const PAGE_INFO = 'pageInfo { hasNextPage }'
 
+/** A page of a GraphQL connection. */
 export interface ConnectionData<Node> {
   readonly edges: readonly { readonly node: Node; readonly cursor?: string }[]
   readonly pageInfo: { readonly hasNextPage: boolean }
@@ -24,6 +25,7 @@ export function pageVariables({ limit, after, order }: JsonObject): JsonObject {
   }
 }
 
+/** Converts a page of a connection to a list of the REST API. */
 export function toList<Node, Item>(
   { edges, pageInfo }: ConnectionData<Node>,
   toItem: (node: Node) => Item,

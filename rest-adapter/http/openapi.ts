@@ -50,6 +50,7 @@ interface DocumentedEvent {
   readonly data: Schema
 }
 
+/** The description of the REST API. */
 export interface OpenApi {
   /** The document as served. */
   readonly document: Readonly<Record<string, unknown>> & {

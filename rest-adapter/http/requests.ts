@@ -263,12 +263,14 @@ function contextOf({ rest }: FastifyRequest) {
   return { caller: rest.apiKey, requestId: rest.id, signal: rest.signal }
 }
 
+/** Refuses an unknown address. Redirects one with a trailing slash to the address without it. */
 export async function unknownUrl({ method, url }: FastifyRequest, reply: FastifyReply) {
   const path = url.split('?', 1)[0]!
   if (path.startsWith('/v1/') && path.endsWith('/')) return reply.redirect(path.slice(0, -1) + url.slice(path.length), 308)
   throw new KisError('unknown_url', `Unknown request URL: ${method} ${path}. The reference is at /docs.`)
 }
 
+/** Sets the chat protocol's headers of a model's response. */
 export function inferenceHeaders({ rest }: FastifyRequest, reply: FastifyReply, now: Date): void {
   reply.headers({ 'openai-version': '2020-10-01', 'openai-processing-ms': now.getTime() - rest.startedMs })
 }

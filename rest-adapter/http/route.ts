@@ -18,6 +18,7 @@ import type { RestEventStream } from './sse.ts'
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
+/** The response of a route. */
 export interface RouteResponse {
   readonly status: number
   /** An object is sent as JSON, a stream unchanged. */
@@ -102,6 +103,7 @@ export interface Dialect {
   errorBody(error: KisError, requestId: string): unknown
 }
 
+/** One method of one address of the REST API. */
 export interface Route {
   readonly method: Method
   /** The path as in `schema/openapi.yaml`. */

@@ -45,6 +45,7 @@ export function sourceLine(
   return [`[#${mark}] ${escapeUntrustedText(fileName)}${pages}`, ...headingPath.map(escapeUntrustedText)].join(' › ')
 }
 
+/** Returns the result of a tool as text and as structured content. */
 export function toResult(text: string, structuredContent: Readonly<Record<string, unknown>>): CallToolResult {
   return { content: [{ type: 'text', text }], structuredContent }
 }

@@ -51,6 +51,7 @@ export function toMessage({ response, usage }: ChatResult, hidesThinking: boolea
   }
 }
 
+/** Returns the fields of a message that are known before its content. */
 export function messageHead(id: unknown, model: unknown): JsonObject {
   return { id: String(id ?? ''), type: 'message', role: 'assistant', model: String(model ?? ''), container: null, diagnostics: null }
 }
@@ -60,10 +61,12 @@ export function textBlock(text: string, citations: readonly JsonObject[] = []): 
   return { type: 'text', text, ...(citations.length > 0 && { citations }) }
 }
 
+/** Returns the block of one tool call. */
 export function toolUseBlock(id: unknown, name: unknown, input: JsonObject): JsonObject {
   return { type: 'tool_use', id: String(id), name: String(name ?? ''), input, caller: { type: 'direct' } }
 }
 
+/** Returns the stop fields of a message. */
 export function describeEnd({ finishReason, stopText, refusal, hasToolCalls }: Ending): JsonObject {
   const hasRefused = refusal !== ''
   const stopSequence = typeof stopText === 'string' && finishReason === 'stop' ? stopText : null

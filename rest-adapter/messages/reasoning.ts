@@ -20,6 +20,7 @@ const UNSIGNED = 'unsigned'
  */
 const CALL = 'google-call'
 
+/** A reasoning block of the Messages API. */
 export interface ReasoningBlock {
   readonly type: 'thinking' | 'redacted_thinking'
   readonly thinking?: string
@@ -37,6 +38,7 @@ export function blockOfDetail(detail: unknown): ReasoningBlock | null {
   return null
 }
 
+/** Returns the signature field of reasoning that nobody signed. */
 export function unsignedSignature(): string {
   return marked(UNSIGNED, '')
 }

@@ -97,6 +97,7 @@ class CallersUploads extends DataStore {
   }
 }
 
+/** Handles one request of the tus protocol. */
 export async function handleTus(call: Call): Promise<RouteResponse> {
   const uploads = new CallersUploads(call)
   let failure: unknown

@@ -3,7 +3,7 @@ import PDFDocument from 'pdfkit'
 import { drawPdf, rtl } from '../subgraphs/knowledge/adapters/parser/test-support/draw-pdf.ts'
 import { type Script, seeded, wordSource } from './support/words.ts'
 
-/** A printed page of prose. */
+/** The amount of prose on a printed page. */
 const PARAGRAPHS_PER_PAGE = 5
 const SENTENCES_PER_PARAGRAPH = 6
 const WORDS_PER_SENTENCE = 15

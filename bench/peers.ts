@@ -23,7 +23,6 @@ const READY_MS = 180_000
 const END_MS = 10_000
 const MAX_ERRORS_CHARS = 4_000
 
-/** A note for readers of the figures. */
 export const PEERS_HAVE_LESS = `Peers run with less: LiteLLM knows one master key and Portkey none; neither has a wallet, a ledger, usage records or a database here,
 while ours checks a key, holds the worst case, settles and posts each call durably.`
 

@@ -522,7 +522,7 @@ async function fetchInstallation(billing: Link, urls: readonly string[] = [], se
     throw new Unfit([describeSilence(error, urls)], { part: 'billing', cause: error })
   })
   const error = errors?.[0] && KisError.fromGraphQL(errors[0])
-  // Version 0.1.0 does not know this query.
+  // A billing process of version 0.1.0 does not know this query.
   if (error?.code === 'internal')
     throw new Unfit(['billing runs an older version, which cannot say which installation it is: upgrade billing first'], { cause: error })
   if (error?.code === 'service_unavailable') throw new Unfit([describeSilence(error, urls)], { part: 'billing', cause: error })

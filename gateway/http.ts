@@ -267,7 +267,7 @@ function withQueryText(body: OperationReference, persisted: PersistedOperations,
   // Apollo Server parses the text before it calls our code, so the text is checked here.
   if (typeof body.query === 'string') checkText(body.query)
   if (body.documentId === undefined && !body.extensions?.persistedQuery) return body
-  // Some clients send null for a text that they leave out.
+  // Some clients send null for an absent text.
   if (body.query !== undefined && body.query !== null && typeof body.query !== 'string')
     throw new KisError('invalid_type', '`query` must be a text.', { param: 'query' })
   const { extensions: _extensions, documentId: _documentId, ...rest } = body

@@ -14,7 +14,6 @@ export interface Case {
   readonly subject: Subject
   /** Other processes whose CPU counts, too. */
   readonly helpers?: readonly number[]
-  /** The request as JSON. */
   readonly body: string
   /** Concurrent requests. Default: 8. */
   readonly atOnce?: number

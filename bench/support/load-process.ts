@@ -10,7 +10,6 @@ export interface Target {
 
 export interface Load {
   readonly targets: readonly Target[]
-  /** The request as JSON. */
   readonly body: string
   readonly durationMs: number
   /**

@@ -1,4 +1,4 @@
-/** How a cost grows with a size. */
+/** The growth of a cost with a size. */
 export interface Growth {
   /** Names the cost and the size that it depends on. */
   readonly title: string

@@ -3,12 +3,10 @@ import { Pool } from 'undici'
 /** Starts chat requests at a fixed rate, however long they take, and reports the response of each. */
 
 export interface OverloadLoad {
-  /** The URL of the chat completions. */
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   /** Default: POST. */
   readonly method?: 'GET' | 'POST'
-  /** The request as JSON. */
   readonly body: string
   readonly durationMs: number
   readonly perSecond: number

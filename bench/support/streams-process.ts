@@ -5,7 +5,6 @@ import type { Target } from './load-process.ts'
 
 export interface Streams {
   readonly target: Target
-  /** The request as JSON. */
   readonly body: string
   readonly count: number
   readonly perSecond: number

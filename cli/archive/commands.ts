@@ -19,7 +19,7 @@ import { requireData } from './stores.ts'
 /** Arguments of `kis export`. */
 export interface ExportArguments {
   readonly file: string
-  /** Undefined: everything. */
+  /** Undefined: the whole installation. */
   readonly organizationId: string | undefined
   readonly withSecret: boolean
   /** Whether to verify the archive after it is written. */

@@ -18,7 +18,7 @@ export const CONTENTS = 'knowledge/contents'
 /** Kinds that processes write every few seconds. They are no data. */
 const HEARTBEATS: readonly string[] = ['inference/replicas', ...SUBGRAPHS.map((subgraph) => `${subgraph}/${TASK_LEASES.name}`)]
 
-/** The port's limit of a page. */
+/** The port's limit of documents in a page. */
 const MAX_PAGE = 1_000
 const FIRST_PAGE = 32
 /** Target size of a page, in characters of JSON. */

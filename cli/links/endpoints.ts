@@ -10,7 +10,6 @@ const MAX_ATTEMPTS = 2
 /** Most replicas of one service. Further addresses of a name are not used. */
 const MAX_ENDPOINTS = 100
 
-/** One replica of a service. */
 export interface Endpoint {
   /** The replica's address, such as `http://10.0.0.7:4001`. */
   readonly origin: string
@@ -18,7 +17,6 @@ export interface Endpoint {
   readonly host: string
 }
 
-/** A connection to a replica. */
 interface Connection extends AsyncDisposable {
   /** The replica is no longer listed: running operations continue, and no new ones come. */
   retire(): void
@@ -32,7 +30,6 @@ interface Entry<T> {
   downUntil: number
 }
 
-/** One attempt at one replica. */
 export interface ReplicaAttempt<T> {
   readonly connection: T
   /** Reports that the replica could not be reached. */

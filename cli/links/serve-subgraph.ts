@@ -37,7 +37,7 @@ const INIT_TIMEOUT_MS = 3_000
 
 export interface ServeOptions {
   readonly host: string
-  /** 0: any free port. */
+  /** Port to listen on; 0: any free port. */
   readonly port: number
   readonly clock: Clock
   readonly drainMs: number

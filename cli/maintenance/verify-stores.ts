@@ -1,6 +1,5 @@
 import type { Service } from './service.ts'
 
-/** Prints a line. */
 type Say = (line: string) => void
 interface Form {
   /** Prints lines of JSON instead of text. */

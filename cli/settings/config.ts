@@ -31,7 +31,6 @@ export interface Config {
   readonly drainDelayMs: number
   /** Base addresses of the other roles' replicas; each role has at least one. */
   readonly urls: Readonly<Record<'billing' | 'knowledge' | 'inference' | 'gateway', readonly string[]>>
-  /** The settings of each part. */
   readonly settings: Settings
   /** Whether browsers get the portal (`KIS_PORTAL`, `on` unless set to `off`). */
   readonly portal: boolean

@@ -23,7 +23,7 @@ export function readStoreLocations(environment: NodeJS.ProcessEnv): {
   readonly locations: StoreLocations
   /** `KIS_SECRET`; null: the secret is in the data folder. */
   readonly environmentSecret: Uint8Array | null
-  /** `KIS_NEW_SECRET`. */
+  /** `KIS_NEW_SECRET`; null: not set. */
   readonly next: Uint8Array | null
   readonly logLevel: string
 } {

@@ -20,7 +20,7 @@ import { NO_SPAN, type Span, type Tracer } from '../../subgraphs/common/telemetr
 /** Spans that wait to be sent. Beyond this limit spans are dropped: traces must not take the memory of the service. */
 const MAX_WAITING_SPANS = 4_096
 const EXPORT_EVERY_MS = 1_000
-/** The longest that the end of the process waits for the last spans. */
+/** How long the end of the process waits at most for the last spans. */
 const LAST_EXPORT_MS = 3_000
 const KINDS = { server: SpanKind.SERVER, client: SpanKind.CLIENT, internal: SpanKind.INTERNAL } as const
 

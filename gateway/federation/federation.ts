@@ -104,7 +104,6 @@ export class Federation implements AsyncDisposable {
     return result.data && !result.errors ? result : this.#run(prepared, variables, { ...context, known: { result } })
   }
 
-  /** Executes the plan of the operation. */
   async #run(prepared: Prepared, variables: Variables, context: FetchContext & Context): Promise<ExecutionResult> {
     const { text, alone, operation } = prepared
     const result = await this.#gateway.executor({
@@ -121,7 +120,6 @@ export class Federation implements AsyncDisposable {
     return result as ExecutionResult
   }
 
-  /** Drops the cached plan of the operation. */
   evict(prepared: Prepared, context: Context): void {
     void this.#plans.delete(keyOf(prepared, context))
   }

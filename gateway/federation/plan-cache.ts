@@ -48,7 +48,6 @@ export class PlanCache {
     setImmediate(() => setTimeout(release, PAUSE * (performance.now() - beganAt)))
   }
 
-  /** Caches the plan if it is not cached. */
   retain(key: string, plan: QueryPlan): void {
     if (!this.find(key)) void this.set(key, plan)
   }

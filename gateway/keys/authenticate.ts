@@ -48,7 +48,6 @@ const REFRESH_MS = 2_000
 /** The shape of a key. Billing also checks the checksum; this check avoids the call for text that cannot be a key. */
 const KEY_SHAPE = /^kis_live_[0-9A-Za-z]{36}$/
 
-/** A lookup in flight. */
 interface Lookup {
   readonly found: Promise<Principal>
   /**

@@ -14,9 +14,9 @@ import type { Mask } from '../mask.ts'
 import type { SessionStore } from './session-store.ts'
 import { SignInAttempts } from './sign-in-attempts.ts'
 
-/** A key has 45 characters. */
+/** Bytes of a body, which holds one key of 45 characters. */
 const MAX_BODY_BYTES = 4_096
-/** Billing reads and writes a few records. */
+/** Limit of a call to billing, which reads and writes a few records. */
 const TIMEOUT_MS = 5_000
 
 interface SessionRouteParts {

@@ -14,7 +14,7 @@ import type { MemberSignIn, SignInRefusal } from './member-sign-in.ts'
 import type { OidcSettings } from './oidc-settings.ts'
 import { toReturnPath } from './return-path.ts'
 
-/** Billing reads and writes a few records. */
+/** Limit of a call to billing, which reads and writes a few records. */
 const TIMEOUT_MS = 5_000
 /** Characters of an ID. Tokens of invitations and IDs of organizations are shorter. */
 const MAX_ID_CHARACTERS = 100

@@ -26,7 +26,7 @@ export interface RestDeps {
   readonly telemetry?: Telemetry
 }
 
-/** What the parts of the adapter share. */
+/** The objects that the parts of the adapter share. */
 export interface RestParts extends RestDeps {
   readonly underWay: UnderWay
   readonly telemetry: Telemetry

@@ -21,7 +21,7 @@ import { type Dialect, executeOnGateway, type Route } from './route.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** What the adapter knows about a request before its route runs. */
+    /** The facts about a request that are known before its route runs. */
     rest: RequestState
   }
   interface FastifyContextConfig {

@@ -20,7 +20,7 @@ export function readRoute<Data>(path: string, query: OperationText<Data, never>,
 interface ListOptions {
   /** The noun for the ID in the path, in errors. */
   readonly owner?: string
-  /** Default: a page. */
+  /** Converts the query to the variables. Default: those of a page. */
   readonly variables?: (query: JsonObject) => JsonObject
   readonly names?: ParamNames
 }

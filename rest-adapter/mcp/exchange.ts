@@ -62,7 +62,7 @@ export class Exchange implements Transport {
     this.#end()
   }
 
-  /** Ends the exchange without a response, as for a cancelled request. */
+  /** Ends the exchange without a response, for example after a cancellation. */
   async close(): Promise<void> {
     if (!this.#isOver) {
       this.#isOver = true

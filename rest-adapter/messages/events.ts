@@ -113,7 +113,7 @@ export class MessageEvents {
       this.#signed.add(index)
       if (block.type === 'redacted_thinking') events.push(...this.#whole({ ...block }))
       else {
-        // The text came earlier, unless the vendor sends the signature alone.
+        // The thinking block is open already, unless the vendor sends a signature without text.
         events.push(...this.#enter('thinking', { type: 'thinking', thinking: '', signature: '' }))
         events.push(this.#delta({ type: 'signature_delta', signature: block.signature }))
         events.push(...this.#close(true))

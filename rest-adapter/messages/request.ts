@@ -163,7 +163,7 @@ function readThinking(value: unknown, maxTokens: number | null | undefined): Thi
   if (!isAbsent(display)) checkOneOf(display, 'thinking.display', ['summarized', 'omitted'])
   const isHidden = display === 'omitted'
   if (type === 'disabled') return { isOff: true, effort: null, isHidden }
-  // The API's default effort.
+  // `high` is the default effort of the API.
   if (type !== 'enabled') return { isOff: false, effort: 'high', isHidden }
   if (isAbsent(budget))
     refuse('missing_required_parameter', 'thinking.budget_tokens', "Missing required parameter: 'thinking.budget_tokens'.")

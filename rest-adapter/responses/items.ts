@@ -28,7 +28,6 @@ export abstract class OutputItem {
     return this.#status === 'in_progress'
   }
 
-  /** The item as the output contains it. */
   get object(): JsonObject {
     return { id: this.id, ...this.fields(), status: this.#status }
   }
@@ -80,7 +79,6 @@ export class MessageItem extends OutputItem {
     if (delta !== '') this.emit('response.output_text.delta', { content_index: this.#parts.length - 1, delta, logprobs })
   }
 
-  /** Adds citations of the text so far. */
   addAnnotations(annotations: readonly JsonObject[]): void {
     const part = this.#parts.at(-1)
     if (part?.type !== 'output_text') return

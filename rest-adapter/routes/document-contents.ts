@@ -61,7 +61,7 @@ export const documentContentRoutes: readonly Route[] = [
       if (format === 'text') {
         const headers = {
           'content-type': 'text/plain; charset=utf-8',
-          // A stored page must not run as one of our own.
+          // The header keeps a stored page from running as one of our own pages.
           'x-content-type-options': 'nosniff',
           'x-document-status': status.toLowerCase(),
           ...(part.nextOffset !== null && { 'x-next-offset': String(part.nextOffset) }),

@@ -2,7 +2,7 @@ import { gatewayOperation } from '../../schema/operations.ts'
 import { ok, type Route } from '../http/route.ts'
 import { toEnum, unixSeconds } from '../http/values.ts'
 
-/** The fields that billing has for any organization. */
+/** The selected limits of a plan. */
 export const LIMITS = 'storageBytes vectors maxFileBytes requestsPerMinute tokensPerMinute concurrency ocrPages'
 export const ORGANIZATION = `id name residencyPolicy lowBalanceThreshold status plan { code ${LIMITS} } createdAt` as const
 const WITH_QUOTA = `${ORGANIZATION} quota { storageBytes { used limit } vectors { used limit } } ocrQuota { used limit }` as const

@@ -34,7 +34,7 @@ export async function appendStream(
   }
   try {
     for await (const bytes of source) {
-      // A chunk of a form may be as long as the form.
+      // One chunk of the stream may be as long as the whole form.
       for (let from = 0; from < bytes.length; ) {
         const part = bytes.subarray(from, from + PIECE_BYTES - heldBytes)
         from += part.length

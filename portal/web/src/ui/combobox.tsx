@@ -9,7 +9,6 @@ import type { Option } from './input.tsx'
 const MAX_SHOWN = 100
 
 interface ComboboxProps extends Partial<FieldControl> {
-  /** The chosen values. */
   readonly values: readonly string[]
   readonly onChange: (values: readonly string[]) => void
   readonly options: readonly Option[]

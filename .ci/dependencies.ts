@@ -1,6 +1,7 @@
-// What the service ships of others, from `package-lock.json` alone: the same on every machine and by every npm.
-//   node .ci/dependencies.ts sbom    its bill of materials, CycloneDX 1.6, on standard output
-//   node .ci/dependencies.ts check   licences and install scripts; code 1 with every problem
+// Reports the dependencies that the service ships, from `package-lock.json` alone: the same on every machine and by
+// every npm.
+//   node .ci/dependencies.ts sbom    prints its bill of materials, CycloneDX 1.6
+//   node .ci/dependencies.ts check   checks licences and install scripts; exits with code 1 and every problem
 import { readFileSync } from 'node:fs'
 
 interface LockedPackage {
@@ -16,10 +17,10 @@ interface LockedPackage {
   readonly peerDependencies?: Readonly<Record<string, string>>
 }
 
-/** By their path below the project, as in `package-lock.json`; `''` is the project itself. */
+/** Packages by their path below the project, as in `package-lock.json`; `''` is the project itself. */
 export type Lock = Readonly<Record<string, LockedPackage>>
 
-/** Licences that ask for no more than their notice. */
+/** Licences that require no more than their notice. */
 const ALLOWED = new Set([
   'MIT',
   'MIT-0',
@@ -35,7 +36,7 @@ const ALLOWED = new Set([
 ])
 const SPDX: ReadonlySet<string> = new Set([...ALLOWED, 'Elastic-2.0'])
 const FEDERATION = 'Apollo federation; not to be offered as a managed service by itself (README, "Licences")'
-/** Packages under others, each with why it may be here. */
+/** Packages under other licences, each with the reason why it may be shipped. */
 const OTHER_LICENCES: Readonly<Record<string, readonly [licence: string, reason: string]>> = {
   '@apollo/composition': ['Elastic-2.0', FEDERATION],
   '@apollo/federation-internals': ['Elastic-2.0', FEDERATION],
@@ -52,7 +53,7 @@ const INSTALL_SCRIPTS: Readonly<Record<string, string>> = {
   'onnxruntime-node': 'downloads CUDA libraries, which the embedded model does not use',
 }
 
-/** Everything that is installed with `--omit=dev`. */
+/** Returns everything that is installed with `--omit=dev`. */
 function listShipped(lock: Lock): readonly (readonly [path: string, LockedPackage])[] {
   return Object.entries(lock).filter(([path, { dev }]) => path !== '' && !dev)
 }
@@ -61,13 +62,13 @@ function packageName(path: string): string {
   return path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)
 }
 
-/** Whether an SPDX expression of one level can be met by the allowed licences alone. */
+/** Whether the allowed licences alone satisfy an SPDX expression of one level. */
 function isAllowed(expression: string): boolean {
   const choices = expression.replace(/^\((.*)\)$/, '$1').split(' OR ')
   return choices.some((choice) => choice.split(' AND ').every((licence) => ALLOWED.has(licence)))
 }
 
-/** What must not be shipped as it is, in words. */
+/** Returns a sentence for each package that must not be shipped as it is. */
 export function findProblems(lock: Lock): readonly string[] {
   const shipped = listShipped(lock).map(([path, locked]) => ({ ...locked, name: packageName(path) }))
   const names = new Set(shipped.map(({ name }) => name))
@@ -85,7 +86,10 @@ export function findProblems(lock: Lock): readonly string[] {
 
 const toPurl = (name: string, version: string | undefined) => `pkg:npm/${name.replace('@', '%40')}@${version}`
 
-/** The path that Node finds a package at, from the package at `from`; undefined: an optional one that is not locked. */
+/**
+ * Returns the path at which Node finds a package, from the package at `from`; undefined: an optional one that is not
+ * locked.
+ */
 function resolved(lock: Lock, from: string, name: string): string | undefined {
   for (let folder = from; ; folder = folder.slice(0, Math.max(folder.lastIndexOf('/node_modules/'), 0))) {
     const path = `${folder && `${folder}/`}node_modules/${name}`
@@ -94,7 +98,7 @@ function resolved(lock: Lock, from: string, name: string): string | undefined {
   }
 }
 
-/** Without times and serial numbers: the same lock gives the same text. */
+/** Builds the bill of materials without times and serial numbers: the same lock results in the same text. */
 export function buildSbom(lock: Lock): unknown {
   const root = lock['']!
   const toRef = (path: string) => toPurl(path === '' ? root.name! : packageName(path), lock[path]!.version)

@@ -1,7 +1,7 @@
 // Checks the imports of the product against the table "Layers" in docs/architecture.md, and that no folders import each
-// other's values in a circle: node .ci/layers.ts, code 1 with every problem. dependency-cruiser does not do here: it
-// reads TypeScript by the compiler's API, which TypeScript 7 does not have, and its other parser (swc) ends at the
-// first `using`.
+// other's values in a cycle. Run `node .ci/layers.ts`; it exits with code 1 and every problem. dependency-cruiser
+// cannot do this: it reads TypeScript with the compiler's API, which TypeScript 7 does not have, and its other parser
+// (swc) fails at the first `using`.
 import { globSync, readFileSync } from 'node:fs'
 import { extname, matchesGlob, posix } from 'node:path'
 import { fileURLToPath } from 'node:url'
@@ -12,7 +12,7 @@ const PRODUCT = '{schema,subgraphs,gateway,rest-adapter,portal,cli}/**/*.{ts,tsx
 /** Tests and their helpers may import everything. */
 const NOT_SHIPPED = /\.test\.tsx?$|\/test-support\/|\/__fixtures__\/|\.d\.ts$/
 
-/** One row of the table. The first layer that matches a file has it. */
+/** One row of the table. The first matching layer has the file. */
 interface Layer {
   readonly name: string
   readonly globs: readonly string[]
@@ -60,7 +60,7 @@ function isTypesOnly({ importKind, exportKind, specifiers = [] }: ImportNode): b
   return specifiers.length > 0 && specifiers.every((each) => each.importKind === 'type' || each.exportKind === 'type')
 }
 
-/** Imports of other files of the project: statements, and `import()` of a plain string. */
+/** Returns the imports of other files of the project: statements, and `import()` of a plain string. */
 export function findImports(file: string, code: string): readonly Import[] {
   const found: Import[] = []
   const visit = (node: unknown) => {
@@ -74,11 +74,12 @@ export function findImports(file: string, code: string): readonly Import[] {
   return found
 }
 
-/** The part of the product that a file belongs to: `subgraphs/billing`; undefined: none of its own. */
+/** Returns the part of the product that a file belongs to, such as `subgraphs/billing`; undefined: none. */
 function findSubgraph(file: string): string | undefined {
   return /^subgraphs\/(?!common\/)[^/]+/.exec(file)?.[0]
 }
 
+/** Returns a sentence for each violation of the table. */
 export function problemsIn(layers: readonly Layer[], files: readonly string[], imports: readonly Import[]): readonly string[] {
   const layerByFile = new Map(files.map((file) => [file, layers.find(({ globs }) => globs.some((glob) => matchesGlob(file, glob)))]))
   const homeless = files.filter((file) => !layerByFile.get(file)).map((file) => `${file} belongs to no layer.`)
@@ -99,7 +100,10 @@ export function problemsIn(layers: readonly Layer[], files: readonly string[], i
   return [...homeless, ...wrong, ...unused, ...circlesIn(imports)]
 }
 
-/** Each pair of folders that need each other's values, directly or through others, is in one of these. */
+/**
+ * Returns a description of each import cycle. Every pair of folders that need each other's values, directly or through
+ * others, is in one of them.
+ */
 function circlesIn(imports: readonly Import[]): readonly string[] {
   const next = new Map<string, Map<string, Import>>()
   for (const each of imports) {
@@ -117,7 +121,7 @@ function circlesIn(imports: readonly Import[]): readonly string[] {
   })
 }
 
-/** The shortest way from a folder to itself. */
+/** Returns the shortest path from a folder back to itself. */
 function pathBack(next: ReadonlyMap<string, ReadonlyMap<string, Import>>, start: string): readonly Import[] | undefined {
   const paths = new Map<string, readonly Import[]>([[start, []]])
   for (const [folder, path] of paths) {

@@ -1,5 +1,5 @@
-// Lints the description of the REST API with Redocly's rules of `redocly.yaml`: the file, and the document that the
-// service gives to readers, which has the webhooks too. Code 1 with every problem.
+// Lints the description of the REST API with Redocly's rules of `redocly.yaml`: the file, and the served document,
+// which also has the webhooks. Exits with code 1 and every problem.
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { lintFromString, loadConfig } from '@redocly/openapi-core'

@@ -1,9 +1,9 @@
-// A reporter for vitest. Writes into the file KIS_TALLY what failed, with the beginning of each reason, then the line
-// `N passed, N failed, N skipped`. A set-up that failed, a file that could not be loaded and an error that no test
-// awaited count as one failure each.
+// A reporter for vitest. Writes to the file KIS_TALLY the failures, with the start of each reason, then the line `N
+// passed, N failed, N skipped`. A failed set-up, a file that could not be loaded and an error that no test awaited
+// count as one failure each.
 import { writeFileSync } from 'node:fs'
 
-/** Of one reason. */
+/** Characters of one reason. */
 const MOST_CHARACTERS = 3_000
 
 export default class Tally {

@@ -9,17 +9,19 @@ import type { Load, Outcome } from './support/load-process.ts'
 import { p50AndP99, quantile } from './support/quantile.ts'
 
 /**
- * Streams begun each second at each target while the time to the first byte is measured. They use about a fifth of a
- * core.
+ * Streams that start each second at each target while the time to the first byte is measured. They use about a fifth of
+ * a core.
  */
 const PER_SECOND = 50
-/** A stream costs LiteLLM ten times as much, and its queue is not what we measure. */
+/**
+ * The same with peers: a stream costs LiteLLM ten times as much, and its queue is not the subject of the measurement.
+ */
 const PER_SECOND_WITH_PEERS = 10
 const FIRST_BYTE_MS = 15_000
 
 /**
- * Chat through the whole embedded service with full billing, in turns with the same load on the engine itself and on
- * peers.
+ * Measures chat through the whole embedded service with full billing, alternating with the same load on the engine
+ * itself and on peers.
  */
 export async function benchChat({ peers }: BenchOptions): Promise<BenchRow[]> {
   await using engine = new Child('./engine-process.ts')
@@ -103,7 +105,7 @@ function added(times: readonly number[], bound: readonly number[]): string {
   return `p50 ${by(0.5)} ms, p99 ${by(0.99)} ms`
 }
 
-/** The engine's figures, and those of peers with our cost as a multiple of theirs. */
+/** Describes the engine's figures, and those of peers with our cost as a multiple of theirs. */
 function compareCosts(ours: Cost, costs: readonly Cost[], subjects: readonly Subject[]): string {
   const texts = costs.map((cost, i) => {
     const text = `${subjects[i]!.name} ${formatCost(cost)}`

@@ -10,14 +10,14 @@ import { cpuMsOfTree, residentBytesOfTree } from './support/process-tree.ts'
 
 const MEBIBYTE = 1024 * 1024
 const SAMPLE_MS = 20
-/** A request without an answer by then has shown enough. */
+/** A request without a response by then has shown enough. */
 const GIVE_UP_MS = 180_000
 
 /** The most expensive request that we know for one scope. */
 interface Dearest {
   readonly scope: string
   readonly what: string
-  /** Gives the status and the size of the answer in bytes. `caller` has only this scope. */
+  /** Returns the status and the size of the response in bytes. `caller` has only this scope. */
   ask(caller: Caller, ready: Ready): Promise<Asked>
 }
 
@@ -28,7 +28,7 @@ interface Asked {
 
 interface Ready {
   readonly service: Service
-  /** Has every scope, in the same organization. */
+  /** A key with every scope, in the same organization. */
   readonly admin: Caller
   readonly collection: string
 }

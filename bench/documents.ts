@@ -3,12 +3,12 @@ import PDFDocument from 'pdfkit'
 import { drawPdf, rtl } from '../subgraphs/knowledge/adapters/parser/test-support/draw-pdf.ts'
 import { type Script, seeded, wordSource } from './support/words.ts'
 
-/** A printed page of prose. */
+/** The amount of prose on a printed page. */
 const PARAGRAPHS_PER_PAGE = 5
 const SENTENCES_PER_PARAGRAPH = 6
 const WORDS_PER_SENTENCE = 15
 
-/** The paragraphs of this many pages, page by page. */
+/** Returns the paragraphs of this many pages, page by page. */
 function makePages(pages: number, scripts: readonly Script[]): readonly (readonly string[])[] {
   const word = wordSource(seeded(pages), scripts)
   const many = <T>(length: number, make: () => T) => Array.from({ length }, make)
@@ -17,12 +17,12 @@ function makePages(pages: number, scripts: readonly Script[]): readonly (readonl
   return many(pages, () => many(PARAGRAPHS_PER_PAGE, paragraph))
 }
 
-/** A text file in Arabic and English. */
+/** Creates a text file in Arabic and English. */
 export function makeTxt(pages: number): Buffer {
   return Buffer.from(makePages(pages, ['en', 'ar']).flat().join('\n\n'))
 }
 
-/** A Word file in Arabic and English, with a heading on each page. */
+/** Creates a Word file in Arabic and English, with a heading on each page. */
 export async function makeDocx(pages: number): Promise<Buffer> {
   const children = makePages(pages, ['en', 'ar']).flatMap((paragraphs, i) => [
     new Paragraph({ text: `Page ${i + 1}`, heading: HeadingLevel.HEADING_1 }),
@@ -31,7 +31,7 @@ export async function makeDocx(pages: number): Promise<Buffer> {
   return Packer.toBuffer(new Document({ sections: [{ children }] }))
 }
 
-/** A PDF in English only: the fonts that every reader has contain no Arabic. */
+/** Creates a PDF in English only: the fonts that every reader has contain no Arabic. */
 export function makePdf(pages: number): Promise<Buffer> {
   const pdf = new PDFDocument()
   const pieces: Buffer[] = []
@@ -47,15 +47,15 @@ export function makePdf(pages: number): Promise<Buffer> {
 }
 
 /**
- * Words of a line, lines of a paragraph, and paragraphs of a page. The last line of a paragraph has a word more, so that
- * each paragraph is a passage of 200 tokens, as the bar wants, and not of fewer.
+ * Words of a line, lines of a paragraph, and paragraphs of a page. The last line of a paragraph has a word more, so
+ * that each paragraph is a chunk of 200 tokens, as the target requires, and not of fewer.
  */
 const ARABIC_PAGE = { words: 11, lines: 6, paragraphs: 2 }
-/** Points from line to line, and more between paragraphs. */
+/** Points from line to line; paragraphs are further apart. */
 const LINE_HEIGHT = 18
 const PARAGRAPH_GAP = 40
 
-/** A PDF in Arabic, drawn from right to left. Its first line begins with `first`. */
+/** Creates a PDF in Arabic, drawn from right to left. Its first line starts with `first`. */
 export function makeArabicPdf(pages: number, first: string): Buffer {
   const word = wordSource(seeded(pages), ['ar'])
   const { words, lines, paragraphs } = ARABIC_PAGE

@@ -8,13 +8,13 @@ import type { Delay, Started } from './support/event-loop-process.ts'
 import { delayText, WatchedService } from './support/watched-service.ts'
 
 const PAGES = 100
-/** The service's own model embeds them, at about a tenth of a second each. */
+/** Pages that are searched. The service's own model embeds them, at about 0.1 s each. */
 const SEARCHED_PAGES = 10
 const QUESTION = 'How many days of paid leave do I get?'
 
 /**
- * Measures how late the service's event loop runs while it ingests three long documents and is searched without a
- * pause. A mock returns their embeddings at once, so that indexing is busier than with the embedded model.
+ * Measures the event-loop delay of the service while it ingests three long documents and is searched without a pause. A
+ * mock returns the documents' embeddings at once, so that indexing is busier than with the embedded model.
  */
 export async function benchEventLoop(): Promise<BenchRow[]> {
   await using engine = await startMockEngine()
@@ -46,7 +46,7 @@ export async function benchEventLoop(): Promise<BenchRow[]> {
   ]
 }
 
-/** Searches one after the other, and gives their number. */
+/** Searches one after the other, and returns the number of searches. */
 async function searchUntil(caller: Caller, collection: string, isOver: () => boolean): Promise<number> {
   let searches = 0
   while (!isOver()) {

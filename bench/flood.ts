@@ -6,11 +6,13 @@ import type { BenchRow } from './row.ts'
 import { quantile } from './support/quantile.ts'
 
 const FLOOD = 2_000
-/** Single documents, one after the other, alone and then beside the flood. */
+/** Number of single documents, ingested one after the other, alone and then beside the flood. */
 const SINGLES = 15
 const AT_ONCE = 8
 
-/** The time of one organization's single document, alone and beside another organization's flood in the queue. */
+/**
+ * Measures the time of one organization's single document, alone and beside another organization's flood in the queue.
+ */
 export async function benchFlood(): Promise<BenchRow[]> {
   await using engine = await startMockEngine()
   const service = await startEmbedded({ catalog: testCatalog(engine.url), env: { KIS_LOG_LEVEL: 'error' } })
@@ -53,7 +55,7 @@ async function attach(caller: Caller, collectionId: string, name: string): Promi
   if (status !== 201) throw new Error(JSON.stringify(body))
 }
 
-/** The times from the call until the document is ready, in ms. */
+/** Returns the times from the call until the document is ready, in ms. */
 async function addSingles(caller: Caller, name: string): Promise<number[]> {
   const { id } = await newCollection(caller)
   const times: number[] = []

@@ -13,14 +13,14 @@ import { OPERATIONS } from './support/trivial-subgraphs.ts'
 
 const WARM_UP = { warmUpMs: 6_000, roundMs: 500, rounds: 1 }
 const ROUND = { warmUpMs: 0, roundMs: 2_000, rounds: 1 }
-/** The median of so many rounds counts. */
+/** Number of rounds, whose median counts. */
 const ROUNDS = 5
 const SHARE = 0.75
 const DOCUMENTS = 50
-/** Documents that are added at a time. */
+/** Documents that are added in one call. */
 const AT_ONCE = 10
 
-/** What the real service is asked. */
+/** Operations for the real service. */
 const OF_SERVICE = {
   'three subgraphs': {
     query: '{ viewer { id name organization { id name } } models { id kind } collections(first: 1) { edges { node { id name } } } }',
@@ -32,7 +32,7 @@ const OF_SERVICE = {
 } as const
 type OfService = keyof typeof OF_SERVICE
 
-/** A gateway's CPU an operation: ours beside Apollo's, over the same subgraphs. */
+/** Compares the CPU of an operation in our gateway with that in Apollo's, over the same subgraphs. */
 export async function benchGraphql(): Promise<BenchRow[]> {
   await using load = new Child('./load-process.ts')
   await using subgraphs = new Child('./trivial-subgraphs-process.ts')
@@ -66,7 +66,7 @@ export async function benchGraphql(): Promise<BenchRow[]> {
   return rows
 }
 
-/** The CPU of an operation in all processes of the real service. */
+/** Measures the CPU of an operation in all processes of the real service. */
 export async function benchGraphqlService(): Promise<BenchRow[]> {
   await using load = new Child('./load-process.ts')
   await using engine = await startMockEngine()
@@ -102,7 +102,7 @@ export async function benchGraphqlService(): Promise<BenchRow[]> {
   return rows
 }
 
-/** An organization with a collection of as many documents as are listed. */
+/** Creates an organization with a collection of as many documents as are listed. */
 async function furnish(service: Service): Promise<{ readonly key: string; readonly collectionId: string }> {
   const caller = await newOrganization(makeCaller(service, service.key), service)
   const { id } = await newCollection(caller, 'mock-embed')
@@ -111,7 +111,7 @@ async function furnish(service: Service): Promise<{ readonly key: string; readon
   return { key: caller.key, collectionId: id }
 }
 
-/** @throws {Error} the answer has errors, or no data */
+/** @throws {Error} the result has errors, or no data */
 async function answerOf({ url, headers }: Subject, body: string): Promise<unknown> {
   const response = await fetch(url, { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body })
   const { data, errors } = (await response.json()) as { readonly data?: unknown; readonly errors?: unknown }
@@ -119,7 +119,7 @@ async function answerOf({ url, headers }: Subject, body: string): Promise<unknow
   return data
 }
 
-/** The median cost of each case in rounds by turns, and that of the ratios of the first to the second. */
+/** Returns the median cost of each case over alternating rounds, and the median ratio of the first to the second. */
 async function medians(load: Child, cases: readonly Case[]): Promise<{ readonly costs: readonly Cost[]; readonly ratio: number }> {
   await compared(load, cases, WARM_UP)
   const rounds: (readonly Cost[])[] = []

@@ -25,18 +25,18 @@ const PROMPT_BYTES = [1_000, 10_000, 100_000, 1_000_000, 5_000_000]
 const ORGANIZATIONS = [1, 100, 10_000]
 const COLLECTIONS = [1, 100, 1_000]
 const SEARCHED_CHUNKS = 20_000
-/** With `KIS_SOAK=1` a million, which takes some minutes to write. */
+/** Sizes of the ledger. With `KIS_SOAK=1` up to a million entries, which takes some minutes to write. */
 const ENTRIES = soaking ? [10, 10_000, 1_000_000] : [10, 10_000, 100_000]
-/** A long prompt takes a tenth of a second, and a process must be warm. */
+/** Times of the rounds. A long prompt takes 0.1 s, and a process must be warm. */
 const ROUNDS = { warmUpMs: 4_000, roundMs: 4_000, rounds: 2 }
-/** Documents that the port takes at once. */
+/** The port's limit of documents in one insert. */
 const PER_INSERT = 1_000
-/** Nothing may grow faster than its input. Figures of a busy machine scatter. */
+/** The steepest accepted growth: nothing may grow faster than its input. Figures of a busy machine scatter. */
 const STEEPEST = 1.05
 const PLOT = fileURLToPath(new URL('../docs/growth.svg', import.meta.url))
 const SHORT = makeBody(10)
 
-/** How the CPU of a call grows, with a picture for `docs/measurements.md`. */
+/** Measures how the CPU of a call grows, with a chart for `docs/measurements.md`. */
 export async function benchGrowth(): Promise<BenchRow[]> {
   const growths = await withService(async (service) => [
     {
@@ -72,7 +72,7 @@ async function searches(): Promise<Growth['points']> {
 }
 
 type Tables = ReturnType<typeof openCollections>
-/** Keys of the callers. Empty: the operator's. */
+/** Fills the tables to a size. Returns the keys of the callers. Empty: the operator's. */
 type Fill = (tables: Tables, size: number) => Promise<readonly string[]>
 
 interface Measured {
@@ -85,7 +85,7 @@ async function withService<R>(use: (service: Measured) => Promise<R>): Promise<R
   const folder = await mkdtemp(join(tmpdir(), 'kis-bench-growth-'))
   await using engine = new Child('./engine-process.ts')
   await using load = new Child('./load-process.ts')
-  // A prompt of 5 MB fits.
+  // The context window must fit a prompt of 5 MB.
   const catalog = mockCatalog(await engine.answer<string>()).replace('context_window: 128000', 'context_window: 10000000')
   const own = apiKeyFrom(randomBytes(32))
   const start = () =>
@@ -141,7 +141,7 @@ async function fillLedger({ entries, wallets, bootstrap }: Tables, size: number)
   return []
 }
 
-/** Repeats the operator's organization, each with a key and a wallet of its own. */
+/** Repeats the operator's organization. Each copy has a key and a wallet of its own. */
 async function addOrganizations(tables: Tables, size: number): Promise<readonly string[]> {
   const { organizations, wallets, apiKeys, bootstrap } = tables
   const first = (await bootstrap.findOne({ _id: 'operator' }))!

@@ -13,7 +13,7 @@ import { fsyncTimes } from './fsync.ts'
 import type { BenchRow } from './row.ts'
 import { p50AndP99 } from './support/quantile.ts'
 
-/** Running calls of the organization at any time. */
+/** Concurrent calls of the organization. */
 const AT_ONCE = 64
 const WARM_UP_MS = 2_000
 const MEASURED_MS = 4_000
@@ -38,7 +38,10 @@ const used = (inputTokens: number) => ({
   pages: 0,
 })
 
-/** The ledger alone on SQLite: holds of one wallet are placed and settled, with their entries and usage records. */
+/**
+ * Measures the ledger alone on SQLite: holds of one wallet are placed and settled, with their entries and usage
+ * records.
+ */
 export async function benchHolds(): Promise<BenchRow[]> {
   const folder = await mkdtemp(join(tmpdir(), 'kis-bench-holds-'))
   try {
@@ -50,7 +53,7 @@ export async function benchHolds(): Promise<BenchRow[]> {
     const before = process.cpuUsage()
     const start = performance.now()
     const holds = await placeAndSettle(deps, owner, MEASURED_MS)
-    // Entries that wait in the outbox are part of the work.
+    // The entries in the outbox are part of the work.
     await pump.drain(owner.organizationId)
     const seconds = (performance.now() - start) / 1_000
     const { user, system } = process.cpuUsage(before)
@@ -67,7 +70,7 @@ export async function benchHolds(): Promise<BenchRow[]> {
   }
 }
 
-/** Places and settles holds for this long, and gives their number. */
+/** Places and settles holds for this long, and returns their number. */
 async function placeAndSettle(deps: BillingDeps, owner: Principal, durationMs: number): Promise<number> {
   const end = performance.now() + durationMs
   let holds = 0

@@ -15,9 +15,9 @@ const PAGES = 200
 const MODEL = new URL('../models/e5-small-ar-en/', import.meta.url)
 
 const ARABIC_PAGES = 300
-/** A word of the first page, which its other words cannot make. */
+/** A word of the first page that no other word of the document can produce. */
 const FIRST_WORD = 'بغداذي'
-/** Passages of the first batch. What comes after it is counted. */
+/** Chunks of the first batch. The measurement starts after it. */
 const FIRST_PASSAGES = 16
 const POLL_MS = 250
 const MAX_WAIT_MS = 600_000
@@ -26,7 +26,7 @@ export async function benchIngestion(): Promise<BenchRow[]> {
   return [...(await benchParsing()), ...(await benchArabicBook())]
 }
 
-/** The whole service reads, embeds and indexes a long PDF in Arabic with the embedded model. */
+/** Measures how the whole service parses, embeds and indexes a long PDF in Arabic with the embedded model. */
 async function benchArabicBook(): Promise<BenchRow[]> {
   const pdf = makeArabicPdf(ARABIC_PAGES, FIRST_WORD)
   await using engine = await startMockEngine()
@@ -50,7 +50,7 @@ async function benchArabicBook(): Promise<BenchRow[]> {
     }
     throw new Error('the document was not ingested in time')
   }
-  // The model, the parser and all code are loaded before the idle service is measured.
+  // A small document loads the model, the parser and all code before the idle service is measured.
   const small = await attach('small.pdf', makeArabicPdf(2, 'أول'))
   await until(async () => ((await read(small)).status === 'ready' ? true : null))
   const idleBytes = residentBytes(pid)
@@ -107,8 +107,8 @@ async function benchArabicBook(): Promise<BenchRow[]> {
 const megabytes = (bytes: number) => Math.round(bytes / 1e6)
 
 /**
- * Parsing and chunking, without embedding. It uses the service's own parser processes and tokenizer, and a new process
- * for each file.
+ * Measures parsing and chunking without embedding, with the service's own parser processes and tokenizer, and a new
+ * process for each file.
  */
 async function benchParsing(): Promise<BenchRow[]> {
   const tokenizer = await WordTokenizer.load(MODEL)

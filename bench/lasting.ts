@@ -10,7 +10,7 @@ import { residentBytesOfTree } from './support/process-tree.ts'
 import { quantile } from './support/quantile.ts'
 import { WatchedService } from './support/watched-service.ts'
 
-/** The second sixth is compared to the last one: in the first, caches fill. */
+/** Length of the test. The second sixth is compared with the last one: in the first, caches fill. */
 const MINUTES = soaking ? 30 : 10
 const SAMPLES_A_MINUTE = 12
 const SAMPLES = MINUTES * SAMPLES_A_MINUTE
@@ -19,7 +19,7 @@ const SIXTHS = [0, 1, 2, 3, 4, 5]
 const DOCUMENTS = 50
 const LIST = `query List($id: ID!) { collection(id: $id) { documents(first: 50) { edges { node { id name status file { id name sizeBytes } } } } } }`
 
-/** What one caller does over and over. */
+/** The work that one caller repeats. */
 type Work = () => Promise<void>
 
 interface Sample {
@@ -30,9 +30,9 @@ interface Sample {
 }
 
 /**
- * Mixed work that lasts: chats, streams, searches, lists by GraphQL, documents that come and go. Each caller rests as
- * long as its last call took, so the service has half of the load that these callers could give it. What the service
- * takes must not grow.
+ * A soak test of mixed work: chats, streams, searches, lists by GraphQL, documents that are added and deleted. Each
+ * caller rests as long as its last call took, so the service has half of the load that these callers could produce. The
+ * resources of the service must not grow.
  */
 export async function benchLasting(): Promise<BenchRow[]> {
   await using engine = await startMockEngine()
@@ -57,7 +57,7 @@ export async function benchLasting(): Promise<BenchRow[]> {
   }
   isOver = true
   await failed
-  /** Medians of each sixth of the time. */
+  /** Returns the medians of each sixth of the time. */
   const course = (read: (sample: Sample) => number) =>
     SIXTHS.map((sixth) => quantile(samples.slice((sixth * SAMPLES) / 6, ((sixth + 1) * SAMPLES) / 6).map(read), 0.5))
   const compare = (sixths: readonly number[]) => `${Math.round(sixths[1]!)} to ${Math.round(sixths[5]!)}`
@@ -107,7 +107,7 @@ async function prepare(caller: Caller): Promise<Readonly<Record<string, Work>>> 
   }
 }
 
-/** Equal files would be one document. */
+/** Returns a different text for each file: equal files would be one document. */
 function textOf(number: number): string {
   return `${number}\n\n${makeTxt(2)}`
 }

@@ -74,7 +74,7 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 if (peers) console.log(`${PEERS_HAVE_LESS}\n`)
 console.log('| what | measured | bar | beside |\n|---|---|---|---|')
 for (const name of asked) {
-  // Printed one by one: a whole run takes about ten minutes.
+  // Rows are printed one by one, because a whole run takes about ten minutes.
   for (const { what, figure, bar, beside } of await BENCHES[name]!({ peers, short, only, limit }))
     console.log(`| ${what} | ${figure} | ${bar} | ${beside} |`)
 }

@@ -8,7 +8,7 @@ import type { BenchOptions, BenchRow } from './row.ts'
 import { Child } from './support/child.ts'
 import { quantile } from './support/quantile.ts'
 
-/** Alone, and beside each attack. A p99 needs some hundred requests of a kind. */
+/** Time of each measurement, alone and beside each attack. A p99 needs some hundred requests of a kind. */
 const WORK_MS = 20_000
 const SHORT_WORK_MS = 6_000
 const WARM_UP_MS = 5_000
@@ -16,9 +16,9 @@ const TARGET_RATIO = 3
 const SCOPES = ['inference', 'knowledge:read', 'knowledge:write', 'agents', 'admin']
 
 /**
- * Chats, searches and documents of one organization, for each attack that we know: alone, and then beside another
- * organization that repeats the attack. `only`: the attacks whose names have this text. `limit`: the
- * requests a minute of the attacker's key.
+ * Measures chats, searches and documents of one organization for each known attack: alone, and then beside another
+ * organization that repeats the attack. `only`: the attacks whose names contain this text. `limit`: the requests per
+ * minute of the attacker's key.
  */
 export async function benchNeighbours({ short, only, limit }: BenchOptions): Promise<BenchRow[]> {
   const workMs = short ? SHORT_WORK_MS : WORK_MS

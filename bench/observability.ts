@@ -9,13 +9,16 @@ import { quantile } from './support/quantile.ts'
 
 const WARM_UP = { warmUpMs: 5_000, roundMs: 500, rounds: 1 }
 const ROUND = { warmUpMs: 0, roundMs: 1_500, rounds: 1 }
-/** The median of so many ratios counts: those of one round differ by some percent. */
+/** Number of rounds, whose median ratio counts: those of single rounds differ by some percent. */
 const ROUNDS = 8
-/** More often than Prometheus asks. */
+/** Scrape interval: shorter than that of Prometheus. */
 const SCRAPE_MS = 5_000
 const SAMPLED = '0.1'
 
-/** The CPU of chats with metrics that are scraped, and with a tenth of the traces, against neither, by turns. */
+/**
+ * Compares the CPU of chats with scraped metrics and a tenth of the traces with that of chats without either,
+ * alternating.
+ */
 export async function benchObservability(): Promise<BenchRow[]> {
   await using engine = new Child('./engine-process.ts')
   await using load = new Child('./load-process.ts')

@@ -11,12 +11,12 @@ const CAPACITY_MS = 8_000
 const OVERLOAD_MS = 15_000
 const TIMES = 4
 const CONNECTIONS = 2_000
-/** For one more client that measures precisely: the process that makes the load reads its answers late. */
+/** Rate of one more client that measures precisely: the load process reads its responses late. */
 const LOOKS_A_SECOND = 50
 const MEBIBYTE = 1024 * 1024
 
 /**
- * Begins chats at four times the rate that the service can answer. Measures what it still answers, how long a refusal
+ * Starts chats at four times the rate that the service can serve. Measures how many it still serves, how long a refusal
  * takes, and how much memory stays in use.
  */
 export async function benchOverload(): Promise<BenchRow[]> {

@@ -8,21 +8,21 @@ import type { BenchRow } from './row.ts'
 const CALLS = 1_000
 const CREDIT_USD = '1'
 /**
- * The model writes the most that was asked for, so a call costs nearly its hold: half of the calls would overspend the
+ * The model writes the most that was requested, so a call costs nearly its hold: half of the calls would overspend the
  * wallet.
  */
 const OUTPUT_TOKENS = 1_000
-/** In nano-USD, by the prices of `mock-chat` in the test catalog. */
+/** The charge of a call in nano-USD, by the prices of `mock-chat` in the test catalog. */
 const CHARGE = BigInt(METERED_INPUT_TOKENS) * 1_000n + BigInt(OUTPUT_TOKENS) * 2_000n
-/** More than the default plan admits at once, so that only the wallet refuses. */
+/** Limits above those of the default plan, so that only the wallet refuses. */
 const CROWD =
   '  crowd: { storage_bytes: 1000, vectors: 3, max_file_bytes: 2000, requests_per_minute: null, tokens_per_minute: null, concurrency: 5000 }\n'
 const ALL_JUDGED_MS = 60_000
 const HOLDS_LEFT_MS = 60_000
 
 /**
- * A thousand calls at once on a wallet that can pay half of them. Compares what the vendor has made with what the
- * wallet had.
+ * Starts a thousand calls at once on a wallet that can pay half of them. Compares the vendor's output with the balance
+ * of the wallet.
  */
 export async function benchOverspend(): Promise<BenchRow[]> {
   await using engine = await MeteredEngine.start()

@@ -17,13 +17,12 @@ export interface Subject extends Target {
 
 export interface Peer extends Subject, AsyncDisposable {}
 
-/** LiteLLM takes half a minute to start on a busy machine. */
+/** Limit of a start: LiteLLM takes half a minute on a busy machine. */
 const READY_MS = 180_000
-/** After this time it is killed. */
+/** A peer that has not ended by then is killed. */
 const END_MS = 10_000
 const MAX_ERRORS_CHARS = 4_000
 
-/** A note for readers of the figures. */
 export const PEERS_HAVE_LESS = `Peers run with less: LiteLLM knows one master key and Portkey none; neither has a wallet, a ledger, usage records or a database here,
 while ours checks a key, holds the worst case, settles and posts each call durably.`
 
@@ -49,7 +48,7 @@ async function startLitellm(engineUrl: string): Promise<Peer> {
   await writeFile(join(folder, 'config.yaml'), JSON.stringify({ model_list: [model], general_settings: { master_key: key } }))
   const program = ['-c', 'from litellm.proxy.proxy_cli import run_server; run_server()']
   const options = ['--config', 'config.yaml', '--host', '127.0.0.1', '--port', String(port), '--num_workers', '1', '--telemetry', 'False']
-  // Otherwise it downloads the price list of all models.
+  // Without these variables it downloads the price list of all models.
   const env = { LITELLM_MODE: 'PRODUCTION', LITELLM_LOCAL_MODEL_COST_MAP: 'True' }
   return started(
     'LiteLLM',
@@ -71,11 +70,11 @@ async function startPortkey(engineUrl: string): Promise<Peer> {
 }
 
 interface Place {
-  /** Its working folder, which is deleted with it. */
+  /** The peer's working folder, which is deleted with it. */
   readonly folder: string
   readonly env: Readonly<Record<string, string>>
   readonly port: number
-  /** The path that answers 200 once it serves. */
+  /** The path that responds with 200 once the peer serves. */
   readonly health: string
 }
 

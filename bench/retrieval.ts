@@ -2,7 +2,7 @@ import { evalData } from '../test/support/data/eval-vectors.ts'
 import { DIRECTIONS, Retrieval } from '../test/support/data/retrieval.ts'
 import type { BenchRow } from './row.ts'
 
-/** nDCG@10 on the development half of XQuAD, through the whole running service. */
+/** Measures nDCG@10 on the development half of XQuAD, through the whole running service. */
 export async function benchRetrieval(): Promise<BenchRow[]> {
   const data = await evalData()
   const what = (from: string, pool: string) => `retrieval, questions ${from}, paragraphs ${pool}`

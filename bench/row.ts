@@ -1,4 +1,4 @@
-/** One line of the report: a figure, its limit, and what was measured beside it in the same run. */
+/** One line of the report: a figure, its target, and what was measured beside it in the same run. */
 export interface BenchRow {
   readonly what: string
   readonly figure: string
@@ -9,10 +9,10 @@ export interface BenchRow {
 export interface BenchOptions {
   /** Also measures LiteLLM and Portkey in the same run, and installs them if needed. */
   readonly peers: boolean
-  /** Takes a fifth of the time, for a first look. */
+  /** Takes a fifth of the time, for a quick check. */
   readonly short: boolean
-  /** Measures only what has this text in its name, where a measurement has several. */
+  /** Runs only the parts of a measurement whose names contain this text. */
   readonly only: string | undefined
-  /** The attacker's key has this many requests a minute. Undefined: no limit. */
+  /** Requests per minute of the attacker's key. Undefined: no limit. */
   readonly limit: number | undefined
 }

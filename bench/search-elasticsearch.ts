@@ -18,9 +18,9 @@ import { p50P95AndP99, quantile } from './support/quantile.ts'
 import type { Searched, Searches } from './support/search-process.ts'
 
 const QUESTIONS = 200
-/** The first searches of a process compile its code and open its connections. */
+/** Discarded searches: the first of a process compile its code and open its connections. */
 const WARM_UP = 30
-/** Searches of one index before the next one's turn, so that other load on the machine affects all alike. */
+/** Searches of one index before the next one, so that other load on the machine affects all alike. */
 const PER_TURN = 20
 const AT_ONCE = 4
 /** Concurrent puts, as in ingestion. */
@@ -65,8 +65,8 @@ export async function benchSearchElasticsearch(): Promise<BenchRow[]> {
 }
 
 /**
- * Half of the chunks exist more than once, as when several people upload the same document. Equal vectors are hardest
- * for graphs of vectors.
+ * A layout in which half of the chunks exist more than once, as when several people upload the same document. Equal
+ * vectors are hardest for graphs of vectors.
  */
 function several(): Layout {
   const own = (name: string, count: number, chunks: number, seed: number, hasReal = false) =>
@@ -135,7 +135,7 @@ async function benchLayout(url: string, passages: EvalPassages, { name, collecti
   }
 }
 
-/** Writes the collections with four concurrent puts. Gives the time in ms, without making the passages. */
+/** Writes the collections with four concurrent puts. Returns the time in ms, without that of creating the chunks. */
 async function fill(opened: ChunkIndex, passages: EvalPassages, collections: readonly CollectionSize[]): Promise<number> {
   await using index = opened
   let ms = 0
@@ -158,7 +158,7 @@ async function fill(opened: ChunkIndex, passages: EvalPassages, collections: rea
   return ms
 }
 
-/** Recall of the vector search, with and without a filter. */
+/** Measures the recall of the vector search, with and without a filter. */
 async function measureRecall(sides: Sides, what: string, questions: readonly Question[]): Promise<BenchRow> {
   const vectors = await search(sides, { ...VECTOR, questions })
   const filtered = await search(sides, { ...VECTOR, questions, filter: FILTER })
@@ -208,7 +208,7 @@ interface Answers {
   readonly exactTimes: readonly number[]
 }
 
-/** Asks all of them the same questions, and the exact search one by one. */
+/** Runs the same searches on all indexes, and on the exact search one by one. */
 async function search({ elasticsearch, sqlite, exact, stats }: Sides, searches: Searches): Promise<Answers> {
   const turns: { readonly elasticsearch: Searched; readonly sqlite: Searched }[] = []
   const exactTens: (readonly string[])[] = []
@@ -232,7 +232,7 @@ async function search({ elasticsearch, sqlite, exact, stats }: Sides, searches: 
   return { elasticsearch: joined('elasticsearch'), sqlite: joined('sqlite'), exactTens, exactTimes }
 }
 
-/** The share of the exact search's hits that were found. A filter may leave a small collection without hits. */
+/** Returns the share of the exact search's hits that were found. A filter may leave a small collection without hits. */
 function recall(found: readonly (readonly string[])[], exact: readonly (readonly string[])[]): string {
   if (exact.flat().length === 0) return 'nothing to find'
   const shared = exact.reduce((sum, ids, i) => sum + ids.filter((id) => found[i]!.includes(id)).length, 0)
@@ -252,7 +252,7 @@ function ratio(value: number): string {
   return `${value.toFixed(2)} times`
 }
 
-/** The machine's load, which affects all times. */
+/** Returns the machine's load, which affects all times. */
 function load(): string {
   return `load ${loadavg()[0]!.toFixed(1)} on ${availableParallelism()} cores`
 }

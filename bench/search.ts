@@ -17,7 +17,7 @@ const DIMENSIONS = 384
 const WORDS_PER_CHUNK = 130
 const WORDS_PER_QUERY = 8
 const QUERIES = 200
-/** The first searches of a process compile its code and read the index. */
+/** Discarded searches: the first of a process compile its code and read the index. */
 const WARM_UP = 30
 const PER_PUT = 256
 const BYTES_PER_MB = 1e6
@@ -32,15 +32,15 @@ const LAYOUTS: readonly Layout[] = [
   { chunks: 50_000, collections: 1, bar: 'p50 ≤ 30 ms' },
   { chunks: 50_000, collections: 100, bar: '' },
 ]
-/** With `KIS_SOAK=1`: filling them takes minutes. */
+/** Layouts for `KIS_SOAK=1`: filling them takes minutes. */
 const LONG_LAYOUTS: readonly Layout[] = [
   { chunks: 50_000, collections: 1_000, bar: '' },
   { chunks: 200_000, collections: 1, bar: 'p50 ≤ 80 ms' },
 ]
-/** Chunks with which a plain scan of floats is measured beside, in memory. */
+/** Number of chunks for comparison with a plain scan of floats in memory. */
 const SCANNED = 50_000
 
-/** Hybrid search in the embedded index, without embedding the query, in a process of its own. */
+/** Measures hybrid search in the embedded index, without embedding the query, in a process of its own. */
 export async function benchSearch({ layouts = soaking ? [...LAYOUTS, ...LONG_LAYOUTS] : LAYOUTS } = {}): Promise<BenchRow[]> {
   const rows: BenchRow[] = []
   for (const layout of layouts) rows.push(await benchLayout(layout))
@@ -59,7 +59,10 @@ async function benchLayout({ chunks, collections, bar }: Layout): Promise<BenchR
   }
 }
 
-/** Searches of one collection each, in an index of its own. `floats`: all vectors, if they are few and in one collection. */
+/**
+ * Measures searches of one collection each, in an index of its own. `floats`: all vectors, if they are few and in one
+ * collection.
+ */
 export async function measureSearch(
   chunks: number,
   collections: number,
@@ -82,7 +85,7 @@ export async function measureSearch(
           const made = Array.from({ length: Math.min(PER_PUT, perCollection - at) }, (_, j) => makeChunk(first + j, draw, random))
           if (floats) for (const { ordinal, vector } of made) floats.set(vector, ordinal * DIMENSIONS)
           await put(index, collectionId, first, made)
-          // As people do, questions use words of one of the passages.
+          // As people do, questions use words of one of the chunks.
           while (questions.length < ((first + made.length) / chunks) * (QUERIES + WARM_UP)) {
             const from = made[Math.floor(random() * made.length)]!.text.split(' ')
             const text = Array.from({ length: WORDS_PER_QUERY }, () => from[Math.floor(random() * from.length)]).join(' ')
@@ -112,7 +115,7 @@ function scanTimes(floats: Float32Array, questions: readonly Question[]): number
   })
 }
 
-/** The least work of a search without an index: every cosine, one after another, over float32 in memory. */
+/** Returns the least work of a search without an index: every cosine, one after another, over float32 in memory. */
 function plainScan(all: Float32Array): (query: Float32Array) => number {
   return (query) => {
     let best = Number.NEGATIVE_INFINITY

@@ -15,7 +15,7 @@ const BODY = JSON.stringify({ model: 'mock-chat', stream: true, messages: [{ rol
 /** How often memory is measured. */
 const SAMPLE_MS = 250
 
-/** Many clients read long answers. Measures memory, what arrives, and how late the event loop runs. */
+/** Many clients read long streams. Measures memory, what arrives, and the event-loop delay. */
 export async function benchSlowStreams({ peers }: BenchOptions): Promise<BenchRow[]> {
   await using engine = new Child('./engine-process.ts')
   await using load = new Child('./streams-process.ts')

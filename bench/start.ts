@@ -13,10 +13,13 @@ import { quantile } from './support/quantile.ts'
 
 const ROUNDS = 3
 
-/** The garbage of the start is collected within this time. */
+/** Time in which the garbage of the start is collected. */
 const SETTLES_MS = 3_000
 
-/** The time from starting the process to its line `ready`, checked every 20 ms; and what a started service takes. */
+/**
+ * Measures the time from starting the process to its line `ready`, checked every 20 ms, and the resources of a started
+ * service.
+ */
 export async function benchStart(): Promise<BenchRow[]> {
   const cold: number[] = []
   const warm: number[] = []
@@ -45,7 +48,9 @@ export async function benchStart(): Promise<BenchRow[]> {
   ]
 }
 
-/** Resident at `ready` and after the first embedding: of the whole service, and of each role alone. */
+/**
+ * Measures the resident memory at `ready` and after the first embedding: of the whole service, and of each role alone.
+ */
 async function benchResident(): Promise<BenchRow[]> {
   const rows: BenchRow[] = []
   for (const [start, bar] of [
@@ -58,7 +63,7 @@ async function benchResident(): Promise<BenchRow[]> {
       for (const [name, { pid }] of service.processes) {
         const bytes = residentBytes(pid)
         const figure = bytes === null ? 'not known on this system' : megabytes(bytes)
-        // The parser's process waits for its first document.
+        // The parser's process does not exist before the first document.
         const beside = bytes === null ? '' : `with its child processes ${megabytes(residentBytesOfTree(pid))}`
         rows.push({ what: `resident ${when}: ${name}`, figure, bar, beside })
       }

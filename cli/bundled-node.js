@@ -1,4 +1,4 @@
-// Plain JavaScript, because Node 20 runs it.
+// Plain JavaScript, because Node 20 must be able to run this file.
 import { spawn } from 'node:child_process'
 import { createRequire } from 'node:module'
 import { fileURLToPath } from 'node:url'
@@ -7,7 +7,10 @@ export const isNodeTooOld = Number(process.versions.node.split('.')[0]) < 24
 
 const PASSED_ON = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT']
 
-/** The path of the Node 24 that `npm ci` installs as an optional dependency; null if there is none for this system. */
+/**
+ * Returns the path of the Node 24 that `npm ci` installs as an optional dependency; null if there is none for this
+ * system.
+ */
 export function bundledNode() {
   const isWindows = process.platform === 'win32'
   const name = `node-${isWindows ? 'win' : process.platform}-${process.arch}`
@@ -19,12 +22,12 @@ export function bundledNode() {
 }
 
 /**
- * Runs `kis` with these arguments in another Node. Passes signals on to it, and ends in the same way: with its exit
+ * Runs `kis` with these arguments in another Node. Forwards signals to it, and ends in the same way: with its exit
  * code, or by the signal that ended it.
  */
 export function runIn(node, args) {
-  // In a session of its own: a terminal would send Ctrl-C to both processes, and a second signal ends the service at
-  // once.
+  // The child has a session of its own: a terminal would send Ctrl-C to both processes, and a second signal ends the
+  // service at once.
   const child = spawn(node, [...process.execArgv, fileURLToPath(new URL('launched.js', import.meta.url)), ...args], {
     stdio: ['inherit', 'inherit', 'inherit', 'ipc'],
     detached: process.platform !== 'win32',

@@ -75,7 +75,7 @@ describe.skipIf(missing)(`kis in Node ${oldNode?.version}${missing ? `: skipped 
   })
 })
 
-/** The machine's own Node, where it is too old for the service and new enough to start it. */
+/** Returns the machine's own Node, if it is too old for the service and new enough to start it. */
 function findOldNode(): { readonly path: string; readonly version: string } | undefined {
   const folders = (process.env.PATH ?? '').split(delimiter).filter((path) => path !== '' && !path.includes('node_modules'))
   for (const path of folders.map((name) => join(name, 'node')).filter(existsSync)) {

@@ -8,12 +8,13 @@ if (node) {
   runIn(node, process.argv.slice(2))
 } else {
   await import('./require-node.js')
-  // Packages then leave out checks for their developers.
+  // With this value packages leave out checks that are meant for their developers.
   process.env.NODE_ENV ??= 'production'
-  // Not in the system's temporary folder, where another user of the machine could place code. Threads read the variable.
+  // The cache is not in the system's temporary folder, where another user of the machine could place code. Threads read
+  // the variable.
   process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL('../node_modules/.cache/compiled', import.meta.url))
   module.enableCompileCache()
-  // Loads first, because the process must note its parent while the rest loads.
+  // This import comes first, because the process must note its parent while the rest loads.
   await import('./npm-parent.ts')
   const { main } = await import('./main.ts')
   await main(process.argv.slice(2))

@@ -9,11 +9,12 @@ import { ROLES, type Role } from './settings/roles.ts'
 import { helpFor, UsageError, wrongArguments } from './settings/usage.ts'
 
 /**
- * After the drain, charges of ended calls are settled and the stores are closed within this time. Then, or at a second
- * signal, the process exits.
+ * After the drain, charges of ended calls are settled and the stores are closed within this time. After it, or at a
+ * second signal, the process exits.
  */
 const CLOSE_MS = 8_000
 
+/** Runs a `kis` command and sets the exit code. */
 export async function main(args: readonly string[]): Promise<void> {
   try {
     await run(args)
@@ -38,7 +39,7 @@ async function run(args: readonly string[]): Promise<void> {
   if (command !== 'start' && !migrates) throw wrongArguments(command!, `kis ${command} takes no arguments.`)
   if (args.length > 2 || (role !== undefined && !ROLES.includes(role as Role)))
     throw wrongArguments('start', `kis start takes at most one role: ${ROLES.join(', ')}.`)
-  // Here and below, because no other command needs the service.
+  // The service is imported here and below, because no other command needs it.
   const { readConfig } = await import('./settings/config.ts')
   const config = orExit(() => readConfig(process.env, role as Role | undefined))
   if (migrates) {

@@ -14,8 +14,9 @@ import { ownFiles } from './settings/own-files.ts'
 import { untilOpen } from './until-open.ts'
 
 /**
- * Migrates all documents, as the start of every role does. `say` gets what it waits for, and what is done.
- * @throws {Error} a store is of another installation or another secret, damaged, or of a newer version
+ * Migrates all documents, as the start of every role does. `say` is called with what the migration waits for and what
+ * is done.
+ * @throws {Error} a store is of another installation or another secret, corrupted, or of a newer version
  */
 export async function migrateStores(config: Config, say: (line: string) => void): Promise<void> {
   const { billing, inference, knowledge } = config.settings

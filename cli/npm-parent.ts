@@ -11,8 +11,8 @@ const parent = process.ppid
 const npm = isShellOfNpm(parent) ? findParent(parent) : null
 
 /**
- * Calls back once, when the npm that started this process has ended. Never without npm, nor on Windows, where a process
- * cannot see that its parent has ended.
+ * Calls back once, when the npm that started this process has ended. Never calls back without npm, nor on Windows,
+ * where a process cannot see that its parent has ended.
  */
 export function whenNpmIsGone(callback: () => void): void {
   if (process.env.npm_lifecycle_event === undefined || process.platform === 'win32') return
@@ -23,17 +23,17 @@ export function whenNpmIsGone(callback: () => void): void {
   }, POLL_MS).unref()
 }
 
-/** npm sets its variables in the environment of its shell, not in its own. */
+/** Whether the process is npm's shell: npm sets its variables in the environment of its shell, not in its own. */
 function isShellOfNpm(pid: number): boolean {
   return readProc(pid, 'environ').includes('npm_lifecycle_event=')
 }
 
 function findParent(pid: number): number | null {
-  // `pid (name) state parent …`. The name may contain spaces and brackets.
+  // The format is `pid (name) state parent …`. The name may contain spaces and brackets.
   return Number(readProc(pid, 'stat').split(') ').at(-1)?.split(' ')[1]) || null
 }
 
-/** Empty without /proc, as on macOS, and after the process has ended. */
+/** Returns an empty text without /proc, as on macOS, and after the process has ended. */
 function readProc(pid: number, file: 'environ' | 'stat'): string {
   try {
     return readFileSync(`/proc/${pid}/${file}`, 'latin1')

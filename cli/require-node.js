@@ -1,4 +1,4 @@
-// Plain JavaScript, so that an old Node can print what is wrong instead of failing on the syntax of the files that it
+// Plain JavaScript, so that an old Node can print the problem instead of failing on the syntax of the files that it
 // would load.
 import { isNodeTooOld } from './bundled-node.js'
 

@@ -52,18 +52,18 @@ const PORTS: Readonly<Record<Role | 'all', number>> = {
   'rest-adapter': 4010,
 }
 
-/** A part that does not answer within this time is not ready. */
+/** A part that does not respond within this time is not ready. */
 const READY_TIMEOUT_MS = 2_000
-/** A subgraph answers `/readyz` within 2 s, a gateway half a second after its slowest subgraph. */
+/** A subgraph responds to `/readyz` within 2 s, a gateway 0.5 s after its slowest subgraph. */
 const SUBGRAPH_READY_MS = 2_500
 const GATEWAY_READY_MS = 3_500
 /** How often a waiting start checks again. */
 const POLL_MS = 250
 
-/** The gateway itself waits for subgraphs, one after the other. */
+/** Factor for the timeouts of the gateway, which itself waits for subgraphs, one after the other. */
 const GATEWAY_PATIENCE = 4
 
-/** The header with the token that identifies the rest-adapter's sockets to the gateway. */
+/** The header with the token that identifies the REST adapter's sockets to the gateway. */
 const SERVICE_HEADER = 'x-kis-service'
 
 /** A started role. Disposing it finishes running requests, then closes what it opened, in reverse order. */
@@ -84,9 +84,10 @@ interface Listening {
 }
 
 /**
- * Starts a role. Resolves when it listens. `say` gets the lines of standard output: what the role waits for, whenever
- * that changes; then the operator's key, if it is to be shown; last `ready <address>`. `end` is aborted when the process
- * is to end: `/readyz` says so from then on. The one who disposes may wait until balancers have heard it.
+ * Starts a role. Resolves when it listens. `say` is called with the lines of standard output: what the role waits for,
+ * whenever that changes; then the operator's key, if it is to be shown; last `ready <address>`. `end` is aborted when
+ * the process is about to end: from then on `/readyz` says so. The caller may wait until balancers have noticed before
+ * it disposes the role.
  */
 export async function start(role: Role | 'all', config: Config, say: (line: string) => void, end: AbortSignal): Promise<Running> {
   await using stack = new AsyncDisposableStack()
@@ -112,7 +113,7 @@ async function untilReady(
   say(ready)
 }
 
-/** One start. What several roles need is created once, on first use. */
+/** One start. Objects that several roles need are created once, on first use. */
 class Start {
   readonly #role: Role | 'all'
   readonly #config: Config
@@ -124,12 +125,11 @@ class Start {
   #telemetry: Telemetry = noTelemetry
   readonly #watch: QueueWatch
   readonly #loadShedder: LoadShedder
-  /** Bodies held by the gateway and the rest-adapter together, if they share the process. */
+  /** Bodies held by the gateway and the REST adapter together, if they share the process. */
   readonly #bodies: LargeBodies
   readonly #folder: DataFolder
   /**
-   * Asks billing for the installation that its store belongs to. Undefined: this process itself names a new
-   * installation.
+   * Returns the installation that billing's store belongs to. Undefined: this process itself names a new installation.
    */
   #readInstallation: (() => Promise<string>) | undefined
   #tokensOfAll: PrincipalTokens | undefined
@@ -175,7 +175,7 @@ class Start {
   }
 
   /**
-   * Checks the data folder before anything works on stores that must not be used. Problems that can pass are waited for
+   * Checks the data folder before anything works on stores that must not be used. Temporary problems are waited for
    * when the stores open.
    */
   async #inspectFolder(): Promise<void> {
@@ -248,9 +248,9 @@ class Start {
     const billing = await this.#billing()
     const billingLink = this.#local(billing)
     if (this.#settings.billing.mongodb) this.#readInstallation = () => fetchInstallation(billingLink)
-    // The two call each other. Nothing is called before both exist.
+    // Knowledge and inference call each other. Nothing is called before both exist.
     const knowledgeLink = {} as Link
-    // With another secret than that of the data nothing works on it.
+    // If the secret is not that of the data, nothing may work on it.
     const inference = await this.#inference(billingLink, knowledgeLink, billing.opened)
     const inferenceLink = this.#local(inference)
     const knowledge = await this.#knowledge(billingLink, inferenceLink, billing.opened)
@@ -350,7 +350,10 @@ class Start {
     )
   }
 
-  /** A socket of the rest-adapter carries the streams of many clients, so the limits of one key do not apply. */
+  /**
+   * Whether the socket comes from the REST adapter. Such a socket carries the streams of many clients, so the limits of
+   * one key do not apply.
+   */
   async #isService({ headers }: IncomingMessage): Promise<boolean> {
     const token = headers[SERVICE_HEADER]
     return typeof token === 'string' && 'service' in (await this.#tokens().verify(token, 'gateway'))
@@ -442,7 +445,10 @@ class Start {
     return `ready ${server.url}`
   }
 
-  /** Has this process follow the clock of another part, which follows billing's. Where it matters, nothing gets a date before. */
+  /**
+   * Makes this process follow the clock of another part, which follows billing's. Code whose dates matter starts only
+   * after that.
+   */
   #watchClock<Who>(
     part: RemoteLink<Who>,
     caller: Who,
@@ -467,7 +473,7 @@ class Start {
       }
     }
     const opened = waitForClock()
-    // When the process ends, nobody waits for it any more.
+    // When the process ends, nobody waits for this promise any more.
     opened.catch(() => undefined)
     return { opened, problems: () => (isSet ? [] : [`${name}: ${problem}`]), read: () => clock.setBy(read) }
   }
@@ -485,7 +491,7 @@ class Start {
     const watched = watchRequests(app, this.#telemetry)
     healthRoutes(app, problems, this.#log, { ...(serves && { serves }), stopping: this.#stopping })
     const note = httpsAt(this.#config.publicUrl)
-    // Before all others, who ask how the request came.
+    // This listener comes before all others, which read whether the request came by https.
     app.server.prependListener('upgrade', note)
     const parts = await register(app)
     const admitNoted: Admit = (request, response, start) => {
@@ -507,7 +513,7 @@ class Start {
 /**
  * @param setClock is called first: a caller whose clock is wrong is refused
  * @throws {KisError}
- * @throws {Unfit} billing does not answer, or not yet; the opening of the store is tried again
+ * @throws {Unfit} billing does not respond, or not yet; the opening of the store is tried again
  */
 async function fetchInstallation(billing: Link, urls: readonly string[] = [], setClock = async () => {}): Promise<string> {
   const context = { caller: { service: 'knowledge' } as Caller, requestId: 'installation', signal: AbortSignal.timeout(READY_TIMEOUT_MS) }
@@ -516,7 +522,7 @@ async function fetchInstallation(billing: Link, urls: readonly string[] = [], se
     throw new Unfit([describeSilence(error, urls)], { part: 'billing', cause: error })
   })
   const error = errors?.[0] && KisError.fromGraphQL(errors[0])
-  // Version 0.1.0 does not know this query.
+  // A billing process of version 0.1.0 does not know this query.
   if (error?.code === 'internal')
     throw new Unfit(['billing runs an older version, which cannot say which installation it is: upgrade billing first'], { cause: error })
   if (error?.code === 'service_unavailable') throw new Unfit([describeSilence(error, urls)], { part: 'billing', cause: error })
@@ -524,13 +530,16 @@ async function fetchInstallation(billing: Link, urls: readonly string[] = [], se
   return (data as { installationId: string }).installationId
 }
 
-/** Why billing does not answer, with its addresses if it is another process. */
+/** Returns why billing does not respond, with its addresses if it is another process. */
 function describeSilence(error: Error, urls: readonly string[]): string {
   const why = error.cause instanceof Error && error.cause.message ? error.cause.message : error.message
   return urls.length > 0 ? `${urls.join(', ')} does not answer: ${why}` : why
 }
 
-/** The subgraphs that do not answer, as `billing`, and what is wrong with the others, as `billing's document store`. */
+/**
+ * Returns the subgraphs that do not respond, as `billing`, and the problems of the others, as `billing's document
+ * store`.
+ */
 async function problemsOf(links: Readonly<Record<SubgraphName, RemoteLink<Caller | null>>>): Promise<readonly string[]> {
   const found = Object.entries(links).map(async ([name, link]) => {
     const problems = await link.problems(SUBGRAPH_READY_MS)
@@ -540,9 +549,9 @@ async function problemsOf(links: Readonly<Record<SubgraphName, RemoteLink<Caller
 }
 
 /**
- * Whether a gateway or a rest-adapter still serves something with these problems. Nothing goes without billing, which
- * knows the keys and holds the money, and without it all calls fail. Knowledge and inference do without each other in
- * part: if a balancer drained every gateway because of one of them, nothing would be served.
+ * Whether a gateway or a REST adapter still serves something with these problems. Without billing, which knows the keys
+ * and holds the money, all calls fail. Without knowledge or inference a part still works: if a balancer drained every
+ * gateway because of one of them, nothing would be served.
  */
 function servesWith(problems: readonly string[]): boolean {
   const lacks = (part: string) => problems.some((problem) => problem.startsWith(part))

@@ -1,11 +1,11 @@
 import { systemClock } from '../subgraphs/common/process/clock.ts'
 
-/** How often it checks again. */
+/** How often the problems are polled. */
 const POLL_MS = 250
 
 /**
- * Resolves when there are no problems left. `say` gets what it waits for, whenever that changes. Rejects as soon as one of
- * `opened` does: waiting cannot help then.
+ * Resolves when there are no problems left. `say` is called with what it waits for, whenever that changes. Rejects as
+ * soon as one of `opened` does: waiting cannot help then.
  */
 export async function untilOpen(
   opened: readonly Promise<unknown>[],

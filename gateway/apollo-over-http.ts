@@ -11,14 +11,15 @@ import type { FastifyReply, FastifyRequest } from 'fastify'
 import { PARSE_OPTIONS } from './documents.ts'
 import type { HttpContext, HttpParts } from './http.ts'
 
-/** Apollo Server's document keys end with the SHA-256 of the text, in hexadecimal. */
+/** Digits of a SHA-256 in hexadecimal. Apollo Server's document keys end with the SHA-256 of the text. */
 const SHA256_DIGITS = 64
 
-/** Apollo Server, which answers what needs GraphQL over HTTP in full. */
+/** Apollo Server. It handles requests that need GraphQL over HTTP in full. */
 export interface ApolloOverHttp extends AsyncDisposable {
   handle(request: FastifyRequest, reply: FastifyReply, context: HttpContext): Promise<unknown>
 }
 
+/** Starts Apollo Server over our executor. */
 export async function openApollo(parts: HttpParts): Promise<ApolloOverHttp> {
   const server = createServer(parts)
   await server.start()
@@ -51,10 +52,10 @@ function createServer({ documents, operations, persisted, federation, mask, log 
       }),
       stop: async () => undefined,
     },
-    // Our executor checks every operation against the schema and the limits, as for sockets and the local link.
+    // Our executor checks every operation against the schema and the limits, as it does for sockets and the local link.
     dangerouslyDisableValidation: true,
     parseOptions: PARSE_OPTIONS,
-    // Apollo's own store would also keep failing operations.
+    // Apollo's own store would also cache failing operations.
     documentStore: {
       get: async (key) => documents.findDocument(key.slice(-SHA256_DIGITS)),
       set: async () => undefined,
@@ -62,10 +63,10 @@ function createServer({ documents, operations, persisted, federation, mask, log 
     },
     formatError: (_formatted, error) => mask(error, '').toJSON(),
     includeStacktraceInErrorResponses: false,
-    // The key in `authorization` proves that a page has been through a preflight, and that no browser sends it by itself.
+    // A request with `authorization` has passed a preflight: no browser sends the header by itself.
     csrfPrevention: { requestHeaders: ['authorization', 'apollo-require-preflight', 'x-apollo-operation-name'] },
     allowBatchedHttpRequests: false,
-    // `putQueryText` does this, as for sockets.
+    // `putQueryText` handles persisted queries, as for sockets.
     persistedQueries: false,
     stopOnTerminationSignals: false,
     nodeEnv: 'production',

@@ -13,16 +13,17 @@ import { chooseRequestId } from './request-id.ts'
 /** Headers that scripts of other origins may read. */
 const EXPOSED_HEADERS = 'x-request-id, content-disposition, content-range, etag, accept-ranges'
 
-/** Downloads of one path: some in parallel, some resumed. Each path has cost its key one request. */
+/** Downloads of one path: some run in parallel, some are resumed. Each path has cost its key one request. */
 const MAX_USES = 16
-/** Paths of the last minute whose uses are counted, about 2 MB. */
+/** Paths of the last minute whose downloads are counted: about 2 MB. */
 const MAX_PATHS = 10_000
 
+/** Opens the stored bytes of a download path. */
 export type OpenBytes = (request: ByteRequest, context: Pick<LinkContext, 'requestId' | 'signal'>) => Promise<ByteResponse>
 
 /**
- * Passes stored bytes on from the subgraph that has them, no faster than they are read. Every download comes through
- * here, whether its client uses the path itself or REST.
+ * Streams stored bytes from their subgraph, no faster than the client reads them. Downloads by path and by REST both
+ * use this function.
  */
 export function bytesOf(paths: BytePaths, links: Readonly<Record<SubgraphName, Link>>): OpenBytes {
   const uses = new LRUCache<string, number>({ max: MAX_PATHS })
@@ -41,7 +42,7 @@ type Parts = Pick<HttpParts, 'isService' | 'ids' | 'origins' | 'telemetry' | 'ma
   readonly openBytes: OpenBytes
 }
 
-/** Serves the paths that GraphQL has returned. */
+/** Serves the download paths that GraphQL has returned. */
 export async function serveDownloads(app: FastifyInstance, parts: Parts): Promise<void> {
   const { isService, ids, origins, telemetry, mask, bodies, paths, openBytes } = parts
   await app.register(async (scope) => {

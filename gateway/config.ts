@@ -14,33 +14,32 @@ export interface GatewayConfig {
    * operation.
    */
   readonly maxBodyBytes: number
-  /** Most nodes that one answer may have, for the plan with this code. */
+  /** Returns the most nodes that one result may have under the plan with this code. */
   countNodes(plan: string): number
   /**
-   * Operations by the ids that clients call them by (`KIS_TRUSTED_DOCUMENTS`: the path of a manifest; default: none).
+   * Trusted operations by the IDs that clients send (`KIS_TRUSTED_DOCUMENTS`: the path of a manifest; default: none).
    */
   readonly trustedDocuments: Manifest
   /**
-   * Whether callers without the scope `operator` may run only these (`KIS_TRUSTED_DOCUMENTS_ONLY`, `off` unless set to
-   * `on`).
+   * Whether callers without the scope `operator` may run only trusted operations (`KIS_TRUSTED_DOCUMENTS_ONLY`, `off`
+   * unless set to `on`).
    */
   readonly trustedDocumentsOnly: boolean
-  /** The web pages that may use `/graphql`, by HTTP and by sockets (`KIS_CORS_ORIGINS`, `*` unless set). */
+  /** Origins of the web pages that may use `/graphql` by HTTP and by sockets (`KIS_CORS_ORIGINS`, `*` unless set). */
   readonly origins: Origins
-  /** Whose access tokens count as keys (`KIS_OAUTH_ISSUER`); null: nobody's. */
+  /** The issuer whose access tokens count as keys (`KIS_OAUTH_ISSUER`); null: no issuer. */
   readonly oauth: OAuthSettings | null
 }
 
 const maxBodyBytesFor = (maxFileBytes: number) => Math.ceil((Math.min(maxFileBytes, MAX_INLINE_FILE_BYTES) * 4) / 3) + 64 * 1024
 
-/** `plans`: the plans of the catalog. */
+/** @param plans the plans of the catalog */
 export function gatewayConfig(
   settings: Pick<GatewayConfig, 'introspection' | 'trustedDocuments' | 'trustedDocumentsOnly' | 'origins' | 'oauth'>,
   plans: readonly CatalogPlan[],
 ): GatewayConfig {
   return {
     ...settings,
-    // The largest file that any plan allows.
     maxBodyBytes: maxBodyBytesFor(Math.max(...plans.map(({ maxFileBytes }) => maxFileBytes))),
     countNodes: (code) => plans.find((plan) => plan.code === code)?.operationNodes ?? DEFAULT_OPERATION_NODES,
   }
@@ -48,7 +47,7 @@ export function gatewayConfig(
 
 /**
  * Reads the operations of a manifest. Without a file there are none.
- * @throws {ConfigError} the file cannot be read, or is no manifest
+ * @throws {ConfigError} the file cannot be read or is not a manifest
  */
 export function readTrustedDocuments(file: string | undefined): Manifest {
   if (file === undefined) return new Map()

@@ -19,20 +19,18 @@ import { limitsRule, MAX_TOKENS } from './limits.ts'
 import { locate } from './locations.ts'
 
 /**
- * Bytes of operations kept parsed and validated. Enough for thousands, far more than a service and its frontends have.
+ * Bytes of operations that are cached parsed and validated. This is enough for thousands, far more than a service and
+ * its frontends have.
  */
 const MAX_CACHED_BYTES = 48 * 1024 * 1024
 /**
- * Characters of an operation's text: ten times the longest that a frontend writes. graphql-js takes a second to read a
+ * Characters of an operation's text: ten times the longest that a frontend writes. graphql-js needs a second to read a
  * block string of 4 million.
  */
 const MAX_TEXT_CHARACTERS = 262_144
-/**
- * Line ends of an operation's text: five for each of its tokens. graphql-js looks for all of them again to say where an
- * error is.
- */
+/** Line breaks of an operation's text: five for each token. graphql-js scans all of them again to locate an error. */
 const MAX_LINE_ENDS = 10_000
-/** Locations would keep every token of the text in memory. `locate` finds those of errors. */
+/** Without `noLocation`, locations would retain every token of the text. `locate` finds the locations of errors. */
 export const PARSE_OPTIONS = { maxTokens: MAX_TOKENS, noLocation: true }
 /** Validation of one document stops after this many errors. */
 const MAX_COMPLAINTS = 20
@@ -47,16 +45,16 @@ export interface Prepared {
   readonly operationName: string | undefined
   /** SHA-256 of the text, in hexadecimal. Plans are cached by it. */
   readonly hash: string
-  /** The scopes that the caller needs. */
+  /** The scopes that the operation needs. */
   readonly requirements: readonly Requirement[]
 }
 
 interface Checked extends Pick<Prepared, 'document' | 'hash'> {
-  /** Bytes of memory that it takes. */
+  /** Bytes of memory that the document takes. */
   readonly weight: number
-  /** By operation name; `''` for an operation without a name. */
+  /** Operations by name; the name is `''` for an operation without one. */
   readonly operations: Readonly<Record<string, Pick<Prepared, 'alone' | 'requirements'>>>
-  /** The operations that were asked for, by the name that was given. No operation has the name `''`. */
+  /** The prepared operations by the requested name. No operation has the name `''`. */
   readonly prepared: Map<string | undefined, Prepared>
 }
 
@@ -66,7 +64,7 @@ export class Documents {
   readonly #rules
   readonly #introspection: boolean
   readonly #cache = new WeighedCache<Checked>(MAX_CACHED_BYTES)
-  /** Documents that were prepared but are not kept. They live as long as something else refers to them. */
+  /** Documents that were prepared but are not cached. Each lives as long as something else refers to it. */
   readonly #checked = new WeakMap<DocumentNode, Checked>()
 
   constructor(federation: Pick<Federation, 'schema' | 'requirements'>, introspection: boolean) {
@@ -76,7 +74,7 @@ export class Documents {
   }
 
   /**
-   * Gives the operation, or what is wrong with it. `parsed` is the parsed text, if the caller has it already.
+   * Returns the operation, or its errors. `parsed` is the parsed text, if the caller has it already.
    * @throws {KisError} `operation_too_complex`: the text is too long
    */
   prepare(query: string, operationName: string | undefined, parsed?: DocumentNode): Prepared | readonly GraphQLError[] {
@@ -89,14 +87,14 @@ export class Documents {
     return [new GraphQLError(operationName ? `There is no operation "${operationName}".` : 'Name the operation to run: there are several.')]
   }
 
-  /** The kept document of the text with this SHA-256. */
+  /** Returns the cached document of the text with this SHA-256. */
   findDocument(hash: string): DocumentNode | undefined {
     return this.#cache.get(hash)?.document
   }
 
   /**
-   * Keeps an operation that has run without an error, so that failing operations take no memory. `owner` is the
-   * organization that it counts against.
+   * Caches an operation that has run without an error, so that failing operations take no memory. It counts against the
+   * organization `owner`.
    */
   cache({ document, hash }: Prepared, owner: string): void {
     const checked = this.#checked.get(document)
@@ -106,7 +104,7 @@ export class Documents {
   }
 
   /**
-   * Gives the parsed text, or what is wrong with it.
+   * Returns the checked text, or its errors.
    * @throws {KisError} `operation_too_complex`: the text is too long
    */
   check(query: string, parsed?: DocumentNode): Checked | readonly GraphQLError[] {
@@ -133,14 +131,14 @@ export class Documents {
       const options = { maxErrors: MAX_COMPLAINTS, hideSuggestions: !this.#introspection }
       return validate(this.#federation.schema, document, this.#rules, options)
     } catch (error) {
-      // On `@include(if: $x)` at the root of a subscription (SingleFieldSubscriptionsRule of graphql-js 16).
+      // graphql-js 16 throws on `@include(if: $x)` at the root of a subscription (SingleFieldSubscriptionsRule).
       if (error instanceof GraphQLError) return [error]
       throw error
     }
   }
 }
 
-/** Undefined: there is no such operation. */
+/** Returns undefined if there is no such operation. */
 function prepareChecked(checked: Checked, text: string, operationName: string | undefined): Prepared | undefined {
   const known = checked.prepared.get(operationName)
   if (known) return known
@@ -161,7 +159,7 @@ function readText(query: string): DocumentNode | GraphQLError {
   }
 }
 
-/** The error with this code, if it has none of its own. */
+/** Returns the error with this code, unless the error has a code of its own. */
 function withCode(code: ErrorCode, error: GraphQLError): GraphQLError {
   if (error.extensions.code) return error
   const { message, source, positions } = error

@@ -20,7 +20,7 @@ interface EventStreamParts {
 
 type Begun = (first: ExecutionResult) => void
 
-/** What a request asks for. */
+/** The operation that a request contains. */
 interface StreamRequest {
   readonly query: string
   readonly operationName: string | undefined
@@ -28,8 +28,8 @@ interface StreamRequest {
 }
 
 /**
- * GraphQL over server-sent events: one operation a request, the "distinct connections mode" of graphql-sse. An operation
- * counts with those that its key runs over sockets.
+ * GraphQL over server-sent events: one operation per request, the "distinct connections mode" of graphql-sse. An
+ * operation counts with those that its key runs over sockets.
  */
 export class EventStreams implements Drainable {
   readonly #parts: EventStreamParts
@@ -40,8 +40,8 @@ export class EventStreams implements Drainable {
   }
 
   /**
-   * Answers with events if the client wants that: it takes nothing else, or takes them and asks for a subscription.
-   * False: the request is answered in another way. `begun` hears of the first result.
+   * Responds with events if the client accepts nothing else, or accepts them and requests a subscription. Returns false
+   * if another handler must respond. Calls `begun` with the first result.
    */
   async handle(request: FastifyRequest, reply: FastifyReply, context: HttpContext, begun: Begun): Promise<boolean> {
     const { accept = '' } = request.headers
@@ -53,7 +53,7 @@ export class EventStreams implements Drainable {
     return true
   }
 
-  /** Undefined: the operation is answered as JSON. */
+  /** Returns undefined if the operation gets a JSON response. */
   #start(
     { query, operationName, variables }: StreamRequest,
     method: string,
@@ -92,7 +92,7 @@ export class EventStreams implements Drainable {
     signal.addEventListener('abort', cancel, { once: true })
     let isFirst = true
     try {
-      // A subscription without an event so far is open all the same.
+      // A subscription is open even before its first event.
       await events.write('')
       for await (const result of results) {
         if (isFirst) begun(result)
@@ -118,12 +118,12 @@ function format(event: 'next' | 'complete', result?: ExecutionResult): string {
   return `event: ${event}\ndata: ${result ? JSON.stringify(result) : ''}\n\n`
 }
 
-/** Undefined: the request is not well-formed, which GraphQL over HTTP answers. */
+/** Returns undefined for a malformed request; the handler of GraphQL over HTTP responds to it. */
 function readStreamRequest({ method, url, body }: FastifyRequest): StreamRequest | undefined {
   const input = method === 'GET' ? Object.fromEntries(new URLSearchParams(url.split('?', 2)[1])) : body
   if (typeof input !== 'object' || input === null) return undefined
   const { query, operationName, variables, extensions } = input as Record<string, unknown>
-  // The size of a body was checked, but not of JSON inside its texts. Apollo Server refuses such a body, too.
+  // The size of the body was checked, but not the JSON inside its texts. Apollo Server refuses such a body, too.
   if (method !== 'GET' && (typeof variables === 'string' || typeof extensions === 'string')) return undefined
   const values = typeof variables === 'string' ? parsedOrNull(variables) : (variables ?? {})
   if (typeof query !== 'string' || typeof values !== 'object' || values === null || Array.isArray(values)) return undefined

@@ -5,11 +5,11 @@ import type { Authenticator } from './keys/authenticate.ts'
 import { type Operations, type Results, single } from './operations.ts'
 
 /**
- * The gateway as a link, for parts of the same process. The caller is the API key as the client sent it, or null when
+ * The gateway as a link for other parts of the process. The caller is the API key as the client sent it, or null when
  * it sent none.
  */
 export function gatewayLink(operations: Operations, authenticator: Authenticator, openBytes: OpenBytes): Link<string | null> {
-  /** Gives the operation with its caller, or the result that says why it may not run. */
+  /** Returns the operation with its caller, or the result that says why it may not run. */
   async function admit({ query, operationName }: Operation, { caller: credentials, requestId, signal, isCut }: LinkContext<string | null>) {
     try {
       const caller = await authenticator.getPrincipal(credentials, requestId)

@@ -1,5 +1,5 @@
-// Runs in the browser. The key is kept for this tab alone, and is sent to this service alone. Without one, the session of
-// the portal counts.
+// Runs in the browser. The key is stored for this tab alone and sent to this service alone. Without a key, the session
+// of the portal counts.
 const KEY = 'kis-key'
 const key = sessionStorage.getItem(KEY)
 const form = document.querySelector('form')
@@ -26,7 +26,7 @@ function start(authorization) {
     subscriptionsProtocol: 'WS',
     subscriptionsEndpoint: endpoint.replace(/^http/, 'ws'),
     connectionParams: authorization,
-    // An operation that was cut off may have cost money: it is not begun again by itself.
+    // An interrupted operation may have cost money, so it is not retried automatically.
     retryAttempts: 0,
   })
 }
@@ -38,6 +38,6 @@ if (key) {
   const body = '{"query":"query SignedIn { viewer { id } }"}'
   fetch(endpoint, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
     .then(({ ok }) => ok && start(() => ({})))
-    // Without an answer the form stays.
+    // Without a response the form stays.
     .catch(() => undefined)
 }

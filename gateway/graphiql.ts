@@ -4,8 +4,8 @@ import { gzip } from 'node:zlib'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 
 /**
- * The page runs scripts of this service alone, and connects to it alone. Its editor writes styles into the page, and its
- * sheet holds fonts and pictures.
+ * The page may run scripts of this service only and connect to it only. Its editor adds styles to the page, and its
+ * style sheet contains fonts and images.
  */
 const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
@@ -25,12 +25,12 @@ const HEADERS = {
   'referrer-policy': 'no-referrer',
   'cross-origin-resource-policy': 'same-origin',
 }
-/** The bundle changes with the service's version only. */
+/** The bundle changes only with the service's version. */
 const ASSET_CACHE = 'public, max-age=86400'
 
 type Bundle = typeof import('@graphql-yoga/render-graphiql/graphiql')
 
-/** By name below `/graphql/assets/`. `label`: what the editor calls a worker. */
+/** Assets by name below `/graphql/assets/`. `label` is the editor's name of a worker. */
 const ASSETS: Readonly<Record<string, { readonly type: string; readonly label?: string; text(bundle: Bundle): string }>> = {
   'graphiql.js': { type: 'text/javascript', text: ({ js }) => js },
   'graphiql.css': { type: 'text/css', text: ({ css }) => css },
@@ -65,11 +65,12 @@ ${WORKERS}
 </html>
 `
 
-/** True for a browser that opens the address: it has no key yet. GraphiQL keeps the query in the address. */
+/** Returns true for a browser that opens the address: it has no key yet. GraphiQL stores the query in the address. */
 export function wantsPage({ method, headers }: FastifyRequest): boolean {
   return method === 'GET' && headers.authorization === undefined && (headers.accept ?? '').includes('text/html')
 }
 
+/** Sends the page of GraphiQL. */
 export function sendPage(reply: FastifyReply): FastifyReply {
   return reply
     .headers({ ...HEADERS, 'content-security-policy': CONTENT_SECURITY_POLICY, 'cache-control': 'no-cache', vary: 'accept' })
@@ -78,8 +79,8 @@ export function sendPage(reply: FastifyReply): FastifyReply {
 }
 
 /**
- * Serves what the page loads. The bundle of 9 MB is read with the first request, and each of its parts is compressed
- * once: a stranger may ask for it.
+ * Serves the files that the page loads. The bundle of 9 MB is read on the first request. Each of its parts is
+ * compressed once, because unauthenticated clients may request it.
  */
 export function registerAssets(app: FastifyInstance): void {
   const compressed = new Map<string, Promise<Buffer>>()

@@ -37,7 +37,9 @@ const METHODS = 'GET, POST, OPTIONS'
 /** Headers that scripts of other origins may read. */
 const EXPOSED_HEADERS = 'x-request-id, x-client-request-id, retry-after'
 
-/** `isService`: the caller is a process of this service, which may run any operation. */
+/**
+ * The context of one HTTP request. `isService`: the caller is a process of this service, which may run any operation.
+ */
 export interface HttpContext extends SubscriptionContext {
   readonly isService: boolean
 }
@@ -58,19 +60,19 @@ export interface HttpParts {
   /** Whether callers may read the schema. If so, browsers get GraphiQL. */
   readonly introspection: boolean
   readonly bodies: LargeBodies
-  /** Counts requests. */
+  /** The link that counts requests. */
   readonly inference: Link
   readonly origins: Origins
   readonly telemetry: Telemetry
 }
 
 /**
- * Serves GET (queries) and POST /graphql. Apollo Server handles GraphQL over HTTP; `Operations` runs the operation, as
+ * Serves GET (queries) and POST /graphql. Apollo Server handles GraphQL over HTTP. `Operations` runs the operation, as
  * for every transport.
  */
 export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise<AsyncDisposable> {
   let apollo: Promise<ApolloOverHttp> | undefined
-  // It takes a tenth of a second to load, and no other door of the service needs it.
+  // Apollo Server takes 0.1 s to load, and no other entry point of the service needs it.
   const openApollo = () => (apollo ??= import('./apollo-over-http.ts').then((loaded) => loaded.openApollo(parts)))
   await app.register(async (scope) => {
     await compressResponses(scope)
@@ -96,7 +98,10 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
     }
     return parseJson(request, text as string, done)
   })
-  /** Requests with a large body that a call of their operation has counted, or that failed by no fault of the caller. */
+  /**
+   * Requests with a large body that a call of their operation has counted, or that failed through no fault of the
+   * caller.
+   */
   const counted = new WeakSet<FastifyRequest>()
   function judge(request: FastifyRequest, result: Pick<ExecutionResult, 'errors'>): void {
     if (result.errors?.length && !isRefused(result, request.body !== undefined)) counted.add(request)
@@ -107,7 +112,7 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
     url: '/graphql',
     config: { cors },
     bodyLimit: maxBodyBytes,
-    // Before the body is read, so that callers without a key cannot fill the memory.
+    // The key is checked before the body is read, so that callers without a key cannot fill the memory.
     onRequest: async (request, reply) => {
       if (hasPage && wantsPage(request)) return sendPage(reply)
       const context = await buildContext(parts, request, reply, () => counted.add(request))
@@ -116,9 +121,9 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
       requireNoForm(request.headers)
       await bodies.admit(request, reply, () => context.caller.organizationId, maxBodyBytes)
       if (!countsBody(request, context)) return
-      // After the wait for room: others may have taken the last request meanwhile.
+      // Checked after the wait for room: others may have used the last request meanwhile.
       await requireRequestLeft(inference, context)
-      // Also when the client has left.
+      // Counts also when the client has left.
       reply.raw.once('close', () => {
         if (!counted.has(request)) void countBody(inference, context).catch(() => undefined)
       })
@@ -136,7 +141,7 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
     errorHandler: (error, request, reply) => {
       if (isNotFound(error)) return reply.header('cache-control', 'private, no-cache, must-revalidate').send({ errors: [mask(error, '')] })
       const known = transportError(error, maxBodyBytes)
-      // Fastify would cut the connection, and the client that is still sending would not read the answer.
+      // Fastify would cut the connection, and a client that is still sending would not read the response.
       reply.removeHeader('connection')
       const requestId = contexts.get(request)?.requestId ?? ''
       if (known.code === 'internal') log.error({ requestId, err: error }, 'defect in GraphQL over HTTP')
@@ -166,24 +171,27 @@ function requireNoForm({ 'content-type': type }: IncomingHttpHeaders): void {
   )
 }
 
-/** A process of this service counts the requests that it passes on itself. */
+/** Whether the body counts here. A process of this service counts the requests that it forwards itself. */
 function countsBody({ headers }: FastifyRequest, { isService, caller }: HttpContext): boolean {
   return !isService && hasRequestLimit(caller) && countsBySize(headers)
 }
 
-/** Whether a response begins with errors. */
+/** Whether the payload of a response starts with errors. */
 function hasErrors(payload: unknown): payload is string {
   return typeof payload === 'string' && payload.startsWith('{"errors"')
 }
 
-/** The operation failed by its own fault. */
+/** Whether the operation failed through its own fault. */
 function isRefused({ errors }: Pick<ExecutionResult, 'errors'>, wasRead: boolean): boolean {
   const { code, vendorCode } = errors?.[0]?.extensions ?? {}
   const known = toErrorCode(code)
   return known !== undefined && isRefusal({ code: known, vendorCode: typeof vendorCode === 'string' ? vendorCode : null }, wasRead)
 }
 
-/** Answers requests that the load shedder refuses in the format of GraphQL. Health checks always go on. */
+/**
+ * Writes the responses to requests that the load shedder refuses, in the format of GraphQL. Health checks are always
+ * admitted.
+ */
 export function admitBy({ loadShedder, ids, mask, origins }: Pick<HttpParts, 'loadShedder' | 'ids' | 'mask' | 'origins'>): Admit {
   return (request, response, start) => {
     if (isHealthRequest(request)) return start()
@@ -209,8 +217,8 @@ export function admitBy({ loadShedder, ids, mask, origins }: Pick<HttpParts, 'lo
 }
 
 /**
- * The media type of an error that has no data. Clients that accept the type of GraphQL over HTTP, such as Apollo's,
- * read the errors of an answer with a status of 400 or more only from that type.
+ * Returns the media type of an error without data. Clients that accept the type of GraphQL over HTTP, such as Apollo's,
+ * read the errors of a response with a status of 400 or more only from that type.
  */
 function chooseMediaType(accept: string | undefined): string {
   return `application/${accept?.includes('application/graphql-response+json') ? 'graphql-response+json' : 'json'}; charset=utf-8`
@@ -236,7 +244,7 @@ async function buildContext(
 }
 
 /**
- * Puts the text of a persisted operation where Apollo Server looks for it.
+ * Puts the text of a persisted operation into the field that Apollo Server reads.
  * @throws {KisError} `operation_too_complex`: the text is too long
  */
 function putQueryText(request: FastifyRequest, persisted: PersistedOperations, caller: Principal): void {
@@ -256,10 +264,10 @@ function putQueryText(request: FastifyRequest, persisted: PersistedOperations, c
 }
 
 function withQueryText(body: OperationReference, persisted: PersistedOperations, caller: Principal): OperationReference {
-  // Apollo Server parses the text before it calls us.
+  // Apollo Server parses the text before it calls our code, so the text is checked here.
   if (typeof body.query === 'string') checkText(body.query)
   if (body.documentId === undefined && !body.extensions?.persistedQuery) return body
-  // Some clients send null for a text that they leave out.
+  // Some clients send null for an absent text.
   if (body.query !== undefined && body.query !== null && typeof body.query !== 'string')
     throw new KisError('invalid_type', '`query` must be a text.', { param: 'query' })
   const { extensions: _extensions, documentId: _documentId, ...rest } = body
@@ -270,7 +278,7 @@ function parsedOrNull(json: string | null): unknown {
   try {
     return json === null ? null : JSON.parse(json)
   } catch {
-    // Apollo Server reports what is wrong with it.
+    // Apollo Server reports the fault of the reference.
     return null
   }
 }
@@ -279,7 +287,7 @@ function isNotFound(error: unknown): boolean {
   return error instanceof GraphQLError && error.extensions.code === PERSISTED_QUERY_NOT_FOUND
 }
 
-/** Turns what Fastify or our own hooks refuse, before Apollo Server runs, into a KisError. */
+/** Converts an error of Fastify or of our hooks, thrown before Apollo Server runs, into a KisError. */
 function transportError(error: unknown, maxBodyBytes: number): KisError {
   if (error instanceof KisError) return error
   const { statusCode = 500, message } = error as { statusCode?: number; message: string }

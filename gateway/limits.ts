@@ -4,11 +4,11 @@ import { KisError } from '../subgraphs/common/errors.ts'
 /** Most lexical tokens of one document. graphql-js stops reading there. */
 export const MAX_TOKENS = 2_000
 
-/** Characters of an alias. Each item of a list repeats it in the answer. */
+/** Characters of an alias. Each item of a list repeats the alias in the result. */
 const MAX_ALIAS_CHARACTERS = 100
 
 /**
- * Levels of lists in a value that the text contains. Apollo's planner reads each list twice, with all that is in it
+ * Levels of lists in a value of the text. Apollo's planner reads each list twice with its content
  * (`collectVariablesInValue` of federation-internals 2.14), so 30 levels would keep it busy for minutes.
  */
 const MAX_LISTS = 8
@@ -16,7 +16,7 @@ const MAX_LISTS = 8
 /**
  * Limits of one operation with its fragments expanded. The deepest list of the schema, documents of collections, needs
  * 8 levels. Apollo's planner follows every selection: 5,000 of them take it 50 ms, and 22 short fragments that each
- * spread the next one twice half a minute. One introspection of the whole schema takes 0.1 s; an alias below it is a
+ * spread the next one twice take it 30 s. One introspection of the whole schema takes 0.1 s; an alias below it is a
  * second one.
  */
 const LIMITS = { depth: 10, aliases: 15, rootFields: 20, directives: 20, selections: 5_000, introspections: 2, fileContents: 1 }
@@ -42,7 +42,7 @@ export function limitsRule(context: ValidationContext): ASTVisitor {
     context.reportError(new GraphQLError(message, { nodes, extensions: { ...extensions } }))
   }
 
-  /** `rootFields` counts the fields of this set alone. */
+  /** Measures a selection set. `rootFields` counts the fields of this set alone. */
   function measureSize({ selections }: SelectionSetNode): Size {
     const size = { ...NOTHING }
     for (const selection of selections) {
@@ -50,7 +50,7 @@ export function limitsRule(context: ValidationContext): ASTVisitor {
       size.selections += 1
       if (selection.kind === Kind.FIELD) {
         const below = selection.selectionSet ? measureSize(selection.selectionSet) : NOTHING
-        // Names with two underscores belong to the introspection. MaxIntrospectionDepthRule of graphql-js bounds its
+        // Names with two underscores belong to the introspection. MaxIntrospectionDepthRule of graphql-js limits its
         // depth.
         if (!selection.name.value.startsWith('__')) size.depth = Math.max(size.depth, below.depth + 1)
         else if (selection.selectionSet) size.introspections += 1 + below.aliases

@@ -13,7 +13,7 @@ import {
 } from 'graphql'
 import { MAX_TOKENS } from './limits.ts'
 
-/** An operation that was parsed without positions, with its text. */
+/** An operation that was parsed without locations, with its text. */
 interface Located {
   readonly document: DocumentNode
   readonly text: string
@@ -21,8 +21,8 @@ interface Located {
 }
 
 /**
- * Says where in the text each error arose: at its nodes, or at the field that its path leads to. Documents are kept
- * without positions, so this reads the text again. `limitsRule` bounds the work.
+ * Adds to each error its location in the text: that of its nodes, or of the field at its path. Documents are cached
+ * without locations, so this function parses the text again. `limitsRule` limits the work.
  */
 export function locate(errors: readonly unknown[], { document, text, operation }: Located): readonly unknown[] {
   let positions: ReadonlyMap<ASTNode, number> | undefined
@@ -42,17 +42,17 @@ export function locate(errors: readonly unknown[], { document, text, operation }
   })
 }
 
-/** Where each node of the document begins in its text. */
+/** Returns the start of each node of the document in its text. */
 function readPositions(document: DocumentNode, text: string): ReadonlyMap<ASTNode, number> {
   const starts: number[] = []
   visit(parse(text, { maxTokens: MAX_TOKENS }), { enter: ({ loc }) => void starts.push(loc!.start) })
   const positions = new Map<ASTNode, number>()
-  // The same text, so that the nodes come in the same order.
+  // The text is the same, so the nodes come in the same order.
   visit(document, { enter: (node) => void positions.set(node, starts[positions.size]!) })
   return positions
 }
 
-/** The fields that make up the value at the path of an answer. */
+/** Returns the fields that make up the value at a path of the result. */
 function fieldsAt(
   path: readonly (string | number)[],
   { selectionSet }: OperationDefinitionNode,
@@ -71,7 +71,7 @@ function fieldsAt(
 function fieldsOf(sets: readonly SelectionSetNode[], fragments: readonly FragmentDefinitionNode[]): readonly FieldNode[] {
   const fields: FieldNode[] = []
   const toRead = new Set(sets)
-  // What is added meanwhile is read, too, and each set once.
+  // The loop also reads sets that are added meanwhile, and reads each set once.
   for (const { selections } of toRead) {
     for (const selection of selections) {
       if (selection.kind === Kind.FIELD) fields.push(selection)

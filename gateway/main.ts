@@ -32,38 +32,46 @@ import { serveSockets } from './sockets.ts'
 
 export interface GatewayOptions {
   readonly links: Readonly<Record<SubgraphName, Link>>
-  /** Those with which the subgraphs sign where their bytes are. */
+  /** Signs and verifies download paths. The subgraphs sign with the same keys. */
   readonly bytePaths: BytePaths
   readonly authenticate: Authenticate
   readonly sessions: SessionStore
-  /** How people sign in. Default: only by a key. */
+  /** How people sign in. Default: only with a key. */
   readonly memberSignIn?: Pick<SignInRouteParts, 'oidc' | 'signIn' | 'sealed'> | null
   /**
-   * Whether a socket comes from a process of this service. It then gets the limits of services instead of those of one
-   * key. Default: never.
+   * Whether a socket comes from a process of this service. Such a socket gets the limits of services instead of those
+   * of one key. Default: never.
    */
   readonly isService?: (request: IncomingMessage) => Promise<boolean>
-  /** `schema/supergraph.graphql`. */
+  /** The text of `schema/supergraph.graphql`. */
   readonly supergraphSdl: string
   readonly loadShedder: Pick<LoadShedder, 'enter' | 'recognise'>
   readonly clock: Clock
   readonly log: Log
   readonly config: GatewayConfig
-  /** Shared with everything else in the process that reads bodies. */
+  /** The budget for large bodies, shared with everything else in the process that reads bodies. */
   readonly bodies: LargeBodies
-  /** Default: nothing is told. */
+  /** Default: no telemetry. */
   readonly telemetry?: Telemetry
 }
 
+/** The gateway in this process. */
 export interface Gateway extends AsyncDisposable {
-  /** For parts of the same process. The caller is the API key as the client sent it, or null when it sent none. */
+  /**
+   * The link for other parts of the process. The caller is the API key as the client sent it, or null when it sent
+   * none.
+   */
   readonly link: Link<string | null>
-  /** Serves `/graphql` by GET, POST, event streams and graphql-ws, `/bytes` and `/session`. Gives what `listen` drains. */
+  /**
+   * Serves `/graphql` by GET, POST, event streams and graphql-ws, `/bytes` and `/session`. Returns what `listen`
+   * drains.
+   */
   register(app: FastifyInstance): Promise<readonly Drainable[]>
-  /** Pass it to `listen`, for the whole app if it serves only the gateway, else for `/graphql` and `/bytes`. */
+  /** Pass it to `listen`: for the whole app if the app serves only the gateway, else for `/graphql` and `/bytes`. */
   readonly admit: Admit
 }
 
+/** Creates the gateway over links to the subgraphs. Call `register` to serve it. */
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const {
     links,
@@ -171,10 +179,10 @@ function countOperations({ connections }: SocketRegistry): number {
   return [...connections].reduce((sum, { operations }) => sum + operations.size, 0)
 }
 
-/** @throws {Error} the supergraph cannot answer some of the trusted documents; the message names each */
+/** @throws {Error} the supergraph cannot run some of the trusted documents; the message names each */
 function checkManifest(manifest: Manifest, documents: Documents): void {
   const problems = [...manifest].flatMap(([id, text]) => {
-    // Without a name: the request decides which of several operations runs.
+    // Checked without an operation name: the request decides which of several operations runs.
     const checked = documents.check(text)
     return 'document' in checked ? [] : [`trusted document ${id}: ${checked.map(({ message }) => message).join(' ')}`]
   })

@@ -4,14 +4,15 @@ import { cut, isAbort, KisError } from '../subgraphs/common/errors.ts'
 import type { Log } from '../subgraphs/common/process/log.ts'
 import { PERSISTED_QUERY_NOT_FOUND } from './persisted-operations.ts'
 
-/** Turns an error into one that may leave the gateway, for every transport. Masking twice changes nothing. */
+/** Converts an error into one that may leave the gateway, for every transport. Masking twice changes nothing. */
 export type Mask = (error: unknown, requestId: string) => GraphQLError
 
-/** Apollo's codes for a wrong request that are not codes of ours. */
+/** Apollo's codes for an invalid request that are not codes of ours. */
 const COMPLAINTS: ReadonlySet<unknown> = new Set(['BAD_REQUEST', 'BAD_USER_INPUT', 'INVALID_GRAPHQL', 'OPERATION_RESOLUTION_FAILURE'])
-/** The text of graphql-js, with its typo `that`. */
+/** The message of graphql-js, with its typo `that`. */
 const TOO_MANY_TOKENS = /^Syntax Error: Document contains more that \d+ tokens/
 
+/** Creates the mask. It logs each defect, whose details do not leave the gateway. */
 export function createMask(log: Log): Mask {
   return (error, requestId) => {
     const {
@@ -23,7 +24,7 @@ export function createMask(log: Log): Mask {
     } = (error ?? {}) as Partial<GraphQLError>
     const toGraphQLError = (message: string, extensions: object) =>
       new GraphQLError(message, { path, source, positions, extensions: { ...extensions } })
-    // The message may quote the request, and be as long.
+    // The message may quote the request and be as long as it.
     const message = cut(text)
     if (TOO_MANY_TOKENS.test(message)) return toGraphQLError(message, new KisError('operation_too_complex', message).extensions)
     if (toErrorCode(extensions.code)) {
@@ -45,8 +46,8 @@ export function createMask(log: Log): Mask {
 }
 
 /**
- * True for an error of graphql-js itself about an operation or its variables: it has no path, and no cause but itself.
- * What a resolver throws has one of them.
+ * Whether the error is one of graphql-js itself about an operation or its variables: it has no path and no cause but
+ * itself. An error of a resolver has one of them.
  */
 function isOfGraphql({ path, originalError }: GraphQLError): boolean {
   return !path && (!originalError || originalError instanceof GraphQLError)

@@ -24,22 +24,24 @@ import { locate } from './locations.ts'
 import type { Mask } from './mask.ts'
 import { coerceVariables, InvalidVariables, type Variables } from './variables.ts'
 
-/** Errors of one answer. A page of a hundred items that all fail has as many. */
+/** Errors of one result. A page of a hundred items that all fail has as many. */
 const MAX_ERRORS = 100
-/** Of an operation in the log. */
+/** Characters of an operation's name in the log. */
 const MAX_NAME_CHARACTERS = 100
 
 interface OperationContext extends LinkContext<Principal> {
   /** Called when a call of the operation has counted as a request of its key. */
   readonly counted?: () => void
 }
+/** The context of a subscription. */
 export interface SubscriptionContext extends OperationContext {
-  /** The caller's key as the client sent it. It is checked again while the operation runs. */
+  /** The caller's key as the client sent it. The key is checked again while the operation runs. */
   readonly credentials: string
 }
+/** The results of an operation, as an iterator for every transport. */
 export type Results = AsyncIterableIterator<ExecutionResult, undefined>
 
-/** The one path for every operation, whichever transport it came by: check, execute, mask errors. */
+/** Checks and executes every operation, whichever transport it came by, and masks its errors. */
 export class Operations {
   readonly #documents: Documents
   readonly #federation: Federation
@@ -67,7 +69,7 @@ export class Operations {
     this.#requests = requests
   }
 
-  /** Gives the operation, or the result that says what is wrong with it. */
+  /** Returns the operation, or the result that contains its errors. */
   prepare(query: string, operationName: string | undefined, requestId: string, parsed?: DocumentNode): Prepared | ExecutionResult {
     try {
       const prepared = this.#documents.prepare(query, operationName, parsed)
@@ -97,14 +99,14 @@ export class Operations {
     } catch (error) {
       return this.failed(error, context.requestId, prepared)
     } finally {
-      // Also after a failure: the change may be stored, and only its response lost.
+      // Also after a failure: the change may be stored and only its response lost.
       if (isLetIn && mayChangeRules(prepared)) this.#authenticator.evictAfterChange(context.caller, mayLiftRefusals(prepared))
       context.signal.throwIfAborted()
     }
   }
 
   /**
-   * Gives the iterator at once. Its `return()` ends the upstream at once, even while a `next()` is pending. A failure
+   * Returns the iterator at once. Its `return()` ends the upstream at once, even while a `next()` is pending. A failure
    * is the last result, never a rejection; so is the refusal of a key that is revoked meanwhile or loses a needed
    * scope. `ended` is called once, however the subscription ends.
    */
@@ -161,13 +163,13 @@ export class Operations {
     )
   }
 
-  /** `prepared`: the operation, if it is known. */
+  /** Returns the result of a failed operation. `prepared` is the operation, if it is known. */
   failed(error: unknown, requestId: string, prepared?: Prepared): ExecutionResult {
     const errors = error instanceof InvalidVariables ? error.complaints : [error]
     return { errors: this.#maskAll(prepared ? locate(errors, prepared) : errors, requestId) }
   }
 
-  /** Keeps the document and the plan of an operation that ran without an error. Drops those of any other. */
+  /** Caches the document and the plan of an operation that ran without an error. Evicts those of any other. */
   #learn(prepared: Prepared, { data, errors }: ExecutionResult, context: OperationContext): void {
     if (data && context.counted && countsItself(prepared, data, this.#federation.schema)) context.counted()
     if (!errors?.length) this.#documents.cache(prepared, context.caller.organizationId)
@@ -175,10 +177,10 @@ export class Operations {
   }
 
   /**
-   * Gives the variables to run it with.
+   * Checks whether the caller may run the operation, and returns its coerced variables.
    * @throws {PermissionDenied} the caller lacks a scope that the operation needs
    * @throws {InvalidVariables} a variable does not fit its type
-   * @throws {KisError} `operation_too_complex`: the answer may have too many nodes
+   * @throws {KisError} `operation_too_complex`: the result may have too many nodes
    */
   #judge(prepared: Prepared, variables: Variables, { caller }: OperationContext): Variables {
     const denial = findDenial(prepared, caller)
@@ -188,7 +190,7 @@ export class Operations {
     return coerced
   }
 
-  /** @throws {KisError} `operation_too_complex`: the answer may have more nodes than the caller's plan allows */
+  /** @throws {KisError} `operation_too_complex`: the result may have more nodes than the caller's plan allows */
   #requireAffordable(prepared: Prepared, variables: Variables, { plan }: Principal): void {
     const allowed = this.#config.countNodes(plan.code)
     const { nodes, mostExpensive } = this.#federation.estimateCost(prepared, variables)
@@ -199,7 +201,9 @@ export class Operations {
     )
   }
 
-  /** Drops `extensions`: Apollo's executor puts there what it found wrong with the subgraphs' values. */
+  /**
+   * Masks the errors of a result. Drops `extensions`, where Apollo's executor reports faults in the subgraphs' values.
+   */
   #masked({ data, errors }: ExecutionResult, prepared: Prepared, requestId: string): ExecutionResult {
     if (!errors?.length) return data === undefined ? {} : { data }
     const masked = this.#maskAll(locate(errors.slice(0, MAX_ERRORS), prepared), requestId)
@@ -214,13 +218,17 @@ export class Operations {
   }
 }
 
-/** `query Collections`. The name is the caller's, but a word: the text has been parsed. */
+/**
+ * Returns, for example, `query Collections`. The caller chose the name, but it is a single word: the text has been
+ * parsed.
+ */
 function nameOf({ operation: { operation, name } }: Prepared): string {
   return name ? `${operation} ${name.value.slice(0, MAX_NAME_CHARACTERS)}` : operation
 }
 
 /**
- * Gives the error for the first scope that the operation needs and the caller lacks. Nothing of such an operation runs.
+ * Returns the error for the first scope that the operation needs and the caller lacks. Nothing of such an operation
+ * runs.
  */
 function findDenial({ requirements }: Prepared, caller: Principal): PermissionDenied | undefined {
   for (const { anyOf } of requirements) {
@@ -232,7 +240,7 @@ function findDenial({ requirements }: Prepared, caller: Principal): PermissionDe
 
 /**
  * Whether the operation may change keys, members, sessions or organizations. Its mutation needs `admin` or `operator`,
- * or, as every person may end their own session, any key.
+ * or any key, because every person may end their own session.
  */
 function mayChangeRules({ operation, requirements }: Prepared): boolean {
   return (
@@ -245,14 +253,16 @@ function mayChangeRules({ operation, requirements }: Prepared): boolean {
 }
 
 /**
- * Whether a key that was refused a moment ago may be valid after the operation: of the changes by an organization itself,
- * only a later expiry does that. Secrets of new keys are random, so nobody can have sent them before.
+ * Whether a key that was refused a moment ago may be valid after the operation. Of the changes by an organization
+ * itself, only a later expiry does that. Secrets of new keys are random, so nobody can have sent them before.
  */
 function mayLiftRefusals({ requirements }: Prepared): boolean {
   return requirements.some(({ coordinate }) => coordinate === 'Mutation.updateApiKey')
 }
 
-/** Whether a root field has a result that tells what is left of the key's limits: its call has counted as a request. */
+/**
+ * Whether the result of a root field reports the remaining limits of the key: its call has then counted as a request.
+ */
 function countsItself({ alone, operation }: Prepared, data: ExecutionResult['data'], schema: GraphQLSchema): boolean {
   const types = new TypeInfo(schema)
   let isCounted = false
@@ -267,7 +277,7 @@ function countsItself({ alone, operation }: Prepared, data: ExecutionResult['dat
   return isCounted
 }
 
-/** Makes an iterator of one result. */
+/** Creates an iterator of one result. */
 export function single(result: () => Promise<ExecutionResult>, ended: () => void = () => undefined): Results {
   let isDone = false
   return endableIterator<ExecutionResult>(async () => {

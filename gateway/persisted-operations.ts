@@ -5,17 +5,17 @@ import { hasScope, type Principal } from '../subgraphs/common/identity/principal
 import { WeighedCache } from '../subgraphs/common/link/weighed-cache.ts'
 
 /**
- * Bytes for the texts that clients have sent with their hash: one for each character, and `ENTRY_BYTES` for each text.
+ * Bytes of the texts that clients have sent with their hash: one for each character, and `ENTRY_BYTES` for each text.
  */
 const MAX_SENT_BYTES = 16 * 1024 * 1024
 const ENTRY_BYTES = 512
-/** Characters of one text. Longer ones contain data. */
+/** Characters of one text. A longer text contains data. */
 const MAX_TEXT_CHARACTERS = 16_384
 
-/** Operations of the operator's own frontends, by the ids that clients call them by. */
+/** Operations of the operator's own frontends, by the IDs that clients send. */
 export type Manifest = ReadonlyMap<string, string>
 
-/** What clients may send instead of an operation's text. */
+/** The fields that clients may send instead of an operation's text. */
 export interface OperationReference {
   readonly query?: string | null | undefined
   readonly documentId?: unknown
@@ -23,10 +23,10 @@ export interface OperationReference {
 }
 
 /**
- * Operation texts that clients call by an id: the trusted documents of the operator's manifest, and texts that clients
- * sent before with their SHA-256 (automatic persisted queries, Apollo's protocol). Each process knows only what was
- * sent to it; a client that reaches another one sends the text again. Texts are kept per organization, because they
- * show which questions it asks.
+ * Operation texts that clients call by an ID: the trusted documents of the operator's manifest, and texts that clients
+ * sent before with their SHA-256 (automatic persisted queries, Apollo's protocol). Each process knows only the texts
+ * that were sent to it; a client that reaches another process sends the text again. Texts are stored per organization,
+ * because they show which questions it asks.
  */
 export class PersistedOperations {
   readonly #manifest: Manifest
@@ -46,8 +46,8 @@ export class PersistedOperations {
   }
 
   /**
-   * Gives the operation's text.
-   * @throws {GraphQLError} the id is unknown to the caller's organization, or belongs to another text
+   * Returns the operation's text.
+   * @throws {GraphQLError} the ID is unknown to the caller's organization, or belongs to another text
    */
   findText({ query, documentId, extensions }: OperationReference, { organizationId }: Pick<Principal, 'organizationId'>): string {
     const id = readId(documentId, extensions)
@@ -73,10 +73,13 @@ export class PersistedOperations {
   }
 }
 
-/** graphql-codegen begins its ids with the name of the hash. */
+/** Removes the name of the hash, with which graphql-codegen prefixes its IDs. */
 const withoutPrefix = (id: string) => id.replace(/^sha256:/, '')
 
-/** The `documentId` of the GraphQL over HTTP draft, or the hash of Apollo's extension; each with or without `sha256:`. */
+/**
+ * Reads the `documentId` of the GraphQL over HTTP draft, or the hash of Apollo's extension; each with or without
+ * `sha256:`.
+ */
 function readId(documentId: unknown, extensions: OperationReference['extensions']): string | undefined {
   if (typeof documentId === 'string') return withoutPrefix(documentId)
   const persisted = extensions?.persistedQuery as { readonly version?: unknown; readonly sha256Hash?: unknown } | null | undefined
@@ -90,7 +93,7 @@ function sha256(text: string): string {
   return createHash('sha256').update(text).digest('hex')
 }
 
-/** The code that tells clients to send the text. */
+/** The error code on which clients send the text. */
 export const PERSISTED_QUERY_NOT_FOUND = 'PERSISTED_QUERY_NOT_FOUND'
 
 function notFound(): GraphQLError {
@@ -98,9 +101,9 @@ function notFound(): GraphQLError {
 }
 
 /**
- * Reads a manifest: Apollo's (`apollo-persisted-query-manifest`, version 1), or an object of texts by id, as Relay
- * and graphql-codegen write it.
- * @throws {Error} it is neither
+ * Reads a manifest: Apollo's (`apollo-persisted-query-manifest`, version 1), or an object of texts by ID, as Relay and
+ * graphql-codegen write it.
+ * @throws {Error} the text is neither
  */
 export function readManifest(text: string): Manifest {
   const value = JSON.parse(text) as Readonly<Record<string, unknown>> | null

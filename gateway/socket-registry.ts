@@ -5,27 +5,29 @@ import { MAX_SERVICE_FRAME_BYTES } from '../subgraphs/common/link/link.ts'
 import type { Clock } from '../subgraphs/common/process/clock.ts'
 import { FairSemaphore } from '../subgraphs/common/process/fair-semaphore.ts'
 
-/** When an operation of the key ends is unknown. */
+/** Retry delay of a client above its limit. When an operation of the key ends is unknown. */
 export const FULL_RETRY_MS = 1_000
 
-/** Limits of the keys of one door over sockets. */
+/** Limits of the sockets of one entry point. */
 interface SocketLimits {
-  /** Of all keys. An organization may open another while it has fewer than are free, however many keys it has. */
+  /**
+   * Sockets of all keys. An organization may open another while it has fewer than are free, however many keys it has.
+   */
   readonly sockets: number
   /** Largest message from a client, in bytes. */
   readonly maxFrameBytes: number
   readonly socketsPerKey: number
-  /** Running subscriptions, queries and mutations. */
+  /** Running subscriptions, queries and mutations per key. */
   readonly operationsPerKey: number
-  /** Sustained rate of messages of one socket. `messageBurst` messages may come at once. */
+  /** Sustained messages per second of one socket. `messageBurst` messages may come at once. */
   readonly messagesPerSecond: number
   readonly messageBurst: number
-  /** Sustained rate of what all sockets of an organization send: reading a MiB takes some 10 ms of the event loop. */
+  /** Sustained bytes per second of all sockets of an organization: reading 1 MiB takes some 10 ms of the event loop. */
   readonly organizationBytesPerSecond: number
   readonly organizationByteBurst: number
 }
 
-/** Organizations whose rates of bytes are remembered: 2 MB. */
+/** Organizations whose byte rates are tracked: 2 MB. */
 const MAX_BYTE_RATES = 10_000
 
 /** The burst lets a key start, and end, all its operations at once. */
@@ -40,7 +42,7 @@ export const PUBLIC_SOCKETS: SocketLimits = {
   organizationByteBurst: 16 * 1024 * 1024,
 }
 
-/** Sockets of the service's own processes carry the calls of many clients, which were limited where they came in. */
+/** Sockets of the service's own processes carry the calls of many clients, which were limited at their entry point. */
 export const SERVICE_SOCKETS: SocketLimits = {
   sockets: Number.POSITIVE_INFINITY,
   maxFrameBytes: MAX_SERVICE_FRAME_BYTES,
@@ -52,23 +54,23 @@ export const SERVICE_SOCKETS: SocketLimits = {
   organizationByteBurst: Number.POSITIVE_INFINITY,
 }
 
-/** Whose a socket is. */
+/** The owner of a socket. */
 type Owner = Pick<Principal, 'apiKeyId' | 'organizationId'>
 
 /** A socket whose key was accepted. */
 export interface Connection {
   readonly socket: WebSocket
-  /** As the client sent it. It is checked again while the socket is open. */
+  /** The key as the client sent it. It is checked again while the socket is open. */
   readonly credentials: string
   readonly apiKeyId: string
   readonly organizationId: string
-  /** Aborting one ends that operation. */
+  /** Aborting a controller ends its operation. */
   readonly operations: Set<AbortController>
-  /** Gives its place back. */
+  /** Releases the socket's slot. */
   readonly release: () => void
-  /** When the client was first seen to leave too much unread, in milliseconds since 1970; undefined while it reads. */
+  /** When the client was first seen as a slow consumer, in milliseconds since 1970; undefined while it reads. */
   slowSince: number | undefined
-  /** Set when this side closes the socket: whether its client may come back for its subscriptions. */
+  /** Set when this side closes the socket: whether its client may reconnect and resume its subscriptions. */
   isLost?: boolean
 }
 
@@ -77,9 +79,9 @@ export class SocketRegistry {
   readonly connections = new Set<Connection>()
   readonly limits: SocketLimits
   readonly #permits: FairSemaphore
-  /** Operations by server-sent events, by key. */
+  /** Number of operations by server-sent events, by key. */
   readonly #streams = new Map<string, number>()
-  /** Of the bytes that the sockets of an organization send, by organization. They stay when sockets close. */
+  /** Byte rates of the sockets of each organization. They remain when sockets close. */
   readonly #byteRates = new LRUCache<string, ConsumeTokens>({ max: MAX_BYTE_RATES })
 
   constructor(limits: SocketLimits) {
@@ -87,7 +89,7 @@ export class SocketRegistry {
     this.#permits = new FairSemaphore(limits.sockets)
   }
 
-  /** Undefined when the key, or its organization, has as many sockets as it may. */
+  /** Registers a socket. Returns undefined when the key, or its organization, has as many sockets as it may. */
   add(socket: WebSocket, credentials: string, { apiKeyId, organizationId }: Owner): Connection | undefined {
     if (this.#of(apiKeyId).length >= this.limits.socketsPerKey) return undefined
     const release = this.#permits.tryAcquire(organizationId)
@@ -97,7 +99,7 @@ export class SocketRegistry {
     return connection
   }
 
-  /** Counts a message against what the sockets of its organization may send. False: it is above that. */
+  /** Counts a message against the byte rate of its organization. Returns false above that rate. */
   consumeBytes({ organizationId }: Connection, bytes: number, clock: Clock): boolean {
     const { organizationBytesPerSecond, organizationByteBurst } = this.limits
     const consume = this.#byteRates.get(organizationId) ?? tokenBucket(organizationBytesPerSecond, organizationByteBurst, clock)
@@ -105,7 +107,7 @@ export class SocketRegistry {
     return consume(bytes)
   }
 
-  /** Its socket is closed. */
+  /** Removes a connection whose socket is closed. */
   delete(connection: Connection): void {
     this.connections.delete(connection)
     connection.release()
@@ -113,8 +115,8 @@ export class SocketRegistry {
   }
 
   /**
-   * Undefined when the key runs as many operations as it may. The caller deletes the controller from `operations` at
-   * the end.
+   * Starts an operation. Returns undefined when the key runs as many operations as it may. The caller deletes the
+   * controller from `operations` at the end.
    */
   start(connection: Connection): AbortController | undefined {
     if (this.#countOperations(connection.apiKeyId) >= this.limits.operationsPerKey) return undefined
@@ -130,7 +132,7 @@ export class SocketRegistry {
   }
 
   /**
-   * Counts an operation that has a connection of its own and no socket. Gives the function to call at its end, once;
+   * Counts an operation that has a connection of its own and no socket. Returns the function to call once at its end;
    * undefined when the key runs as many operations, or its organization has as many connections, as it may.
    */
   startStream({ apiKeyId, organizationId }: Owner): (() => void) | undefined {
@@ -150,7 +152,7 @@ export class SocketRegistry {
     return this.#of(apiKeyId).reduce((sum, { operations }) => sum + operations.size, this.#streams.get(apiKeyId) ?? 0)
   }
 
-  /** Ends the running operations at once, without waiting for the client to answer the close frame. */
+  /** Ends the running operations at once, without waiting for the client to acknowledge the close frame. */
   close(connection: Connection, code: number, reason: string): void {
     connection.isLost ??= false
     for (const operation of connection.operations) operation.abort()
@@ -162,16 +164,21 @@ export class SocketRegistry {
   }
 }
 
-/** A message counts once more for each of these: reading it takes as long as so many bytes need. */
+/**
+ * Bytes that each message counts in addition to its size: the fixed time of reading a message equals that of so many
+ * bytes.
+ */
 const MESSAGE_BYTES = 32 * 1024
 
-/** Counts a message of so many bytes. False: the socket sends more than it may. */
+/**
+ * Returns the function that counts a message of so many bytes. It returns false when the socket sends more than it may.
+ */
 export function messageRate({ messagesPerSecond, messageBurst }: SocketLimits, clock: Clock): ConsumeTokens {
   const consume = tokenBucket(messagesPerSecond, messageBurst, clock)
   return (bytes) => consume(1 + Math.floor(bytes / MESSAGE_BYTES))
 }
 
-/** Takes tokens, and returns false if there are not as many. */
+/** Consumes tokens. Returns false if too few are left. */
 type ConsumeTokens = (tokens: number) => boolean
 
 function tokenBucket(perSecond: number, burst: number, clock: Clock): ConsumeTokens {

@@ -2,7 +2,7 @@ import type { Server } from 'graphql-ws'
 import type { WebSocket } from 'ws'
 import type { Log } from '../subgraphs/common/process/log.ts'
 
-/** A client that does not answer a ping before the next one is disconnected. */
+/** Ping interval. A client that does not respond to a ping before the next one is disconnected. */
 const PING_MS = 12_000
 /** graphql-ws's code for a failure of the server. */
 const INTERNAL_ERROR = 4500
@@ -19,7 +19,7 @@ export function runOnSocket<Extra>(server: Server<Extra>, socket: WebSocket, ext
       send: (text) =>
         new Promise((resolve) => {
           if (socket.readyState !== socket.OPEN) return resolve()
-          // If a message cannot be sent, the client is gone: `close` reports it and ends the operations.
+          // If a message cannot be sent, the client is gone: `close` reports that and ends the operations.
           socket.send(text, () => resolve())
         }),
       close: (code, reason) => socket.close(code, reason),

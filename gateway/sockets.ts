@@ -29,25 +29,25 @@ import { runOnSocket } from './socket-transport.ts'
 
 /** A client that sends nothing for this long after connecting is disconnected. */
 const INIT_TIMEOUT_MS = 3_000
-/** How long a client has to answer a close frame before it is disconnected. */
+/** How long a client has to acknowledge a close frame before it is disconnected. */
 const CLOSE_TIMEOUT_MS = 1_000
 /** How often open sockets are checked: is the key still valid, does the client read? */
 const POLL_MS = 1_000
 /**
  * A client that leaves more than this unread for this long is disconnected. Each operation waits until its last message
- * is sent, so this bounds the memory.
+ * is sent, so this value limits the memory.
  */
 const MAX_UNREAD_BYTES = 256 * 1024
 const MAX_UNREAD_MS = 10_000
-/** Sockets of this process, with and without a key: those with one leave room for the others. */
+/** Sockets of this process, with and without a key. The 1,000 above the limit are for sockets without a key. */
 const MAX_SOCKETS = PUBLIC_SOCKETS.sockets + 1_000
 
-/** Clients of graphql-ws connect again after this code, each time later. After its own 4429 they give up. */
+/** After this code clients of graphql-ws reconnect, each time later. After its own 4429 they give up. */
 const TRY_AGAIN = 1013
-/** Clients of graphql-ws give up after this code. After its own 4403 they connect again. */
+/** After this code clients of graphql-ws give up. After its own 4403 they reconnect. */
 const UNAUTHORIZED = 4401
 
-/** Close codes, by what clients of graphql-ws do. All but `UNAUTHORIZED` let them connect again. */
+/** Close codes. Clients of graphql-ws reconnect after all of them but `UNAUTHORIZED`. */
 const CLOSE = {
   goingAway: [ORDERLY_CLOSE, 'Going away'],
   tryAgainLater: [TRY_AGAIN, 'Try again later'],
@@ -117,7 +117,7 @@ export function serveSockets(parts: SocketParts, registry: SocketRegistry): Sock
       if (connection) registry.delete(connection)
     },
     onSubscribe: beginner(parts, registry, drain, limits === SERVICE_SOCKETS),
-    // A single result is an iterator, too: graphql-ws tells only an iterator that the client has cancelled.
+    // A single result is an iterator, too: graphql-ws reports a cancellation by the client only to an iterator.
     execute: ({ contextValue, variableValues }) => {
       const { prepared, context, end, socketOperation } = contextValue as Call
       const result = single(() => operations.execute(prepared, variableValues ?? {}, context), end)
@@ -184,7 +184,7 @@ function connector(
       const credentials = chooseCredentials(sent, sessionOfSocket(request.headers), registry.limits === SERVICE_SOCKETS)
       if (credentials === '') return refuse(CLOSE.unauthorized)
       const owner = await authenticator.getPrincipal(credentials, ids('req'))
-      // If the client has left meanwhile, nothing would remove it from the registry.
+      // If the client has left meanwhile, nothing else would remove the connection from the registry.
       if (socket.readyState !== socket.OPEN) return false
       if (!drain.isAccepting) return refuse(CLOSE.goingAway)
       const connection = registry.add(socket, credentials, owner)
@@ -280,7 +280,7 @@ function countBytes(data: RawData): number {
 async function watch({ authenticator, clock, ids }: SocketParts, registry: SocketRegistry, signal: AbortSignal): Promise<void> {
   const judge = (connection: Connection) =>
     authenticator.getPrincipal(connection.credentials, ids('req')).catch((error) => {
-      // When billing does not answer, the socket stays open. Its next operation is refused anyway.
+      // When billing does not respond, the socket stays open. Its next operation is refused anyway.
       if (isRefusal(error)) registry.close(connection, ...closeFor(error, connection.credentials))
     })
   while (!signal.aborted) {

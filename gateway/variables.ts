@@ -20,16 +20,16 @@ import { KisError } from '../subgraphs/common/errors.ts'
 
 /** The check of one operation's variables stops after this many errors. */
 const MAX_COMPLAINTS = 10
-/** Items of one list. The contract's longest lists have 2,048. The subgraph checks what is inside a JSON scalar. */
+/** Items of one list. The contract's longest lists have 2,048. The subgraph checks the content of a JSON scalar. */
 const MAX_ITEMS = 2_048
-/** Characters of one text: four times the longest that the contract takes outside of JSON and files. */
+/** Characters of one text: four times the longest that the contract accepts outside of JSON and files. */
 const MAX_CHARACTERS = 1_048_576
 /**
  * Characters of a field's name or an enum's value. The schema's own have at most 40. graphql-js compares them letter by
  * letter to suggest similar ones.
  */
 const MAX_NAME_CHARACTERS = 200
-/** The field with a file's content, which the body limit and the plan bound. */
+/** The field with a file's content. The body limit and the plan limit its size. */
 const CONTENT = 'contentBase64'
 /** Scalars that take any JSON value. */
 const ANY_JSON: ReadonlySet<string> = new Set(['JSON', 'ChatProtocolRequest'])
@@ -39,7 +39,7 @@ export type Variables = Readonly<Record<string, unknown>>
 
 type Path = readonly (string | number)[]
 
-/** What is wrong with the variables of an operation. */
+/** The faults in the variables of an operation. */
 export class InvalidVariables extends Error {
   readonly complaints: readonly GraphQLError[]
 
@@ -50,9 +50,9 @@ export class InvalidVariables extends Error {
 }
 
 /**
- * Coerces the operation's variables to their types, with defaults. graphql-js does the same, but without bounds, and
+ * Coerces the operation's variables to their types, with defaults. graphql-js does the same, but without limits, and
  * prints the whole value in each error. `suggestions`: whether errors may name what the schema has.
- * @throws {InvalidVariables} a variable does not fit its type, or a list, a text or the nesting exceeds its bound
+ * @throws {InvalidVariables} a variable does not fit its type, or a list, a text or the nesting exceeds its limit
  */
 export function coerceVariables(
   schema: GraphQLSchema,
@@ -65,7 +65,7 @@ export function coerceVariables(
   const coerced: Record<string, unknown> = {}
   const complain = (node: VariableDefinitionNode, error: KisError) => {
     complaints.push(new GraphQLError(error.message, { nodes: node, extensions: { ...error.extensions } }))
-    // Stops graphql-js, which would go on.
+    // The throw stops graphql-js, which would continue.
     if (complaints.length === MAX_COMPLAINTS) throw new InvalidVariables(complaints)
   }
   for (const definition of variableDefinitions) {
@@ -84,7 +84,8 @@ export function coerceVariables(
       continue
     }
     try {
-      // A file's content, as the field of a variable or as one of its own, has no bound of a text.
+      // The limit of texts does not apply to a file's content, whether it is a field of a variable or a variable
+      // itself.
       if (typeof value !== 'string' || value.length <= MAX_CHARACTERS || !isContentAlone(operation, name)) checkSize(value, type, [name])
     } catch (error) {
       if (!(error instanceof KisError)) throw error
@@ -103,7 +104,7 @@ export function coerceVariables(
   return coerced
 }
 
-/** By definition: a document belongs to one schema. */
+/** Input types by variable definition: a document belongs to one schema. */
 const types = new WeakMap<VariableDefinitionNode, GraphQLInputType>()
 
 function typeOf(schema: GraphQLSchema, definition: VariableDefinitionNode): GraphQLInputType {
@@ -162,10 +163,10 @@ function checkName(name: string, path: Path, what: string): void {
   refuse('invalid_request', formatPath(path), text)
 }
 
-/** True for the content of a file: a field of an input, not a variable of the same name. */
+/** Whether the path leads to the content of a file: a field of an input, not a variable of the same name. */
 const isContent = (path: Path) => path.length > 1 && path.at(-1) === CONTENT
 
-/** Whether a variable is the content of a file wherever it is used, and nothing else. */
+/** Whether every use of a variable is as the content of a file. */
 function isContentAlone({ selectionSet }: OperationDefinitionNode, variable: string): boolean {
   let contents = 0
   let others = 0
@@ -176,7 +177,7 @@ function isContentAlone({ selectionSet }: OperationDefinitionNode, variable: str
     Variable({ name }) {
       if (name.value === variable) others++
     },
-    // What a fragment does with the variable is not looked at.
+    // Uses of the variable in a fragment are not examined.
     FragmentSpread: () => {
       others = Number.POSITIVE_INFINITY
     },
@@ -184,7 +185,7 @@ function isContentAlone({ selectionSet }: OperationDefinitionNode, variable: str
   return contents > 0 && contents === others
 }
 
-/** `input.tags[0]` */
+/** Returns a path such as `input.tags[0]`. */
 function formatPath(path: Path): string {
   return path.map((part, index) => (typeof part === 'number' ? `[${part}]` : `${index > 0 ? '.' : ''}${part}`)).join('')
 }

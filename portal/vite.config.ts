@@ -9,19 +9,19 @@ import { precompress } from './build/precompress.ts'
 
 const here = (path: string) => fileURLToPath(new URL(path, import.meta.url))
 
-/** Where a service runs while you develop. */
+/** Address of the service during development. */
 const SERVICE = process.env.KIS_PORTAL_SERVICE ?? 'http://127.0.0.1:4000'
-/** Development only: acts as this key where the browser has no session yet. */
+/** Development only: requests use this key while the browser has no session. */
 const DEVELOPMENT_KEY = process.env.KIS_API_KEY
 
-/** The first script and what it imports. */
+/** The first script and its imports. */
 const FIRST = /\/web\/(?:index\.html|src\/(?:first|data\/early|i18n\/preferences)\.ts)|preload-helper/
 
-/** What most pages have some of. One file each would be more requests than a browser sends at once. */
+/** Parts that most pages share. One file each would be more requests than a browser sends at once. */
 const PARTS =
   /lucide-react|\/src\/(?:data\/calm|parts\/(?:badges|copy-button|data-table|digits|fact-list|money|page-header|search-box|time)|ui\/(?:pagination|table|tabs))\.ts/
 
-/** Messages that the pages of collections alone load, all of them at once. */
+/** Messages that only the pages of collections load, all of them at once. */
 const OF_COLLECTIONS = '(?:collections|document|evaluation|searching|settings)'
 
 const toService: ProxyOptions = {
@@ -47,9 +47,9 @@ export default defineConfig({
   plugins: [react(), tailwind(), firstScript(), fonts(), messages(), precompress()],
   resolve: {
     alias: {
-      // Radix locks the scroll with a style element that it writes, which the Content-Security-Policy refuses.
+      // Radix locks scrolling with a style element that it writes, which the Content-Security-Policy refuses.
       'react-remove-scroll': here('web/src/ui/scroll-lock.tsx'),
-      // The messages are parsed when the portal is built.
+      // The build parses the messages, so the bundle needs no parser.
       '@formatjs/icu-messageformat-parser': '@formatjs/icu-messageformat-parser/no-parser.js',
     },
   },
@@ -60,11 +60,11 @@ export default defineConfig({
     emptyOutDir: true,
     manifest: 'manifest.json',
     target: 'es2023',
-    // The policy allows no `data:` font, and an image of its own file is cached.
+    // The policy allows no `data:` font, and an image in a file of its own is cached.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    // What the first page loads anyway is in two files: packages, which change seldom, and the portal's own. `first.ts`
-    // has its own, because it runs before them.
+    // The files of every first page are in two chunks: packages, which change seldom, and the portal's own code.
+    // `first.ts` has a chunk of its own, because it runs before them.
     rolldownOptions: {
       input: [here('web/index.html'), here('web/src/main.tsx')],
       output: {

@@ -5,6 +5,7 @@ import { STREAM_BYTES } from './uploads/append-stream.ts'
 
 const MIB = 1024 * 1024
 
+/** Limits and settings of the adapter. */
 export interface RestConfig {
   /** Bytes of a chat request: a long conversation with some images. */
   readonly chatBodyBytes: number
@@ -14,11 +15,11 @@ export interface RestConfig {
   readonly uploadBodyBytes: number
   /** Bytes of the largest file that any plan allows. */
   readonly fileBytes: number
-  /** Bytes that a body holds which is passed on while it comes in, however long it is. */
+  /** Bytes held of a body that is streamed through, however long it is. */
   readonly streamBodyBytes: number
   /** Bytes of a form with an audio file. */
   readonly audioBodyBytes: number
-  /** Host names, besides those of this machine, of the service and of web pages that may use `/mcp`. */
+  /** Host names of the service and of the web pages that may use `/mcp`, in addition to those of this machine. */
   readonly mcpHosts: ReadonlySet<string>
   readonly origins: Origins
   /** The authorization server that `/mcp` names to its clients; null: none. */
@@ -40,7 +41,7 @@ export function restConfig(
     uploadBodyBytes: Math.ceil(Math.min(maxFileBytes, MAX_INLINE_FILE_BYTES) / 3) * 4 + 64 * 1024,
     fileBytes: maxFileBytes,
     streamBodyBytes: STREAM_BYTES,
-    // The largest file that transcriptions take, and the other fields.
+    // The largest file that transcriptions accept, and the other fields.
     audioBodyBytes: 25 * MIB + 64 * 1024,
   }
 }

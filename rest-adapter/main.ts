@@ -54,11 +54,12 @@ import { workflowRoutes } from './routes/workflows.ts'
 import { tusRoutes } from './uploads/tus.ts'
 import { webSourceRoutes } from './uploads/web-sources.ts'
 
+/** The REST adapter in this process. */
 export interface RestAdapter extends Drainable {
   /** Spread these into the options of the app. */
   readonly serverOptions: ReturnType<typeof serverOptions>
   /**
-   * Adds `/v1/*`, `/docs` and `/` to an app, and answers every address without a route: the app must not have a
+   * Adds `/v1/*`, `/docs` and `/` to an app, and responds to every address without a route: the app must not have a
    * not-found handler of its own.
    */
   register(app: FastifyInstance): Promise<void>
@@ -111,8 +112,8 @@ export const restRoutes: readonly Route[] = [
 ]
 
 /**
- * The REST API: takes HTTP of the chat protocol, asks operations of the gateway. It depends on nothing else of the
- * service.
+ * Creates the REST API: it accepts HTTP of the chat protocol and calls operations of the gateway. It depends on nothing
+ * else of the service.
  */
 export function createRestAdapter(options: RestDeps): RestAdapter {
   const deps: RestParts = { telemetry: noTelemetry, ...options, underWay: new UnderWay() }
@@ -120,8 +121,8 @@ export function createRestAdapter(options: RestDeps): RestAdapter {
   return {
     serverOptions: serverOptions(deps),
     async register(app) {
-      // Without this, Node answers an unknown expectation itself, without a body. A server may ignore it (RFC 9110,
-      // section 10.1.1).
+      // Without this listener Node itself responds to an unknown expectation, without a body. A server may ignore it
+      // (RFC 9110, section 10.1.1).
       app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
       await enableCors(app)
       await app.register(async (scope) => {

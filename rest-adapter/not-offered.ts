@@ -25,6 +25,7 @@ const NOT_OFFERED: Readonly<Record<string, string>> = {
   completions: 'Text completions are not offered. Use POST /v1/chat/completions.',
 }
 
+/** Registers routes that refuse these parts and name the alternative. */
 export function registerNotOffered(app: FastifyInstance): void {
   for (const [part, message] of Object.entries(NOT_OFFERED)) {
     const onRequest = async () => {

@@ -1,7 +1,7 @@
 /**
- * Says what breaks clients of the last release: `released.graphql` has its schema, without descriptions. A break that
- * `CHANGELOG.md` tells users of, in a paragraph that begins with `Breaking for GraphQL:` and names the coordinate, is
- * accepted. With `--release` it writes `released.graphql` for this version.
+ * Reports what breaks clients of the last release: `released.graphql` has its schema, without descriptions. A break is
+ * accepted if `CHANGELOG.md` names its coordinate in a paragraph that starts with `Breaking for GraphQL:`. With
+ * `--release` it writes `released.graphql` for this version.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { Supergraph } from '@apollo/federation-internals'
@@ -12,18 +12,19 @@ const HEAD = /^# Version ([\d.]+),/
 const read = (file: string) => readFileSync(new URL(file, import.meta.url), 'utf8')
 
 interface Break {
-  /** `Query.usage.first` */
+  /** The coordinate of the change, such as `Query.usage.first`. */
   readonly coordinate: string
   readonly message: string
-  /** A field was never null, and may be now. */
+  /** A field that was never null and may be null now. */
   readonly isNullable: boolean
 }
 
-/** What clients see of a supergraph. */
+/** Returns the schema of a supergraph that clients see. */
 export function readApi(supergraphSdl: string): GraphQLSchema {
   return Supergraph.build(supergraphSdl, { supportedFeatures: null }).apiSchema().toGraphQLJSSchema()
 }
 
+/** Returns the changes between two schemas that break clients. */
 export async function findBreaks(before: GraphQLSchema, after: GraphQLSchema): Promise<readonly Break[]> {
   const changes = await diff(before, after)
   return changes
@@ -35,14 +36,17 @@ export async function findBreaks(before: GraphQLSchema, after: GraphQLSchema): P
     }))
 }
 
-/** Coordinates that the change log names as broken since the version. */
+/** Returns the coordinates that the change log names as broken since the version. */
 export function acceptedSince(version: string, changes: string): readonly string[] {
   const [since = ''] = changes.split(new RegExp(`^## \\[${version.replaceAll('.', '\\.')}\\]`, 'm'))
   const paragraphs = since.split(/\n(?=- |#|\n)/).filter((text) => text.startsWith('- Breaking for GraphQL:'))
   return paragraphs.flatMap((text) => [...text.matchAll(/`([\w.]+(?:\.\*)?)`/g)].map(([, coordinate]) => coordinate!))
 }
 
-/** A coordinate stands for what breaks there and below; `Query.*` for fields of the type that are nullable now. */
+/**
+ * Whether the break is accepted. A coordinate stands for what breaks there and below; `Query.*` for fields of the type
+ * that are nullable now.
+ */
 export function isAccepted({ coordinate, isNullable }: Break, accepted: readonly string[]): boolean {
   return accepted.some((pattern) => {
     if (pattern.endsWith('.*')) return isNullable && coordinate.startsWith(pattern.slice(0, -1))
@@ -50,12 +54,12 @@ export function isAccepted({ coordinate, isNullable }: Break, accepted: readonly
   })
 }
 
-/** The last version that the change log names; what is being developed is under `Unreleased`. */
+/** Returns the last version that the change log names; unreleased changes are under `Unreleased`. */
 export function lastRelease(changes: string): string | undefined {
   return [...changes.matchAll(/^## \[([\d.]+)\]/gm)][0]?.[1]
 }
 
-/** Without descriptions: they break nothing, and are most of the text. */
+/** Prints the schema without descriptions: they break nothing, and are most of the text. */
 function printBare(schema: GraphQLSchema): string {
   return printSchema(schema).replaceAll(/^ *"""(?:[^"\n]+"""|[\s\S]*?\n *""")\n/gm, '')
 }

@@ -1,16 +1,16 @@
-/** Composes the subgraphs into `supergraph.graphql`; with `--check` only says whether the file is stale. */
+/** Composes the subgraphs into `supergraph.graphql`; with `--check` only reports whether the file is stale. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { composeServices } from '@apollo/composition'
 import { type DirectiveNode, type DocumentNode, type FieldDefinitionNode, parse } from 'graphql'
 
 const read = (file: string) => readFileSync(new URL(file, import.meta.url), 'utf8')
 
-/** Fields of payloads that are shown once. */
+/** Names of payload fields that are shown once. */
 const SECRETS = ['key', 'secret']
-/** What says who may ask: nobody without a key, a scope, or services only. */
+/** Directives that say who may call a field: everybody with a key, callers with a scope, or services only. */
 const AUDIENCES = ['authenticated', 'requiresScopes', 'inaccessible']
 
-/** Fields of the root types that forgot to say who may ask for them. */
+/** Returns the fields of the root types without such a directive. */
 function openFields({ definitions }: DocumentNode): readonly string[] {
   const saysWho = ({ directives }: FieldDefinitionNode) => directives?.some(({ name }) => AUDIENCES.includes(name.value))
   return definitions.flatMap((type) => {
@@ -19,7 +19,9 @@ function openFields({ definitions }: DocumentNode): readonly string[] {
   })
 }
 
-/** Fields whose failure would take answers with it that nobody can ask for again: other root fields, or a secret. */
+/**
+ * Returns the fields whose failure would drop results that nobody can request again: other root fields, or a secret.
+ */
 function frailFields({ definitions }: DocumentNode): readonly string[] {
   return definitions.flatMap((type) => {
     if (type.kind !== 'ObjectTypeDefinition') return []
@@ -34,7 +36,7 @@ function frailFields({ definitions }: DocumentNode): readonly string[] {
   })
 }
 
-/** Lists of objects whose length nobody would know before an operation runs. */
+/** Returns the lists of objects whose length cannot be known before an operation runs. */
 function unsizedLists({ definitions }: DocumentNode): readonly string[] {
   const types = definitions.filter((definition) => definition.kind === 'ObjectTypeDefinition')
   const names = new Set(types.map(({ name }) => name.value))
@@ -46,7 +48,7 @@ function unsizedLists({ definitions }: DocumentNode): readonly string[] {
       fields
         .filter(({ name, type: fieldType, directives }) => {
           const list = fieldType.kind === 'NonNullType' ? fieldType.type : fieldType
-          // The edges of a page are as many as its field was asked for.
+          // A page has as many edges as its field requested.
           if (list.kind !== 'ListType' || name.value === 'edges' || has(directives, ['inaccessible', 'listSize'])) return false
           const item = list.type.kind === 'NonNullType' ? list.type.type : list.type
           return item.kind === 'NamedType' && names.has(item.name.value)
@@ -55,7 +57,10 @@ function unsizedLists({ definitions }: DocumentNode): readonly string[] {
     )
 }
 
-/** Fields that require another with an argument. Where two arguments meet, Apollo's planner gives the answer to one for both. */
+/**
+ * Returns the fields that require another field with an argument. If two different arguments meet, Apollo's planner
+ * uses the result of one for both.
+ */
 function ambiguousRequirements({ definitions }: DocumentNode): readonly string[] {
   const hasArgument = ({ name, arguments: args = [] }: DirectiveNode) =>
     name.value === 'requires' && args.some(({ value }) => value.kind === 'StringValue' && value.value.includes('('))
@@ -75,7 +80,7 @@ const subgraphs = ['billing', 'inference', 'knowledge'].map((name) => ({
 const { supergraphSdl = '', errors = [], hints = [] } = composeServices(subgraphs)
 const problems = [
   ...errors.map(({ message }) => message),
-  // Apollo's planner does not ask for the members that only one subgraph has: their fields would be null.
+  // Apollo's planner does not fetch the members that only one subgraph has: their fields would be null.
   ...hints.filter(({ definition }) => definition.code === 'INCONSISTENT_UNION_MEMBER').map(({ message }) => message),
   ...subgraphs.flatMap(({ typeDefs }) => ambiguousRequirements(typeDefs)).map((field) => `${field} requires a field with an argument`),
   ...subgraphs.flatMap(({ typeDefs }) => openFields(typeDefs)).map((field) => `${field} has none of @${AUDIENCES.join(', @')}`),

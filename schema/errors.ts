@@ -51,7 +51,7 @@ export const ERRORS = {
   internal: { status: 500, type: 'server_error', retry: true },
 } as const satisfies Record<string, { status: number; type: string; retry: boolean }>
 
-/** Codes that only GraphQL has, each with what REST says instead. */
+/** Codes that only GraphQL has, each with the code that REST sends instead. */
 export const GRAPHQL_CODES: Partial<Readonly<Record<ErrorCode, ErrorCode>>> = {
   graphql_parse_failed: 'invalid_request',
   graphql_validation_failed: 'invalid_request',
@@ -62,37 +62,40 @@ export const GRAPHQL_CODES: Partial<Readonly<Record<ErrorCode, ErrorCode>>> = {
 /** A code as REST writes it; GraphQL's `extensions.code` is the same in upper case. */
 export type ErrorCode = keyof typeof ERRORS
 
-/** What a key has left of one of its limits by the minute. */
+/** The state of one per-minute limit of a key. */
 export interface RateLimit {
   readonly limit: number
   readonly remaining: number
-  /** Milliseconds until all of it is there again, if nothing more is taken. */
+  /** Milliseconds until the whole limit is available again, if nothing more is used. */
   readonly resetMs: number
 }
 
-/** Null: the key has no such limit. */
+/** The limits of a key. Null: the key has no such limit. */
 export interface RateLimits {
   readonly requests: RateLimit | null
   readonly tokens: RateLimit | null
 }
 
-/** What `extensions` of a GraphQL error holds, and nothing else. */
+/** The complete `extensions` of a GraphQL error. */
 export interface ErrorExtensions {
   /** The code in upper case: `INSUFFICIENT_QUOTA`. */
   readonly code: string
   readonly type: string
-  /** Path of the offending input in the caller's own request (`messages[0].content`), or null. */
+  /** Path of the invalid input in the caller's own request (`messages[0].content`), or null. */
   readonly param: string | null
   /** Milliseconds after which a repeat makes sense, or null when unknown or pointless. */
   readonly retryAfterMs: number | null
   readonly shouldRetry: boolean
-  /** The vendor's own error code, where a model engine gave one that is not in this set. */
+  /** The vendor's own error code, if a model engine sent one that is not in this set. */
   readonly vendorCode: string | null
-  /** On errors of inference, when the key has limits. */
+  /** Set on errors of inference, when the key has limits. */
   readonly rateLimits?: RateLimits
 }
 
-/** `INSUFFICIENT_QUOTA` → `insufficient_quota`; undefined for a code outside the set (Apollo's transport codes). */
+/**
+ * Converts `INSUFFICIENT_QUOTA` to `insufficient_quota`. Returns undefined for a code outside the set (Apollo's
+ * transport codes).
+ */
 export function toErrorCode(graphqlCode: unknown): ErrorCode | undefined {
   if (typeof graphqlCode !== 'string') return undefined
   const code = graphqlCode.toLowerCase()

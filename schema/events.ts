@@ -1,6 +1,6 @@
 /**
- * The closed set of events that webhooks tell, each with the part of the service whose log it comes from; `null`: it is
- * made on request. `events.yaml` says of each what it means and what its data are.
+ * The closed set of webhook events, each with the part of the service whose log it comes from; `null`: it is created on
+ * request. `events.yaml` describes the meaning and the data of each.
  */
 export const EVENTS = {
   'document.updated': 'knowledge',
@@ -22,8 +22,8 @@ export const EVENTS = {
 } as const
 
 export type EventType = keyof typeof EVENTS
-/** Whose log an event comes from. */
+/** The part of the service whose log an event comes from. */
 export type EventSource = NonNullable<(typeof EVENTS)[EventType]>
 
-/** What an endpoint may ask for. */
+/** Events that an endpoint may subscribe to. */
 export const EVENT_TYPES = (Object.keys(EVENTS) as EventType[]).filter((type): type is Exclude<EventType, 'ping'> => EVENTS[type] !== null)

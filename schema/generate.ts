@@ -1,7 +1,7 @@
 /**
- * Generates the types of the contract: into `generated/` each subgraph's schema and the gateway's, as `gql.tada` reads
- * them, and into the resolvers of each subgraph `generated.ts`, their types. And into `generated/` what a start would
- * otherwise work out each time: the YAML files as JSON. With `--check` it only says which files are stale.
+ * Generates the types of the contract. `generated/` gets each subgraph's schema and the gateway's, as `gql.tada` reads
+ * them, and the YAML files as JSON, so that no start must parse them. The resolvers of each subgraph get `generated.ts`
+ * with their types. With `--check` it only reports which files are stale.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { Supergraph } from '@apollo/federation-internals'
@@ -29,12 +29,12 @@ const isCheck = process.argv.includes('--check')
 const read = (file: string) => readFileSync(new URL(file, import.meta.url), 'utf8')
 
 const SUBGRAPHS = ['billing', 'inference', 'knowledge'] as const
-/** Those whose null always comes with an error. */
+/** Fields whose null always comes with an error. */
 const neverNull = new Set<string>()
 
 /**
- * The SDL with `!` on the fields of `neverNull`: a resolver may not give null there, and whoever asks has thrown the
- * answer's error before it reads them.
+ * Returns the SDL with `!` on the fields of `neverNull`: a resolver may not return null there, and callers throw the
+ * error of the result before they read them.
  */
 function withoutErrors(sdl: DocumentNode): DocumentNode {
   return visit(sdl, {
@@ -105,7 +105,7 @@ async function generateResolvers(subgraph: keyof typeof resolverTypes, sdl: Docu
   return `${HEAD}${Object.keys(resolverTypes[subgraph]).reduce(withNeededResolvers, content)}${NEEDED}`
 }
 
-/** Codegen makes every resolver optional. This makes those required whose field the record does not have. */
+/** Codegen makes every resolver optional. This type requires those whose field the record does not have. */
 const NEEDED = `
 type Needed<Parent, Fields> = Fields & Required<Pick<Fields, Exclude<keyof Fields, keyof Parent | '__resolveReference' | '__isTypeOf'>>>;
 `

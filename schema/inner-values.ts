@@ -1,6 +1,6 @@
 import type { EnumTypeDefinitionNode } from 'graphql'
 
-/** Enums whose values the code calls by other words than their own in lower case. */
+/** Enums whose values have other names in the code than their own in lower case. */
 const OTHERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   Scope: { KNOWLEDGE_READ: 'knowledge:read', KNOWLEDGE_WRITE: 'knowledge:write', BILLING_READ: 'billing:read' },
   UsageUnit: {
@@ -14,7 +14,7 @@ const OTHERS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   },
 }
 
-/** What the code calls each value of an enum of the contract: `{ READY: 'ready' }`. */
+/** Returns the name in the code of each value of an enum of the contract: `{ READY: 'ready' }`. */
 export function innerValues({ name, values = [] }: EnumTypeDefinitionNode): Readonly<Record<string, string>> {
   return Object.fromEntries(
     values.map((value) => [value.name.value, OTHERS[name.value]?.[value.name.value] ?? value.name.value.toLowerCase()]),

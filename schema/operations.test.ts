@@ -29,7 +29,7 @@ const SCHEMAS: Readonly<Record<Part, GraphQLSchema>> = {
   knowledge: subgraph('knowledge'),
 }
 
-// The compiler gives the type `unknown` to a field that the schema does not have, and does not complain.
+// The compiler assigns the type `unknown` to a field that the schema does not have, and reports no error.
 it('every operation that one part asks of another is valid', async () => {
   const root = new URL('..', import.meta.url).pathname
   const files = globSync(['rest-adapter/**/*.ts', 'subgraphs/**/*-link.ts', 'cli/links/authenticate-by.ts'], { cwd: root })

@@ -6,17 +6,17 @@ import type { introspection as Knowledge } from './generated/knowledge.ts'
 
 declare const types: unique symbol
 
-/** The text of an operation. The compiler reads what it gives and takes from the text and the schema. */
+/** The text of an operation. The compiler derives its result and its variables from the text and the schema. */
 export type OperationText<Data, Variables> = string & { readonly [types]: (variables: Variables) => Data }
 
-/** Scalars as they cross the wire. */
+/** The TypeScript types of scalars on the wire. */
 interface Scalars {
   readonly DateTime: string
   readonly USD: string
   readonly Cursor: string
-  /** Base64, or within a process something that becomes it in JSON. */
+  /** Base64, or within a process an object that becomes base64 in JSON. */
   readonly Vector: string | { readonly floats: Float32Array; toJSON(): string }
-  /** The same. */
+  /** As `Vector`. */
   readonly TokenStates: string | { readonly embeddings: Int8Array; toJSON(): string }
   readonly JSON: unknown
   readonly ChatProtocolRequest: unknown
@@ -34,14 +34,14 @@ declare const billing: Reader<Billing>
 declare const inference: Reader<Inference>
 declare const knowledge: Reader<Knowledge>
 
-/** Variables as they may be given: nothing changes them, and what is undefined is left out. */
+/** Variables as callers may pass them: read-only, and undefined values are left out. */
 type Provided<T> = T extends readonly (infer Item)[]
   ? readonly Provided<Item>[]
   : T extends object
     ? { readonly [Key in keyof T]: Provided<T[Key]> | (object extends Pick<T, Key> ? undefined : never) }
     : T
 
-/** `read` is never called: the compiler takes the types from what it would return. */
+/** `read` is never called: the compiler infers the types from its return type. */
 function typed<Document>(text: string, _read: () => Document) {
   return text as OperationText<ResultOf<Document>, Provided<VariablesOf<Document>>>
 }
@@ -73,24 +73,24 @@ type Letter =
   | 'X'
   | 'Y'
   | 'Z'
-/** The log tells by its name what blocked the event loop. */
+/** Operations must have names: the log uses them to report what blocked the event loop. */
 type Named = `${'query' | 'mutation' | 'subscription' | 'fragment'} ${Letter}${string}`
 
-/** An operation of clients. */
+/** An operation of the schema that clients see. */
 export const gatewayOperation = <const Text extends Named>(text: Text) => typed(text, () => gateway(text))
-/** Operations that one part asks of a subgraph, the fields for services included. */
+/** Operations that one part runs at a subgraph, including the fields for services. */
 export const billingOperation = <const Text extends Named>(text: Text) => typed(text, () => billing(text))
 export const inferenceOperation = <const Text extends Named>(text: Text) => typed(text, () => inference(text))
 export const knowledgeOperation = <const Text extends Named>(text: Text) => typed(text, () => knowledge(text))
 
-/** What an operation gives. */
+/** The result of an operation. */
 export type DataOf<Text> = Text extends OperationText<infer Data, never> ? Data : never
 
-/** What a selection of the fields of a type gives, at the gateway. */
+/** The result of a selection of the fields of a type, at the gateway. */
 export type Selected<Type extends string, Fields extends string> = DataOf<
   ReturnType<typeof gatewayOperation<`fragment Selected on ${Type} { ${Fields} }`>>
 >
-/** The same in billing. */
+/** As `Selected`, at billing. */
 export type SelectedOfBilling<Type extends string, Fields extends string> = DataOf<
   ReturnType<typeof billingOperation<`fragment Selected on ${Type} { ${Fields} }`>>
 >

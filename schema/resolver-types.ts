@@ -1,6 +1,6 @@
 /**
- * What the resolvers of each subgraph hand to each other for the types of the contract: the records of its domain. A
- * type that is not named here is resolved from an object with the fields of the SDL.
+ * The objects that the resolvers of each subgraph pass to each other for the types of the contract: the records of its
+ * domain. A type that is missing here is resolved from an object with the fields of the SDL.
  */
 export const resolverTypes = {
   billing: {

@@ -3,7 +3,7 @@ import { ApolloServer } from '@apollo/server'
 import { startStandaloneServer } from '@apollo/server/standalone'
 
 /**
- * Plain @apollo/gateway behind @apollo/server, as their manuals start them. Takes the supergraph as its argument, and
+ * Plain @apollo/gateway behind @apollo/server, as their manuals start them. Expects the supergraph as its argument, and
  * sends its address to the process that started it. Start it with `APOLLO_TELEMETRY_DISABLED`.
  */
 const gateway = new ApolloGateway({ supergraphSdl: process.argv[2]! })

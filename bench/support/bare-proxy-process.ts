@@ -4,9 +4,9 @@ import { text } from 'node:stream/consumers'
 import { Pool } from 'undici'
 
 /**
- * The least that a proxy in Node does: reads the request's JSON, sends it on, and passes each piece of the answer on when
- * it comes. No keys, no money, no checks. Takes the engine's address as its argument, and sends its own to the process
- * that started it.
+ * The least work of a proxy in Node: it reads the request's JSON, forwards it, and forwards each piece of the response
+ * as it comes. No keys, no money, no checks. Expects the engine's address as its argument, and sends its own to the
+ * process that started it.
  */
 const engine = new URL(process.argv[2]!)
 const pool = new Pool(engine.origin, { connections: 64 })

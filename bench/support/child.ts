@@ -3,12 +3,13 @@ import { once } from 'node:events'
 import { fileURLToPath } from 'node:url'
 
 /**
- * Runs a script of this folder in its own process, so that its CPU does not count. It answers one message at a time.
+ * Runs a script of this folder in its own process, so that its CPU does not count. The process replies to one message
+ * at a time.
  */
 export class Child implements AsyncDisposable {
   readonly #process: ChildProcess
 
-  /** `execArgv`: flags of Node. */
+  /** @param execArgv flags of Node */
   constructor(script: string, args: readonly string[] = [], env: NodeJS.ProcessEnv = process.env, execArgv: readonly string[] = []) {
     const options: ForkOptions = { env, execArgv: [...execArgv], stdio: ['ignore', 'ignore', 'inherit', 'ipc'] }
     this.#process = fork(fileURLToPath(new URL(script, import.meta.url)), [...args], options)
@@ -19,7 +20,7 @@ export class Child implements AsyncDisposable {
   }
 
   /**
-   * Gives the next message of the child.
+   * Returns the next message of the child.
    * @throws {Error} the child ended first
    */
   async answer<Answer>(): Promise<Answer> {

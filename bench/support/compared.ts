@@ -5,20 +5,19 @@ import type { Load, Outcome, Target } from './load-process.ts'
 import { cpuMsOfTree } from './process-tree.ts'
 
 const AT_ONCE = 8
-/** A JavaScript engine compiles its hot code only after thousands of requests. */
+/** Times of the rounds. A JavaScript engine compiles its hot code only after thousands of requests. */
 const ROUNDS = { warmUpMs: 8_000, roundMs: 4_000, rounds: 2 }
-/** What is written after an answer was sent, mainly ledger entries, is part of its cost. */
+/** Writes after the response, mainly ledger entries, are part of the cost. */
 const AFTER_MS = 500
 
 export interface Case {
   readonly subject: Subject
   /** Other processes whose CPU counts, too. */
   readonly helpers?: readonly number[]
-  /** The request as JSON. */
   readonly body: string
-  /** Requests that run at any time. Default: 8. */
+  /** Concurrent requests. Default: 8. */
   readonly atOnce?: number
-  /** In place of the subject's own: whose turn it is in turns. */
+  /** Headers of several callers, used in round robin instead of the subject's own. */
   readonly callers?: readonly Target['headers'][]
 }
 
@@ -28,7 +27,7 @@ export interface Cost {
   readonly perSecond: number
 }
 
-/** Puts the same load on each case in turns, after all are warm. */
+/** Puts the same load on each case in round robin, after all are warm. */
 export async function compared(load: Child, cases: readonly Case[], { warmUpMs, roundMs, rounds } = ROUNDS): Promise<readonly Cost[]> {
   const round = ({ subject: { url, headers }, body, atOnce = AT_ONCE, callers = [headers] }: Case, durationMs: number) =>
     load.ask<Outcome>({ targets: callers.map((own) => ({ url, headers: own })), body, durationMs, pace: { atOnce } } satisfies Load)

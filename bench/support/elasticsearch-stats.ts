@@ -7,8 +7,8 @@ interface IndexFigures {
   readonly diskBytes: number
   readonly segments: number
   /**
-   * Bytes of the vectors and their graph, which a search wants in the page cache. Without the floats, with which only
-   * the last candidates are compared.
+   * Bytes of the vectors and their graph, which a search needs in the page cache. Without the floats, which only
+   * rescore the last candidates.
    */
   readonly searchedVectorBytes: number
 }
@@ -24,7 +24,7 @@ export class ElasticsearchStats implements AsyncDisposable {
     this.#pattern = pattern
   }
 
-  /** Waits until no merge is running. Gives the time in ms. */
+  /** Waits until no merge is running. Returns the time in ms. */
   async settled(): Promise<number> {
     const start = performance.now()
     for (;;) {
@@ -39,7 +39,10 @@ export class ElasticsearchStats implements AsyncDisposable {
     this.#heapUsed.push(Object.values(nodes).reduce((sum, { jvm }) => sum + jvm!.mem!.heap_used_in_bytes!, 0))
   }
 
-  /** The least and the most of all samples, with garbage and other indices. The least is about what is in use. */
+  /**
+   * The least and the most of all samples, including garbage and other indices. The least is close to the memory in
+   * use.
+   */
   get heapUsed(): { readonly least: number; readonly most: number } {
     return { least: Math.min(...this.#heapUsed), most: Math.max(...this.#heapUsed) }
   }

@@ -4,9 +4,9 @@ import { text } from 'node:stream/consumers'
 import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
 
 /**
- * A vendor of the chat protocol that answers at once and costs next to nothing. A stream has 20 chunks of text, each
- * written in its own turn of the event loop. If the last message is `paced`, 5 ms pass between two chunks; if it is
- * `slow`, a second. Sends its address to the process that started it.
+ * A vendor of the chat protocol that responds at once and costs next to nothing. A stream has 20 chunks of text, each
+ * written in its own event-loop tick. If the last message is `paced`, 5 ms pass between two chunks; if it is `slow`, 1
+ * s. Sends its address to the process that started it.
  */
 
 const CHUNKS = 20
@@ -42,7 +42,7 @@ async function stream(response: ServerResponse, paceMs: number | undefined): Pro
 
 const server = createServer(async (request, response) => {
   if (request.method !== 'POST') {
-    // LiteLLM asks for the models when it starts.
+    // LiteLLM requests the models when it starts.
     response.writeHead(200, { 'content-type': 'application/json' })
     return void response.end('{"object":"list","data":[]}')
   }

@@ -6,15 +6,15 @@ import { seeded, wordSource } from './words.ts'
 export interface CollectionSize {
   readonly collectionId: string
   readonly chunks: number
-  /** Collections with the same seed have the same noise, up to the shorter one's length. */
+  /** Collections with the same seed have the same noise, up to the length of the shorter one. */
   readonly seed: number
-  /** Whether the benchmark's passages come first. */
+  /** Whether the benchmark's chunks come first. */
   readonly hasReal: boolean
 }
 
 export interface Question {
   readonly collectionId: string
-  /** Plain numbers, as messages between processes carry them. */
+  /** Plain numbers, because messages between processes carry them. */
   readonly vector: readonly number[]
   readonly text: string
 }
@@ -29,13 +29,13 @@ const SENTENCES = 20_000
 const WORDS_PER_SENTENCE = 26
 const SENTENCES_PER_CHUNK = 5
 const WORDS_PER_QUESTION = 8
-/** One document in ten has a given shelf, to filter by. */
+/** Number of shelves, to filter by: one document in ten is on a given shelf. */
 const SHELVES = 10
 /**
- * How a noise vector is made: a real passage's vector, moved along this many differences between real ones (with this
+ * How a noise vector is created: a real chunk's vector, moved along this many differences between real ones (with this
  * deviation, so that it keeps the directions of texts), and by this length in a random direction. Among 50,000 the
- * cosines to a question are .87 for the nearest, .84 for the tenth and .69 for the median; among the real passages
- * alone .87, .79 and .74.
+ * cosines to a question are 0.87 for the nearest, 0.84 for the tenth and 0.69 for the median; among the real chunks
+ * alone 0.87, 0.79 and 0.74.
  */
 const DIFFERENCES = 8
 const ALONG_EACH = 0.19
@@ -46,7 +46,7 @@ interface Sentence extends Terms {
 }
 
 /**
- * Collections of any size: the benchmark's real passages, and noise made from their vectors, with invented texts whose
+ * Collections of any size: the benchmark's real chunks, and noise created from their vectors, with invented texts whose
  * words follow Zipf's law.
  */
 export class EvalPassages {
@@ -77,7 +77,7 @@ export class EvalPassages {
     return this.#passages[0]!.length
   }
 
-  /** Gives the same documents each time. */
+  /** Yields the same documents each time. */
   *documents({ collectionId, chunks, seed, hasReal }: CollectionSize): Generator<Put> {
     const random = seeded(seed)
     for (let from = 0; from < chunks; from += CHUNKS_PER_DOCUMENT) {
@@ -95,7 +95,7 @@ export class EvalPassages {
     }
   }
 
-  /** Gives vectors of real questions. As people do, their texts use words of one of the passages. */
+  /** Returns vectors of real questions. As people do, their texts use words of one of the chunks. */
   questions(collectionIds: readonly string[], count: number): readonly Question[] {
     const random = seeded(count)
     return Array.from({ length: count }, (_, i) => {
@@ -126,7 +126,7 @@ export class EvalPassages {
     }
   }
 
-  /** Terms are made word by word, so the terms of the sentences are those of the text. */
+  /** Creates a text of noise. Each word is one term, so the terms of the sentences are those of the text. */
   #noiseText(random: () => number): Sentence {
     const of = Array.from({ length: SENTENCES_PER_CHUNK }, () => this.#sentences[Math.floor(random() * SENTENCES)]!)
     return {

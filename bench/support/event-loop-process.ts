@@ -3,8 +3,8 @@ import { readConfig } from '../../cli/settings/config.ts'
 import { start } from '../../cli/start.ts'
 
 /**
- * Runs the whole service in this process if the argument is `service`, or nothing if it is `idle`. Reports how late its
- * event loop ran since the last question; or, asked for `resources`, how many handles, requests and timers it has.
+ * Runs the whole service in this process if the argument is `service`, or nothing if it is `idle`. Reports the
+ * event-loop delay since the last request; or, on `resources`, the number of handles, requests and timers.
  */
 
 export interface Started {
@@ -12,14 +12,14 @@ export interface Started {
   readonly lines: readonly string[]
 }
 
-/** In ms. */
+/** Event-loop delay in ms. */
 export interface Delay {
   readonly p50: number
   readonly p99: number
   readonly max: number
 }
 
-/** Node's histogram contains the time between two runs of a timer with this period. */
+/** Period of the timer. Node's histogram contains the time between two runs, so the period is part of each value. */
 const RESOLUTION_MS = 5
 
 const lines: string[] = []

@@ -5,7 +5,7 @@ import { entryId, readChunkId } from '../../subgraphs/knowledge/adapters/elastic
 import type { SearchFilter } from '../../subgraphs/knowledge/domain/search/search-filter.ts'
 import type { Put } from './eval-passages.ts'
 
-/** A `flat` field ignores it, but the server requires a number of at least the hits asked for. */
+/** A `flat` field ignores this number, but the server requires at least the number of requested hits. */
 const NUM_CANDIDATES = 100
 
 /**
@@ -52,7 +52,7 @@ export class ExactIndex implements AsyncDisposable {
     await this.#client.indices.refresh({ index: this.#index })
   }
 
-  /** Chunk ids, nearest first. */
+  /** Returns chunk IDs, nearest first. */
   async nearest(collectionId: string, vector: readonly number[], filter: SearchFilter | null, count: number): Promise<readonly string[]> {
     const only: estypes.QueryDslQueryContainer[] = [{ term: { collection_id: collectionId } }, ...(filter ? [filterQuery(filter)] : [])]
     const knn = { field: 'vector', query_vector: [...vector], k: count, num_candidates: NUM_CANDIDATES, filter: only }

@@ -1,6 +1,6 @@
 import { Pool } from 'undici'
 
-/** Makes requests, at a given concurrency or rate, and reports the results. */
+/** Sends requests, at a given concurrency or rate, and reports the results. */
 
 export interface Target {
   /** The URL of the chat completions, or of GraphQL. */
@@ -10,11 +10,10 @@ export interface Target {
 
 export interface Load {
   readonly targets: readonly Target[]
-  /** The request as JSON. */
   readonly body: string
   readonly durationMs: number
   /**
-   * `atOnce`: this many requests run at any time, at one target after the other. `perSecond`: this many begin at each
+   * `atOnce`: this many concurrent requests, at one target after the other. `perSecond`: this many start at each
    * target, however long they take.
    */
   readonly pace: { readonly atOnce: number } | { readonly perSecond: number }
@@ -33,8 +32,8 @@ const CONNECTIONS = 256
 type Send = () => Promise<number>
 
 /**
- * Gives a function that makes a request, and resolves at its end with the time to its first byte.
- * @throws {Error} the answer is not the expected one
+ * Returns a function that sends a request, and resolves at its end with the time to its first byte.
+ * @throws {Error} the response is not the expected one
  */
 function sender({ url, headers: own }: Target, body: string, poolOf: (origin: string) => Pool): Send {
   const { origin, pathname } = new URL(url)
@@ -76,7 +75,7 @@ async function run({ targets, body, durationMs, pace }: Load): Promise<Outcome> 
     await Promise.all(Array.from({ length: pace.atOnce }, worker))
   } else {
     const underWay: Promise<void>[] = []
-    // Takes turns, so that other load on the machine affects all targets alike.
+    // Targets alternate, so that other load on the machine affects all alike.
     const everyMs = 1_000 / pace.perSecond / targets.length
     for (let i = 0; i * everyMs < durationMs; i++) {
       await new Promise((resolve) => setTimeout(resolve, Math.max(0, start + i * everyMs - performance.now())))

@@ -1,14 +1,17 @@
-/** How a cost grows with a size. */
+/** The growth of a cost with a size. */
 export interface Growth {
-  /** What the cost is of, and by what it grows. */
+  /** Names the cost and the size that it depends on. */
   readonly title: string
-  /** Of the sizes. */
+  /** The unit of the sizes. */
   readonly unit: string
-  /** By size, smallest first. Costs are ms of CPU. */
+  /** Points by size, smallest first. Costs are ms of CPU. */
   readonly points: readonly { readonly size: number; readonly cost: number }[]
 }
 
-/** The largest power of the size with which the cost grows between two neighbours: 0 is constant, 1 is in proportion. */
+/**
+ * Returns the largest power of the size with which the cost grows between two neighbours: 0 is constant, 1 is in
+ * proportion.
+ */
 export function steepest({ points }: Growth): number {
   return Math.max(...points.slice(1).map(({ size, cost }, i) => Math.log(cost / points[i]!.cost) / Math.log(size / points[i]!.size)))
 }
@@ -18,7 +21,10 @@ const HEIGHT = 240
 const MARGIN = { left: 48, right: 16, top: 40, bottom: 40 }
 const COLUMNS = 3
 
-/** A panel for each, both axes logarithmic with the same length for a factor of ten; the dashed line grows in proportion. */
+/**
+ * Draws a panel for each growth, both axes logarithmic with the same length for a factor of ten; the dashed line grows
+ * in proportion.
+ */
 export function logLogSvg(growths: readonly Growth[]): string {
   const rows = Math.ceil(growths.length / COLUMNS)
   const panels = growths.map((growth, i) => {

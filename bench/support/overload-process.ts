@@ -1,26 +1,24 @@
 import { Pool } from 'undici'
 
-/** Begins chat requests at a fixed rate, however long they take, and reports how each was answered. */
+/** Starts chat requests at a fixed rate, however long they take, and reports the response of each. */
 
 export interface OverloadLoad {
-  /** The URL of the chat completions. */
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   /** Default: POST. */
   readonly method?: 'GET' | 'POST'
-  /** The request as JSON. */
   readonly body: string
   readonly durationMs: number
   readonly perSecond: number
-  /** Most running requests. More would wait in this process, and its queue is not what we measure. */
+  /** Most running requests. More would wait in this process, and its queue is not the subject of the measurement. */
   readonly connections: number
 }
 
 export interface OverloadOutcome {
   readonly seconds: number
-  /** Requests that were due but could not begin, because every connection was waiting for an answer. */
+  /** Requests that were due but could not start, because every connection was waiting for a response. */
   readonly unsent: number
-  /** Time to the last byte of the answer in ms, by status. Status 0: the connection failed. */
+  /** Time to the last byte of the response in ms, by status. Status 0: the connection failed. */
   readonly timesMs: Readonly<Record<number, readonly number[]>>
 }
 
@@ -43,13 +41,14 @@ async function run({ url, headers, body, method = 'POST', durationMs, perSecond,
       await answer.body.dump()
       status = answer.statusCode
     } catch {
-      // Counted as status 0.
+      // A failure counts as status 0.
     }
     timesMs[status] ??= []
     timesMs[status]!.push(performance.now() - startMs)
     underWay--
   }
-  // Connect first: a process accepts one connection in each turn of its event loop, and that is not what we measure.
+  // Connect first: a process accepts one connection in each event-loop tick, which is not the subject of the
+  // measurement.
   const warm = Array.from({ length: connections }, async () => {
     const { body } = await pool.request({ method: 'GET', path: '/healthz' })
     await body.dump()

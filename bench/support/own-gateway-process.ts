@@ -14,8 +14,8 @@ import { Origins } from '../../subgraphs/common/server/origins.ts'
 import { QueueWatch } from '../../subgraphs/common/server/queue-watch.ts'
 
 /**
- * Our gateway as the service runs it, with keys, limits and its links over HTTP, in front of foreign subgraphs. Takes the
- * supergraph as its argument, and sends its address to the process that started it.
+ * Our gateway as the service runs it, with keys, limits and its links over HTTP, in front of subgraphs that are not
+ * ours. Expects the supergraph as its argument, and sends its address to the process that started it.
  */
 const supergraphSdl = process.argv[2]!
 const MAX_BODY_BYTES = 1024 * 1024
@@ -40,7 +40,7 @@ const links = Object.fromEntries(
     remoteLink({
       urls: [new URL(url!).origin],
       what: name!,
-      // As long as the token of a principal.
+      // The header is as long as with the token of a principal.
       authorization: async () => `Bearer ${'x'.repeat(600)}`,
       socketKey: () => '',
     }),
@@ -49,7 +49,7 @@ const links = Object.fromEntries(
 const bodies = new LargeBodies({ largestBytes: MAX_BODY_BYTES })
 const gateway = await createGateway({
   supergraphSdl,
-  // The gateway takes any names; its type has those of our subgraphs.
+  // The gateway accepts any names; its type has those of our subgraphs.
   links: links as Record<string, Link> as GatewayOptions['links'],
   bytePaths: bytePaths(systemClock, new Uint8Array(32)),
   authenticate: async () => principal,

@@ -6,16 +6,16 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 
 const CACHE = join(process.env.XDG_CACHE_HOME || join(homedir(), '.cache'), 'kis-bench')
-/** LiteLLM with its proxy is about a hundred packages, which take minutes on a busy machine. */
+/** Limit of an install. LiteLLM with its proxy is about a hundred packages, which take minutes on a busy machine. */
 const INSTALL_MS = 15 * 60_000
-/** Notice soon when a package index does not answer. */
+/** Options that report an unreachable package index soon. */
 const RETRIES = ['--retries', '1', '--timeout', '15']
 
 const run = promisify(execFile)
 
 /**
- * Gives the Python with LiteLLM. Below 1.109: the newest releases need certificates that not every package index has
- * yet.
+ * Returns the path of the Python with LiteLLM. Below 1.109: the newest releases need certificates that not every
+ * package index has yet.
  */
 export async function pythonWithLitellm(): Promise<string> {
   const place = await installed('litellm-below-1.109', async (folder) => {
@@ -26,17 +26,14 @@ export async function pythonWithLitellm(): Promise<string> {
   return join(place, 'bin', 'python')
 }
 
-/**
- * With the versions of the default install every stream is answered 500 (Portkey's issues 1389 and 1550). These
- * versions work.
- */
+/** Pinned versions. With those of the default install every stream gets status 500 (Portkey's issues 1389 and 1550). */
 const PORTKEY = {
   private: true,
   dependencies: { '@portkey-ai/gateway': '1.15.2' },
   overrides: { '@hono/node-server': '1.13.5', '@hono/node-ws': '1.0.4', hono: '4.9.7' },
 }
 
-/** Gives Portkey's program. */
+/** Returns the path of Portkey's program. */
 export async function portkeyProgram(): Promise<string> {
   const place = await installed('portkey-1.15.2', async (folder) => {
     await mkdir(folder, { recursive: true })
@@ -57,13 +54,13 @@ export async function portkeyProgram(): Promise<string> {
 }
 
 /**
- * Gives a folder that `install` fills, once for each machine.
+ * Returns a folder that `install` fills, once for each machine.
  * @throws {Error} the install failed; the message says why
  */
 async function installed(name: string, install: (folder: string) => Promise<void>): Promise<string> {
   const place = join(CACHE, name)
   if (existsSync(place)) return place
-  // Install beside the final place, then move, so that an interrupted install does not count.
+  // Install beside the final folder, then move, so that an interrupted install does not count.
   const building = `${place}-${process.pid}`
   console.error(`Installing ${name} into ${CACHE}, which takes some minutes.`)
   try {

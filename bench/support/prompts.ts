@@ -10,7 +10,7 @@ import { seeded, wordSource } from './words.ts'
 
 const SHORT_CHARS = 1_000
 const LONG_CHARS = 100_000
-/** So few that no two prompts overlap. */
+/** Prompts per second: so few that no two overlap. */
 const PER_SECOND = 5
 const ALONE_MS = 10_000
 

@@ -8,7 +8,7 @@ import { queryTerms } from '../../subgraphs/knowledge/domain/text/text-analysis.
 import type { Question } from './eval-passages.ts'
 
 /**
- * Searches an existing index in a process of its own, to measure the memory of searching. Arguments: kind, place,
+ * Searches an existing index in a process of its own, to measure the memory of searching. Arguments: kind, location,
  * prefix.
  */
 
@@ -17,21 +17,21 @@ export interface Searches {
   /** `vector`: the vector search alone. */
   readonly mode: 'hybrid' | 'vector'
   readonly filter: SearchFilter | null
-  /** Searches running at any time. */
+  /** Concurrent searches. */
   readonly atOnce: number
 }
 
 export interface Searched {
-  /** In ms, for each question. */
+  /** Time of each search in ms, by question. */
   readonly times: readonly number[]
-  /** Of all threads, for all questions. */
+  /** CPU time of all threads, for all questions. */
   readonly cpuMs: number
-  /** Ids of the ten best chunks for each question. */
+  /** IDs of the ten best chunks for each question. */
   readonly topTens: readonly (readonly string[])[]
   readonly rssBytes: number
 }
 
-/** As the service asks for, with its model's own figure. */
+/** Candidates, the same number that the service requests for its model. */
 const CANDIDATES = 100
 const SPREAD = 0.03
 

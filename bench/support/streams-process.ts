@@ -5,7 +5,6 @@ import type { Target } from './load-process.ts'
 
 export interface Streams {
   readonly target: Target
-  /** The request as JSON. */
   readonly body: string
   readonly count: number
   readonly perSecond: number
@@ -18,7 +17,7 @@ export interface Arrived {
   readonly chunks: number
   /** The most streams open at once. */
   readonly atOnce: number
-  /** How the first of the others failed; null: none did. */
+  /** How the first failed stream failed; null: none did. */
   readonly failure: string | null
 }
 

@@ -6,8 +6,8 @@ import { type DocumentNode, execute, parse } from 'graphql'
 import { composeSupergraph, SUBGRAPHS, type SubgraphOfBench } from './trivial-subgraphs.ts'
 
 /**
- * The subgraphs of `trivial-subgraphs.ts`, each on a port of its own. An answer is worked out once and then given as it
- * is, so that they take little of the machine. Sends the supergraph to the process that started it.
+ * The subgraphs of `trivial-subgraphs.ts`, each on a port of its own. A result is computed once and then repeated, so
+ * that they take little of the machine. Sends the supergraph to the process that started it.
  */
 
 const documentOf = (number: number) => ({

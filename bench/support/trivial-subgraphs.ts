@@ -1,7 +1,7 @@
 import { composeServices } from '@apollo/composition'
 import { parse } from 'graphql'
 
-/** Three subgraphs that answer from memory, and what the gateways in front of them are asked. */
+/** Three subgraphs that respond from memory, and the operations for the gateways in front of them. */
 
 const HEAD = 'extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@key"])'
 
@@ -20,7 +20,7 @@ export const SUBGRAPHS = {
 } as const
 export type SubgraphOfBench = keyof typeof SUBGRAPHS
 
-/** `{"query", "variables"}` as clients send it. */
+/** Operations as clients send them: `{"query", "variables"}`. */
 export const OPERATIONS = {
   'one subgraph': { query: 'query Viewer { viewer { id name email organization createdAt } }' },
   'three subgraphs': {
@@ -35,7 +35,7 @@ export const OPERATIONS = {
   },
 } as const
 
-/** `urls`: where each subgraph is. */
+/** @param urls the address of each subgraph */
 export function composeSupergraph(urls: Readonly<Record<SubgraphOfBench, string>>): string {
   const { supergraphSdl, errors } = composeServices(
     Object.entries(SUBGRAPHS).map(([name, sdl]) => ({ name, url: urls[name as SubgraphOfBench], typeDefs: parse(sdl) })),

@@ -6,7 +6,7 @@ import { type Caller, makeCaller } from '../../test/support/client.ts'
 import { Child } from './child.ts'
 import type { Delay, Started } from './event-loop-process.ts'
 
-/** The whole service in its own process, which reports how late its event loop runs. */
+/** The whole service in its own process, which reports its event-loop delay. */
 export class WatchedService implements AsyncDisposable {
   readonly #child: Child
   readonly #folder: string
@@ -27,7 +27,7 @@ export class WatchedService implements AsyncDisposable {
     const folder = await mkdtemp(join(tmpdir(), 'kis-bench-watched-'))
     const KIS_CATALOG = join(folder, 'catalog.yaml')
     await writeFile(KIS_CATALOG, catalog)
-    // As `npm start` does.
+    // The cache of `npm start`.
     const NODE_COMPILE_CACHE = fileURLToPath(new URL('../../node_modules/.cache/compiled', import.meta.url))
     const env = {
       PATH: process.env.PATH,
@@ -51,12 +51,12 @@ export class WatchedService implements AsyncDisposable {
     return this.#child.pid
   }
 
-  /** How late the loop ran since the last question. */
+  /** Returns the event-loop delay since the last request. */
   delay(): Promise<Delay> {
     return this.#child.ask<Delay>({})
   }
 
-  /** How many handles, requests and timers keep its main thread busy or alive. */
+  /** Returns how many handles, requests and timers keep its main thread busy or alive. */
   resources(): Promise<number> {
     return this.#child.ask<number>({ resources: true })
   }
@@ -67,7 +67,7 @@ export class WatchedService implements AsyncDisposable {
   }
 }
 
-/** `p50 0.1 ms, p99 4.0 ms, longest 12 ms`. */
+/** Returns, for example, `p50 0.1 ms, p99 4.0 ms, longest 12 ms`. */
 export function delayText({ p50, p99, max }: Delay): string {
   return `p50 ${p50.toFixed(1)} ms, p99 ${p99.toFixed(1)} ms, longest ${max.toFixed(0)} ms`
 }

@@ -6,7 +6,7 @@ const SYLLABLES = {
 
 export type Script = keyof typeof SYLLABLES
 
-/** Makes words of two to four syllables. By Zipf's law, the word of rank r has a weight of 1 / r. */
+/** Returns a generator of words of two to four syllables. By Zipf's law, the word of rank r has a weight of 1 / r. */
 export function wordSource(random: () => number, scripts: readonly Script[] = ['en', 'ar']): () => string {
   const vocabulary = Array.from({ length: VOCABULARY }, () => {
     const syllables = SYLLABLES[scripts[Math.floor(random() * scripts.length)]!]
@@ -28,7 +28,7 @@ function firstAbove(ascending: Float64Array, value: number): number {
   return low
 }
 
-/** Gives numbers from 0 to 1, the same for the same seed (mulberry32). */
+/** Returns a generator of numbers from 0 to 1, the same for the same seed (mulberry32). */
 export function seeded(seed: number): () => number {
   let state = seed
   return () => {

@@ -16,21 +16,21 @@ import {
   parseManifest,
 } from './format.ts'
 
-/** More than any installation has. */
+/** Entries of an archive: more than any installation has. */
 const MAX_ENTRIES = 100_000_000
-/** Between two entries there are a header and some zeros. A header may not ask for more. */
+/** Bytes between two entries: a header and some zeros. A header may not claim more. */
 const MAX_BETWEEN_BYTES = 1024 * 1024
 
 const RECORDS = /^records\/([a-z]+\/[a-z_-]+)\/\d{8}\.jsonl$/
 const FILE = /^((?:files|texts|contents)\/)([a-z0-9_]{1,100})$/
 
-/** Hears what is in an archive, in its order. */
+/** Receives the content of an archive, in its order. */
 export interface ArchiveListener {
-  /** At least one. */
+  /** `values` has at least one record. */
   records(kind: string, values: readonly unknown[]): Promise<void>
-  /** The bytes need not be read. */
+  /** The listener need not read the bytes. */
   file(folder: string, name: string, sizeBytes: number, bytes: AsyncIterable<Uint8Array>): Promise<void>
-  /** After everything. @throws {Error} something is missing */
+  /** Called after everything else. @throws {Error} something is missing */
   end?(): void
 }
 
@@ -41,8 +41,8 @@ interface Entry {
 }
 
 /**
- * An archive. It is read from its beginning to its end, each time with its checksum, so that it takes a few megabytes of
- * memory, whatever it holds and whoever has made it.
+ * An archive. It is read from start to end, each time with its checksum, so that it takes a few megabytes of memory,
+ * whatever it contains and whoever created it.
  */
 export class ArchiveReader {
   readonly head: Head
@@ -54,7 +54,7 @@ export class ArchiveReader {
     this.head = head
   }
 
-  /** @throws {Error} it is no archive, or of a newer version */
+  /** @throws {Error} the file is no archive, or one of a newer version */
   static async open(file: string): Promise<ArchiveReader> {
     for await (const entry of entriesOf(file)) {
       if (entry.name !== HEAD) break
@@ -69,7 +69,7 @@ export class ArchiveReader {
 
   /**
    * Reads everything once.
-   * @throws {Error} it is damaged or not complete; or what `listener` throws
+   * @throws {Error} the archive is corrupted or incomplete; or what `listener` throws
    */
   async read(listener: ArchiveListener): Promise<Manifest> {
     const hash = createHash('sha256')
@@ -155,7 +155,7 @@ async function* entriesOf(file: string): AsyncGenerator<Entry> {
       const { name, size, type, pax } = entry.header as Headers & { readonly pax?: unknown }
       if (type !== 'file' || pax || !Number.isSafeInteger(size) || size! < 0)
         throw new Error(`it has an entry ${JSON.stringify(name.slice(0, 100))}`)
-      // The bytes of an entry are read as they come.
+      // The bytes of an entry are read as a stream.
       between = Number.NEGATIVE_INFINITY
       yield { name, size: size!, bytes: entry }
       for await (const _unread of entry);

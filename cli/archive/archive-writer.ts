@@ -7,12 +7,12 @@ import { type Pack, pack } from 'tar-stream'
 import type { ArchiveSink } from '../../subgraphs/common/portable/organization-archive.ts'
 import { HEAD, type Head, MANIFEST, MAX_PART_BYTES, type Manifest, PART_BYTES } from './format.ts'
 
-/** What a name that is not final has after the archive's own. */
+/** The suffix of an archive's name until the archive is complete. */
 const PART = /^[0-9a-f]{12}\.part$/
 
 /**
- * Writes an archive: a tar of records as lines of JSON and of bytes, compressed by zstd. It keeps a few megabytes in
- * memory. The file gets its name when it is complete and on the disk.
+ * Writes an archive: a tar of records as lines of JSON and of bytes, compressed by zstd. It holds a few megabytes in
+ * memory. The file gets its name when it is complete and on disk.
  */
 export class ArchiveWriter implements ArchiveSink, AsyncDisposable {
   readonly #file: string
@@ -20,7 +20,7 @@ export class ArchiveWriter implements ArchiveSink, AsyncDisposable {
   readonly #tar: Pack = pack()
   readonly #written: Promise<void>
   readonly #hash = createHash('sha256')
-  /** Lines that are not written yet, by kind. The order of the first line of each kind is that of the archive. */
+  /** Unwritten lines by kind. The order of the first line of each kind is that of the archive. */
   readonly #waiting = new Map<string, { lines: string[]; count: number }>()
   readonly #left = new Map<string, number>()
   readonly #files = { count: 0, bytes: 0 }
@@ -32,11 +32,11 @@ export class ArchiveWriter implements ArchiveSink, AsyncDisposable {
     this.#part = `${file}.${randomBytes(6).toString('hex')}.part`
     const descriptor = openSync(this.#part, 'wx', 0o600)
     this.#written = pipeline(this.#tar, createZstdCompress(), createWriteStream('', { fd: descriptor, flush: true }))
-    // Whoever adds an entry hears of it.
+    // The next call that adds an entry reports the failure.
     this.#written.catch(() => undefined)
   }
 
-  /** @throws {Error} the file exists, or its folder does not take one */
+  /** @throws {Error} the file exists, or its folder is not writable */
   static async create(file: string, head: Head): Promise<ArchiveWriter> {
     if (existsSync(file)) throw new Error(`${file} is there already: give the export another name.`)
     removeParts(file)
@@ -61,7 +61,7 @@ export class ArchiveWriter implements ArchiveSink, AsyncDisposable {
     if (this.#waitingBytes >= PART_BYTES) await this.#flush()
   }
 
-  /** Adds bytes after the records that were given before. */
+  /** Adds bytes after the records that were added before. */
   async file(path: string, sizeBytes: number, bytes: AsyncIterable<Uint8Array> | Uint8Array): Promise<void> {
     await this.#flush()
     await this.#entry(path, bytes, sizeBytes)
@@ -73,7 +73,7 @@ export class ArchiveWriter implements ArchiveSink, AsyncDisposable {
     this.#left.set(what, (this.#left.get(what) ?? 0) + count)
   }
 
-  /** @throws {Error} the disk is full, or another export to the same file has begun */
+  /** @throws {Error} the disk is full, or another export to the same file has started */
   async finish(moment: Pick<Manifest, 'from' | 'to'>): Promise<{ readonly manifest: Manifest; readonly bytes: number }> {
     await this.#flush()
     const manifest: Manifest = {
@@ -93,14 +93,17 @@ export class ArchiveWriter implements ArchiveSink, AsyncDisposable {
     return { manifest, bytes: statSync(this.#file).size }
   }
 
-  /** Removes what is not complete. */
+  /** Removes an incomplete file. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#tar.destroy()
     await this.#written.catch(() => undefined)
     rmSync(this.#part, { force: true })
   }
 
-  /** What a record refers to is of an earlier kind, or was written before. */
+  /**
+   * Writes the waiting lines. A record refers only to records of an earlier kind, or to records that were written
+   * before.
+   */
   async #flush(): Promise<void> {
     for (const [name, waiting] of this.#waiting) {
       if (waiting.lines.length === 0) continue
@@ -119,7 +122,7 @@ export class ArchiveWriter implements ArchiveSink, AsyncDisposable {
       error ? ended.reject(error) : ended.resolve(),
     )
     entry.on('error', ended.reject)
-    // The stream of the entry says nothing when the file fails.
+    // The stream of the entry does not report a failure of the file.
     const failed = this.#written.then(() => Promise.reject(new Error(`${this.#part} was closed.`)))
     failed.catch(() => undefined)
     ended.promise.catch(() => undefined)
@@ -137,7 +140,7 @@ export class ArchiveWriter implements ArchiveSink, AsyncDisposable {
   }
 }
 
-/** Makes the names in a folder survive a power loss. Windows has no such call, and needs none. */
+/** Makes the names in a folder durable against a power loss. Windows has no such call and needs none. */
 export function syncFolder(folder: string): void {
   if (process.platform === 'win32') return
   const descriptor = openSync(folder, 'r')
@@ -148,7 +151,7 @@ export function syncFolder(folder: string): void {
   }
 }
 
-/** Removes what exports to this file have left that were killed. */
+/** Removes the partial files of killed exports to this file. */
 function removeParts(file: string): void {
   const prefix = `${basename(file)}.`
   for (const name of readdirSync(dirname(file)))

@@ -21,7 +21,7 @@ it('neither reads nor writes stores into which an import of all data has not end
     const environment = { KIS_DATA_DIR: join(folder, 'data') }
     const { locations: places } = readStoreLocations(environment)
     {
-      // Makes the secret of the folder, too.
+      // This call also creates the secret of the folder.
       readConfig(environment)
       await using stores = await openToWrite(places, { installation: null, log: silentLog })
       await startImport(stores.documents.billing, 'exp_1')

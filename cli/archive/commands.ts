@@ -16,25 +16,27 @@ import { readPassphrase } from './passphrase.ts'
 import { NOT_WHOLE, References } from './references.ts'
 import { requireData } from './stores.ts'
 
+/** Arguments of `kis export`. */
 export interface ExportArguments {
   readonly file: string
-  /** Undefined: everything. */
+  /** Undefined: the whole installation. */
   readonly organizationId: string | undefined
   readonly withSecret: boolean
-  /** Reads the archive when it is written. */
+  /** Whether to verify the archive after it is written. */
   readonly check: boolean
 }
 
+/** Arguments of `kis import`. */
 export interface ImportArguments {
   readonly file: string
-  /** Of an organization: an id, or `new`. */
+  /** The target organization: an ID, or `new`. */
   readonly as: string | undefined
   readonly check: boolean
 }
 
 type Say = (line: string) => void
 
-/** Archives have texts and the ledger. */
+/** Permission bits that archives must not have: they contain texts and the ledger. */
 const GROUP_AND_OTHERS = 0o077
 
 /** @throws {Error} see `exportInstallation` and `exportOrganization`; or the passphrase is missing or short */
@@ -129,8 +131,8 @@ async function importAll(
 }
 
 /**
- * Reads an archive, and says that it is whole.
- * @throws {Error} it is damaged, or its records name what it has not
+ * Reads an archive, and returns a sentence that it is complete.
+ * @throws {Error} it is corrupted, or its records refer to missing ones
  */
 async function judge(archive: ArchiveReader, file: string): Promise<string> {
   const { scope } = archive.head
@@ -139,7 +141,7 @@ async function judge(archive: ArchiveReader, file: string): Promise<string> {
   return `${file} is whole: ${countsOf(manifest.records)}, as of ${manifest.to}.`
 }
 
-/** Of an archive of an organization. Whether it fits an installation is not asked. */
+/** Checks the records of an organization's archive, but not whether it fits an installation. */
 async function checkRecords(archive: ArchiveReader) {
   const references = new References()
   const manifest = await archive.read({
@@ -168,7 +170,10 @@ async function requirePassphrase(environment: NodeJS.ProcessEnv): Promise<string
   return passphrase
 }
 
-/** An archive is not signed, so these may be of anybody's making. */
+/**
+ * Describes the rules of an archive for the operator to confirm: an archive is not signed, so anybody may have written
+ * them.
+ */
 function describeRules({ plan, limits = {}, suspendedAt, suspensionReason }: ImportedRules): string {
   const own = Object.entries(limits).map(([name, limit]) => `${name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)} ${limit}`)
   const suspended = suspendedAt ? `suspended since ${suspendedAt.toISOString()}` : 'not suspended'
@@ -176,12 +181,12 @@ function describeRules({ plan, limits = {}, suspendedAt, suspensionReason }: Imp
   return `Set by the archive: plan ${plan}; ${own.length > 0 ? `limits ${own.join(', ')}` : 'no limits of its own'}; ${suspended}${why}.`
 }
 
-/** On one line. */
+/** Returns the text on one line. */
 function quoted(text: string): string {
   return visible(JSON.stringify(text))
 }
 
-/** Records by what people know. */
+/** Counts the records by kinds that people know. */
 function countsOf(records: Readonly<Record<string, number>>): string {
   const known = [
     ...(records['billing/organizations'] === undefined ? [] : ['billing/organizations']),

@@ -13,20 +13,23 @@ import { FORMAT } from './format.ts'
 import { type Sealed, seal } from './sealed-secret.ts'
 import { kindVersions, listCollections, type Marked, type NamedCollection, openToRead, type ReadStores, SUBGRAPHS } from './stores.ts'
 
-/** The kind of the lines that say which key the bytes have that follow. */
+/** The kind of the lines that name the keys of the bytes that follow. */
 export const CONTENTS = 'knowledge/contents'
-/** Processes write these every few seconds. They are no data. */
+/** Kinds that processes write every few seconds. They are no data. */
 const HEARTBEATS: readonly string[] = ['inference/replicas', ...SUBGRAPHS.map((subgraph) => `${subgraph}/${TASK_LEASES.name}`)]
 
-/** The port's limit of a page. */
+/** The port's limit of documents in a page. */
 const MAX_PAGE = 1_000
 const FIRST_PAGE = 32
-/** Characters of JSON that a page should have. */
+/** Target size of a page, in characters of JSON. */
 const PAGE_CHARACTERS = 4 * 1024 * 1024
-/** Contents of one group: this many, or of this many bytes together, or one that is larger. */
+/** Most contents of one group, unless their bytes reach the limit first. A larger content is a group of its own. */
 const GROUP = 500
 const GROUP_BYTES = 8 * 1024 * 1024
-/** Contents of which equal ones are found, and how many: each takes some 200 bytes of memory. */
+/**
+ * From this size on, equal contents are written once; and the most contents that are compared. Each takes some 200
+ * bytes of memory.
+ */
 export const LARGE_BYTES = 1024 * 1024
 const MAX_LARGE = 1_000_000
 
@@ -34,15 +37,15 @@ interface InstallationExport {
   readonly locations: StoreLocations
   readonly environmentSecret: Uint8Array | null
   readonly file: string
-  /** Null: the secret stays behind. */
+  /** Null: the secret is not exported. */
   readonly passphrase: string | null
   readonly say: (line: string) => void
 }
 
 /**
- * Writes all data of an installation to an archive. The service may run meanwhile, unless its stores show no moment and
- * it writes.
- * @throws {Error} the file exists, a store fails or is not whole, or what was read has changed meanwhile
+ * Writes all data of an installation to an archive. The service may run meanwhile, unless its stores have no snapshots
+ * and it writes.
+ * @throws {Error} the file exists, a store fails or is corrupted, or data has changed since it was read
  */
 export async function exportInstallation({ locations, environmentSecret, file, passphrase, say }: InstallationExport) {
   await using stores = await openToRead(locations)
@@ -69,7 +72,7 @@ export async function exportInstallation({ locations, environmentSecret, file, p
 
 type Sums = ReadonlyMap<string, string>
 
-/** Reads all records, and the keys of the contents. Gives the checksum of each kind. */
+/** Reads all records, and the keys of the contents. Returns the checksum of each kind. */
 async function readRecords(stores: ReadStores, write: (name: string, line: string) => Promise<void>): Promise<Sums> {
   const sums = new Map<string, string>()
   for (const { name, collection } of listCollections(stores.documents)) {
@@ -89,7 +92,7 @@ async function readRecords(stores: ReadStores, write: (name: string, line: strin
 }
 
 /**
- * What is as it was read is as it was when the first reading ended: so the archive shows this moment.
+ * Reads everything again. If nothing has changed, the archive shows the moment when the first reading ended.
  * @throws {Error} something has changed since it was read
  */
 async function refuseChanged(stores: ReadStores, before: Sums): Promise<void> {
@@ -101,7 +104,7 @@ async function refuseChanged(stores: ReadStores, before: Sums): Promise<void> {
     )
 }
 
-/** All documents in the order of their ids, by pages of some 4 MB. */
+/** Yields all documents in the order of their IDs, in pages of some 4 MB. */
 async function* listPages(documents: NamedCollection['collection']): AsyncGenerator<readonly StoredDocument[]> {
   let limit = FIRST_PAGE
   for (let after = ''; ; ) {
@@ -124,13 +127,13 @@ async function* listBlobs({ blobs }: Pick<ReadStores, 'blobs'>) {
 }
 
 /**
- * Writes groups of contents: a line for each, then their bytes in the same order, each under its digest. Large bytes that
- * are equal come once: the lines of the others name the first key.
+ * Writes groups of contents: a line for each, then their bytes in the same order, each under its digest. Equal large
+ * contents are written once: the lines of the others name the first key.
  */
 async function writeContents(stores: ReadStores, archive: ArchiveWriter): Promise<void> {
   let group: { readonly sha256: string; readonly bytes: Uint8Array }[] = []
   let size = 0
-  /** Keys by digest. */
+  /** Keys of large contents by digest. */
   const large = new Map<string, string>()
   const flush = async () => {
     for (const { sha256, bytes } of group) await archive.file(`contents/${sha256}`, bytes.length, bytes)
@@ -143,7 +146,7 @@ async function writeContents(stores: ReadStores, archive: ArchiveWriter): Promis
     if (!bytes) throw new Error(`The bytes ${key} were deleted while they were read. Export again.`)
     const sha256 = createHash('sha256').update(bytes).digest('hex')
     const sameAs = large.get(sha256)
-    // The bytes of the other come first.
+    // The bytes that the line refers to must come first.
     if (sameAs !== undefined) await flush()
     await archive.line(CONTENTS, JSON.stringify({ key, sha256, sizeBytes: bytes.length, sameAs }))
     if (sameAs !== undefined) continue
@@ -154,7 +157,7 @@ async function writeContents(stores: ReadStores, archive: ArchiveWriter): Promis
   await flush()
 }
 
-/** @throws {Error} the secret is missing, or another one than that of the data */
+/** @throws {Error} the secret is missing, or is not that of the data */
 function sealSecret(
   dataDirectory: string,
   { id, secretFingerprint }: Marked,

@@ -18,9 +18,9 @@ interface ExportOptions {
   readonly config: Config
   readonly locations: StoreLocations
   readonly organizationId: string
-  /** The archive to make. */
+  /** The path of the archive to create. */
   readonly file: string
-  /** The passphrase of the secrets in the archive; null: secrets stay behind. */
+  /** The passphrase of the secrets in the archive; null: secrets are not exported. */
   readonly passphrase: string | null
 }
 

@@ -1,41 +1,41 @@
 import { z } from 'zod'
 import { SEALED } from './sealed-secret.ts'
 
-/** Of an archive. A program reads the formats up to this one. */
+/** Format of an archive. A program reads the formats up to this one. */
 export const FORMAT = 1
 
-/** The first entry of an archive, and the last. */
+/** Names of the first entry of an archive, and of the last. */
 export const HEAD = 'archive.json'
 export const MANIFEST = 'manifest.json'
-/** Both are read at once. */
+/** Bytes of the first and of the last entry, each of which is read as a whole. */
 export const MAX_DESCRIPTION_BYTES = 4 * 1024 * 1024
 
-/** Lines of JSON before a part of records is written. One record may have as much again. */
+/** Bytes of JSON lines after which a part of records is written. One more record may add as much. */
 export const PART_BYTES = 4 * 1024 * 1024
-/** The largest part of records: above the largest record of a store, and `PART_BYTES`. */
+/** The largest part of records, in bytes: more than the largest record of a store plus `PART_BYTES`. */
 export const MAX_PART_BYTES = 64 * 1024 * 1024
 /**
- * Of a part: `PART_BYTES` by the bytes of the shortest record, an id with its name, and above. A record of two characters
+ * Lines of a part: `PART_BYTES` by the bytes of the shortest record, an ID with its name. A record of two characters
  * takes a hundred bytes in memory.
  */
 export const MAX_PART_LINES = PART_BYTES / 32
 
 const MODEL = z.strictObject({ id: z.string().max(500), dimensions: z.int().min(1), engineModel: z.string().max(500) })
 const ORGANIZATION_ID = z.string().regex(/^org_[0-9a-f]{32}$/)
-/** Everything of an installation, or one organization. */
+/** The scope of an archive: a whole installation, or one organization. */
 const SCOPE = z.discriminatedUnion('what', [
   z.strictObject({
     what: z.literal('installation'),
     id: z.string().max(100),
     secretFingerprint: z.string().regex(/^[0-9a-f]{1,64}$/),
-    /** The version of each kind of record: those of an older one are converted. */
+    /** The version of each kind of record. Records of an older version are converted. */
     kinds: z.record(z.string().max(100), z.int().min(1)),
   }),
   z.strictObject({
     what: z.literal('organization'),
     id: ORGANIZATION_ID,
     name: z.string().max(1_000),
-    /** Embedding models of the installation that it comes from. */
+    /** Embedding models of the source installation. */
     models: z.array(MODEL).max(10_000),
   }),
 ])
@@ -43,29 +43,29 @@ const SCOPE = z.discriminatedUnion('what', [
 const HEAD_SCHEMA = z.strictObject({
   what: z.literal('kis-archive'),
   format: z.literal(FORMAT),
-  /** Names the archive: an import that is repeated knows by it what it has begun. */
+  /** Identifies the archive, so that a repeated import recognizes what it has started. */
   id: z.string().regex(/^exp_[0-9a-f]{32}$/),
   scope: SCOPE,
-  /** Of the program that made it, as `kis version` says. */
+  /** Version of the program that wrote the archive, as `kis version` prints it. */
   version: z.string().regex(/^\d+\.\d+\.\d+/),
   api: z.string().max(100),
   schema: z.string().max(100),
   begunAt: z.iso.datetime(),
-  /** Under a passphrase: the secret of an installation, or the key of an organization's secrets; null: it has none. */
+  /** Sealed with a passphrase: the secret of an installation, or the key of an organization's secrets; null: none. */
   secret: SEALED.nullable(),
 })
 
 const MANIFEST_SCHEMA = z.strictObject({
-  /** The archive shows what was there between these two; they are equal if it shows one moment. */
+  /** The archive shows the data between these two times; they are equal if it shows one moment. */
   from: z.iso.datetime(),
   to: z.iso.datetime(),
-  /** How many records of each kind. */
+  /** The number of records of each kind. */
   records: z.record(z.string().max(100), z.int().min(0)),
-  /** How many entries have bytes, and how many bytes. */
+  /** The number of entries with bytes, and the sum of their bytes. */
   files: z.strictObject({ count: z.int().min(0), bytes: z.int().min(0) }),
-  /** What stays behind, with how many there are. */
+  /** The number of records that were not exported, by their description. */
   left: z.record(z.string().max(200), z.int().min(0)),
-  /** Of the names, sizes and bytes of all entries before this one. */
+  /** SHA-256 of the names, sizes and bytes of all entries before this one. */
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
 })
 
@@ -74,7 +74,7 @@ export type InstallationScope = Extract<Head['scope'], { readonly what: 'install
 export type OrganizationScope = Extract<Head['scope'], { readonly what: 'organization' }>
 export type Manifest = z.output<typeof MANIFEST_SCHEMA>
 
-/** @throws {Error} the message follows the archive's name */
+/** @throws {Error} its message is meant to follow the archive's name */
 export function parseHead(text: string, version: string): Head {
   const value = parse(text, HEAD)
   const { what, format, version: writtenBy } = (value ?? {}) as { readonly [field: string]: unknown }
@@ -86,23 +86,23 @@ export function parseHead(text: string, version: string): Head {
   return checked(HEAD_SCHEMA, value, HEAD)
 }
 
-/** @throws {Error} the message follows the archive's name */
+/** @throws {Error} its message is meant to follow the archive's name */
 export function parseManifest(text: string): Manifest {
   return checked(MANIFEST_SCHEMA, parse(text, MANIFEST), MANIFEST)
 }
 
-/** @throws {Error} the text is no id of an organization */
+/** @throws {Error} the text is no ID of an organization */
 export function requireOrganizationId(text: string): string {
   if (ORGANIZATION_ID.safeParse(text).success) return text
   throw new Error(`${JSON.stringify(text)} is no id of an organization: org_ and 32 hexadecimal digits.`)
 }
 
-/** A text of an archive with nothing that a terminal obeys. */
+/** Returns a text of an archive without terminal control characters. */
 export function visible(text: string): string {
   return text.replaceAll(/[\p{C}\p{Zl}\p{Zp}]/gu, (hidden) => `\\u{${hidden.codePointAt(0)!.toString(16)}}`)
 }
 
-/** Versions have three numbers, and may have more after them. */
+/** Compares versions: three numbers, which a suffix may follow. */
 function isNewer(one: string, other: string): boolean {
   const [a, b] = [one, other].map((text) => text.split(/[.-]/).slice(0, 3).map(Number))
   const index = a!.findIndex((number, i) => number !== b![i])

@@ -28,7 +28,7 @@ const COLLECTION = {
   createdAt: AT,
 }
 const FILE = { _id: `file_${hex('2')}`, name: 'a.txt', mediaType: 'text/plain', sha256: SHA, sizeBytes: 3, attachments: {}, createdAt: AT }
-/** Of another collection, with a file of the first organization. */
+/** A source of another collection, with a file of the first organization. */
 const SOURCE = {
   ...{ _id: `web_${hex('5')}`, collectionId: `col_${hex('a')}`, sourceKey: `col_${hex('a')}_u`, apiKeyId: `key_${hex('3')}` },
   ...{ url: 'https://u.test/', metadata: {}, documentId: null, formerFileId: FILE._id, etag: null, lastModified: null, sha256: null },
@@ -56,7 +56,7 @@ beforeEach(() => {
 })
 afterEach(() => rmSync(folder, { recursive: true }))
 
-/** An archive with these entries, whose counts and checksum are right unless `manifest` says otherwise. */
+/** Creates an archive with these entries, whose counts and checksum are right unless `manifest` says otherwise. */
 async function archiveOf(
   entries: readonly Entry[],
   { head = {}, manifest = {} }: { head?: object; manifest?: object } = {},
@@ -102,12 +102,12 @@ const importing = async (file: string) => {
   return importOrganization({ ...target, archive, scope, as: null, check: false, passphrase: async () => '', log: silentLog })
 }
 
-/** The first entry is a link. */
+/** Changes a tar so that its first entry is a link. */
 function linked(tar: Buffer): Uint8Array {
   return withChecksum(Buffer.from(tar.with(156, '2'.charCodeAt(0))))
 }
 
-/** The header of a name of a gigabyte. */
+/** Creates the header of a name of a gigabyte. */
 function longHeader(): Buffer {
   const header = Buffer.alloc(512)
   header.write('././@LongLink')
@@ -179,7 +179,7 @@ it('an archive that is damaged anywhere is refused before anything is written', 
     [archiveOf([FIRST, ['knowledge/collections', [{ ...COLLECTION, dimensions: 8 }]]]), /is another model here/],
   ] as const)
     await expect(importing(await file), String(problem)).rejects.toThrow(problem)
-  // The organization is not there, so the sound one begins anew.
+  // The organization does not exist, so the import of the valid archive starts anew.
   expect(await importing(sound)).toMatchObject({ wasDone: false, key: expect.stringMatching(/^kis_live_/) })
 }, 120_000)
 

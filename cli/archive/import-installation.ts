@@ -18,9 +18,9 @@ import { NOT_WHOLE, References } from './references.ts'
 import { open } from './sealed-secret.ts'
 import { kindVersions, listCollections, listKinds, openToWrite, type WriteStores } from './stores.ts'
 
-/** As the port allows in one write. */
+/** The port's limit of one write. */
 const MAX_INSERTED = 1_000
-/** Larger than any content of the blob store. */
+/** Bytes of one content: more than any content of the blob store has. */
 const MAX_CONTENT_BYTES = 256 * 1024 * 1024
 
 const RECORD = z.looseObject({ _id: z.string().min(1).max(1_000) })
@@ -28,16 +28,16 @@ const CONTENT = z.strictObject({
   key: z.string().min(1).max(1_000),
   sha256: z.string().regex(/^[0-9a-f]{64}$/),
   sizeBytes: z.int().min(0).max(MAX_CONTENT_BYTES),
-  /** The key of equal bytes that come before: no others follow. */
+  /** The key of equal bytes that came before. No bytes follow this line. */
   sameAs: z.string().min(1).max(1_000).optional(),
 })
 type Content = z.output<typeof CONTENT>
 
-/** What an archive of an installation gives, in its order. */
+/** Receives the content of an installation's archive, in its order. */
 interface Takers {
   documents(kind: string, documents: readonly StoredDocument[]): Promise<void>
   content(content: Content, bytes: AsyncIterable<Uint8Array>): Promise<void>
-  /** The bytes that another key has. */
+  /** Stores the bytes that another key has. */
   copy(key: string, of: string, sha256: string): Promise<void>
 }
 
@@ -46,22 +46,22 @@ interface InstallationImport {
   readonly scope: InstallationScope
   readonly locations: StoreLocations
   readonly environmentSecret: Uint8Array | null
-  /** Called if the archive has the secret, and the environment has none. */
+  /** Called if the archive has the secret and the environment has none. */
   passphrase(): Promise<string>
   readonly log: Log
   readonly say: (line: string) => void
 }
 
 /**
- * Reads all of an archive. Gives what its records name and it has not.
- * @throws {Error} it is damaged, or of a newer version
+ * Reads all of an archive. Returns the references to what it lacks.
+ * @throws {Error} it is corrupted, or of a newer version
  */
 export async function checkInstallation(archive: ArchiveReader, scope: InstallationScope) {
   const versions = kindVersions()
   const newer = Object.entries(scope.kinds).find(([kind, version]) => version > (versions[kind] ?? 0))
   if (newer) throw new Error(`The archive has ${newer[0]} in version ${newer[1]}, which this version of the program does not know.`)
   const references = new References()
-  /** Digests by key. */
+  /** Digests of large contents by key. */
   const large = new Map<string, string>()
   const manifest = await archive.read(
     listenerOf({
@@ -86,9 +86,9 @@ export async function checkInstallation(archive: ArchiveReader, scope: Installat
 }
 
 /**
- * Puts all data of an archive into empty stores, and gives the documents whose vectors it has not. Until the end nothing
- * starts on the stores. If it is interrupted, repeat it: it continues.
- * @throws {Error} the archive is damaged, the stores have other data, or a secret is wrong
+ * Writes all data of an archive to empty stores, and returns the documents whose vectors the archive lacks. Until the
+ * end no process starts on the stores. If the import is interrupted, repeat it: it continues.
+ * @throws {Error} the archive is corrupted, the stores have other data, or a secret is wrong
  */
 export async function importInstallation({
   archive,
@@ -161,7 +161,7 @@ function storeSecret(dataDirectory: string, secret: Uint8Array): void {
   syncFolder(dataDirectory)
 }
 
-/** Follows each group of lines about contents with their bytes. */
+/** Returns a listener that pairs each group of lines about contents with the bytes that follow. */
 function listenerOf(takers: Takers): ArchiveListener {
   let expected: Content[] = []
   const end = () => {

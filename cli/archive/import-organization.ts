@@ -22,11 +22,11 @@ interface ImportOptions {
   readonly locations: StoreLocations
   readonly archive: ArchiveReader
   readonly scope: OrganizationScope
-  /** The id that the organization gets; null: its own. */
+  /** The ID that the organization gets; null: its own. */
   readonly as: string | null
-  /** Reads and checks everything, also against the stores, and writes nothing of it. */
+  /** Reads and checks everything, also against the stores, and writes nothing. */
   readonly check: boolean
-  /** Gives the passphrase. Called if the archive has secrets. */
+  /** Returns the passphrase. Called if the archive has secrets. */
   passphrase(): Promise<string>
   readonly log: Log
 }
@@ -34,27 +34,27 @@ interface ImportOptions {
 interface ImportResult {
   readonly organizationId: string
   readonly manifest: Manifest
-  /** What the archive says that only an operator may decide. */
+  /** Rules of the archive that only an operator may decide on. */
   readonly rules: ImportedRules
-  /** The organization was imported from this archive before: nothing was done. */
+  /** The organization was imported from this archive before, so nothing was done. */
   readonly wasDone: boolean
   /** The secret of the admin key of the import, until its first use; null: it was used, or nothing was imported. */
   readonly key: string | null
-  /** Models of agents that the catalog has not. */
+  /** Models of agents that the catalog lacks. */
   readonly lackingModels: readonly string[]
-  /** What its records name and it has not. */
+  /** References of the records to what the archive lacks. */
   readonly problems: readonly string[]
 }
 
-/** What organizes the rest is first, and there is one. */
+/** The first record of an archive, and its only one of this kind. */
 const FIRST = 'billing/organization'
 const NO_ORGANIZATION = 'The archive is damaged: it does not begin with one organization.'
 
 /**
- * Imports an organization: all of it, or nothing that anybody sees. The archive is read twice: first everything is
- * checked, then it is written below an organization that is suspended until the end. If the import is interrupted, repeat
+ * Imports an organization: all of it, or nothing that is visible. The archive is read twice: first everything is
+ * checked, then it is written to an organization that is suspended until the end. If the import is interrupted, repeat
  * it: it continues.
- * @throws {Error} the archive is damaged, something of it is here already, or a model or plan is missing here
+ * @throws {Error} the archive is corrupted, a part of it exists here already, or a model or plan is missing here
  */
 export async function importOrganization({
   config,
@@ -127,7 +127,7 @@ export async function importOrganization({
   return { organizationId, manifest, rules, wasDone: state === 'done', key: adminKey, lackingModels, problems }
 }
 
-/** Checks or takes what an archive has, by who takes it. */
+/** Returns a listener that passes each kind of record to the parts that check or write it. */
 function listener(takers: readonly ArchiveTakers[], step: 'check' | 'write', references?: References): ArchiveListener {
   const records = new Map<string, RecordTaker>(takers.flatMap((each) => each.records.map((one) => [one.kind.name, one] as const)))
   const files = new Map(takers.flatMap((each) => each.files.map((one) => [one.folder, one] as const)))
@@ -156,7 +156,10 @@ function listener(takers: readonly ArchiveTakers[], step: 'check' | 'write', ref
   }
 }
 
-/** Vectors of two models cannot be compared, so a collection needs its own. */
+/**
+ * Explains why a collection cannot be imported: vectors of two models cannot be compared, so a collection needs its own
+ * model.
+ */
 function explainModel({ models }: CatalogFile, scope: OrganizationScope, id: string, dimensions: number): string | null {
   const here = models.find((model) => model.id === id)
   const there = scope.models.find((model) => model.id === id)

@@ -2,11 +2,12 @@ import { createInterface } from 'node:readline/promises'
 import { Writable } from 'node:stream'
 import type { Environment } from '../settings/environment.ts'
 
-/** Characters. Whoever has the archive can try many passphrases; a shorter one is found within years. */
+/** Characters of a passphrase. An attacker with the archive can try many; a shorter one would be found within years. */
 const MIN_PASSPHRASE = 12
 
 /**
- * Reads the passphrase of an archive: never from an argument, which others on the machine see, and the shell keeps.
+ * Reads the passphrase of an archive: never from an argument, which other users of the machine see and the shell
+ * stores.
  * @throws {Error} it is missing or short
  */
 export async function readPassphrase(env: Environment): Promise<string> {
@@ -19,7 +20,7 @@ export async function readPassphrase(env: Environment): Promise<string> {
   return passphrase
 }
 
-/** Asks at the terminal, without showing what is typed. */
+/** Prompts at the terminal, without echoing the input. */
 async function prompt(): Promise<string> {
   process.stderr.write('Passphrase of the secret: ')
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() })

@@ -7,7 +7,7 @@ import type { MongoDatabase } from '../../subgraphs/common/documents/mongodb-url
 import type { Installation } from '../../subgraphs/common/identity/installation.ts'
 
 /**
- * Says whose a database is, without claiming it; null: nobody's.
+ * Returns the installation that a database belongs to, without claiming it; null: none.
  * @throws {Unfit} the server cannot serve
  */
 export function readMark(database: MongoDatabase): Promise<Installation | null> {

@@ -12,7 +12,7 @@ interface Documents {
   }>
 }
 
-/** A record with a text at a path of the table. */
+/** Creates a record with a text at a path of the table. */
 function recordWith(path: string, text: string): Record<string, unknown> {
   const [field, ...rest] = path.split('.')
   if (field === undefined || field === '') return text as never

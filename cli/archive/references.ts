@@ -10,16 +10,16 @@ import { type AgentCollections, openAgentCollections } from '../../subgraphs/inf
 import { type KnowledgeStore, knowledgeStore } from '../../subgraphs/knowledge/portable.ts'
 import { visible } from './format.ts'
 
-/** Names no record, or may name one that is gone: the reason. */
+/** Marks a field that refers to no record, or to one that may be gone, with the reason. */
 interface Free {
   readonly free: string
 }
-/** The kinds of which one has the record; or why none need have it. */
+/** The kinds one of which has the record; or why none must have it. */
 type Target = readonly string[] | Free
 
 /**
- * The paths of the fields that are called an id or ids, but for the organization of the record. `*`: each member of a
- * list, or of an object with names of its own.
+ * The paths of the fields that are called an ID or IDs, except the record's organization. `*`: each member of a list,
+ * or of an object with names of its own.
  */
 type IdPaths<T> = StoredValue extends T
   ? never
@@ -33,7 +33,7 @@ type IdPaths<T> = StoredValue extends T
 
 /**
  * What the fields of each kind of record refer to, by the name of its collection in the program. A field that is called
- * an id and is not named here is an error of the compiler, so that a new field is decided on. `$key`: the names of the
+ * an ID and is missing here is a compiler error, so that every new field is decided on. `$key`: the names of the
  * members of an object.
  */
 export type ReferencesOf<Collections> = {
@@ -51,14 +51,14 @@ const ERASED = free('what was erased is gone')
 const EXPIRES = free('it is deleted after a while, whatever refers to it')
 const DELETABLE = free('callers may delete it, whatever refers to it')
 const BEFORE = free('it is written after what names it')
-/** Collections and agents. */
+/** For fields with JSON that names collections and agents. */
 const IN_JSON = free('it names in JSON what callers may delete')
 const ORGANIZATION = ['billing/organizations']
 const KEY = ['billing/api_keys']
 const MEMBER = ['billing/members']
 const COLLECTION = ['knowledge/collections']
 const DOCUMENT = ['knowledge/documents']
-/** Of a document that callers can see: one that is being deleted gives its file up first. */
+/** The file of a document that callers can see: a document that is being deleted drops its file first. */
 const FILE = ['knowledge/files']
 const RUN = ['inference/runs', 'inference/workflow_runs']
 const JOB = { 'job.organizationId': ORGANIZATION, 'job.slowOrganizationId': ORGANIZATION }
@@ -168,7 +168,7 @@ const KNOWLEDGE: ReferencesOf<KnowledgeStore> = {
   taskLeases: {},
 }
 
-/** Kinds that only the archive of an organization has. Its others have the fields of stored records. */
+/** Kinds that only the archive of an organization has. Its other kinds have the fields of stored records. */
 const OF_ORGANIZATION: Readonly<Record<string, Readonly<Record<string, Target>>>> = {
   'billing/organization': { owners: MEMBER },
   'billing/spend_limits': { _id: KEY },
@@ -197,12 +197,12 @@ const CHECKED = new Map(
     [...targets].flatMap(([path, target]) => ('free' in target ? [] : [{ path: path.split('.'), to: target }])),
   ]),
 )
-/** Begins a sentence of an import about what `problems` found. */
+/** The start of a sentence of an import about what `problems` found. */
 export const NOT_WHOLE = 'Not whole, as it was when it was exported'
 const MAX_SHOWN = 5
-/** Of a problem. Whoever made the archive chose the ids. */
+/** Characters of a problem. Whoever created the archive chose the IDs. */
 const MAX_CHARACTERS = 300
-/** Records of one kind whose ids are kept, some 100 bytes each. JavaScript's sets have few more members. */
+/** Records of one kind whose IDs are held in memory, some 100 bytes each. JavaScript's sets hold few more members. */
 const MAX_JUDGED = 16_000_000
 
 interface BlobFacts {
@@ -215,21 +215,21 @@ interface BlobFacts {
 }
 
 /**
- * Judges whether what records of an archive name is in the archive, too. Keeps in memory the ids of the kinds that are
- * named, and what is named before it comes.
+ * Checks whether the archive contains what its records refer to. Holds in memory the IDs of the kinds that are referred
+ * to, and references to records that have not come yet.
  */
 export class References {
   readonly #ids = new Map<string, Set<string>>([...TARGETS].map((kind) => [kind, new Set()]))
-  /** What was named before it came, with its kinds and the record that names it. */
+  /** References to records that have not come yet, with their kinds and the referring record. */
   readonly #wanted = new Map<string, { readonly to: readonly string[]; readonly by: string }>()
-  /** Keys of bytes, with the record that names them. */
+  /** Keys of bytes, with the record that refers to them. */
   readonly #bytes = new Map<string, string>()
-  /** Kinds with more records than can be judged. */
+  /** Kinds with more records than can be checked. */
   readonly #large = new Set<string>()
-  /** They lose their keys and records one after the other. */
+  /** Erased organizations, which lose their keys and records one after the other. */
   readonly #erased = new Set<unknown>()
 
-  /** `kind`: of an archive of any scope. */
+  /** @param kind a kind of an archive of any scope */
   add(kind: string, record: unknown): void {
     const stored = kind.replaceAll('-', '_')
     const { _id, organizationId, listed, deletedAt } = (record ?? {}) as { readonly [field: string]: unknown }
@@ -255,12 +255,12 @@ export class References {
       this.#bytes.set(`${_id}_${liveGeneration}`, `${kind} ${_id}`)
   }
 
-  /** The bytes with this key are there. */
+  /** Notes that the archive contains the bytes with this key. */
   addBytes(key: string): void {
     this.#bytes.delete(key)
   }
 
-  /** Sentences about what is lacking; the first few. */
+  /** Returns sentences about the first few missing records. */
   problems(): readonly string[] {
     const lacking = [...this.#large].map((kind) => `it has too many ${kind} to judge what names them`)
     for (const [wanted, { to, by }] of this.#wanted) {
@@ -276,7 +276,7 @@ export class References {
     return to.some((kind) => this.#large.has(kind) || this.#ids.get(kind)!.has(name))
   }
 
-  /** Those of a running upload have no file yet. */
+  /** Adds the keys of a blob's bytes. The pieces of a running upload have no file yet. */
   #addBlob(_id: string, { sizeBytes, bytesKey, pieces, references, counted, dying }: BlobFacts): void {
     const isUsed = Object.values(references).some((pending) => pending === 0)
     if (dying || !isUsed || sizeBytes === 0 || counted.value === 0) return
@@ -284,7 +284,7 @@ export class References {
   }
 }
 
-/** By the names of stored collections. Every record may name its organization. */
+/** Returns the references by the names of stored collections. Every record may refer to its organization. */
 function byKind<Collections extends object>(
   subgraph: string,
   declare: (store: Pick<DocumentStore, 'collection'>) => Collections,

@@ -22,7 +22,9 @@ const INSTALLATION = { id: 'inst_1' }
 const ORGANIZATION = `org_${'1'.repeat(32)}`
 const COLLECTION = `col_${'1'.repeat(32)}`
 
-/** The kinds of records that an archive of one organization has, and why it has not the others. */
+/**
+ * For each kind of stored records, its kind in an archive of one organization, or the reason why such an archive lacks it.
+ */
 const OF_ORGANIZATIONS: Readonly<Record<string, string>> = {
   'billing/organizations': 'billing/organization',
   'billing/organization_changes': 'report/changes',
@@ -76,7 +78,7 @@ const OF_ORGANIZATIONS: Readonly<Record<string, string>> = {
   'knowledge/event_heads': 'stays: the log of events',
 }
 
-/** Bytes of several keys, which an archive has once. */
+/** Equal bytes of several keys, which an archive stores once. */
 const LARGE = randomBytes(LARGE_BYTES)
 
 const field = fc.stringMatching(/^f[a-zA-Z]{1,8}$/)
@@ -97,7 +99,7 @@ const { value } = fc.letrec<{ value: StoredValue }>((tie) => ({
   ),
 }))
 
-/** Any record of a kind, with what its indexes and the index of passages need. */
+/** Generates any record of a kind, with the fields that its indexes and the chunk index need. */
 function anyRecord(name: string, { indexes }: CollectionSpec): fc.Arbitrary<StoredDocument> {
   return fc.tuple(fc.uuid(), fc.dictionary(field, value, { maxKeys: 6 })).map(([id, fields]) => {
     const record: Record<string, StoredValue> = { ...fields }
@@ -128,7 +130,7 @@ function anyRecord(name: string, { indexes }: CollectionSpec): fc.Arbitrary<Stor
   })
 }
 
-/** All that the stores have, by kind. */
+/** Returns everything in the stores, by kind. */
 async function everything({ documents, blobs }: Pick<ReadStores, 'documents' | 'blobs'>): Promise<Record<string, readonly string[]>> {
   const found: Record<string, readonly string[]> = {}
   for (const { name, collection } of listCollections(documents))
@@ -284,10 +286,13 @@ describe('archives', () => {
   )
 })
 
-/** A stored value as JSON with the fields of every object in order, so that equal values give equal texts, and no others. */
+/**
+ * Writes a stored value as JSON with the fields of every object in order, so that two texts are equal exactly if their
+ * values are.
+ */
 function canonicalJson(value: unknown): string {
   return JSON.stringify(value, function (this: Readonly<Record<string, unknown>>, key, inner) {
-    // JSON would make a date the same as its text.
+    // JSON would write a date and its text the same way.
     if (this[key] instanceof Date) return { $date: this[key].getTime() }
     if (typeof inner !== 'object' || inner === null || Array.isArray(inner)) return inner
     return Object.fromEntries(Object.entries(inner).sort(([a], [b]) => (a < b ? -1 : 1)))

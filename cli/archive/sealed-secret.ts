@@ -1,7 +1,7 @@
 import { createCipheriv, createDecipheriv, randomBytes, scryptSync } from 'node:crypto'
 import { z } from 'zod'
 
-/** Bytes in base64. */
+/** Schema of bytes in base64. */
 const bytes = (count: { readonly min: number; readonly max: number }) =>
   z.base64().refine((text) => {
     const { length } = Buffer.from(text, 'base64')
@@ -9,8 +9,8 @@ const bytes = (count: { readonly min: number; readonly max: number }) =>
   }, 'has another length')
 
 /**
- * A secret under a passphrase: AES-256-GCM with a key that scrypt derives. The cost is part of the format, so that no
- * archive can ask for memory.
+ * A secret sealed with a passphrase: AES-256-GCM with a key that scrypt derives. The cost is part of the format, so
+ * that no archive can demand memory.
  */
 export const SEALED = z.strictObject({
   kdf: z.literal('scrypt-131072-8-1'),
@@ -26,7 +26,7 @@ export type Sealed = z.output<typeof SEALED>
 const SCRYPT = { N: 131_072, r: 8, p: 1, maxmem: 160 * 1024 * 1024 }
 const KEY_BYTES = 32
 
-/** `context` is not secret; the same must be given to open it. */
+/** `context` is not secret; `open` needs the same one. */
 export function seal(secret: Uint8Array, passphrase: string, context: string): Sealed {
   const salt = randomBytes(16)
   const iv = randomBytes(12)
@@ -36,7 +36,7 @@ export function seal(secret: Uint8Array, passphrase: string, context: string): S
   return { kdf: 'scrypt-131072-8-1', cipher: 'aes-256-gcm', salt: saltText!, iv: ivText!, tag: tagText!, text: sealed! }
 }
 
-/** Null: the passphrase is wrong, or somebody changed the sealed text. */
+/** Returns null if the passphrase is wrong, or somebody changed the sealed text. */
 export function open(sealed: Sealed, passphrase: string, context: string): Uint8Array | null {
   const [salt, iv, tag, text] = [sealed.salt, sealed.iv, sealed.tag, sealed.text].map((each) => Buffer.from(each, 'base64'))
   const decipher = createDecipheriv('aes-256-gcm', toKey(passphrase, salt!), iv!).setAAD(Buffer.from(context)).setAuthTag(tag!)
@@ -47,7 +47,9 @@ export function open(sealed: Sealed, passphrase: string, context: string): Uint8
   }
 }
 
-/** The same words typed on another system must give the same key, so the text is normalized. */
+/**
+ * Derives the key. The text is normalized, because the same words typed on another system must result in the same key.
+ */
 function toKey(passphrase: string, salt: Uint8Array): Buffer {
   return scryptSync(passphrase.normalize('NFKC'), salt, KEY_BYTES, SCRYPT)
 }

@@ -3,17 +3,17 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { toOpeningFailure } from '../../subgraphs/common/adapters/sqlite/database.ts'
 
 /**
- * How long a file's lock is waited for while those of earlier files are held. All writes to these wait too, and the
+ * How long to wait for a file's lock while those of earlier files are held. All writes to these wait too, and the
  * service gives up after 2 s.
  */
 const NEXT_LOCK_MS = 200
-/** Nobody waits for the first one. */
+/** How long to wait for the first lock. Nobody waits for it meanwhile. */
 const FIRST_LOCK_MS = 5_000
-/** Writes of a busy service may win many times. */
+/** Attempts to get all locks. Writes of a busy service may win many times. */
 const MAX_TRIES = 100
 const SQLITE_BUSY = 5
 
-/** Read-only connections, each with a transaction that shows its file at the same moment, by the path of the file. */
+/** Read-only connections by the path of their file. The transactions of all connections show the same moment. */
 export class Snapshot implements Disposable {
   readonly createdAt: Date
   readonly #connections: ReadonlyMap<string, DatabaseSync>
@@ -24,9 +24,9 @@ export class Snapshot implements Disposable {
   }
 
   /**
-   * Takes the write locks of all files, begins the reading transactions, and lets the locks go. While the locks are
-   * held nothing is committed anywhere, so the files show one moment: what a loss of power at that moment would leave.
-   * @throws {Error} a file cannot be opened, or its lock cannot be had
+   * Takes the write locks of all files, starts the reading transactions, and releases the locks. While the locks are
+   * held nothing is committed anywhere, so the files show one moment, as after a loss of power.
+   * @throws {Error} a file cannot be opened, or its lock was not free in time
    */
   static async take(paths: readonly string[]): Promise<Snapshot> {
     for (let tries = 1; ; tries++) {
@@ -46,7 +46,7 @@ export class Snapshot implements Disposable {
   }
 }
 
-/** Null: a lock was not free in time. */
+/** Returns null if a lock was not free in time. */
 function attempt(paths: readonly string[], create: (connections: ReadonlyMap<string, DatabaseSync>) => Snapshot): Snapshot | null {
   const readers = new Map<string, DatabaseSync>()
   let file = ''
@@ -57,8 +57,8 @@ function attempt(paths: readonly string[], create: (connections: ReadonlyMap<str
       readers.set(path, reader)
       startReading(reader)
     }
-    // Closed before the readers, which have opened their files: the last connection that may write would remove the log
-    // of a process that was killed.
+    // The locks are closed before the readers, which have opened their files: the last connection that may write would
+    // remove the log of a process that was killed.
     using locks = new DisposableStack()
     for (const [index, path] of paths.entries()) {
       file = path
@@ -78,7 +78,7 @@ function attempt(paths: readonly string[], create: (connections: ReadonlyMap<str
   }
 }
 
-/** The first read opens the file, and in a transaction says which moment it shows. */
+/** Starts the reading transaction. Its first read opens the file and fixes the moment that it shows. */
 function startReading(reader: DatabaseSync): void {
   reader.prepare('SELECT count(*) FROM sqlite_schema').get()
 }

@@ -26,7 +26,7 @@ import { dataFiles } from '../settings/data-files.ts'
 import type { StoreLocations } from '../settings/servers.ts'
 import { Snapshot } from './snapshot.ts'
 
-/** What each subgraph declares. */
+/** Functions that declare the collections of each subgraph. */
 const DECLARE = { billing: openAccountCollections, inference: openAgentCollections, knowledge: knowledgeStore } as const
 type Subgraph = keyof typeof DECLARE
 const KINDS: Readonly<Record<Subgraph, readonly Kind[]>> = {
@@ -34,14 +34,14 @@ const KINDS: Readonly<Record<Subgraph, readonly Kind[]>> = {
   inference: INFERENCE_KINDS,
   knowledge: KNOWLEDGE_KINDS,
 }
-/** In the order of an archive: what a record refers to comes before it. */
+/** Subgraphs in the order of an archive: a record comes after those that it refers to. */
 export const SUBGRAPHS = Object.keys(DECLARE) as readonly Subgraph[]
 
 type Declaring = Pick<DocumentStore, 'collection'>
 type Documents<Store extends Declaring = Declaring> = Readonly<Record<Subgraph, Store>>
 
 const START_FIRST = 'start the service of this version once, then export.'
-/** A store creates missing indexes, or looks at a large file, within this time. */
+/** Limit for opening a store, which may create missing indexes or check a large file. */
 const READY_TIMEOUT_MS = 60_000
 
 /** An installation with the secret that its data depends on. */
@@ -49,7 +49,7 @@ export interface Marked extends Installation {
   readonly secretFingerprint: string
 }
 
-/** The stores of an installation, to read. */
+/** The stores of an installation, opened to read. */
 export interface ReadStores extends AsyncDisposable {
   readonly installation: Marked
   readonly documents: Documents
@@ -58,12 +58,12 @@ export interface ReadStores extends AsyncDisposable {
   readonly snapshotAt: Date | null
 }
 
-/** The stores of an installation, to write. */
+/** The stores of an installation, opened to write. */
 export interface WriteStores extends AsyncDisposable {
   readonly documents: Documents<DocumentStore>
   readonly blobs: BlobStore
   readonly index: ChunkIndex
-  /** What the mark of billing's store says: see `OwnMark`. */
+  /** The mark of billing's store: see `OwnMark`. */
   readonly secretFingerprint: string | null
 }
 
@@ -73,14 +73,14 @@ export interface NamedCollection {
   readonly collection: DocumentCollection<StoredDocument>
 }
 
-/** Every kind of document that the program knows, as the subgraphs declare them. */
+/** Returns every kind of document that the program knows, as the subgraphs declare them. */
 export function listCollections(documents: Documents): readonly NamedCollection[] {
   return SUBGRAPHS.flatMap((subgraph) => {
     const found = new Map<string, DocumentCollection<StoredDocument>>()
     const declaring: Declaring = {
       collection<T extends StoredDocument>(spec: CollectionSpec) {
         const collection = documents[subgraph].collection<T>(spec)
-        // An archive looks at nothing but the ids.
+        // An archive reads only the IDs.
         found.set(spec.name, collection as unknown as DocumentCollection<StoredDocument>)
         return collection
       },
@@ -90,20 +90,20 @@ export function listCollections(documents: Documents): readonly NamedCollection[
   })
 }
 
-/** Every kind of document, with its migrations, by its name in archives. */
+/** Returns every kind of document with its migrations, by its name in archives. */
 export function listKinds(): ReadonlyMap<string, Kind> {
   return new Map(SUBGRAPHS.flatMap((subgraph) => KINDS[subgraph].map((kind) => [`${subgraph}/${kind.name}`, kind] as const)))
 }
 
-/** The version of each kind of document. */
+/** Returns the version of each kind of document. */
 export function kindVersions(): Readonly<Record<string, number>> {
   return Object.fromEntries([...listKinds()].map(([name, kind]) => [name, currentVersion(kind)]))
 }
 
 /**
  * Opens the stores beside a running service, or without one.
- * @throws {Error} a file is missing, damaged or of another installation; a server cannot be reached, or an import has not
- * ended
+ * @throws {Error} a file is missing, corrupted or of another installation; a server cannot be reached, or an import has
+ * not ended
  */
 export async function openToRead(locations: StoreLocations): Promise<ReadStores> {
   await using opening = new AsyncDisposableStack()
@@ -126,7 +126,7 @@ export async function openToRead(locations: StoreLocations): Promise<ReadStores>
   }
 }
 
-/** @throws {Error} the data folder has no data, where it should */
+/** @throws {Error} the data folder has no data, although its stores are files */
 export function requireData({ mongodb, dataDirectory }: StoreLocations): void {
   if (mongodb) return
   const { billing, inference, knowledge, blobs } = dataFiles(dataDirectory)
@@ -152,7 +152,7 @@ async function readServers(mongodb: NonNullable<StoreLocations['mongodb']>, open
   }
   const client = opening.use(await connectMongo(mongodb.billing))
   const documents = await openEach(async (subgraph) => documentsOf(client, mongodb[subgraph].database))
-  // What is missing is made before the moment: MongoDB cannot read what was made after it.
+  // Missing collections are created before the moment: MongoDB cannot read at that moment what was created after it.
   await prepare(documents)
   const snapshot = await startSnapshot(client, mongodb.billing.database)
   if (!snapshot) {
@@ -167,7 +167,7 @@ async function readServers(mongodb: NonNullable<StoreLocations['mongodb']>, open
   }
 }
 
-/** Makes the collections and indexes that are missing. */
+/** Creates missing collections and indexes. */
 async function prepare(documents: Documents<DocumentStore>): Promise<void> {
   for (const subgraph of SUBGRAPHS) {
     DECLARE[subgraph](documents[subgraph])
@@ -190,8 +190,8 @@ async function readFolder(dataDirectory: string, opening: AsyncDisposableStack) 
 }
 
 /**
- * Looks at the files, which must belong together.
- * @throws {Error} one is missing, of another installation, or newer
+ * Inspects the files, which must belong together.
+ * @throws {Error} a file is missing, of another installation, or of a newer version
  */
 function inspectFiles(dataDirectory: string, files: readonly FolderFile[]): Installation {
   const missing = files.filter(({ path }) => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0)
@@ -223,17 +223,17 @@ function requireSameInstallation(name: string, mark: Installation, installation:
 }
 
 interface Writing {
-  /** Whose the stores are; null: what they say, or a new installation. */
+  /** The expected installation; null: the one that the stores name, or a new one. */
   readonly installation: Installation | null
-  /** Of `OwnDocumentsOptions`, for billing's documents. */
+  /** As in `OwnDocumentsOptions`, for billing's documents. */
   readonly inspect?: OwnDocumentsOptions['inspect']
   readonly log: Log
 }
 
 /**
- * Opens the stores as the service does. The files of a data folder belong to one process, so the service must be stopped
- * if there are any; with servers it may run.
- * @throws {Error} a file is in use, missing, damaged or of another installation; or a server cannot be reached
+ * Opens the stores as the service does. The files of a data folder belong to one process, so the service must be
+ * stopped if there are any; with servers it may run.
+ * @throws {Error} a file is in use, missing, corrupted or of another installation; or a server cannot be reached
  */
 export async function openToWrite(locations: StoreLocations, { installation: expected, inspect, log }: Writing): Promise<WriteStores> {
   const { mongodb, elasticsearch } = locations
@@ -264,7 +264,7 @@ export async function openToWrite(locations: StoreLocations, { installation: exp
     if (subgraph === 'billing') secretFingerprint = opened.secretFingerprint
     return opened.store
   }
-  // Before a file of another installation is opened, or a missing one is made.
+  // Inspected before a file of another installation is opened, or a missing one is created.
   if (!mongodb) await folder.inspect()
   const documents = await openEach(async (subgraph) => opening.use(await open(subgraph)))
   await prepare(documents)

@@ -18,7 +18,10 @@ const PRINCIPAL_OF_SESSION = billingOperation(
   `query PrincipalOfSession($token: String!) { principalOfSession(token: $token) { ${PRINCIPAL_FIELDS} } }`,
 )
 
-/** Asks billing for the principal of a key; of a session; and of an access token, which counts as the key that it names. */
+/**
+ * Looks up at billing the principal of a key, of a session, or of an access token, which counts as the key that it
+ * names.
+ */
 export function authenticateBy(billing: Link, tokens: IssuedTokens | null): Authenticate {
   return async (credentials, { requestId, signal }) => {
     const context = { caller: { service: 'gateway' }, requestId, signal } as const

@@ -3,24 +3,22 @@ import { isIP } from 'node:net'
 
 /** How old the resolved addresses of a name may be. A new replica gets work within this time. */
 const RESOLVE_MS = 2_000
-/** A replica that could not be reached is skipped for this long while there are others. */
+/** How long an unreachable replica is skipped while there are others. */
 const DOWN_MS = 1_000
 /** Attempts at one replica for one call. While the others were tried, the first may have come back. */
 const MAX_ATTEMPTS = 2
 /** Most replicas of one service. Further addresses of a name are not used. */
 const MAX_ENDPOINTS = 100
 
-/** One replica of a service. */
 export interface Endpoint {
-  /** `http://10.0.0.7:4001` */
+  /** The replica's address, such as `http://10.0.0.7:4001`. */
   readonly origin: string
   /** Name and port of the configured address, for the `host` header. */
   readonly host: string
 }
 
-/** A connection to a replica. */
 interface Connection extends AsyncDisposable {
-  /** The replica is no longer listed: running operations go on, and no new ones come. */
+  /** The replica is no longer listed: running operations continue, and no new ones come. */
   retire(): void
 }
 
@@ -28,11 +26,10 @@ interface Entry<T> {
   readonly endpoint: Endpoint
   readonly connection: T
   underWay: number
-  /** In milliseconds of `performance.now()`. */
+  /** Skipped until then, in milliseconds of `performance.now()`. */
   downUntil: number
 }
 
-/** One attempt at one replica. */
 export interface ReplicaAttempt<T> {
   readonly connection: T
   /** Reports that the replica could not be reached. */
@@ -42,9 +39,9 @@ export interface ReplicaAttempt<T> {
 }
 
 /**
- * The replicas behind a service's addresses. The one with the least work is asked next. A host name stands for all its
- * addresses (as replicas have in Compose and behind a headless service of Kubernetes), except with `https`, because the
- * certificate is for the name.
+ * The replicas behind a service's addresses. The one with the least work gets the next call. A host name stands for all
+ * its addresses (as replicas have in Compose and behind a headless service of Kubernetes), except with `https`, because
+ * the certificate is for the name.
  */
 export class Endpoints<T extends Connection> implements AsyncDisposable {
   readonly #addresses: readonly URL[]
@@ -56,7 +53,7 @@ export class Endpoints<T extends Connection> implements AsyncDisposable {
 
   /**
    * @param addresses one or more, such as `http://knowledge:4002`
-   * @param connect makes the connection to a replica
+   * @param connect creates the connection to a replica
    */
   constructor(addresses: readonly string[], connect: (endpoint: Endpoint) => T) {
     this.#addresses = addresses.map((address) => new URL(address))
@@ -64,7 +61,7 @@ export class Endpoints<T extends Connection> implements AsyncDisposable {
   }
 
   /**
-   * Gives attempts at the replicas in order, the best first, recently unreachable ones last. None when no name
+   * Yields attempts at the replicas in order, the best first, recently unreachable ones last. None when no name
    * resolves.
    */
   async *attempts(): AsyncGenerator<ReplicaAttempt<T>, void> {
@@ -91,7 +88,7 @@ export class Endpoints<T extends Connection> implements AsyncDisposable {
     }
   }
 
-  /** The connections to all replicas. */
+  /** Returns the connections to all replicas. */
   async all(): Promise<readonly T[]> {
     await this.#resolve()
     return this.#entries.map(({ connection }) => connection)
@@ -116,7 +113,7 @@ export class Endpoints<T extends Connection> implements AsyncDisposable {
     return best
   }
 
-  /** Waits only while no replica is known. */
+  /** Resolves the names. Waits only while no replica is known. */
   async #resolve(): Promise<void> {
     if (performance.now() - this.#resolvedAt > RESOLVE_MS) {
       this.#resolving ??= this.#lookUp().finally(() => {
@@ -128,7 +125,7 @@ export class Endpoints<T extends Connection> implements AsyncDisposable {
 
   async #lookUp(): Promise<void> {
     const found = (await Promise.all(this.#addresses.map(resolveEndpoints))).flat().slice(0, MAX_ENDPOINTS)
-    // A name server that does not answer says nothing about the replicas.
+    // A name server that does not respond says nothing about the replicas.
     if (found.length === 0) return
     this.#resolvedAt = performance.now()
     const known = new Map(this.#entries.map((entry) => [entry.endpoint.origin, entry]))
@@ -142,7 +139,7 @@ export class Endpoints<T extends Connection> implements AsyncDisposable {
   }
 }
 
-/** Empty when the name cannot be resolved now. */
+/** Returns an empty list when the name cannot be resolved now. */
 async function resolveEndpoints({ protocol, hostname, port, host, origin }: URL): Promise<readonly Endpoint[]> {
   if (protocol === 'https:' || isIP(hostname.replace(/^\[|\]$/g, ''))) return [{ origin, host }]
   const addresses = await lookup(hostname, { all: true }).catch(() => [])

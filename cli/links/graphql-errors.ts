@@ -21,13 +21,13 @@ export function formatError(error: GraphQLError, log: Log, requestId: string): G
   return { message: masked.message, ...where, extensions: { ...masked.extensions } }
 }
 
-/** The same for an error that no operation has thrown. */
+/** Does the same for an error that no operation has thrown. */
 export function formatThrown(error: unknown, log: Log, requestId: string): GraphQLFormattedError {
   const originalError = error instanceof Error ? error : new Error(String(error))
   return formatError(new GraphQLError(originalError.message, { originalError }), log, requestId)
 }
 
-/** The answer to a request that never became an operation. */
+/** Returns the response to a request that never became an operation. */
 export function graphqlBody({ message, extensions }: KisError) {
   return { errors: [{ message, extensions }] }
 }

@@ -18,14 +18,14 @@ import type { Log } from '../../subgraphs/common/process/log.ts'
 import { formatError, formatThrown } from './graphql-errors.ts'
 
 /**
- * Bytes of one subgraph's operations kept parsed and validated. The gateway's plans and the services' constants need
- * far less.
+ * Bytes of one subgraph's operations that are cached parsed and validated. The gateway's plans and the services'
+ * constants need far less.
  */
 const MAX_CACHED_BYTES = 32 * 1024 * 1024
 /** Characters of an operation's text. The gateway accepts at most 262,144, and its plans may be longer. */
 export const MAX_TEXT_CHARACTERS = 1_048_576
 
-/** A link to a subgraph of this process. */
+/** Creates a link to a subgraph of this process. */
 export function localLink(subgraph: Subgraph, log: Log): Link {
   const operations = createOperationCache(subgraph.schema)
   const format = (result: ExecutionResult, context: LinkContext): ExecutionResult =>
@@ -74,7 +74,8 @@ export function localLink(subgraph: Subgraph, log: Log): Link {
 }
 
 /**
- * The events of a source as results. An error that the source throws is the last result, as in GraphQL over WebSocket.
+ * Yields the events of a source as results. An error that the source throws is the last result, as in GraphQL over
+ * WebSocket.
  */
 function toResults(
   source: AsyncIterator<unknown, undefined>,
@@ -115,9 +116,9 @@ function single(result: ExecutionResult): AsyncIterableIterator<ExecutionResult,
 }
 
 interface OperationCache {
-  /** Gives the operation ready to run, or what is wrong with its text. */
+  /** Returns the operation ready to run, or the faults of its text. */
   of(query: string): DocumentNode | readonly GraphQLError[]
-  /** Keeps it if it ran without an error, so that failing operations take no memory. */
+  /** Caches the document if it ran without an error, so that failing operations take no memory. */
   cache(query: string, document: DocumentNode, result: ExecutionResult, caller: LinkContext['caller']): void
 }
 

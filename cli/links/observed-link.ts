@@ -5,14 +5,15 @@ import type { Link, LinkContext, Operation } from '../../subgraphs/common/link/l
 import type { QueueWatch } from '../../subgraphs/common/server/queue-watch.ts'
 import { noTelemetry, type Telemetry } from '../../subgraphs/common/telemetry/telemetry.ts'
 
-/** Callers choose the names of their operations. */
+/** Characters of an operation's name. Callers choose these names. */
 const MAX_NAME_CHARACTERS = 100
 const NAME = /^\s*(?:query|mutation|subscription)\s+(\w+)/
 
+/** The observers of a link's operations. */
 export interface LinkObservers {
-  /** Gets the time, the outcome and the span of each operation. Default: nothing does. */
+  /** Receives the time, the outcome and the span of each operation. Default: none. */
   readonly telemetry?: Telemetry | undefined
-  /** Knows the running operations by name: until the result, or the first event of a subscription. Default: nothing does. */
+  /** Tracks the running operations by name: until the result, or the first event of a subscription. Default: none. */
   readonly watch?: Pick<QueueWatch, 'start'> | undefined
 }
 
@@ -100,7 +101,10 @@ export function observedLink<Who, L extends Link<Who>>(
   return { ...link, ...observed }
 }
 
-/** `knowledge: SearchCollection`. Nothing else of the text, which may contain private data. */
+/**
+ * Returns, for example, `knowledge: SearchCollection`. It contains nothing else of the text, which may have private
+ * data.
+ */
 export function nameOperation(to: string, { query = '', operationName }: Partial<Operation>): string {
   const name = operationName ?? NAME.exec(query)?.[1] ?? 'an operation without a name'
   return `${to}: ${name.slice(0, MAX_NAME_CHARACTERS)}`

@@ -12,17 +12,18 @@ const LIFETIME_S = 60
 const LEAST_LEFT_MS = 20_000
 /** Distinct callers, or tokens, cached at once. */
 const MAX_CACHED = 10_000
-/** Allowed difference between the clocks of two hosts. */
+/** Tolerated difference between the clocks of two hosts. */
 const CLOCK_TOLERANCE_S = 30
 
+/** Signs and verifies the tokens of callers. */
 export interface PrincipalTokens {
-  /** Makes a token that identifies the caller, for one audience. */
+  /** Creates a token that identifies the caller, for one audience. */
   sign(caller: Caller, audience: string): Promise<string>
   /** @throws {InvalidApiKey} the token is missing, forged, expired or for another audience */
   verify(token: string | undefined, audience: string): Promise<Caller>
 }
 
-/** Loaded by the first token: a service of one process has none. */
+/** The package is loaded for the first token: a service of one process has none. */
 const loadJose = () => import('jose')
 
 /** Callers as short-lived signed tokens (JWT, HS256), for calls between processes. */

@@ -25,47 +25,47 @@ import { type Endpoint, Endpoints, type ReplicaAttempt } from './endpoints.ts'
 import { isRead, LONG_MS, responseTimeoutMs } from './response-timeout.ts'
 import { UnreadEvents } from './unread-events.ts'
 
-/** Concurrent HTTP operations of one process at one replica. A call of a slow model keeps its connection busy. */
+/** Concurrent HTTP operations of one process at one replica. A call of a slow model occupies its connection. */
 const MAX_CONNECTIONS = 1_024
 /** A replica that takes longer to connect counts as down. */
 const CONNECT_TIMEOUT_MS = 2_000
-/** How often a replica that something waits for, or that is away, is pinged. */
+/** How often a replica is pinged while a call waits for it, or while it is away. */
 const PING_MS = 500
 /**
- * A ping says nothing of connections that are older than its own: after a cut, new ones pass. So an operation whose last
- * ping is longer ago begins with one.
+ * The greatest age of the last ping at the start of an operation; an older one is repeated first. A ping says nothing
+ * of connections that are older than its own: after a cut, only new ones pass.
  */
 const MAX_PING_AGE_MS = 1_000
 /**
- * A process that answers within the two is slow, but not away. For the second part it is pinged over a new connection,
- * too. If this process stood still meanwhile, it reads the first answer then. So what waits for a stopped one ends within
- * 5 s.
+ * Time limits of the two parts of a probe. A process that responds within both is slow, but not away. In the second
+ * part it is also pinged over a new connection. If this process was paused meanwhile, it reads the first response then.
+ * So calls that wait for a stopped process end within 5 s.
  */
 const PONG_MS = 3_000
 const LAST_PONG_MS = 1_000
-/** An embedding answer of 2,048 vectors of 3,072 floats is 33 MB as base64. */
+/** Bytes of a response. An embedding response of 2,048 vectors of 3,072 floats is 33 MB as base64. */
 const MAX_RESPONSE_BYTES = 48 * 1024 * 1024
 /** An idle socket is closed after this time. The next operation opens another. */
 const IDLE_SOCKET_MS = 10_000
 /** The connection of pings outlives all others that are idle. */
 const PINGS_IDLE_MS = 1.5 * IDLE_SOCKET_MS
-/** A socket is pinged after so long without a ping, so that no router forgets a stream that waits for its next event. */
+/** A socket without a ping for this long is pinged, so that no router drops a stream that waits for its next event. */
 const KEEP_ALIVE_MS = 10_000
 /** Sockets to one replica. */
 const MAX_SOCKETS = 10_000
 
-/** The code with which graphql-ws reports that this side gave a socket up. */
+/** The code with which graphql-ws reports that this side terminated a socket. */
 const TERMINATED = 4499
 /** Close codes of a server that does not, or no longer, accept the caller. */
 const REFUSALS: readonly unknown[] = [4401, 4403]
-/** HTTP status of a range that has no bytes, which is the client's to read. */
+/** HTTP status of a range without bytes. The client handles it. */
 const UNSATISFIABLE = 416
-/** Longest wait for a piece of stored bytes. It does not count while the reader is slower. */
+/** Longest wait for the next bytes of a download. It does not count while the reader is slower. */
 const READ_MS = 30_000
-/** Codes of a connection that failed, so nothing was sent. */
+/** Codes of a failed connection attempt, so nothing was sent. */
 const NOT_CONNECTED: readonly unknown[] = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT']
 
-/** Those of a machine that does not answer at all. */
+/** Codes of a machine that does not respond at all. */
 const SILENCE: readonly unknown[] = ['EHOSTUNREACH', 'ETIMEDOUT', 'UND_ERR_CONNECT_TIMEOUT']
 
 interface RemoteLinkOptions<Who> {
@@ -74,49 +74,49 @@ interface RemoteLinkOptions<Who> {
    * for all its addresses.
    */
   readonly urls: readonly string[]
-  /** The name in errors. */
+  /** The name of the service in errors. */
   readonly what: string
   /**
-   * The value of the `authorization` header; null: none. Callers with equal `socketKey` share a socket, others never
-   * do.
+   * Returns the value of the `authorization` header; null: none. Callers with equal `socketKey` share a socket, others
+   * never do.
    */
   authorization(caller: Who): Promise<string | null>
   socketKey(caller: Who): string
-  /** A factor for how long answers may take, compared with those of a subgraph. Default: 1. */
+  /** A factor for the response timeouts, compared with those of a subgraph. Default: 1. */
   readonly patience?: number
   /** Headers of every request and WebSocket upgrade that identify this service. Default: none. */
   serviceHeaders?(): Promise<Record<string, string>>
-  /** Hears what the other side tells of each request, and passes the trace on. Default: nothing is told. */
+  /** Receives what the other side reports of each request, and forwards the trace. Default: no telemetry. */
   readonly telemetry?: Pick<Telemetry, 'requests' | 'tracer'>
 }
 
-/** A link to another process, which says by itself whether it can serve. */
+/** A link to another process, which also reports whether that process can serve. */
 export interface RemoteLink<Who> extends Link<Who>, AsyncDisposable {
   /**
-   * What `/readyz` of the other side names, by the replica with the fewest problems; empty: it is ready. Null: no replica
-   * says so within the time, or all are stopping.
+   * Returns the problems in `/readyz` of the other side, of the replica with the fewest; empty: it is ready. Null: no
+   * replica responds within the time, or all are stopping.
    */
   problems(withinMs: number): Promise<readonly string[] | null>
   /**
-   * What time it is on the other side, to the second. Once its stores are open, it knows.
-   * @throws {ServiceUnavailable} it does not answer, or is not open yet
+   * Returns the time on the other side, to the second. The other side knows it once its stores are open.
+   * @throws {ServiceUnavailable} it does not respond, or is not open yet
    */
   readClock(context: LinkContext<Who>): Promise<Date>
 }
 
 /**
- * A link to another service: HTTP keep-alive for queries and mutations, graphql-ws for subscriptions, each to the
- * replica with the least work. A replica is pinged while anything waits for it. One that does not answer gets no
- * operations until it does, and what waits for it ends. What was certainly not begun, because a replica is gone,
- * starting or draining, goes to the next one; so does a read that got no answer, and a subscription to something that
- * this replica does not have. Nothing else is ever repeated.
+ * Creates a link to another service: HTTP keep-alive for queries and mutations, graphql-ws for subscriptions, each to
+ * the replica with the least work. A replica is pinged while anything waits for it. One that does not respond gets no
+ * operations until it does, and what waits for it ends. An operation moves to the next replica if it was certainly not
+ * started, because a replica is gone, starting or draining; if it is a read without a response; or if it is a
+ * subscription to something that this replica does not have. Nothing else is ever repeated.
  */
 export function remoteLink<Who>(options: RemoteLinkOptions<Who>): RemoteLink<Who> {
   const { urls, what, authorization } = options
   const replicas = new Endpoints(urls, (endpoint) => new Replica(endpoint, options))
   const failure = (cause: unknown): ExecutionResult => {
     const { message, extensions } = errorOf(cause, what)
-    // A result is plain JSON, even if this process made it.
+    // A result is plain JSON, even if this process created it.
     return { errors: [{ message, extensions } as unknown as GraphQLError] }
   }
 
@@ -152,7 +152,7 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): RemoteLink<Who
       let replicaAttempt: ReplicaAttempt<Replica<Who>> | undefined
       let attempt: Attempt | undefined
       let cause: unknown
-      /** What the replicas say that were asked and do not have it, and those that could not be asked. */
+      /** The results of the replicas that do not have it, and the failures of those that could not be called. */
       const denials = new Map<Replica<Who>, ExecutionResult>()
       const missed = new Set<Replica<Who>>()
       const lastResult = () => (missed.size === 0 && denials.values().next().value) || failure(cause)
@@ -252,7 +252,7 @@ interface LinkResponse {
   readonly date: string
 }
 
-/** The replica does not answer pings, or the connections of its calls pass nothing any more. */
+/** The replica does not respond to pings, or the connections of its calls are dead. */
 class Silent extends Error {
   constructor() {
     super('no answer to a ping')
@@ -263,20 +263,20 @@ class Replica<Who> implements AsyncDisposable {
   readonly #endpoint: Endpoint
   readonly #options: RemoteLinkOptions<Who>
   readonly #pool: Pool
-  /** A pool of its own for stored bytes, which may be as long as any file. */
+  /** Downloads have a pool of their own, because stored bytes may be as long as any file. */
   readonly #downloads: Pool
-  /** A pool of its own for pings: the other connections may all be waiting for models. */
+  /** Pings have a pool of their own: the other connections may all be waiting for models. */
   readonly #pings: Pool
   readonly #sockets = new LRUCache<string, Socket>({ max: MAX_SOCKETS })
   readonly #over = new AbortController()
   readonly #telemetry: Pick<Telemetry, 'requests' | 'tracer'>
-  /** What waits for the replica: each is called when it will hear nothing. */
+  /** Callbacks of the calls that wait for the replica. Each is called when no response can come any more. */
   readonly #waiting = new Set<() => void>()
   #isWatched = false
-  /** When the last ping ended, on the clock of `performance`. */
+  /** When the last ping ended, in milliseconds of `performance.now()`. */
   #pingedAtMs = Number.NEGATIVE_INFINITY
   #isRetired = false
-  /** True while it does not answer pings. */
+  /** True while the replica does not respond to pings. */
   isAway = false
 
   constructor(endpoint: Endpoint, options: RemoteLinkOptions<Who>) {
@@ -325,7 +325,7 @@ class Replica<Who> implements AsyncDisposable {
     })
   }
 
-  /** @throws {KisError} the replica refuses it */
+  /** @throws {KisError} the replica refuses the request */
   async openBytes(
     { path, method, headers }: ByteRequest,
     context: LinkContext<unknown>,
@@ -381,7 +381,7 @@ class Replica<Who> implements AsyncDisposable {
     }
   }
 
-  /** Has the replica pinged until the end of something, for which the returned function is called. */
+  /** Has the replica pinged until the returned function is called. */
   #enter(whenLost: () => void): () => void {
     this.#waiting.add(whenLost)
     void this.#watch()
@@ -407,13 +407,13 @@ class Replica<Who> implements AsyncDisposable {
     if (this.#isRetired) void this.#pings.close()
   }
 
-  /** Ends what waits, and the idle sockets, which may pass nothing any more. */
+  /** Ends the waiting calls, and the idle sockets, which may be dead. */
   #terminate(): void {
     for (const end of [...this.#waiting]) end()
     for (const { client } of [...this.#sockets.values()]) client.terminate()
   }
 
-  /** `cut off`: new connections pass what earlier ones do not. */
+  /** Returns `cut off` when new connections work and earlier ones are dead. */
   async #probe(): Promise<'alive' | 'cut off' | 'away'> {
     const late = new AbortController()
     const signal = AbortSignal.any([this.#over.signal, late.signal])
@@ -428,7 +428,10 @@ class Replica<Who> implements AsyncDisposable {
     return isAlive ? 'alive' : passes ? 'cut off' : 'away'
   }
 
-  /** A connection that is refused or reset answers: a draining process takes none, and one that is dead resets those it had. */
+  /**
+   * Whether the replica is alive. A refused or reset connection counts as a response: a draining process accepts none,
+   * and a dead one resets those it had.
+   */
   async #isResponsive(signal: AbortSignal): Promise<boolean> {
     try {
       const ping = this.#pings.request({ method: 'GET', path: '/healthz', headers: { host: this.#endpoint.host }, signal })
@@ -439,7 +442,7 @@ class Replica<Who> implements AsyncDisposable {
     }
   }
 
-  /** Null: it does not say, or it is stopping. */
+  /** Returns the problems; null: the replica does not respond, or is stopping. */
   async problems(signal: AbortSignal): Promise<readonly string[] | null> {
     if (this.isAway) return null
     try {
@@ -491,7 +494,7 @@ class Replica<Who> implements AsyncDisposable {
     }
   }
 
-  /** The result without what the other side tells of the request. */
+  /** Reports what the other side says of the request, and returns the result without it. */
   #heard(event: ExecutionResult, { requestId }: LinkContext<unknown>): ExecutionResult {
     const { [FACTS_EXTENSION]: facts, ...extensions } = event.extensions ?? {}
     if (facts === undefined) return event
@@ -500,7 +503,7 @@ class Replica<Who> implements AsyncDisposable {
     return Object.keys(extensions).length > 0 ? { ...result, extensions } : result
   }
 
-  /** Running operations go on. Idle sockets close by themselves. */
+  /** Running operations continue. Idle sockets close by themselves. */
   retire(): void {
     this.#isRetired = true
     void this.#pool.close()
@@ -569,13 +572,13 @@ class Replica<Who> implements AsyncDisposable {
 
 function errorOf(cause: unknown, what: string): KisError {
   if (REFUSALS.includes(readCode(cause))) return new InvalidApiKey()
-  // Of `JSON.stringify`: the stack has no room for the variables.
+  // `JSON.stringify` overflowed the stack on the variables.
   if (cause instanceof RangeError) return new KisError('invalid_request', 'A variable is nested too deeply. Send a flatter one.', { cause })
   const isSilent = cause instanceof Silent || readCode(cause) === TERMINATED
   return new ServiceUnavailable(what, { cause, ...(isSilent && { why: 'it gives no sign of life' }) })
 }
 
-/** No answer came within the time that its operation has. */
+/** Whether no response came within the time of its operation. */
 function isLate(error: unknown): boolean {
   return error instanceof DOMException && error.name === 'TimeoutError'
 }

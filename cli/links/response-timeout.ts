@@ -1,4 +1,4 @@
-/** Reads, `_entities` included, come from stores, whose slowest answers take seconds. */
+/** Reads, `_entities` included, come from stores, whose slowest responses take seconds. */
 const READ_MS = 5_000
 /** A change may wait more than once for the journals of a majority, at worst 10 s each time. */
 const CHANGE_MS = 30_000
@@ -32,12 +32,15 @@ export const LONG_FIELDS = [
 const LONG = new RegExp(`\\b(?:${LONG_FIELDS.join('|')})\\b`)
 const CHANGE = /^\s*mutation\b/
 
-/** Whether the operation changes nothing and costs nothing, so that another replica may do it, too. */
+/** Whether the operation changes nothing and costs nothing, so that another replica may run it, too. */
 export function isRead(query: string): boolean {
   return responseTimeoutMs(query) === READ_MS
 }
 
-/** Gives the time in milliseconds within which a subgraph must answer the operation, or count as away. */
+/**
+ * Returns the time in milliseconds within which a subgraph must respond to the operation; after it the subgraph counts
+ * as away.
+ */
 export function responseTimeoutMs(query: string): number {
   if (LONG.test(query)) return LONG_MS
   return CHANGE.test(query) ? CHANGE_MS : READ_MS

@@ -27,31 +27,31 @@ import { localLink, MAX_TEXT_CHARACTERS } from './local-link.ts'
 import { nameOperation, observedLink } from './observed-link.ts'
 import type { PrincipalTokens } from './principal-token.ts'
 
-/** Uploads pass through here: 25 MiB as base64 and a little more. Plans may allow larger files. */
+/** Bytes of a body. Uploads pass through here: 25 MiB as base64 and a little more. Plans may allow larger files. */
 const MAX_BODY_BYTES = 48 * 1024 * 1024
 const PATH = '/graphql'
-/** Parsed operations. The gateway's plans and the services' constants are fewer; each has at most a megabyte. */
+/** Cached parsed operations. The gateway's plans and the services' constants are fewer; each has at most a megabyte. */
 const MAX_DOCUMENTS = 256
 /** A client that sends nothing for this long after connecting is disconnected. */
 const INIT_TIMEOUT_MS = 3_000
 
 export interface ServeOptions {
   readonly host: string
-  /** 0: any free port. */
+  /** Port to listen on; 0: any free port. */
   readonly port: number
   readonly clock: Clock
   readonly drainMs: number
-  /** Aborted once the process is to end: `/readyz` says so. */
+  /** Aborted when the process is about to end: `/readyz` says so. */
   readonly stopping?: AbortSignal
-  /** Until it resolves, every operation is refused, for another replica to take it. Default: none is refused. */
+  /** Until it resolves, every operation is refused, so that another replica takes it. Default: none is refused. */
   readonly opened?: Promise<unknown>
-  /** For `/readyz`. Default: the problems of the subgraph. */
+  /** Problems for `/readyz`. Default: those of the subgraph. */
   readonly problems?: () => Promise<readonly string[]>
   readonly tokens: PrincipalTokens
-  /** Gets the running operations. Default: nobody does. */
+  /** Tracks the running operations. Default: none. */
   readonly watch?: Pick<QueueWatch, 'start'>
   readonly log: Log
-  /** Default: nothing is told. */
+  /** Default: no telemetry. */
   readonly telemetry?: Telemetry
 }
 
@@ -78,7 +78,7 @@ export async function serveSubgraph(
 ): Promise<{ readonly url: string } & AsyncDisposable> {
   const app = fastify({
     ...APP_OPTIONS,
-    // By mercurius' schema of answers, the places of lists in paths would become texts.
+    // Mercurius' response schema would convert the list indexes in paths to texts.
     schemaController: { compilersFactory: { buildSerializer: () => () => JSON.stringify } },
     clientErrorHandler: (error, socket) => respondToMalformedRequest(error, socket, '', graphqlBody),
   })
@@ -92,14 +92,14 @@ export async function serveSubgraph(
     () => {
       hasOpened = true
     },
-    // The start fails with it.
+    // The start reports the failure.
     () => undefined,
   )
   app.decorateRequest('link', null)
   app.addHook('onRoute', (route) => {
     if (route.url === PATH) route.bodyLimit = MAX_BODY_BYTES
   })
-  // Before the body is read, so that strangers cannot fill the memory.
+  // The caller is checked before the body is read, so that unauthenticated clients cannot fill the memory.
   app.addHook('onRequest', async (request, reply) => {
     if (request.routeOptions.url !== PATH) return
     if (!hasOpened) return reply.code(503).send({ errors: refusal() })
@@ -186,7 +186,7 @@ interface LinkCall {
   readonly linkContext: LinkContext
 }
 
-/** What is known of the ends of the operations of each socket. */
+/** The interrupted operations of each socket. */
 const cuts = new WeakMap<WebSocket, CutOperations>()
 
 interface SocketExtra extends Record<PropertyKey, unknown> {
@@ -231,7 +231,7 @@ function serveSubscriptions(
         return true
       },
       onClose: (context) => drain.closed(context),
-      // The link parses, checks and formats. graphql-ws needs a document to tell subscriptions from other operations.
+      // The link parses, checks and formats. graphql-ws needs a document to distinguish subscriptions from other operations.
       onSubscribe: (context, _id, { query, variables, operationName, extensions }) => {
         if (!drain.isAccepting) return refusal()
         const operation = { query, variables: variables ?? undefined, operationName: operationName ?? undefined }
@@ -241,7 +241,7 @@ function serveSubscriptions(
         const options = { requestId, name: nameOperation(subgraphName, operation), isService: true, traceparent: extensions?.traceparent }
         const linkContext = { caller: context.extra.caller ?? null, requestId, signal: new AbortController().signal, isCut }
         return {
-          // `execute` and `subscribe` below do without it.
+          // `execute` and `subscribe` below do not need a schema.
           schema: undefined as never,
           document: parse(query),
           operationName: operationName ?? null,
@@ -265,12 +265,14 @@ function serveSubscriptions(
   )
 }
 
-/** graphql-ws calls `toJSON` of each error, and closes the whole socket when there is none. */
+/**
+ * Converts errors to error objects: graphql-ws calls `toJSON` of each, and closes the whole socket when there is none.
+ */
 function withErrorObjects(result: ExecutionResult): ExecutionResult {
   return result.errors ? { ...result, errors: result.errors.map(asGraphQLError) } : result
 }
 
-/** Mercurius wraps what is wrong with the body of a request into one error of its own. */
+/** Unwraps the faults of a body, which Mercurius wraps into one error of its own. */
 function complaints(errors: readonly (GraphQLError | Error)[]): readonly GraphQLError[] {
   return errors.flatMap((error) => {
     const found = (error as { originalError?: { errors?: unknown } }).originalError?.errors

@@ -8,7 +8,7 @@ const OPEN = billingOperation(
 )
 const END = billingOperation('mutation EndSession($token: String!) { endSession(token: $token) }')
 
-/** Billing keeps the sessions. */
+/** A session store over billing, which stores the sessions. */
 export function sessionsBy(billing: Link): SessionStore {
   const caller = { service: 'gateway' } as const
   return {

@@ -6,7 +6,7 @@ const SIGN_IN = billingOperation(
   'mutation SignIn($input: SignInInput!) { signIn(input: $input) { refusal opened { token session { id expiresAt } } } }',
 )
 
-/** Billing keeps the members, and their sessions. */
+/** Signs members in by billing, which stores the members and their sessions. */
 export function signInBy(billing: Link): MemberSignIn {
   return async ({ assigned, assignedRole, ...input }, context) => {
     const variables = { input: { ...input, assigned: [...assigned], assignedRole: assignedRole.toUpperCase() } } as never

@@ -2,19 +2,18 @@ import type { ExecutionResult } from 'graphql'
 import type { Sink } from 'graphql-ws'
 
 /**
- * Events of one subscription that its reader has not taken. Beyond this the subscription ends with an error; no event
- * is ever dropped.
+ * Unread events of one subscription. Beyond this limit the subscription ends with an error; no event is ever dropped.
  */
 const MAX_UNREAD_EVENTS = 10_000
 
-/** A bounded queue between a socket that pushes and a reader that pulls. */
+/** A limited queue between a socket that pushes and a reader that pulls. */
 export class UnreadEvents {
   readonly #queue: ExecutionResult[] = []
   readonly #failure: (cause: unknown) => ExecutionResult
   #over = false
   #wake: (() => void) | undefined
 
-  /** @param failure makes the reader's last event when the socket fails */
+  /** @param failure creates the reader's last event when the socket fails */
   constructor(failure: (cause: unknown) => ExecutionResult) {
     this.#failure = failure
   }

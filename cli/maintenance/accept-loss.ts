@@ -3,12 +3,12 @@ import { join } from 'node:path'
 import { FileLock } from '../../subgraphs/common/adapters/sqlite/database.ts'
 import { readPaths } from '../settings/variables.ts'
 
-/** Only a log may be given up. */
+/** Only the loss of a log may be accepted. */
 const LOG = /^[a-z]+\.sqlite-wal$/
 
 /**
- * Lets the next start go on without a missing log of changes. What was only in the log is lost. The service must be
- * stopped.
+ * Lets the next start continue without a missing log of changes. Changes that were only in the log are lost. The
+ * service must be stopped.
  * @throws {Error} no such log is missing, the service runs, or the storage fails
  */
 export function acceptLoss(name: string, env: NodeJS.ProcessEnv, say: (line: string) => void): void {

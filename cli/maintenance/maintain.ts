@@ -8,7 +8,7 @@ import { verify } from './verify.ts'
 import { verifyAll } from './verify-all.ts'
 
 /**
- * Runs a maintenance command, most of them against the running service. Gives the exit code: 0 all in order, 1
+ * Runs a maintenance command, most of them against the running service. Returns the exit code: 0 all in order, 1
  * differences remain, 2 it failed; undefined when the command is unknown.
  */
 export async function maintain([command, ...args]: readonly string[], env: NodeJS.ProcessEnv): Promise<number | undefined> {

@@ -5,8 +5,8 @@ const REBUILD_INDEX = 'mutation RebuildIndex($after: String) { rebuildIndex(afte
 const REPORT_EVERY = 10_000
 
 /**
- * Rebuilds the chunk index while the service runs. If it is interrupted, run it again: it starts anew. True: the index
- * could not be read and was replaced by an empty one, which `verify` with `repair` fills.
+ * Rebuilds the chunk index while the service runs. If it is interrupted, run it again: it starts anew. Returns true if
+ * the index could not be read and was replaced by an empty one, which `verify` with `repair` fills.
  */
 export async function reindex(service: Service, { json }: { readonly json: boolean }, say: (line: string) => void): Promise<boolean> {
   const report = (chunks: number, isOver: boolean) =>

@@ -13,13 +13,13 @@ import { syncFolder } from '../archive/archive-writer.ts'
 import { dataFiles } from '../settings/data-files.ts'
 import { readStoreLocations, type StoreLocations } from '../settings/servers.ts'
 
-/** Nobody else may read what is written. */
+/** Permission bits that the written file must not have. */
 const GROUP_AND_OTHERS = 0o077
 const KINDS = { billing: BILLING_KINDS, inference: INFERENCE_KINDS } as const
 
 /**
  * Makes all data depend on a new secret. If it is killed, the service refuses to start, and the next call continues.
- * @throws {Error} the service runs, a secret is missing or another one than that of the data, or the storage fails
+ * @throws {Error} the service runs, a secret is missing or is not that of the data, or the storage fails
  */
 export async function rotateSecret(environment: NodeJS.ProcessEnv, say: (line: string) => void): Promise<void> {
   const { locations, environmentSecret, next: environmentNext } = readStoreLocations(environment)
@@ -41,12 +41,12 @@ export async function rotateSecret(environment: NodeJS.ProcessEnv, say: (line: s
     await requireStopped(locations)
     const accounts = billing && openAccountCollections(billing)
     const secret = environmentSecret ?? readSecretFile(secretFiles.secret, locations.dataDirectory)
-    // Before a file is left that keeps the service from starting.
+    // Checked before a file is written that keeps the service from starting.
     if (accounts && !environmentSecret && !existsSync(secretFiles.next)) await requireRotatable(accounts, [secret])
     const next = environmentNext ?? loadOrCreateNext(secretFiles.next)
     const both = (purpose: Purpose) => [sealedBy(secret, purpose), sealedBy(next, purpose)] as const
     const isBegun = accounts !== null && (await startRotation(accounts, secret, next))
-    // A process that has started meanwhile has seen no rotation; one that starts from now on does.
+    // A process that has started meanwhile has seen no rotation; one that starts from now on sees it.
     await requireStopped(locations)
     if (inference) {
       const unopened = await resealAgents(openAgentCollections(inference), ...both('secrets of callers'))
@@ -63,7 +63,7 @@ export async function rotateSecret(environment: NodeJS.ProcessEnv, say: (line: s
   say(`The data depends on the new secret, which is in ${secretFiles.secret}. Start the service.`)
 }
 
-/** Null: the data folder is that of a process which has no such store. */
+/** Returns null if the data folder belongs to a process without such a store. */
 async function openStore({ dataDirectory, mongodb }: StoreLocations, subgraph: keyof typeof KINDS): Promise<DocumentStore | null> {
   if (mongodb) {
     const [{ connectMongo }, { documentsOf }] = await Promise.all([
@@ -88,7 +88,7 @@ async function requireStopped({ mongodb }: StoreLocations): Promise<void> {
       )
 }
 
-/** Gives the next secret of the data folder, which an interrupted rotation may have made. */
+/** Returns the next secret of the data folder, which an interrupted rotation may have created. */
 function loadOrCreateNext(file: string): Uint8Array {
   if (!existsSync(file)) {
     const beside = `${file}.new`

@@ -1,28 +1,28 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
 
-/** The service does not answer at all. When only a part is down, the rest still answers. */
+/** The service does not respond at all. When only a part is down, the rest still responds. */
 export class ServiceUnreachable extends ServiceUnavailable {}
 
 /** The running service, called with an API key over GraphQL. */
 export interface Service {
   /**
-   * The operation must be safe to repeat.
-   * @throws {KisError} the service answered with this error
-   * @throws {ServiceUnreachable} the service does not answer
+   * Runs an operation, which must be safe to repeat.
+   * @throws {KisError} the service responded with this error
+   * @throws {ServiceUnreachable} the service does not respond
    */
   execute<Data>(query: string, variables: Readonly<Record<string, unknown>>): Promise<Data>
 }
 
-/** Deleting surplus entries of a large index takes minutes; everything else takes seconds. */
+/** Limit of one operation. Deleting surplus entries of a large index takes minutes; everything else takes seconds. */
 const RESPONSE_TIMEOUT_MS = 600_000
-/** Tries while the service is busy or restarts: half a minute in all. */
+/** Attempts while the service is busy or restarts: 30 s in all. */
 const MAX_TRIES = 6
 const FIRST_WAIT_MS = 1_000
 
 /**
  * Reads `KIS_API_KEY` and the address of the gateway.
- * @throws {Error} one of them is wrong; it lists every problem
+ * @throws {Error} one of them is wrong; the message lists every problem
  */
 export function openService(env: NodeJS.ProcessEnv): Service {
   const problems: string[] = []

@@ -8,12 +8,12 @@ type Part = (service: Service, options: VerifyOptions, say: (line: string) => vo
 
 const STORES: Readonly<Record<string, Part>> = { files: verifyFiles, ledger: verifyLedger, blobs: verifyBlobs }
 
-/** Codes of a part that cannot be read. */
+/** Error codes of a part that cannot be read. */
 const UNREADABLE: readonly ErrorCode[] = ['service_unavailable', 'index_rebuilding', 'part_unavailable', 'internal']
 
 /**
  * Verifies one part after another; with a collection, only its index. If the service cannot read a part, this is
- * printed and the next one follows. Gives the exit code: 0 all in order, 1 differences remain, 2 a part could not be
+ * printed and the next part follows. Returns the exit code: 0 all in order, 1 differences remain, 2 a part could not be
  * verified.
  */
 export async function verifyAll(service: Service, options: VerifyOptions, output: Pick<Console, 'log' | 'error'>): Promise<number> {

@@ -1,6 +1,5 @@
 import type { Service } from './service.ts'
 
-/** Prints a line. */
 type Say = (line: string) => void
 interface Form {
   /** Prints lines of JSON instead of text. */
@@ -11,7 +10,7 @@ interface Page {
   readonly next: string | null
 }
 
-/** Fetches every page of an operation. */
+/** Yields every page of an operation. */
 async function* fetchPages<T extends Page>(service: Service, field: string, selection: string): AsyncGenerator<T> {
   const query = `query Verify_${field}($after: String) { ${field}(after: $after) { ${selection} next } }`
   for (let after: string | null = null; ; ) {
@@ -22,7 +21,7 @@ async function* fetchPages<T extends Page>(service: Service, field: string, sele
   }
 }
 
-/** Prints each line once: several pages may report the same. */
+/** Returns a function that prints each line once: several pages may report the same. */
 function teller({ json }: Form, say: Say) {
   const reported = new Set<string>()
   return (finding: object, text: string) => {
@@ -38,7 +37,7 @@ interface FilesPage extends Page {
   readonly files: readonly { readonly name: string; readonly problems: readonly string[] }[]
 }
 
-/** Runs SQLite's own check of every file. True: all are in order. */
+/** Runs SQLite's own check of every file. Returns true if all are in order. */
 export async function verifyFiles(service: Service, form: Form, say: Say): Promise<boolean> {
   const report = teller(form, say)
   let checked = 0
@@ -70,7 +69,7 @@ interface LedgerPage extends Page {
   }[]
 }
 
-/** Checks the ledger against its own rules. True: none is broken. */
+/** Checks the ledger against its own rules. Returns true if none is broken. */
 export async function verifyLedger(service: Service, form: Form, say: Say): Promise<boolean> {
   const report = teller(form, say)
   const counts = { organizations: 0, entries: 0, totals: 0, findings: 0 }
@@ -105,7 +104,7 @@ interface BlobsPage extends Page {
   }[]
 }
 
-/** Checks stored bytes against their checksums. True: all are there. */
+/** Checks stored bytes against their checksums. Returns true if all are intact. */
 export async function verifyBlobs(service: Service, form: Form, say: Say): Promise<boolean> {
   const report = teller(form, say)
   const counts = { blobs: 0, texts: 0, missing: 0, damaged: 0 }

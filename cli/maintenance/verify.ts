@@ -10,7 +10,7 @@ export interface VerifyOptions {
   readonly json: boolean
 }
 
-/** What is wrong. */
+/** Kinds of differences between the index and the store. */
 type Difference = 'MISSING' | 'INCOMPLETE' | 'EXTRA' | 'REPAIRING'
 /** `LARGE` is a warning. */
 type Kind = Difference | 'LARGE'
@@ -44,14 +44,14 @@ const VERIFY_INDEX = `mutation VerifyIndex($input: VerifyIndexInput!) {
 
 const OLD_TERMS = 'the index has words of an earlier version, so searches miss some: run `kis reindex`'
 
-/** How often documents that are being ingested again are checked. */
+/** How often documents that are being ingested again are polled. */
 const POLL_MS = 1_000
-/** When no document finishes for this long, waiting stops. Six failures of one document take up to half an hour. */
+/** When no document finishes for this long, waiting stops. Six failures of one document take up to 30 min. */
 const STALLED_MS = 35 * 60_000
 
 /**
- * Compares the index with the store and prints the differences. With `repair` it mends them, and waits until documents
- * that are ingested again have finished. True: no difference remains.
+ * Compares the index with the store and prints the differences. With `repair` it repairs them, and waits until
+ * documents that are ingested again have finished. Returns true if no difference remains.
  */
 export async function verify(
   service: Service,
@@ -74,9 +74,9 @@ export async function verify(
 
 interface Pass {
   readonly counts: Readonly<Record<'collections' | 'documents' | 'chunks' | 'missing' | 'incomplete' | 'extra' | 'repairing', number>>
-  /** Something was repaired at once. */
+  /** Whether something was repaired at once. */
   readonly hasRepaired: boolean
-  /** The index has the terms of an earlier version. */
+  /** Whether the index has the terms of an earlier version. */
   readonly needsRebuild: boolean
   /** Collections with documents that are ingested again. */
   readonly requeued: ReadonlySet<string>
@@ -133,7 +133,7 @@ async function repairingIn(service: Service, collectionId: string): Promise<numb
   try {
     return (await pass(service, { repair: false, collectionId }, () => undefined)).counts.repairing
   } catch (error) {
-    // It was deleted meanwhile.
+    // The collection was deleted meanwhile.
     if (error instanceof KisError && error.code === 'not_found') return 0
     throw error
   }

@@ -5,7 +5,7 @@ import type { ModelEntry } from '../../subgraphs/inference/domain/catalog/model.
 import { wrongArguments } from './usage.ts'
 import { readPaths } from './variables.ts'
 
-/** Runs `kis catalog check`. Gives the exit code; undefined for another command. @throws {UsageError} */
+/** Runs `kis catalog check`. Returns the exit code; undefined for another command. @throws {UsageError} */
 export function catalogCheck([command, verb, file, ...others]: readonly string[], env: NodeJS.ProcessEnv): number | undefined {
   if (command !== 'catalog') return undefined
   if (verb !== 'check' || others.length > 0) throw wrongArguments('catalog', 'kis catalog takes `check` and at most one file.')
@@ -15,8 +15,8 @@ export function catalogCheck([command, verb, file, ...others]: readonly string[]
 }
 
 /**
- * Prints the catalog's contents and gives 0, or prints every problem that keeps the service from starting and gives 1.
- * An engine that is off is no problem.
+ * Prints the catalog's contents and returns 0, or prints every problem that keeps the service from starting and returns
+ * 1. An engine that is off is no problem.
  */
 export function checkCatalog(
   file: string | undefined,
@@ -46,7 +46,7 @@ function describeModel({ kind, aliases, fallbacks }: ModelEntry): string {
   return [kind, ...aliases.map((alias) => `alias ${alias}`), ...fallbacks.map((id) => `falls back to ${id}`)].join(', ')
 }
 
-/** Names the settings but not their values, which may be keys. */
+/** Describes the state of an engine. Names the settings but not their values, which may be keys. */
 function describeState({ on, missing }: EngineEntry): string {
   return on ? 'on' : `off: ${missing.map((setting) => `\`${setting}\``).join(' and ')} came out empty`
 }

@@ -6,10 +6,10 @@ import { ROLES, type Role } from './roles.ts'
 import { wrongArguments } from './usage.ts'
 import { readPaths } from './variables.ts'
 
-/** Stands for the secret that a first start would make. It signs nothing here. */
+/** Stands for the secret that a first start would create. It signs nothing here. */
 const PLACEHOLDER_SECRET = 'x'.repeat(32)
 
-/** Runs `kis config check`. Gives the exit code; undefined for another command. @throws {UsageError} */
+/** Runs `kis config check`. Returns the exit code; undefined for another command. @throws {UsageError} */
 export async function configCheck(
   [command, verb, role, ...others]: readonly string[],
   env: NodeJS.ProcessEnv,
@@ -22,12 +22,15 @@ export async function configCheck(
   return code
 }
 
-/** Gives 0 and what the service would use, or 1 and every problem. Writes nothing, and connects to nothing. */
+/**
+ * Prints the effective configuration and returns 0, or prints every problem and returns 1. Writes nothing, and connects
+ * to nothing.
+ */
 export async function checkConfig(
   role: Role | undefined,
   env: NodeJS.ProcessEnv,
 ): Promise<{ readonly code: 0 | 1; readonly lines: readonly string[] }> {
-  // Here, because no other command needs what it loads.
+  // Imported here, because no other command needs what it loads.
   const { readConfig } = await import('./config.ts')
   try {
     return { code: 0, lines: describe(readConfig(isFirstStart(role, env) ? { ...env, KIS_SECRET: PLACEHOLDER_SECRET } : env, role)) }
@@ -37,12 +40,15 @@ export async function checkConfig(
   }
 }
 
-/** Reading the configuration of a whole service makes its data folder and its secret. */
+/**
+ * Whether no data folder exists yet: reading the configuration of a whole service would create the folder and its
+ * secret.
+ */
 function isFirstStart(role: Role | undefined, env: NodeJS.ProcessEnv): boolean {
   return role === undefined && !env.KIS_SECRET && !env.KIS_SECRET_FILE && !existsSync(join(readPaths(env).KIS_DATA_DIR, 'secret'))
 }
 
-/** Names no value that may hold a password. */
+/** Describes the configuration without any value that may hold a password. */
 function describe({ dataDirectory, settings, portal, ignored }: Config): readonly string[] {
   const { catalog, knowledge, oidc } = settings
   const on = catalog.engines.filter((engine) => engine.on).length

@@ -11,7 +11,7 @@ import { checkConfig } from './config-check.ts'
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const CATALOG = join(ROOT, 'catalog.yaml')
-/** Of the commands, which a start does not read. */
+/** Variables of the commands, which a start does not read. */
 const OF_COMMANDS = ['KIS_API_KEY', 'KIS_BACKUP_PASSPHRASE']
 
 describe('the configuration', () => {
@@ -23,7 +23,7 @@ describe('the configuration', () => {
 
   const read = (env: Readonly<Record<string, string>>, role?: Parameters<typeof readConfig>[1]) =>
     readConfig({ KIS_DATA_DIR: folder, KIS_CATALOG: CATALOG, ...env }, role)
-  /** What a start says that is expected to fail, line by line. */
+  /** Returns the lines of a start that must fail. */
   const problems = (...args: Parameters<typeof read>): readonly string[] => {
     try {
       read(...args)

@@ -15,23 +15,22 @@ import { type Environment, trackReads } from './environment.ts'
 import type { Role } from './roles.ts'
 import { readPaths, VARIABLES, type Variables } from './variables.ts'
 
-/** What every role reads from the environment. */
+/** Settings of every role, read from the environment. */
 export interface Config {
   readonly host: string
   /** 0: any free port. Undefined: the default of the role. */
   readonly port: number | undefined
   readonly dataDirectory: string
-  /** `KIS_SECRET`, or what is kept in the data folder, whose first start makes one. */
+  /** `KIS_SECRET`, or the secret in the data folder, which the first start creates. */
   readonly secret: Uint8Array
   readonly logLevel: string
   readonly telemetry: TelemetrySettings
-  /** How long running requests may go on after SIGTERM before they are ended. */
+  /** How long running requests may continue after SIGTERM before they are ended. */
   readonly drainMs: number
-  /** How long the process goes on after SIGTERM as before, but for `/readyz`, until balancers have heard of it. */
+  /** How long the process serves as before after SIGTERM, except for `/readyz`, until balancers have noticed. */
   readonly drainDelayMs: number
   /** Base addresses of the other roles' replicas; each role has at least one. */
   readonly urls: Readonly<Record<'billing' | 'knowledge' | 'inference' | 'gateway', readonly string[]>>
-  /** The settings of each part. */
   readonly settings: Settings
   /** Whether browsers get the portal (`KIS_PORTAL`, `on` unless set to `off`). */
   readonly portal: boolean
@@ -41,21 +40,22 @@ export interface Config {
   readonly ignored: readonly string[]
 }
 
+/** The settings of each part of the service. */
 export interface Settings {
   readonly catalog: CatalogFile
   readonly billing: BillingSettings
   readonly inference: InferenceConfig
   readonly knowledge: KnowledgeConfig
   readonly gateway: GatewayConfig
-  /** How people sign in (`KIS_OIDC_ISSUER`); null: only by a key. */
+  /** How people sign in (`KIS_OIDC_ISSUER`); null: only with a key. */
   readonly oidc: OidcSettings | null
   readonly rest: RestConfig
 }
 
 /**
- * Reads the environment, the catalog, the manifest of trusted documents and the secret, each once. `role` is the one to
- * start. A single role needs `KIS_SECRET`, because all processes must have the same.
- * @throws {ConfigError} something is wrong; it lists every problem, and the ignored variables
+ * Reads the environment, the catalog, the manifest of trusted documents and the secret, each once. `role` is the role
+ * to start. A single role needs `KIS_SECRET`, because all processes must have the same.
+ * @throws {ConfigError} a setting is wrong; the message lists every problem, and the ignored variables
  */
 export function readConfig(environment: NodeJS.ProcessEnv, role: Role | 'all' = 'all'): Config {
   const { env, problems: ofFiles, ignored } = trackReads(environment)
@@ -148,7 +148,7 @@ function oidcSettings(values: Variables): OidcSettings | null {
 
 function telemetrySettings(values: Variables): TelemetrySettings {
   return {
-    // Lines that are not written need not be made.
+    // A line that the log level drops need not be created.
     hasAccessLog: values.KIS_ACCESS_LOG === 'on' && ['debug', 'info'].includes(values.KIS_LOG_LEVEL),
     slowMs: values.KIS_SLOW_MS || null,
     traces:
@@ -200,7 +200,7 @@ function knowledgeConfig(values: Variables, { plans }: CatalogFile): KnowledgeCo
   }
 }
 
-/** Null: the index is in the data folder. */
+/** Returns null if the index is in the data folder. */
 export function elasticsearchSettings(values: Variables): ElasticsearchConfig | null {
   const url = values.KIS_ELASTICSEARCH_URL
   if (url === undefined) return null
@@ -212,12 +212,12 @@ export function elasticsearchSettings(values: Variables): ElasticsearchConfig | 
   }
 }
 
-/** Each subgraph has its own database. Null: its documents are in the data folder. */
+/** Returns the database of a subgraph: each has its own. Null: its documents are in the data folder. */
 export function toDatabase({ KIS_MONGODB_URL: server }: Variables, subgraph: string) {
   return server ? { url: server.url, database: `${server.name}_${subgraph}` } : null
 }
 
-/** The largest file that any plan allows. */
+/** Returns the largest file that any plan allows. */
 function largestFileBytes({ plans }: CatalogFile): number {
   return Math.max(...plans.map(({ maxFileBytes }) => maxFileBytes))
 }

@@ -6,7 +6,7 @@ import { BLOB_FILE } from '../../subgraphs/knowledge/adapters/sqlite/blob-file.t
 import { INDEX_VERSION } from '../../subgraphs/knowledge/adapters/sqlite/tables/chunk-index-schema.ts'
 import { knowledgeFiles } from '../../subgraphs/knowledge/config.ts'
 
-/** The SQLite files of an embedded installation in a data folder. */
+/** Returns the SQLite files of an embedded installation in a data folder. */
 export function dataFiles(dataDirectory: string): Readonly<Record<'billing' | 'inference' | 'knowledge' | 'blobs' | 'index', FolderFile>> {
   const ofKnowledge = knowledgeFiles(dataDirectory)
   const documents = (path: string): FolderFile => ({ path, schemaVersion: DOCUMENT_FILE.schemaVersion, isDerived: false })

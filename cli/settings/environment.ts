@@ -1,5 +1,6 @@
 import { readFileSync, statSync } from 'node:fs'
 
+/** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>
 
 const OWN = /^KIS_/
@@ -8,18 +9,18 @@ const OWN = /^KIS_/
  * the service.
  */
 const OTHERS = /^KIS_(?:API_KEY$|URL$|SOAK$|BACKUP_PASSPHRASE(?:_FILE)?$|TEST_|REQUIRE_|FUZZ_)/
-/** Kubernetes sets these in every container for a service whose name begins with `kis`. */
+/** Variables that Kubernetes sets in every container for a service whose name starts with `kis`. */
 const OF_KUBERNETES = { name: /_SERVICE_(?:HOST|PORT)|_PORT_\d+_/, value: /^(?:tcp|udp|sctp):/ }
-/** Of a file that holds a setting. A certificate is the longest that one may hold. */
+/** Bytes of a file that holds a setting. A certificate is the longest such setting. */
 const MAX_FILE_BYTES = 65_536
-/** A typing mistake or two, or a missing `KIS_`. */
+/** Edits between a variable and its misspelling: a typing mistake or two, or a missing `KIS_`. */
 const MAX_DISTANCE = 4
 
 /**
- * Wraps the environment so that it notes which variables are read. An empty variable counts as not set. If `NAME` is not
- * set and `NAME_FILE` is, the value is the text of that file, without the line ends at its end. Call `problems` and
- * `ignored` after all parts have read theirs: sentences for the files that could not be read, and for each `KIS_`
- * variable that is set but was never read.
+ * Wraps the environment so that it tracks which variables are read. An empty variable counts as not set. If `NAME` is
+ * not set and `NAME_FILE` is, the value is the text of that file, without trailing line breaks. Call `problems` and
+ * `ignored` after all parts have read theirs: they return sentences for the files that could not be read, and for each
+ * `KIS_` variable that is set but was never read.
  */
 export function trackReads(environment: Environment): {
   readonly env: Environment
@@ -29,7 +30,7 @@ export function trackReads(environment: Environment): {
   const known = new Set<string>()
   const problems = new Set<string>()
   const env: Environment = new Proxy(environment, {
-    // A schema does not read what is not there, and a variable whose value is in a file is.
+    // A schema reads only properties that exist, so a variable whose value is in a file must exist.
     has: (_target, property) => env[String(property)] !== undefined,
     get(target, property) {
       const name = String(property)
@@ -75,7 +76,7 @@ export function findNearest(name: string, known: ReadonlySet<string>): string | 
   return distances.filter(({ distance }) => distance <= MAX_DISTANCE).sort((a, b) => a.distance - b.distance)[0]?.candidate
 }
 
-/** Letters to insert, delete or replace (Levenshtein), row by row of the table. */
+/** Returns the number of letters to insert, delete or replace (Levenshtein), computed row by row of the table. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j)
   for (let i = 1; i <= a.length; i++) {

@@ -3,7 +3,7 @@ import type { Config } from './config.ts'
 import { dataFiles } from './data-files.ts'
 import type { Role } from './roles.ts'
 
-/** The SQLite files that a role opens. */
+/** Returns the SQLite files that a role opens. */
 export function ownFiles(
   { settings: { billing, knowledge, inference }, dataDirectory }: Config,
   role: Role | 'all',

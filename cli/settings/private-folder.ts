@@ -8,8 +8,9 @@ const GROUP_AND_OTHERS = 0o077
 
 /**
  * Makes every new folder and file of this process private to its user: they hold texts, sealed secrets and the ledger.
- * Call it before any thread starts. It also closes an existing data folder, or only our own files if the folder holds
- * others. Gives what other users of this machine can still read. Does nothing on Windows, which has no such modes.
+ * Call it before any thread starts. It also restricts an existing data folder, or only our own files if the folder
+ * holds others. Returns what other users of this machine can still read. Does nothing on Windows, which has no such
+ * modes.
  */
 export function restrictPermissions(folder: string): readonly string[] {
   if (process.platform === 'win32') return []
@@ -22,7 +23,7 @@ export function restrictPermissions(folder: string): readonly string[] {
   return isClosed(folder, isOurs ? 0o700 : null) ? open : [folder, ...open]
 }
 
-/** Null: the path does not exist or cannot be read. The stores report this when they open. */
+/** Returns null if the path does not exist or cannot be read. The stores report this when they open. */
 function namesIn(folder: string): readonly string[] | null {
   try {
     return readdirSync(folder)
@@ -32,8 +33,8 @@ function namesIn(folder: string): readonly string[] | null {
 }
 
 /**
- * Sets `mode` (null: leaves it), and gives whether others are kept out. A file may vanish meanwhile: SQLite removes
- * some.
+ * Sets `mode` (null: leaves it), and returns whether other users are kept out. A file may vanish meanwhile: SQLite
+ * removes some.
  */
 function isClosed(path: string, mode: number | null): boolean {
   const bits = statSync(path, { throwIfNoEntry: false })?.mode ?? 0

@@ -6,7 +6,7 @@ import { elasticsearchSettings, toDatabase } from './config.ts'
 import { trackReads } from './environment.ts'
 import { VARIABLES } from './variables.ts'
 
-/** Where an installation has its data. */
+/** Locations of an installation's data. */
 export interface StoreLocations {
   readonly dataDirectory: string
   /** Null: documents and bytes are in the data folder. */
@@ -16,14 +16,14 @@ export interface StoreLocations {
 }
 
 /**
- * Reads where the data is, and the secret, as the roles read them. Makes nothing, unlike `readConfig`.
- * @throws {ConfigError} a variable is wrong; it lists every problem
+ * Reads the locations of the data and the secret, as the roles read them. Creates nothing, unlike `readConfig`.
+ * @throws {ConfigError} a variable is wrong; the message lists every problem
  */
 export function readStoreLocations(environment: NodeJS.ProcessEnv): {
   readonly locations: StoreLocations
   /** `KIS_SECRET`; null: the secret is in the data folder. */
   readonly environmentSecret: Uint8Array | null
-  /** `KIS_NEW_SECRET`. */
+  /** `KIS_NEW_SECRET`; null: not set. */
   readonly next: Uint8Array | null
   readonly logLevel: string
 } {

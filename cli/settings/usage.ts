@@ -1,7 +1,7 @@
 import { findNearest } from './environment.ts'
 import { ROLES } from './roles.ts'
 
-/** What each command does, and its options. A line that begins with `kis` begins a command. */
+/** Usage of each command, with its options. A line that starts with `kis` starts a command. */
 const USAGE = `kis start            the whole service in one process
 kis start <role>     one service alone: ${ROLES.join(', ')}
 kis migrate          bring the stored documents to this version, as a start does, and end
@@ -44,7 +44,7 @@ export class UsageError extends Error {
 const HELP = ['--help', '-h']
 
 /**
- * Returns the text that the arguments ask for, or null if they run a command.
+ * Returns the help text that the arguments request, or null if they run a command.
  * @throws {UsageError} the first argument is not a command
  */
 export function helpFor(args: readonly string[]): string | null {
@@ -64,7 +64,7 @@ function unknownCommand(command: string, blocks: readonly string[]): UsageError 
   return new UsageError(`kis has no command ${command}${nearest ? `; did you mean ${nearest}?` : '.'} \`kis help\` lists the commands.`)
 }
 
-/** The error for arguments that a known command does not take. `problem` is a whole sentence. */
+/** Returns the error for arguments that a known command does not take. `problem` is a whole sentence. */
 export function wrongArguments(command: string, problem: string): UsageError {
   return new UsageError(`${problem} See \`kis ${command} --help\`.`)
 }

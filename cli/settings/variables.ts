@@ -13,26 +13,29 @@ import { type Environment, trackReads } from './environment.ts'
 // Every variable that an operator can set, with its default. Each message follows the variable's name. No message
 // quotes a value that may hold a password. The catalog names more variables, for its engines.
 
-/** Orchestrators wait 30 s before they kill. Ending and charging the rest takes some seconds of that. */
+/** Orchestrators wait 30 s before they kill. Ending and charging the remaining requests takes some seconds of that. */
 const DEFAULT_DRAIN_MS = 20_000
 const MAX_DRAIN_MS = 600_000
 /** The longest that a call of a model may take. */
 const MAX_SLOW_MS = 900_000
 const RATIO = 'must be a number from 0 to 1'
 const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'silent'] as const
-/** Characters that Elasticsearch accepts in an index name, short enough for what is appended. */
+/** Characters that Elasticsearch accepts in an index name; the prefix leaves room for its suffixes. */
 const INDEX_PREFIX = /^[a-z0-9][a-z0-9_-]{0,99}$/
 /** Elasticsearch's own limit for a cluster of usual size. */
 const MAX_SHARDS = 1_024
 const MAX_REPLICAS = 20
 
-/** Any text is a path, so these always have a value. Relative paths start at the working directory. */
+/**
+ * Variables with paths. Any text is a path, so these always have a value. Relative paths start at the working
+ * directory.
+ */
 const PATHS = z.object({
   KIS_DATA_DIR: path('data'),
   KIS_CATALOG: path('catalog.yaml'),
 })
 
-/** The data folder and the catalog, for commands that need nothing else. */
+/** Reads the data folder and the catalog, for commands that need nothing else. */
 export function readPaths(environment: Environment): z.output<typeof PATHS> {
   return PATHS.parse(trackReads(environment).env)
 }
@@ -112,7 +115,7 @@ export const VARIABLES = PATHS.extend({
   .refine((env) => env.KIS_TRUSTED_DOCUMENTS_ONLY !== 'on' || env.KIS_TRUSTED_DOCUMENTS !== undefined, {
     path: ['KIS_TRUSTED_DOCUMENTS_ONLY'],
     error: 'needs KIS_TRUSTED_DOCUMENTS',
-    // Report this beside the problems of other variables.
+    // The problem is reported together with those of other variables.
     when: () => true,
   })
   .refine((env) => (env.KIS_OAUTH_ISSUER === undefined) === (env.KIS_OAUTH_RESOURCE === undefined), {
@@ -144,7 +147,7 @@ function onOrOff(byDefault: 'on' | 'off') {
   return z.enum(['on', 'off'], { error: ({ input }) => `is "${input}"; it may be "on" or "off"` }).default(byDefault)
 }
 
-/** Base addresses of the replicas of one role. */
+/** Schema of the base addresses of the replicas of one role. */
 function addresses(port: number) {
   return z
     .string()
@@ -156,7 +159,7 @@ function addresses(port: number) {
     )
 }
 
-/** An http(s) address without a query. Tokens and clients compare it letter by letter. */
+/** Schema of an http(s) address without a query. Tokens and clients compare it letter by letter. */
 function plainAddress() {
   const isPlain = (text: string) => /^https?:\/\/[^?#\s]+$/.test(text) && URL.canParse(text)
   return z.string().refine(isPlain, 'must be an http(s) address without a query')
@@ -166,7 +169,7 @@ function hostsAndPorts() {
   return readBy(parseEgressAllow).default(new Set())
 }
 
-/** `read` throws an `Error` with the message. */
+/** Schema of a text that `read` converts. `read` throws an `Error` with the message. */
 function readBy<T>(read: (text: string) => T) {
   return z.string().transform((text, { issues }) => {
     try {
@@ -182,7 +185,7 @@ function splitList(text: string): readonly string[] {
   return text.split(',').flatMap((entry) => entry.trim() || [])
 }
 
-/** `staff=editor,leads=admin`: what the values of the claim of roles stand for. */
+/** Parses the roles by the values of the claim of roles, such as `staff=editor,leads=admin`. */
 function parseRoles(text: string): ReadonlyMap<string, Role> {
   return new Map(
     splitList(text).map((entry) => {
@@ -213,7 +216,7 @@ function checkElasticsearchUrl(text: string): string {
   return text
 }
 
-/** The user and the password must be decodable: write `%` as `%25`. */
+/** Whether the text is an http(s) address with a decodable user and password: write `%` as `%25`. */
 function isHttpAddress(url: string): boolean {
   if (!URL.canParse(url) || !/^https?:/.test(url)) return false
   const { username, password } = new URL(url)

@@ -3,12 +3,15 @@ import type { AddressInfo } from 'node:net'
 import type { PrometheusMetrics } from '../../subgraphs/common/telemetry/metrics.ts'
 
 const CONTENT_TYPE = 'text/plain; version=0.0.4; charset=utf-8'
-/** A scraper sends nothing but a short request. */
+/** A scraper sends only a short request. */
 const REQUEST_TIMEOUT_MS = 5_000
-/** Several scrapers, and a person with a browser. */
+/** Enough for several scrapers, and a person with a browser. */
 const MAX_CONNECTIONS = 32
 
-/** Serves `GET /metrics`, and nothing else, on a port of its own: those who may call the service need not see it. */
+/**
+ * Serves `GET /metrics`, and nothing else, on a port of its own, so that callers of the service cannot read the
+ * metrics.
+ */
 export async function serveMetrics(
   metrics: Pick<PrometheusMetrics, 'text'>,
   { host, port }: { readonly host: string; readonly port: number },

@@ -6,13 +6,14 @@ import { noTracer, type Telemetry, type Tracer } from '../../subgraphs/common/te
 import { serveMetrics } from './metrics-server.ts'
 import { watchProcess } from './process-metrics.ts'
 
-/** The process that tells. */
+/** The process that reports. */
 interface Whose {
   /** `all` for all roles in one process. */
   readonly role: string
   readonly version: string
 }
 
+/** Settings of the access log, the metrics and the traces. */
 export interface TelemetrySettings {
   readonly hasAccessLog: boolean
   /** Null: no request counts as slow. */
@@ -23,7 +24,7 @@ export interface TelemetrySettings {
   readonly traces: { readonly endpoint: string; readonly ratio: number; readonly serviceName: string | null } | null
 }
 
-/** Opens what the settings ask for. `stack` closes it. */
+/** Opens the telemetry of the settings. `stack` closes it. */
 export async function openTelemetry(
   whose: Whose,
   { hasAccessLog, slowMs, metrics: metricsSettings, traces }: TelemetrySettings,
@@ -48,7 +49,7 @@ async function openTraces(
   log: Log,
   stack: AsyncDisposableStack,
 ): Promise<Tracer> {
-  // Its packages are loaded for those alone who want traces.
+  // The packages are loaded only if traces are wanted.
   const { openTracer } = await import('./open-tracer.ts')
   const name = serviceName ?? (role === 'all' ? 'kis' : `kis-${role}`)
   return stack.use(openTracer({ endpoint, ratio, serviceName: name, version, log }))

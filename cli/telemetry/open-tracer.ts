@@ -17,10 +17,10 @@ import { BatchSpanProcessor, ParentBasedSampler, TraceIdRatioBasedSampler, Trace
 import type { Log } from '../../subgraphs/common/process/log.ts'
 import { NO_SPAN, type Span, type Tracer } from '../../subgraphs/common/telemetry/telemetry.ts'
 
-/** Spans that wait to be sent. Beyond it spans are dropped: traces must not take the memory of the service. */
+/** Spans that wait to be sent. Beyond this limit spans are dropped: traces must not take the memory of the service. */
 const MAX_WAITING_SPANS = 4_096
 const EXPORT_EVERY_MS = 1_000
-/** The longest that the end of the process waits for the last spans. */
+/** How long the end of the process waits at most for the last spans. */
 const LAST_EXPORT_MS = 3_000
 const KINDS = { server: SpanKind.SERVER, client: SpanKind.CLIENT, internal: SpanKind.INTERNAL } as const
 
@@ -29,7 +29,7 @@ const isSampled = ({ traceFlags }: SpanContext) => (traceFlags & TraceFlags.SAMP
 export interface TracerOptions {
   /** The base address of a collector that takes OTLP over HTTP: traces go to its `/v1/traces`. */
   readonly endpoint: string
-  /** The share of traces that are kept, 0 to 1. A caller that sends `traceparent` decides for its own. */
+  /** The share of traces that are exported, 0 to 1. A caller that sends `traceparent` decides for its own. */
   readonly ratio: number
   /** The `service.name` of all spans. */
   readonly serviceName: string
@@ -38,8 +38,8 @@ export interface TracerOptions {
 }
 
 /**
- * Traces by OpenTelemetry's SDK. Import this file only where traces are wanted: its packages take 26 MB. Nothing is
- * registered for the whole process, so that no other package makes spans.
+ * Traces with OpenTelemetry's SDK. Import this file only where traces are wanted: its packages take 26 MB. Nothing is
+ * registered for the whole process, so that no other package creates spans.
  */
 export function openTracer({ endpoint, ratio, serviceName, version, log }: TracerOptions): Tracer & AsyncDisposable {
   const logWarning = (message: string) => log.warn({ cause: message }, 'traces')
@@ -62,7 +62,7 @@ export function openTracer({ endpoint, ratio, serviceName, version, log }: Trace
       const above = remote ? trace.setSpanContext(ROOT_CONTEXT, { ...remote, isRemote: true }) : running.getStore()
       if (!above && !begins) return NO_SPAN
       const outer = above && trace.getSpanContext(above)
-      // Most traces are not kept. What runs below their first span needs no span of its own.
+      // Most traces are not exported. Work below their first span needs no span of its own.
       if (outer && !remote && !isSampled(outer)) return { ...NO_SPAN, traceId: outer.traceId }
       const parent = above ?? ROOT_CONTEXT
       const span = tracer.startSpan(name, { kind: KINDS[kind], attributes }, parent)

@@ -1,18 +1,18 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import type { Metrics } from '../../subgraphs/common/telemetry/metrics.ts'
 
-/** How often the delay of the event loop is looked at. */
+/** How often the event-loop delay is sampled. */
 const RESOLUTION_MS = 20
 const NANOSECONDS = 1e9
 const MICROSECONDS = 1e6
 
-/** Tells of the process itself: memory, processor, event loop. The names are those that dashboards for Node know. */
+/** Reports the process itself: memory, processor, event loop. The names are those that dashboards for Node know. */
 export function watchProcess(metrics: Metrics): Disposable {
   const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
   delay.enable()
   const startedSeconds = Date.now() / 1_000 - process.uptime()
   metrics.gauge('kis_event_loop_delay_seconds', () => {
-    // Each measurement includes the time that it sleeps by itself.
+    // Each measurement includes the sampling interval itself.
     const seconds = (nanoseconds: number) => Math.max(0, (nanoseconds || 0) / NANOSECONDS - RESOLUTION_MS / 1_000)
     const readings = [
       [seconds(delay.percentile(50)), '50'],

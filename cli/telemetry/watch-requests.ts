@@ -2,9 +2,9 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import type { FastifyInstance } from 'fastify'
 import type { Span, Telemetry } from '../../subgraphs/common/telemetry/telemetry.ts'
 
-/** The route of an address that has none, which may contain anything. */
+/** Stands for the route of an address without one, because the address may contain anything. */
 const NO_ROUTE = 'none'
-/** Of a client that left before the answer began, as web servers log it. */
+/** Status of a request whose client left before the response started, as web servers log it. */
 const CLIENT_LEFT = 499
 
 interface Watched {
@@ -13,8 +13,8 @@ interface Watched {
 }
 
 /**
- * Tells of every request of an app at its end: to the log, the metrics and the trace. Call it before the app has routes,
- * and call what it gives for each request before anything else is done.
+ * Reports every request of an app at its end: to the log, the metrics and the trace. Call it before the app has routes,
+ * and call the returned function for each request before anything else is done.
  */
 export function watchRequests(
   app: FastifyInstance,

@@ -27,9 +27,12 @@ import {
 import type { Prepared } from '../documents.ts'
 import type { Variables } from '../variables.ts'
 
-/** Items of a list of objects for which the schema gives no size. `compose.ts` refuses such lists in our own schema. */
+/**
+ * Assumed items of a list of objects for which the schema has no size. `compose.ts` refuses such lists in our own
+ * schema.
+ */
 const ASSUMED_SIZE = 10
-/** Costs of one operation that are kept. Pages have one size or two. */
+/** Costs that are cached per operation. Clients use one or two page sizes. */
 const MAX_CACHED = 16
 
 type Operation = Pick<Prepared, 'document' | 'operation'>
@@ -41,21 +44,21 @@ interface ListSize {
   readonly sizedFields?: readonly string[]
 }
 
-/** The most that one operation may return. */
+/** The most nodes that one operation may return. */
 export interface Cost {
   readonly nodes: number
-  /** The root field that returns most of them, under its name in the answer, and how many. */
+  /** The root field that may return the most nodes, under its name in the result, and their number. */
   readonly mostExpensive: { readonly name: string; readonly nodes: number }
 }
 
 /** The costs of one operation, and the variables that they depend on. */
 interface Counted {
   readonly names: readonly string[]
-  /** By what `sizeKey` says of these. */
+  /** Costs by the `sizeKey` of these variables. */
   readonly costs: Map<string, Cost>
 }
 
-/** The fields that are merged into one field of the answer. */
+/** Fields that are merged into one field of the result. */
 interface FieldGroup {
   readonly type: GraphQLNamedType
   readonly nodes: FieldNode[]
@@ -63,14 +66,14 @@ interface FieldGroup {
 
 /**
  * Counts the most nodes that an operation may return. It reads the `@listSize` and `@cost` of the supergraph (IBM's
- * cost specification, as Apollo's routers apply it): each object of the answer is one node, a list has as many as were
- * asked for, and a weight replaces the count where the schema gives one.
+ * cost specification, as Apollo's routers apply it): each object of the result is one node, a list has as many as were
+ * requested, and a weight replaces the count where the schema has one.
  */
 export class Costs {
   readonly #lists = new Map<string, ListSize>()
-  /** By type name, or by `Type.field`. */
+  /** Weights by type name or by `Type.field`. */
   readonly #weights = new Map<string, number>()
-  /** Arguments that say how long a list is. */
+  /** Names of the arguments that set the length of a list. */
   readonly #sizes = new Set([IDS])
   readonly #counted = new WeakMap<OperationDefinitionNode, Counted>()
 
@@ -82,7 +85,7 @@ export class Costs {
     }
   }
 
-  /** The variables must be coerced. */
+  /** Returns the cost of the operation. The variables must be coerced. */
   of(prepared: Operation, schema: GraphQLSchema, variables: Variables): Cost {
     const { names, costs } = this.#countedOf(prepared)
     const key = names.map((name) => sizeKey(variables[name])).join()
@@ -117,7 +120,9 @@ export class Costs {
     )
     const root = schema.getRootType(operation.operation)!
 
-    /** Collects the fields of a selection by their names in the answer, as execution merges them for a value of the type. */
+    /**
+     * Groups the fields of a selection by their names in the result, as execution merges them for a value of the type.
+     */
     const collect = (
       { selections }: SelectionSetNode,
       type: GraphQLNamedType,
@@ -144,8 +149,8 @@ export class Costs {
     }
 
     /**
-     * Counts the nodes below one object. `sized` gives the size of those of its lists that a slicing argument of the
-     * parent limits.
+     * Counts the nodes below one object. `sized` contains the sizes of lists that a slicing argument of the parent
+     * limits.
      */
     const sumNodes = (groups: Map<string, FieldGroup>, sized: Sized | undefined, noted?: (name: string, nodes: number) => void): number => {
       let sum = 0
@@ -160,7 +165,7 @@ export class Costs {
     const nodesOfField = (parent: GraphQLNamedType, nodes: readonly FieldNode[], sized: Sized | undefined): number => {
       const name = nodes[0]!.name.value
       const field = isObjectType(parent) || isInterfaceType(parent) ? parent.getFields()[name] : undefined
-      // A field of the introspection: its answer is as long as the schema.
+      // An introspection field: its result is as long as the schema.
       if (!field) return 0
       const coordinate = `${parent.name}.${name}`
       const type = getNamedType(field.type)
@@ -170,7 +175,7 @@ export class Costs {
       const size = list && estimateSize(list, field, nodes[0]!, variables)
       const count = isListType(getNullableType(field.type)) ? (sized?.fields.includes(name) ? sized.size : (size ?? ASSUMED_SIZE)) : 1
       const slicing = list?.sizedFields && { fields: list.sizedFields, size: size ?? ASSUMED_SIZE }
-      // A value has one of the types: the dearest counts.
+      // A value has one of the types: the most expensive counts.
       let mostExpensive = 0
       for (const runtime of isAbstractType(type) ? schema.getPossibleTypes(type) : [type]) {
         const below = new Map<string, FieldGroup>()
@@ -206,19 +211,19 @@ interface Sized {
   readonly size: number
 }
 
-/** All that a cost depends on of a variable: a number, a condition, or how many items a list has. */
+/** Returns the part of a variable that a cost depends on: a number, a condition, or the length of a list. */
 function sizeKey(value: unknown): string {
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
   if (Array.isArray(value)) return `[${value.length}]`
   return value === undefined ? '' : value === null ? 'null' : '*'
 }
 
-/** Of a field that gives the items with the ids of a list: the argument, which `@listSize` cannot name. */
+/** The argument of fields that return the items with the listed IDs. `@listSize` cannot name it. */
 const IDS = 'ids'
 
 /**
- * How many items the field is asked for: as many as it is given `ids`; else the greatest of its slicing arguments, given
- * or by default; else the size that the schema assumes.
+ * Returns how many items the field requests: the number of its `ids`; else the greatest of its slicing arguments,
+ * explicit or by default; else the size that the schema assumes.
  */
 function estimateSize(
   { assumedSize, slicingArguments = [] }: ListSize,

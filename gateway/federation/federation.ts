@@ -29,8 +29,8 @@ export interface UpstreamEvents {
 const LINK_OF_ENFORCED = /(url: "https:\/\/specs\.apollo\.dev\/(?:authenticated|requiresScopes)\/[^"]+"), for: SECURITY/g
 
 /**
- * The supergraph, which `ApolloGateway` plans and executes over our links. An operation whose result is that of one
- * fetch goes straight to its link. Errors in results are not masked yet.
+ * The supergraph. `ApolloGateway` plans and executes operations over our links. An operation whose result is that of
+ * one fetch goes straight to its link. Errors in results are not masked yet.
  */
 export class Federation implements AsyncDisposable {
   readonly sdl: string
@@ -45,7 +45,7 @@ export class Federation implements AsyncDisposable {
 
   /** @throws {Error} the supergraph has a security directive that is not enforced */
   private constructor(sdl: string, links: Readonly<Record<string, Link>>, metrics: Metrics, log: Log) {
-    // Without places, which the schemas would retain: a place of each word of the text.
+    // With locations the schemas would retain the location of every word of the text.
     const document = parse(sdl, { noLocation: true })
     this.sdl = sdl
     this.requirements = new Requirements(document)
@@ -53,12 +53,12 @@ export class Federation implements AsyncDisposable {
     this.#passThrough = new PassThrough(document)
     this.#costs = new Costs(document)
     this.#metrics = metrics
-    // It would send figures of the host to Apollo.
+    // Telemetry would send figures of the host to Apollo.
     process.env.APOLLO_TELEMETRY_DISABLED = 'true'
     this.#gateway = new ApolloGateway({
       // Apollo refuses a supergraph with security directives that it does not enforce. `Operations` enforces these.
       supergraphSdl: sdl.replaceAll(LINK_OF_ENFORCED, '$1'),
-      // Composition has checked it.
+      // Composition has validated the supergraph.
       validateSupergraph: false,
       buildService: ({ name }) => {
         const link = links[name]
@@ -82,12 +82,12 @@ export class Federation implements AsyncDisposable {
     return federation
   }
 
-  /** What clients see: without `@inaccessible`, `_entities` and `_service`. */
+  /** The schema that clients see: without `@inaccessible`, `_entities` and `_service`. */
   get schema(): GraphQLSchema {
     return this.#gateway.schema!
   }
 
-  /** The most that the operation, or one of its events, may return. The variables must be coerced. */
+  /** Returns the most nodes that the operation, or one of its events, may return. The variables must be coerced. */
   estimateCost(prepared: Prepared, variables: Variables): Cost {
     return this.#costs.of(prepared, this.schema, variables)
   }
@@ -104,7 +104,6 @@ export class Federation implements AsyncDisposable {
     return result.data && !result.errors ? result : this.#run(prepared, variables, { ...context, known: { result } })
   }
 
-  /** Executes the plan of the operation. */
   async #run(prepared: Prepared, variables: Variables, context: FetchContext & Context): Promise<ExecutionResult> {
     const { text, alone, operation } = prepared
     const result = await this.#gateway.executor({
@@ -121,22 +120,21 @@ export class Federation implements AsyncDisposable {
     return result as ExecutionResult
   }
 
-  /** Drops the cached plan of the operation. */
   evict(prepared: Prepared, context: Context): void {
     void this.#plans.delete(keyOf(prepared, context))
   }
 
   /**
-   * Subscribes to the first fetch of the plan. Each event then runs the plan with that fetch answered, unless it is the
-   * result already. Sends nothing before the first `next()`, which rejects when the operation cannot be planned. The
-   * variables must be coerced.
+   * Subscribes to the first fetch of the plan. Each event then runs the plan with the result of that fetch already
+   * known, unless the event is the final result. Sends nothing before the first `next()`, which rejects when the
+   * operation cannot be planned. The variables must be coerced.
    */
   subscribe(prepared: Prepared, variables: Variables, context: Context): UpstreamEvents {
     let upstream: AsyncIterator<ExecutionResult, undefined> | undefined
     let isOver = false
     let next: UpstreamEvents['next'] = async () => {
       const plan = await this.#planSubscription(prepared, variables, context)
-      // A first `next()` upstream would begin work that nobody waits for any more.
+      // A first upstream `next()` would start work that nobody waits for any more.
       if (isOver) return { done: true, value: undefined }
       const { serviceName, operation: query, operationName, variableUsages } = plan.node.primary
       const passes = this.#passThrough.fetchOf(plan, prepared.operation, this.schema) !== null
@@ -147,7 +145,7 @@ export class Federation implements AsyncDisposable {
       }
       upstream = changedSteps<ExecutionResult, ExecutionResult>(this.#links[serviceName]!.subscribe(operation, context), (step) => {
         if (step.done || (passes && step.value.data && !step.value.errors)) return step
-        // The whole subscription has failed, such as when the subgraph is away.
+        // The whole subscription has failed, for example because the subgraph is unreachable.
         if (step.value.data === undefined) return { done: false, value: attachErrors(step.value, query) as ExecutionResult }
         return complete(step.value)
       })

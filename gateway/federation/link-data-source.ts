@@ -10,12 +10,15 @@ type Values = Record<string, unknown>
 
 /** The context of one execution by `ApolloGateway`. */
 export interface FetchContext extends LinkContext {
-  /** A fetch whose result is known and is not sent, such as the event of a subscription. Without `query`: every fetch. */
+  /**
+   * A fetch that is not sent because its result is known, such as the event of a subscription. Without `query`: every
+   * fetch.
+   */
   readonly known?: { readonly query?: string; readonly result: ExecutionResult } | undefined
 }
 
 /**
- * A subgraph as `ApolloGateway` calls it: our link, with the caller, the request id and the signal of the running
+ * A subgraph as `ApolloGateway` calls it: our link, with the caller, the request ID and the signal of the running
  * operation. It fetches each distinct entity once.
  */
 export class LinkDataSource implements GraphQLDataSource {
@@ -43,7 +46,7 @@ export class LinkDataSource implements GraphQLDataSource {
     )
   }
 
-  /** Sends one fetch as it is. A failure of the link is an error of the result. */
+  /** Sends one fetch unchanged. A failure of the link becomes an error of the result. */
   async send(operation: Operation, context: LinkContext): Promise<ExecutionResult> {
     try {
       return await this.#link.execute(operation, context)
@@ -54,11 +57,11 @@ export class LinkDataSource implements GraphQLDataSource {
   }
 }
 
-/** Places the error of a fetch that returned no data at each field that the fetch was for. */
+/** Attaches the error of a fetch without data to each field that the fetch was for. */
 export function attachErrors({ data, errors }: ExecutionResult, query: string, representations?: unknown): Response {
   const first = errors?.[0]
   if (!first) return { data } as Response
-  // The field of entities as a whole is at a path that clients do not see.
+  // The path of an error about the entities field itself is not visible to clients.
   const hasNoData = data === undefined || (data === null && Array.isArray(representations) && first.path?.length === 1)
   if (!hasNoData) return { data, errors } as Response
   const { message, extensions = {} } = first
@@ -77,7 +80,9 @@ function pathsOf(query: string, representations: unknown): readonly Path[] {
   )
 }
 
-/** Names of fields in the result, of fragments those on this type. Query plans have no named fragments. */
+/**
+ * Returns the names of the result's fields; of fragments, only those on this type. Query plans have no named fragments.
+ */
 function keysOf({ selections }: SelectionSetNode, type?: string): readonly string[] {
   return selections.flatMap((selection) => {
     if (selection.kind === Kind.FIELD) return selection.name.value === '__typename' ? [] : [(selection.alias ?? selection.name).value]
@@ -87,7 +92,10 @@ function keysOf({ selections }: SelectionSetNode, type?: string): readonly strin
   })
 }
 
-/** Gives each representation its entity and its errors. `indexes`: for each representation, that of its distinct entity. */
+/**
+ * Returns the response with the entity and the errors of each representation. `indexes`: for each representation, the
+ * index of its distinct entity.
+ */
 function repeatEntities({ data, errors = [] }: Response, indexes: readonly number[]): Response {
   const entities: unknown = data?._entities
   const repeated = errors.flatMap((error) => {
@@ -96,7 +104,7 @@ function repeatEntities({ data, errors = [] }: Response, indexes: readonly numbe
     return indexes.flatMap((each, at) => (each === index ? [{ ...error, path: [root, at, ...below] }] : []))
   })
   return {
-    // Later fetches write into what they find, so two places must not share an object.
+    // Later fetches write into these objects, so no two entries may share an object.
     data: Array.isArray(entities) ? { _entities: indexes.map((index) => copyOf(entities[index])) } : data,
     ...(repeated.length > 0 && { errors: repeated }),
   } as Response
@@ -108,6 +116,6 @@ function copyOf(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value
   const prototype = Object.getPrototypeOf(value)
   if (prototype !== Object.prototype && prototype !== null) return value
-  // Clients choose the names in it, `__proto__` too.
+  // Clients choose the names in the object, including `__proto__`.
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, copyOf(each)]))
 }

@@ -13,7 +13,9 @@ import {
   type SelectionSetNode,
 } from 'graphql'
 
-/** Finds the operations that one subgraph answers as clients see it, so that nothing is left to execute here. */
+/**
+ * Finds the operations whose result one subgraph returns as clients see it, so that nothing is left to execute here.
+ */
 export class PassThrough {
   /** Enums with values that clients do not see. */
   readonly #hidingEnums: ReadonlySet<string>
@@ -30,7 +32,10 @@ export class PassThrough {
     )
   }
 
-  /** The only fetch of the operation's plan, if its result is that of the operation; else null. `schema`: what clients see. */
+  /**
+   * Returns the only fetch of the operation's plan if its result is that of the operation; else null. `schema` is the
+   * schema that clients see.
+   */
   fetchOf(plan: QueryPlan, operation: OperationDefinitionNode, schema: GraphQLSchema): FetchNode | null {
     const known = this.#fetches.get(plan)
     if (known !== undefined) return known
@@ -47,8 +52,8 @@ export class PassThrough {
   }
 
   /**
-   * True when both have the same fields in the same order under the same names, without fragments, `@include` or
-   * `@skip`, and with only object types and enums that hide nothing.
+   * Returns true when both have the same fields in the same order under the same names, without fragments, `@include`
+   * or `@skip`, and with only object types and enums that hide nothing.
    */
   #isSame(selected: SelectionSetNode, fetched: SelectionSetNode, parent: GraphQLObjectType): boolean {
     return (

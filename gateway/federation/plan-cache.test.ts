@@ -3,7 +3,7 @@ import { expect, it } from 'vitest'
 import { TooBusy } from '../../subgraphs/common/errors.ts'
 import { PlanCache, planKey } from './plan-cache.ts'
 
-/** Takes a megabyte. */
+/** A plan of a megabyte. */
 const plan = { node: { kind: 'Fetch', operation: 'x'.repeat(262_144) } } as unknown as QueryPlan
 
 it('many plans of one organization do not push out those of another', async () => {

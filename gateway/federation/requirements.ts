@@ -12,7 +12,10 @@ import {
   visitWithTypeInfo,
 } from 'graphql'
 
-/** Alternatives: the caller needs all scopes of one of these lists. Empty: any valid key will do. */
+/**
+ * Scopes that a part of the schema requires. `anyOf` lists alternatives: the caller needs all scopes of one list.
+ * Empty: any valid key suffices.
+ */
 export interface Requirement {
   /** `Type.field`, or the name of a type. */
   readonly coordinate: string
@@ -21,12 +24,12 @@ export interface Requirement {
 
 /** Authorization directives that are enforced here, by their names in the supergraph. */
 const ENFORCED: readonly string[] = ['authenticated', 'requiresScopes']
-/** Security directive that the schema of clients enforces: it lacks what has it. */
+/** The security directive that the schema of clients enforces: that schema lacks whatever has the directive. */
 const ENFORCED_BY_SCHEMA = 'inaccessible'
 
 /**
- * What the supergraph's `@authenticated` and `@requiresScopes` demand for a selection. `Operations` enforces them, for
- * every transport. The subgraphs check again.
+ * The requirements that the supergraph's `@authenticated` and `@requiresScopes` set for a selection. `Operations`
+ * enforces them for every transport. The subgraphs check again.
  */
 export class Requirements {
   readonly #byCoordinate = new Map<string, Requirement>()
@@ -46,7 +49,10 @@ export class Requirements {
     }
   }
 
-  /** The requirements of everything that one operation and its fragments select, ignoring `@skip` and `@include`. */
+  /**
+   * Returns the requirements of everything that one operation and its fragments select, ignoring `@skip` and
+   * `@include`.
+   */
   of(operation: DocumentNode, schema: GraphQLSchema): readonly Requirement[] {
     const met = new Set<Requirement>()
     const meet = (coordinate: string) => {
@@ -59,7 +65,7 @@ export class Requirements {
         const parent = types.getParentType()
         const type = getNamedType(types.getType())
         if (!parent || !type) return
-        // The value may turn out to be of any of these types.
+        // The value may have any of these types.
         for (const { name: owner } of [parent, ...(isAbstractType(parent) ? schema.getPossibleTypes(parent) : [])])
           meet(`${owner}.${name.value}`)
         meet(type.name)
@@ -76,7 +82,7 @@ export class Requirements {
       if (!ENFORCED.includes(name.value)) continue
       const alternatives = (args?.find((argument) => argument.name.value === 'scopes')?.value as ListValueNode | undefined)?.values ?? []
       const anyOf = alternatives.map((scopes) => (scopes as ListValueNode).values.map((scope) => (scope as StringValueNode).value))
-      // With both directives on one field, the scopes include the rest.
+      // If a field has both directives, the scopes imply authentication.
       if (anyOf.length > 0 || !this.#byCoordinate.has(coordinate)) this.#byCoordinate.set(coordinate, { coordinate, anyOf })
     }
   }

@@ -14,7 +14,7 @@ const context = { caller: { organizationId: 'org_a' } as never, requestId: 'req_
 const cursors = ['1', '2']
 
 describe('a subscription to one subgraph', () => {
-  /** `pulled` counts the events that were asked for upstream. */
+  /** Starts a subscription. `pulled` counts the events that were requested upstream. */
   const begin = async () => {
     const seen = { subscribed: 0, executed: 0, pulled: 0, ended: 0 }
     const link: Pick<Link, 'subscribe' | 'execute'> = {

@@ -44,7 +44,7 @@ describe('a key', () => {
     expect(asked).toHaveLength(2)
     resolve({ ...makePrincipal(KEY), revision: 1 })
     await expect.poll(async () => (await ask()).revision).toBe(1)
-    // The age counts from the question.
+    // The age counts from the start of the lookup.
     clock.advance(1_400)
     await ask()
     expect(asked).toHaveLength(2)
@@ -111,7 +111,7 @@ describe('a key', () => {
 
   it('that is unknown is asked for once a second at most', async () => {
     const { ask, asked, clock } = setUp(async () => {
-      // As it comes from another process.
+      // The error has the form that it has from another process.
       throw new KisError('invalid_api_key', 'No.')
     })
     for (let i = 0; i < 5; i++) await expect(ask()).rejects.toMatchObject({ code: 'invalid_api_key' })
@@ -240,7 +240,7 @@ describe('a change of rules through this process', () => {
 it('sheds a flood of distinct keys while their lookups are under way', async () => {
   const { authenticator, asked } = setUp(() => new Promise(() => undefined))
   const lookups = Array.from({ length: 1_001 }, (_, i) => authenticator.getPrincipal(`kis_live_${String(i).padStart(36, '0')}`, 'req_1'))
-  // They time out after the test.
+  // The lookups time out after the test.
   void Promise.allSettled(lookups)
   await expect(lookups.at(-1)).rejects.toMatchObject({ code: 'service_unavailable', shouldRetry: true })
   expect(asked).toHaveLength(1_000)

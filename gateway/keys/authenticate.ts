@@ -7,52 +7,60 @@ import type { Clock } from '../../subgraphs/common/process/clock.ts'
 import { untilAborted } from '../../subgraphs/common/process/until-aborted.ts'
 
 /**
- * Gives the principal that an API key stands for, or an access token or a session's token in its place.
+ * Returns the principal of an API key, an access token or the token of a session.
  * @throws {InvalidApiKey} it is unknown, revoked or expired
  * @throws {OrganizationSuspended} its organization is suspended
  */
 export type Authenticate = (apiKey: string, context: Pick<LinkContext, 'requestId' | 'signal'>) => Promise<Principal>
 
 /**
- * How long an accepted key is trusted without asking billing again, unless rules change through this process. Open
+ * How long an accepted key is trusted without another call to billing, unless rules change through this process. Open
  * sockets are checked every second, so a revoked key stops working everywhere within 5 s.
  */
 const PRINCIPAL_TTL_MS = 3_500
 /**
- * How long a refusal is trusted. Shorter, because the key may have been created since; not zero, so that repeated
- * attempts do not each cost a lookup.
+ * How long a refusal is trusted. It is short, because the key may have been created since; it is not zero, so that
+ * repeated attempts do not each cost a lookup.
  */
 const REFUSAL_TTL_MS = 1_000
 /**
- * Accepted keys remembered, and as many refused keys. They are counted separately, so that guesses do not push out keys
- * in use.
+ * Cached accepted keys, and as many refused keys. The two are counted separately, so that guesses do not evict keys in
+ * use.
  */
 const MAX_KEYS = 10_000
-/** Distinct keys being looked up at once. Beyond it a flood of invented keys is refused here. */
+/** Distinct keys in lookup at once. Beyond this limit a flood of invented keys is refused here. */
 const MAX_KEY_LOOKUPS = 1_000
-/** The same for access tokens. They wait for their issuer, and leave the lookups of keys alone when it hangs. */
+/**
+ * Distinct access tokens in lookup at once. They wait for their issuer and do not delay the lookups of keys when it
+ * hangs.
+ */
 const MAX_TOKEN_LOOKUPS = 100
 /**
- * A lookup is one read, which takes seconds while processes start on the same cores. Callers learn within this time that
- * billing is stopped.
+ * Limit of one lookup, which is one read and may take seconds while processes start on the same cores. Within this time
+ * callers learn that billing is stopped.
  */
 const LOOKUP_TIMEOUT_MS = 4_000
-/** A key in use is looked up again this long before its answer is too old. So its callers wait only for a slow billing. */
+/**
+ * A key in use is looked up again this long before its cached principal expires, so its callers wait only if billing is
+ * slow.
+ */
 const REFRESH_MS = 2_000
-/** Billing also checks the checksum. This avoids the call for text that cannot be a key. */
+/** The shape of a key. Billing also checks the checksum; this check avoids the call for text that cannot be a key. */
 const KEY_SHAPE = /^kis_live_[0-9A-Za-z]{36}$/
 
-/** A lookup in flight. */
 interface Lookup {
   readonly found: Promise<Principal>
-  /** Organizations whose rules have changed since the lookup began. At most the changes of `LOOKUP_TIMEOUT_MS`. */
+  /**
+   * Organizations whose rules have changed since the lookup started. The set holds at most the changes of
+   * `LOOKUP_TIMEOUT_MS`.
+   */
   readonly changed: Set<string>
   /** Whether a refusal may be older than a change that lifted it. */
   mayRefuseWrongly: boolean
 }
 
 /**
- * Turns API keys into principals. Answers are remembered for seconds, and concurrent lookups of one key share one call.
+ * Resolves API keys to principals. Results are cached for seconds, and concurrent lookups of one key share one call.
  */
 export class Authenticator {
   readonly #authenticate: Authenticate
@@ -67,9 +75,10 @@ export class Authenticator {
   readonly #tokenLookups = new Map<string, Lookup>()
 
   /**
-   * `acceptsTokens`: access tokens of an issuer count as keys. `accepted` hears of each key or token that was found to be
-   * valid, every few seconds. `identified` hears whose each request is. `lookedUp` hears of each request whether billing
-   * need not be asked.
+   * @param acceptsTokens whether access tokens of an issuer count as keys
+   * @param accepted called with each key or token that was found to be valid, every few seconds
+   * @param identified called with the principal of each request
+   * @param lookedUp called for each request with whether the cache made a call to billing unnecessary
    */
   constructor(
     authenticate: Authenticate,
@@ -93,7 +102,7 @@ export class Authenticator {
    * `credentials` is the key as the client sent it, with or without `Bearer`, or the token of a session.
    * @throws {InvalidApiKey} the key is missing, malformed, unknown, revoked or expired
    * @throws {OrganizationSuspended} the key's organization is suspended
-   * @throws {ServiceUnavailable} billing or the issuer does not answer, or too many keys or tokens are being looked up
+   * @throws {ServiceUnavailable} billing or the issuer does not respond, or too many keys or tokens are in lookup
    */
   async getPrincipal(credentials: string | null | undefined, requestId: string): Promise<Principal> {
     const principal = await this.#find(credentials, requestId)
@@ -115,7 +124,7 @@ export class Authenticator {
     const canLookUp = lookups.size < (isKey ? MAX_KEY_LOOKUPS : MAX_TOKEN_LOOKUPS)
     const lookUp = () => this.#startLookup(lookups, name, apiKey, requestId, now).found
     if (isKnown) {
-      // A refusal counts from then on. After a failure the next caller asks again.
+      // A refusal is cached from then on. After a failure the next caller looks the key up again.
       if (known.until - now <= REFRESH_MS && !inFlight && canLookUp) lookUp().catch(() => undefined)
       return known.principal
     }
@@ -126,17 +135,17 @@ export class Authenticator {
     return lookUp()
   }
 
-  /** Asks again for a session that has just ended here. */
+  /** Evicts a session that has just ended here, so that its next use is looked up. */
   evict(token: string): void {
     this.#known.delete(token)
-    // Its answer may be older than the end.
+    // The result of a running lookup may be older than the end.
     this.#keyLookups.delete(token)
   }
 
   /**
-   * Asks billing again for what a change of rules by this caller may concern: the keys and sessions of its organization,
-   * for an operator those of all. Lookups in flight may be older than the change. Refusals do not say whose they are:
-   * `liftsRefusals` drops those of all organizations, if the change may let a refused key in.
+   * Evicts the principals that a change of rules by this caller may concern: the keys and sessions of its organization,
+   * for an operator those of all. Lookups in flight may be older than the change. Refusals do not name their
+   * organization: `liftsRefusals` evicts those of all organizations, if the change may let a refused key in.
    */
   evictAfterChange(by: Principal, liftsRefusals: boolean): void {
     const isOperator = hasScope(by, 'operator')
@@ -178,7 +187,7 @@ export class Authenticator {
   }
 
   async #lookUp(apiKey: string, requestId: string): Promise<Principal> {
-    // Not the signal of the first caller: others wait for the same answer.
+    // Not the signal of the first caller: others wait for the same result.
     const signal = AbortSignal.timeout(LOOKUP_TIMEOUT_MS)
     try {
       return await untilAborted(this.#authenticate(apiKey, { requestId, signal }), signal)
@@ -188,7 +197,10 @@ export class Authenticator {
   }
 }
 
-/** What a lookup that began earlier finds. If a change has made that old, what `again` finds, which began later. */
+/**
+ * Returns the result of a running lookup. If a change has made that result stale, returns the result of `again`, which
+ * starts later.
+ */
 async function sharedOf(lookup: Lookup, again: () => Promise<Principal>): Promise<Principal> {
   const principal = await lookup.found.catch((error: unknown) => {
     if (isRefusal(error) && lookup.mayRefuseWrongly) return null
@@ -202,15 +214,16 @@ function isOutdated({ changed }: Lookup, { organizationId }: Principal): boolean
 }
 
 /**
- * True while `until` is in the future. False when it is further off than `ttlMs`, because the clock was then set back.
+ * Whether `until` is in the future. False when `until` is further off than `ttlMs`, because the clock was then set
+ * back.
  */
 function isAhead(until: number, now: number, ttlMs: number): boolean {
   return until > now && until - now <= ttlMs
 }
 
 /**
- * True for the error of a missing, unknown, revoked or expired key, or of a suspended organization, also when it came
- * from another process.
+ * Whether the error is that of a missing, unknown, revoked or expired key, or of a suspended organization, also when it
+ * came from another process.
  */
 export function isRefusal(error: unknown): error is KisError {
   return error instanceof KisError && (error.code === 'invalid_api_key' || error.code === 'organization_suspended')

@@ -8,7 +8,7 @@ import { IssuedTokens } from './issued-tokens.ts'
 
 const RESOURCE = 'https://kis.example/mcp'
 
-/** An issuer that publishes `keys`, and what it was asked for. */
+/** Starts an issuer that publishes `keys`, and records its requests. */
 async function startIssuer(keys: unknown) {
   const asked: string[] = []
   const server = createServer(({ url = '' }, response) => {

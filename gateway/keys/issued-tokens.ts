@@ -4,30 +4,30 @@ import type { OAuthSettings } from '../../subgraphs/common/identity/credentials.
 import { SCOPES, type Scope } from '../../subgraphs/common/identity/principal.ts'
 import type { Clock } from '../../subgraphs/common/process/clock.ts'
 
-/** Time in which the issuer answers for its metadata, and for its keys. */
+/** Limit of one request to the issuer for its metadata or its keys. */
 const ISSUER_MS = 5_000
-/** How long the issuer's keys are kept. */
+/** How long the issuer's keys are cached. */
 const KEYS_MS = 600_000
 /** Time between two requests for keys, however many tokens name unknown ones. */
 const KEYS_PAUSE_MS = 30_000
-/** What the clocks of the issuer and of this service may differ by. */
+/** Tolerated difference between the clocks of the issuer and of this service. */
 const CLOCK_TOLERANCE_S = 5
-/** Signatures by a key that only the issuer has. */
+/** Accepted signature algorithms. All are asymmetric: only the issuer has the private key. */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512', 'ES256', 'ES384', 'ES512', 'EdDSA', 'Ed25519']
-/** Where issuers publish their metadata: OpenID Connect, and RFC 8414, which puts its path before the issuer's. */
+/** Paths of issuers' metadata: OpenID Connect, and RFC 8414, which puts its path before the issuer's. */
 const METADATA = [
   ({ origin, pathname }: URL) => `${origin}${withoutSlash(pathname)}/.well-known/openid-configuration`,
   ({ origin, pathname }: URL) => `${origin}/.well-known/oauth-authorization-server${withoutSlash(pathname)}`,
 ]
 
-/** What an access token says. */
+/** The claims of an access token that the service uses. */
 export interface TokenClaims {
   readonly apiKeyId: string
-  /** The scopes of the service that the token names; null: it names none, and has those of its key. */
+  /** The scopes of the service that the token names; null: it names none and has those of its key. */
   readonly scopes: readonly Scope[] | null
 }
 
-/** Judges access tokens of one issuer (JWTs, RFC 9068), by the keys that the issuer publishes. */
+/** Verifies access tokens of one issuer (JWTs, RFC 9068) with the keys that the issuer publishes. */
 export class IssuedTokens {
   readonly #settings: OAuthSettings
   readonly #clock: Clock
@@ -39,8 +39,8 @@ export class IssuedTokens {
   }
 
   /**
-   * @throws {InvalidApiKey} the token is not the issuer's, not for this service, over, or names no key
-   * @throws {ServiceUnavailable} the issuer does not answer
+   * @throws {InvalidApiKey} the token is not the issuer's, not for this service, expired, or names no key
+   * @throws {ServiceUnavailable} the issuer does not respond
    */
   async read(token: string): Promise<TokenClaims> {
     const { issuer, resource, keyClaim } = this.#settings
@@ -90,7 +90,7 @@ export class IssuedTokens {
   }
 }
 
-/** Reads the token without checking its signature. So a text that is no token of the issuer costs no request. */
+/** Reads the token without checking its signature, so that a text that is no token of the issuer costs no request. */
 function claimsToBeOf(issuer: string, token: string): boolean {
   try {
     return ALGORITHMS.includes(String(decodeProtectedHeader(token).alg)) && decodeJwt(token).iss === issuer
@@ -99,7 +99,7 @@ function claimsToBeOf(issuer: string, token: string): boolean {
   }
 }
 
-/** Whether the issuer failed to give its keys. Every other error of jose is about the token. */
+/** Whether the issuer failed to return its keys. Every other error of jose is about the token. */
 function isOfIssuer(error: unknown): boolean {
   if (!(error instanceof errors.JOSEError) || error.code === 'ERR_JOSE_GENERIC') return true
   return error instanceof errors.JWKSTimeout || error instanceof errors.JWKSInvalid || error instanceof errors.JWKInvalid

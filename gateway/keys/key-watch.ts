@@ -4,14 +4,14 @@ import type { IdSource } from '../../subgraphs/common/process/ids.ts'
 import { type Authenticator, isRefusal } from './authenticate.ts'
 
 /**
- * How often keys with running operations are checked. Together with the time for which an accepted key is trusted,
- * everything of a revoked key ends within 5 s.
+ * How often keys with running operations are checked. Together with the time for which an accepted key is trusted, all
+ * operations of a revoked key end within 5 s.
  */
 const POLL_MS = 1_000
 
 /** A long-running operation of a key. */
 export interface Watched {
-  /** The reason why this caller may no longer run it; undefined if it may. */
+  /** Returns the reason why this caller may no longer run the operation; undefined if it may. */
   judge(caller: Principal): Error | undefined
   end(why: Error): void
 }
@@ -21,7 +21,7 @@ export class KeyWatch implements AsyncDisposable {
   readonly #authenticator: Authenticator
   readonly #clock: Clock
   readonly #ids: IdSource
-  /** By the key as the client sent it. */
+  /** Running operations by the key as the client sent it. */
   readonly #underWay = new Map<string, Set<Watched>>()
   readonly #stopping = new AbortController()
   readonly #looking: Promise<void>
@@ -64,7 +64,7 @@ export class KeyWatch implements AsyncDisposable {
         if (why) watched.end(why)
       }
     } catch (error) {
-      // When billing does not answer, the operation goes on. The key's next operation is refused anyway.
+      // When billing does not respond, the operation continues. The key's next operation is refused anyway.
       if (isRefusal(error)) for (const watched of ofKey) watched.end(error)
     }
   }

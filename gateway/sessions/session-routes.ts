@@ -14,9 +14,9 @@ import type { Mask } from '../mask.ts'
 import type { SessionStore } from './session-store.ts'
 import { SignInAttempts } from './sign-in-attempts.ts'
 
-/** A key has 45 characters. */
+/** Bytes of a body, which holds one key of 45 characters. */
 const MAX_BODY_BYTES = 4_096
-/** Billing reads and writes a few records. */
+/** Limit of a call to billing, which reads and writes a few records. */
 const TIMEOUT_MS = 5_000
 
 interface SessionRouteParts {
@@ -30,7 +30,7 @@ interface SessionRouteParts {
   readonly log: Log
 }
 
-/** Serves `/session`: pages of the service itself exchange a key for a session, and end it. */
+/** Serves `/session`: pages of the service itself exchange a key for a session, and end the session. */
 export async function serveSessions(app: FastifyInstance, parts: SessionRouteParts): Promise<void> {
   await app.register(async (scope) => registerSessions(scope, parts))
 }
@@ -86,7 +86,7 @@ function registerSessions(app: FastifyInstance, { sessions, authenticator, oidc,
     const opened = await attempts.attempt(clientAddress(request.raw), () =>
       sessions.open(apiKey.trim(), request.headers['user-agent'] ?? null, contextOf(request)),
     )
-    // The browser forgets the session that it had.
+    // The browser drops its previous session.
     await end(request).catch(() => undefined)
     return sendNewSession(request, reply, opened)
   })
@@ -96,7 +96,7 @@ function registerSessions(app: FastifyInstance, { sessions, authenticator, oidc,
   })
 }
 
-/** Answers with the cookie of a new session. */
+/** Sends the cookie of a new session. */
 function sendNewSession(
   { headers }: FastifyRequest,
   reply: FastifyReply,
@@ -116,7 +116,7 @@ function toKisError(thrown: unknown): KisError {
   return new KisError('internal', 'The service failed to answer.', { cause: thrown })
 }
 
-/** The same for every reason. */
+/** The error is the same for every reason. */
 function wrongKey(): KisError {
   return new KisError(
     new InvalidApiKey().code,

@@ -2,14 +2,15 @@ import type { LinkContext } from '../../subgraphs/common/link/link.ts'
 
 type CallContext = Pick<LinkContext, 'requestId' | 'signal'>
 
+/** A session that was just opened. */
 export interface NewSession {
   readonly id: string
-  /** What the browser keeps in its cookie. */
+  /** The value of the browser's cookie. */
   readonly token: string
   readonly expiresAt: Date
 }
 
-/** How browsers get and give back a session. */
+/** Opens and ends the sessions of browsers. */
 export interface SessionStore {
   /**
    * Exchanges the text of a key for a session.

@@ -4,22 +4,22 @@ import type { Clock } from '../../subgraphs/common/process/clock.ts'
 import { subscriberOf } from '../../subgraphs/common/sessions/client-address.ts'
 
 /**
- * A refused attempt is answered after a multiple of this. So its time says nothing about why it was refused, and one
- * address makes at most 8 wrong attempts a second. Accepted ones are answered at once.
+ * A refusal is sent after a multiple of this delay. So its time does not reveal the reason, and one address makes at
+ * most 8 wrong attempts a second. Accepted attempts get their response at once.
  */
 export const REFUSED_AFTER_MS = 500
 /** Attempts of one address that run at once. */
 const MAX_AT_ONCE = 4
-/** Attempts of one address that wait for these. A right key among them is accepted within 3 s. */
+/** Attempts of one address that wait for these. A valid key among them is accepted within 3 s. */
 const MAX_WAITING = 20
-/** Addresses with an attempt under way: 2 MB. */
+/** Addresses with a running attempt: 2 MB. */
 const MAX_ADDRESSES = 10_000
 /**
- * Addresses of one neighbourhood, 16 bits of IPv4 and 32 of IPv6, with an attempt under way. Whoever has many addresses
- * has them side by side, and so takes the places of neighbours, not those of all.
+ * Addresses of one neighbourhood, 16 bits of IPv4 and 32 of IPv6, with a running attempt. An attacker's many addresses
+ * lie side by side, so they take the slots of neighbours, not those of everybody.
  */
 const MAX_OF_NEIGHBOURHOOD = 500
-/** Addresses that have signed in. Their attempts are never refused for what others do: 1 MB. */
+/** Addresses that have signed in: 1 MB. Their attempts are never refused because of others. */
 const MAX_KNOWN = 10_000
 const RETRY_MS = 3_000
 
@@ -29,7 +29,7 @@ interface Slot {
 }
 
 /**
- * Bounds how fast one address can try keys. Nobody is locked out: an address only waits for its own attempts, and no
+ * Limits how fast one address can try keys. Nobody is locked out: an address only waits for its own attempts, and no
  * attempt counts against the key that was tried.
  */
 export class SignInAttempts {
@@ -37,7 +37,7 @@ export class SignInAttempts {
   readonly #now: () => number
   readonly #slots = new Map<string, Slot>()
   readonly #known = new LRUCache<string, true>({ max: MAX_KNOWN })
-  /** The number of places of each neighbourhood. */
+  /** The number of slots of each neighbourhood. */
   readonly #slotCounts = new Map<string, number>()
 
   constructor(clock: Pick<Clock, 'sleep'>, now = () => performance.now()) {
@@ -47,7 +47,7 @@ export class SignInAttempts {
 
   /**
    * @throws {KisError} `rate_limit_exceeded`: too many attempts of the address wait
-   * @throws {ServiceUnavailable} attempts of too many addresses are under way
+   * @throws {ServiceUnavailable} attempts of too many addresses are running
    */
   async attempt<T>(address: string, signIn: () => Promise<T>): Promise<T> {
     const name = subscriberOf(address)
@@ -75,7 +75,7 @@ export class SignInAttempts {
       await this.#clock.sleep(REFUSED_AFTER_MS - ((this.#now() - startedAt) % REFUSED_AFTER_MS))
       throw error
     } finally {
-      // The next one takes over the place.
+      // The next attempt takes over the slot.
       const next = slot.waiting.shift()
       if (next) next()
       else if (--slot.running === 0) this.#release(name, neighbourhood)
@@ -90,7 +90,7 @@ export class SignInAttempts {
   }
 }
 
-/** The first half of an address of IPv4, or of a network of IPv6. */
+/** Returns the first half of an IPv4 address or of an IPv6 network. */
 function neighbourhoodOf(name: string): string {
   return name
     .split(/(?=[.:])/)

@@ -2,14 +2,15 @@ import { type OidcSettings, ROLES, type Role } from './oidc-settings.ts'
 
 /** Organizations of one person that are read from a claim. */
 const MAX_ORGANIZATIONS = 20
-/** Values of a claim of roles: a person is in so many groups at most that count. */
+/** Values of a claim of roles: the most groups of one person that count. */
 const MAX_VALUES = 1_000
-/** Longer ones are no id of an organization, no name of a role and no group. */
+/** Characters of a value. No ID of an organization, name of a role or group is longer. */
 const MAX_CHARACTERS = 200
 
+/** The claims of an ID token, or of the issuer's user info. */
 export type Claims = Readonly<Record<string, unknown>>
 
-/** What the claims of a person say. */
+/** What the claims state about a person. */
 export interface ClaimedPerson {
   readonly verifiedEmail: string | null
   readonly name: string | null
@@ -17,6 +18,7 @@ export interface ClaimedPerson {
   readonly assignedRole: Role
 }
 
+/** Reads the claims that the settings name. */
 export function readClaims(claims: Claims, { organizationClaim, roleClaim, roles }: OidcSettings): ClaimedPerson {
   const { email, email_verified: isVerified, name } = claims
   return {
@@ -28,13 +30,16 @@ export function readClaims(claims: Claims, { organizationClaim, roleClaim, roles
   }
 }
 
-/** The role of several that may do most. Values that stand for no role make a viewer, who may do least. */
+/** Returns the most powerful of the roles. If no value stands for a role, returns `viewer`, the least powerful. */
 function readRole(values: readonly string[], roles: ReadonlyMap<string, Role>): Role {
   const named = values.map((value) => roles.get(value) ?? value)
   return ROLES.find((role) => named.includes(role)) ?? 'viewer'
 }
 
-/** A claim with one text or a list of them. `realm_access.roles` is one inside of another, unless it is a name itself. */
+/**
+ * Reads a claim with one text or a list of texts. `realm_access.roles` is a nested claim, unless a claim has that very
+ * name.
+ */
 function readTexts(claims: Claims, path: string): readonly string[] {
   const value = Object.hasOwn(claims, path) ? claims[path] : path.split('.').reduce<unknown>(readField, claims)
   const values: readonly unknown[] = Array.isArray(value) ? value.slice(0, MAX_VALUES) : [value]
@@ -45,7 +50,7 @@ function readField(value: unknown, name: string): unknown {
   return typeof value === 'object' && value !== null && Object.hasOwn(value, name) ? (value as Claims)[name] : undefined
 }
 
-/** Whether the id token has all that is looked for, so that the issuer need not be asked for more. */
+/** Whether the ID token has all claims that are needed, so that no further request to the issuer is necessary. */
 export function isWhole(claims: Claims, { organizationClaim, roleClaim }: OidcSettings): boolean {
   const wanted = [organizationClaim, roleClaim].filter((claim) => claim !== null)
   return claims.email !== undefined && claims.name !== undefined && wanted.every((claim) => readTexts(claims, claim).length > 0)

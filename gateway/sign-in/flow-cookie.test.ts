@@ -17,7 +17,7 @@ it('gives back what it was given, for ten minutes, and only to who has the key',
   const headers = { cookie: `a=b; ${pairOf(line)}; c=d` }
   expect(cookie.read(headers)).toEqual(FLOW)
   expect(new FlowCookie(new SealedTexts(new Uint8Array(32).fill(8)), clock, true).read(headers)).toBeNull()
-  // A cookie of http does not count over https.
+  // A cookie from http is not accepted over https.
   expect(cookie.read({ cookie: pairOf(new FlowCookie(new SealedTexts(KEY), clock, false).write(FLOW)) })).toBeNull()
   now += 600_000
   expect(cookie.read(headers)).toBeNull()

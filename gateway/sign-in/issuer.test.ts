@@ -8,7 +8,7 @@ import type { Flow } from './flow-cookie.ts'
 import { Issuer } from './issuer.ts'
 import type { OidcSettings } from './oidc-settings.ts'
 
-/** What the issuer answers in place of the truth. */
+/** Wrong values that the issuer returns instead of the right ones. */
 interface Lies {
   readonly claims?: Readonly<Record<string, unknown>>
   readonly by?: CryptoKey

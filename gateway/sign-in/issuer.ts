@@ -4,20 +4,23 @@ import { type Claims, isWhole } from './claims.ts'
 import type { Flow } from './flow-cookie.ts'
 import type { OidcSettings } from './oidc-settings.ts'
 
-/** Time in which the issuer answers one request. */
+/** Limit of one request to the issuer. */
 const TIMEOUT_S = 5
-/** How long what the issuer says of itself is kept. Its keys are kept beside, for 5 minutes. */
+/** How long the issuer's metadata is cached. Its keys are cached separately, for 5 minutes. */
 const METADATA_MS = 3_600_000
-/** After a failure the issuer is left alone for this long. */
+/** After a failure the issuer is not called for this long. */
 const PAUSE_MS = 2_000
-/** Metadata, keys and tokens have some kilobytes. */
+/** Bytes of one response. Metadata, keys and tokens have some kilobytes. */
 const MAX_RESPONSE_BYTES = 1_048_576
-/** What the clocks of the issuer and of this service may differ by. */
+/** Tolerated difference between the clocks of the issuer and of this service. */
 const CLOCK_TOLERANCE_S = 30
-/** People whose return waits for the issuer at once. Beyond it they are asked to try again. */
+/** Returning people that wait for the issuer at once. Beyond this limit they get an error that says to try again. */
 const MAX_UNDER_WAY = 100
 
-/** Why the issuer did not say who somebody is. `unavailable`: it did not answer, or failed; `refused`: what it said is wrong. */
+/**
+ * Why the issuer did not identify a person. `unavailable`: it did not respond, or failed; `refused`: its response is
+ * wrong.
+ */
 export class IssuerFailure extends Error {
   readonly reason: 'unavailable' | 'refused' | 'cancelled'
 
@@ -32,7 +35,7 @@ interface Known {
   readonly until: number
 }
 
-/** The provider by which people sign in. Its failures concern nobody else: keys and sessions do not need it. */
+/** The provider by which people sign in. Its failures affect nobody else: keys and sessions do not need it. */
 export class Issuer {
   readonly #settings: OidcSettings
   readonly #clock: Clock
@@ -48,7 +51,7 @@ export class Issuer {
     return `${this.#settings.publicUrl}/session/oidc/callback`
   }
 
-  /** Where to send the browser, and what to remember until it comes back. @throws {IssuerFailure} */
+  /** Returns the address to send the browser to, and the state to store until it comes back. @throws {IssuerFailure} */
   async start(): Promise<Pick<Flow, 'state' | 'nonce' | 'verifier'> & { readonly url: URL }> {
     const configuration = await this.#configuration()
     const flow = { state: oidc.randomState(), nonce: oidc.randomNonce(), verifier: oidc.randomPKCECodeVerifier() }
@@ -63,7 +66,7 @@ export class Issuer {
     return { url, ...flow }
   }
 
-  /** The claims of the person with whom the browser came back. `query`: what it brought. @throws {IssuerFailure} */
+  /** Returns the claims of the person whose browser came back with `query`. @throws {IssuerFailure} */
   async end(query: string, { state, nonce, verifier }: Flow): Promise<Claims> {
     if (this.#underWay >= MAX_UNDER_WAY) throw new IssuerFailure('unavailable')
     this.#underWay += 1
@@ -91,7 +94,7 @@ export class Issuer {
       const configuration = this.#discover()
       const known = { configuration, until: now + METADATA_MS }
       this.#known = known
-      // People who come meanwhile wait for the same answer; those who come right after a failure get it, too.
+      // Everybody who comes meanwhile waits for the same result; those who come right after a failure get it, too.
       configuration.catch(() => {
         if (this.#known === known) this.#known = { configuration, until: this.#clock.now().getTime() + PAUSE_MS }
       })
@@ -117,14 +120,14 @@ export class Issuer {
     const configuration = new oidc.Configuration(server, clientId, metadata, clientSecret === null ? oidc.None() : auth(clientSecret))
     configuration.timeout = TIMEOUT_S
     configuration[oidc.customFetch] = limitedFetch
-    // The library would trust an id token without its signature, because it comes from the issuer's own address.
+    // By default the library does not check the signature of an ID token that comes from the issuer's own address.
     oidc.enableNonRepudiationChecks(configuration)
     if (isPlain) oidc.allowInsecureRequests(configuration)
     return configuration
   }
 }
 
-/** `fetch` that follows no redirect, takes no failure for an answer, and reads no more than the longest answer that counts. */
+/** A `fetch` that follows no redirect, rejects error responses, and limits the size of the response. */
 async function limitedFetch(url: string, options: oidc.CustomFetchOptions): Promise<Response> {
   const response = await fetch(url, { ...options, redirect: 'manual' } as RequestInit)
   const pieces: Uint8Array[] = []
@@ -145,11 +148,11 @@ function rethrow(error: unknown): never {
   const { code, name, cause } = error as { readonly code?: unknown; readonly name?: unknown; readonly cause?: unknown }
   for (const each of [error, cause]) if (each instanceof IssuerFailure) throw each
   const isLate = name === 'TimeoutError' || name === 'AbortError' || code === 'OAUTH_TIMEOUT' || code === 'OAUTH_ABORT'
-  // `fetch` says that nobody answered by a bare `TypeError`.
+  // `fetch` reports an unreachable host by a bare `TypeError`.
   throw new IssuerFailure(isLate || (error instanceof TypeError && code === undefined) ? 'unavailable' : 'refused', error)
 }
 
-/** What the issuer says in place of a code (RFC 6749, section 4.1.2.1). */
+/** Returns the reason for an error that the issuer sent instead of a code (RFC 6749, section 4.1.2.1). */
 function reasonOf(error: string): IssuerFailure['reason'] {
   if (error === 'access_denied') return 'cancelled'
   return error === 'server_error' || error === 'temporarily_unavailable' ? 'unavailable' : 'refused'

@@ -10,8 +10,8 @@ interface SignInInput extends ClaimedPerson {
   readonly userAgent: string | null
 }
 
-/** Why a person is not let in. */
+/** Why a sign-in is refused. */
 export type SignInRefusal = 'not_a_member' | 'invitation_invalid' | 'email_not_verified' | 'organization_suspended' | 'organization_full'
 
-/** Who may come in, and what they may do then, is billing's matter. */
+/** Signs a person in. Billing decides who may sign in and with which rights. */
 export type MemberSignIn = (input: SignInInput, context: Pick<LinkContext, 'requestId' | 'signal'>) => Promise<NewSession | SignInRefusal>

@@ -1,24 +1,24 @@
-/** Roles of members, as issuers and the configuration write them. The ones that may do most come first. */
+/** Roles of members, as issuers and the configuration write them, the most powerful first. */
 export const ROLES = ['owner', 'admin', 'editor', 'viewer', 'billing'] as const
 export type Role = (typeof ROLES)[number]
 
 /** How people sign in by OpenID Connect. */
 export interface OidcSettings {
-  /** As in the claim `iss`. */
+  /** The value of the claim `iss`. */
   readonly issuer: string
   readonly clientId: string
   /** Null: the client is public, and PKCE alone protects the code. */
   readonly clientSecret: string | null
-  /** What the button of the sign-in page calls it. */
+  /** The provider's name on the button of the sign-in page. */
   readonly name: string
-  /** What to ask the issuer for: `openid` and others. */
+  /** The scopes to request from the issuer: `openid` and others. */
   readonly scopes: string
-  /** The claim with the organizations that the issuer puts people into; null: it puts them into none. */
+  /** The claim with the organizations of a person; null: the issuer assigns none. */
   readonly organizationClaim: string | null
-  /** The claim with the roles of people; null: those whom the issuer puts into an organization are viewers. */
+  /** The claim with the roles of a person; null: members that the issuer assigns are viewers. */
   readonly roleClaim: string | null
-  /** The roles that values of that claim stand for, such as the names of groups. Names of roles stand for themselves. */
+  /** Roles by the values of that claim, such as the names of groups. Names of roles stand for themselves. */
   readonly roles: ReadonlyMap<string, Role>
-  /** Where people reach the service, without a slash at its end. */
+  /** The address at which people reach the service, without a trailing slash. */
   readonly publicUrl: string
 }

@@ -14,15 +14,15 @@ import type { MemberSignIn, SignInRefusal } from './member-sign-in.ts'
 import type { OidcSettings } from './oidc-settings.ts'
 import { toReturnPath } from './return-path.ts'
 
-/** Billing reads and writes a few records. */
+/** Limit of a call to billing, which reads and writes a few records. */
 const TIMEOUT_MS = 5_000
-/** Tokens of invitations and ids of organizations are shorter. */
+/** Characters of an ID. Tokens of invitations and IDs of organizations are shorter. */
 const MAX_ID_CHARACTERS = 100
 
 /**
- * What the sign-in page is told, as `/sign-in?error=…`. `cancelled`: the person did not agree; `expired`: the sign-in took
- * too long, or began in another browser; `issuer_unavailable`, `issuer_refused`: the issuer did not answer, or what it
- * said is wrong; `unavailable`: the service itself failed.
+ * The error that the sign-in page gets, as `/sign-in?error=…`. `cancelled`: the person did not agree; `expired`: the
+ * sign-in took too long, or started in another browser; `issuer_unavailable`, `issuer_refused`: the issuer did not
+ * respond, or its response is wrong; `unavailable`: the service itself failed.
  */
 export type SignInError = SignInRefusal | 'cancelled' | 'expired' | 'issuer_unavailable' | 'issuer_refused' | 'unavailable'
 
@@ -30,7 +30,7 @@ const OF_ISSUER = { cancelled: 'cancelled', unavailable: 'issuer_unavailable', r
 
 export interface SignInRouteParts {
   readonly oidc: OidcSettings
-  /** Seals what the browser keeps until the person comes back. */
+  /** Seals the state that the browser stores until the person comes back. */
   readonly sealed: SealedTexts
   readonly signIn: MemberSignIn
   readonly sessions: Pick<SessionStore, 'end'>
@@ -40,8 +40,8 @@ export interface SignInRouteParts {
 }
 
 /**
- * Serves `/session/oidc`: sends a browser to the issuer, and gives it a session when it comes back. Whatever goes wrong,
- * the browser gets to the sign-in page with an error of `SignInError`.
+ * Serves `/session/oidc`: sends a browser to the issuer, and opens a session when it comes back. After any failure the
+ * browser gets to the sign-in page with a `SignInError`.
  */
 export async function serveSignIn(app: FastifyInstance, parts: SignInRouteParts): Promise<void> {
   await app.register(async (scope) => registerSignIn(scope, parts))
@@ -66,7 +66,7 @@ function registerSignIn(app: FastifyInstance, { oidc, sealed, signIn, sessions, 
   })
 
   app.get('/session/oidc', { exposeHeadRoute: false }, async (request, reply) => {
-    // So that no page of others signs anybody in to an organization of its choice.
+    // The check keeps pages of other sites from signing anybody in to an organization of their choice.
     if (!isOfOwnPage(request)) return reply.redirect('/sign-in', 303)
     const { return: requested, invitation, organization } = request.query as Readonly<Record<string, unknown>>
     const { url, ...flow } = await issuer.start()
@@ -75,7 +75,7 @@ function registerSignIn(app: FastifyInstance, { oidc, sealed, signIn, sessions, 
       returnPath: toReturnPath(requested),
       invitation: readShort(invitation),
       organizationId: readShort(organization),
-      // The browser does not send it when it comes back from another site.
+      // The browser does not send this cookie when it comes back from another site.
       previousSession: readSessionCookie(request.headers),
     }
     return reply.header('set-cookie', cookie.write(begun)).redirect(url.href, 303)
@@ -93,14 +93,14 @@ function registerSignIn(app: FastifyInstance, { oidc, sealed, signIn, sessions, 
     const context = () => ({ requestId: ids('req'), signal: AbortSignal.timeout(TIMEOUT_MS) })
     const opened = await signIn(input, context())
     if (typeof opened === 'string') return fail(reply, opened)
-    // It ends by itself, too, and its cookie is replaced.
+    // A failure is harmless: the old session also expires, and its cookie is replaced.
     if (flow.previousSession) await sessions.end(flow.previousSession, context()).catch(() => undefined)
     reply.header('set-cookie', sessionCookie(request.headers, opened.token, opened.expiresAt))
     return reply.redirect(flow.returnPath, 303)
   })
 }
 
-/** Whether the person, or their browser, sent what is wrong: the service has not failed then. */
+/** Whether the person or their browser caused the error: the service has not failed then. */
 export function isOwnFault(error: unknown): boolean {
   if (error instanceof KisError) return ERRORS[error.code].status < 500
   return ((error as { readonly statusCode?: number } | null)?.statusCode ?? 500) < 500

@@ -1,6 +1,6 @@
 import type { Plugin } from 'vite'
 
-/** The page is not painted before its first script has run, which sets the theme. Vite drops the attribute. */
+/** Makes the first script block painting, because it sets the theme. Vite drops the attribute that does this. */
 export function firstScript(): Plugin {
   return {
     name: 'first-script',

@@ -8,16 +8,16 @@ import subsetFont from 'subset-font'
 import type { Plugin } from 'vite'
 
 const { resolve } = createRequire(import.meta.url)
-/** What was made is kept here. The names change with what is in the files. */
+/** Folder of the created fonts. Their names change with their content. */
 const CACHE_DIRECTORY = fileURLToPath(new URL('../../node_modules/.cache/portal-fonts', import.meta.url))
-/** A change of how fonts are made makes them anew. */
+/** Increase it when fonts are created differently: the cached ones are then created anew. */
 const VERSION = 2
 const FACE = /@font-face\s*\{[^}]*\}/g
 
 /**
- * Makes each `@font-face` of `fonts.css` a file of its own, with the characters of its `unicode-range` and the weights
- * of its `font-weight` alone. A browser loads a file when a page has one of its characters. The first of a font is named
- * `common`, the next `rest`: the service has a browser load the common ones at once.
+ * Creates a file for each `@font-face` of `fonts.css`, with only the characters of its `unicode-range` and the weights
+ * of its `font-weight`. A browser loads a file when a page has one of its characters. The first file of a font is named
+ * `common`, the next `rest`: the service makes a browser load the common ones at once.
  */
 export function fonts(): Plugin {
   return {
@@ -53,7 +53,7 @@ interface Wanted {
   readonly part: 'common' | 'rest'
 }
 
-/** Gives the file with the part of a font that a face wants. */
+/** Creates the file with the part of a font that a face needs, and returns its path. */
 async function createFont({ face, source, part }: Wanted): Promise<string> {
   const ranges = read(face, /unicode-range:([^;]+);/)
   const [min, max = min] = read(face, /font-weight:([^;]+);/)
@@ -71,20 +71,21 @@ async function createFont({ face, source, part }: Wanted): Promise<string> {
   const isVariable = source.includes('-wght-')
   const subset = await subsetFont(font, charactersOf(ranges), {
     targetFormat: 'woff2',
-    // Screens of today need no hints.
+    // Screens of today need no hinting.
     noHinting: true,
-    // Latin letters: what joins and spaces them, and digits of one width. Arabic ones need all that they have.
+    // Latin letters keep the features that join and space them, and digits of equal width. Arabic letters need all of
+    // their features.
     ...(isVariable && { keepFeatures: ['ccmp', 'kern', 'mark', 'mkmk', 'tnum'] }),
     ...(isVariable && { variationAxes: { wght: { min, max } } }),
   })
   await mkdir(CACHE_DIRECTORY, { recursive: true })
-  // Another build may be making the same.
+  // Another build may be creating the same file.
   await writeFile(`${file}.${process.pid}`, subset)
   await rename(`${file}.${process.pid}`, file)
   return file
 }
 
-/** The characters of `U+0020-007E, U+00A0`. */
+/** Returns the characters of ranges such as `U+0020-007E, U+00A0`. */
 function charactersOf(ranges: string): string {
   return ranges
     .split(',')

@@ -5,16 +5,16 @@ import type { Plugin } from 'vite'
 
 const FOLDER = fileURLToPath(new URL('../web/messages/', import.meta.url))
 const FILE = /\/messages\/[a-z]+\/[\w-]+\.json$/
-/** Messages without these are their own text. */
+/** Characters of message syntax. A message without them is plain text. */
 const SYNTAX = /[{}<>']/
-/** What the head of a page says. */
+/** Messages in the head of a page. */
 const HEAD = /^[a-z]+\.(?:title|lead)$/
 
 type Texts = Readonly<Record<string, string>>
 
 /**
- * Parses the messages when the portal is built, so that it has no parser. A message that is text alone stays text.
- * `heads.json` has the titles and leads of the pages in each language, for the service to write into the HTML.
+ * Parses the messages when the portal is built, so that the portal needs no parser. A message that is plain text stays
+ * text. `heads.json` gets the titles and leads of the pages in each language, for the service to write into the HTML.
  */
 export function messages(): Plugin {
   return {

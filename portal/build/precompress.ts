@@ -3,9 +3,9 @@ import { join } from 'node:path'
 import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
 import type { Plugin } from 'vite'
 
-/** What compresses well. Fonts (woff2) are compressed already. */
+/** Files that compress well. Fonts (woff2) are compressed already. */
 const COMPRESSIBLE = /\.(?:js|css|html|svg|json)$/
-/** A file of fewer bytes fits one packet anyway. */
+/** Smaller files fit into one packet anyway. */
 const MIN_BYTES = 1024
 
 /** Writes a `.br` and a `.gz` beside each file of the bundle, so that nothing compresses at run time. */

@@ -4,9 +4,9 @@ declare module 'subset-font' {
     readonly noHinting: boolean
     /** OpenType features. Default: all. */
     readonly keepFeatures?: readonly string[]
-    /** The part of each axis that stays. */
+    /** The range of each axis that stays. */
     readonly variationAxes?: Readonly<Record<string, { readonly min: number; readonly max: number }>>
   }
-  /** Returns the font with the glyphs of a text alone. */
+  /** Returns the font with only the glyphs of a text. */
   export default function subsetFont(font: Buffer, text: string, options: Options): Promise<Buffer>
 }

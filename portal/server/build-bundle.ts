@@ -8,25 +8,26 @@ import { fileURLToPath } from 'node:url'
 import { type Bundle, loadBundle } from './bundle.ts'
 import { digestSources } from './source-digest.ts'
 
-/** Beside the bundle: the digest of the sources that it was built of. */
+/** File beside the bundle with the digest of the sources that it was built from. */
 const DIGEST_FILE = 'sources.sha256'
-/** Ten times what it takes on two busy cores. */
+/** Ten times what a build takes on two busy cores. */
 const TIMEOUT_MS = 180_000
-/** What is older is left over: no build takes so long. */
+/** Age from which an output folder is a leftover: no build takes so long. */
 const LEFT_AFTER_MS = 2 * TIMEOUT_MS
-/** The end of what the tools said: the reason is there. */
+/** Characters of the end of the tools' output, which contains the reason of a failure. */
 const MAX_OUTPUT_CHARACTERS = 8_192
 
-/** Gives the command that builds the sources in `folder` into `out`; null: the tools for it are not installed. */
+/** Returns the command that builds the sources in `folder` into `out`; null: its tools are not installed. */
 export type Builder = (folder: string, out: string) => readonly [string, ...string[]] | null
 
+/** Builds with the project's own Vite. */
 export const viteBuilder: Builder = (folder, out) => {
   const vite = join(dirname(folder), 'node_modules/vite/bin/vite.js')
   const options = ['--config', join(folder, 'vite.config.ts'), '--outDir', out, '--emptyOutDir', '--logLevel', 'warn']
   return existsSync(vite) ? [process.execPath, vite, 'build', ...options] : null
 }
 
-/** Whether `dist/` was built of the sources that are there. Without sources, as in the image, it is what there is. */
+/** Whether `dist/` was built from the present sources. Without sources, as in the image, `dist/` counts as fresh. */
 export async function isFresh(folder: string): Promise<boolean> {
   if (!existsSync(join(folder, 'dist/index.html'))) return false
   if (!existsSync(join(folder, 'web'))) return true
@@ -35,9 +36,9 @@ export async function isFresh(folder: string): Promise<boolean> {
 }
 
 /**
- * Builds the sources into `dist/`, in a process of low priority. `dist/` is replaced only when all went well. Gives what
- * this process has built, because another one may replace `dist/` at any time.
- * @throws {Error} the build failed, with what the tools said
+ * Builds the sources into `dist/`, in a process of low priority. `dist/` is replaced only after a successful build.
+ * Returns the output of this process, because another one may replace `dist/` at any time.
+ * @throws {Error} the build failed, with the output of the tools
  */
 export async function buildBundle(
   folder: string,
@@ -55,7 +56,7 @@ export async function buildBundle(
     const dist = join(folder, 'dist')
     await rm(dist, { recursive: true, force: true })
     await rename(out, dist).catch((error) => {
-      // Another process has built it, too.
+      // Another process has built the bundle, too.
       if (!['ENOTEMPTY', 'EEXIST'].includes(error.code)) throw error
     })
     return bundle
@@ -64,7 +65,9 @@ export async function buildBundle(
   }
 }
 
-/** Where a build goes: a name that no other process takes, also not one of another container on the same folder. */
+/**
+ * Returns an output folder with a name that no other process uses, not even in another container on the same folder.
+ */
 export const ownOutput = (folder: string) => join(folder, `dist-${randomBytes(8).toString('hex')}`)
 
 function run([file, ...args]: readonly [string, ...string[]], cwd: string, signal: AbortSignal): Promise<void> {
@@ -89,7 +92,7 @@ function run([file, ...args]: readonly [string, ...string[]], cwd: string, signa
   })
 }
 
-/** Removes what processes left that were ended while they built: it is older than any build that goes on. */
+/** Removes the output folders of killed processes: those that are older than any running build. */
 async function removeLeftovers(folder: string): Promise<void> {
   for (const name of await readdir(folder)) {
     if (!/^dist-[0-9a-f]+$/.test(name)) continue
@@ -98,7 +101,7 @@ async function removeLeftovers(folder: string): Promise<void> {
   }
 }
 
-// `npm run portal:build`.
+// Run by `npm run portal:build`.
 if (import.meta.main) {
   const folder = fileURLToPath(new URL('..', import.meta.url)).replace(/[/\\]$/, '')
   const out = ownOutput(folder)

@@ -5,7 +5,7 @@ import { brotliCompressSync, gzipSync } from 'node:zlib'
 import type { Language } from '../../subgraphs/common/languages.ts'
 import { Hints } from './hints.ts'
 
-/** Files of `assets/`, without their compressed copies. A bundle has some hundred, of a few megabytes. */
+/** Most files of `assets/`, without their compressed copies. A bundle has some hundred, of a few megabytes. */
 const MAX_FILES = 2_000
 const MAX_BYTES = 64 * 1024 * 1024
 
@@ -19,10 +19,11 @@ const TYPES: Readonly<Record<string, string>> = {
   '.woff2': 'font/woff2',
 }
 
+/** A file below `/assets/`. */
 export interface Asset {
   readonly type: string
   readonly bytes: Buffer
-  /** Compressed when the bundle was built; undefined: it would not get smaller. */
+  /** Compressed when the bundle was built; undefined: compression would not make it smaller. */
   readonly br: Buffer | undefined
   readonly gzip: Buffer | undefined
 }
@@ -32,11 +33,11 @@ interface Page {
   readonly etag: string
 }
 
-/** The built portal, in memory: whatever happens to its folder, what is served fits together. */
+/** The built portal, in memory: whatever happens to its folder, the served files fit together. */
 export interface Bundle {
-  /** `hasSession`: the frame of the page shows at once, with its head. */
+  /** Returns the HTML of a page. `hasSession`: the frame of the page shows at once, with its head. */
   page(path: string, language: Language, hasSession: boolean): Page
-  /** By the name below `/assets/`. */
+  /** Assets by their name below `/assets/`. */
   readonly assets: ReadonlyMap<string, Asset>
 }
 
@@ -59,12 +60,12 @@ export async function loadBundle(folder: string, publicUrl: string | null): Prom
   const readJson = async (name: string) => JSON.parse(await readFile(join(folder, name), 'utf8').catch(() => '{}'))
   const hints = new Hints(await readJson('manifest.json'))
   const heads: Heads = await readJson('heads.json')
-  /** By what is in them: a few for each page. */
+  /** Cached pages by their content: a few for each page. */
   const pages = new Map<string, Page>()
   const page: Bundle['page'] = (path, language, hasSession) => {
     const [, name = '', ...below] = path.split('/')
     const links = hints.of(path, language)
-    // What is below a page has a head of its own.
+    // Paths below a page have a head of their own.
     const head = !hasSession || name === 'sign-in' ? null : below.length === 0 ? name : ''
     const key = JSON.stringify([language, links, head])
     const rendered = pages.get(key) ?? toPage(html, language, publicUrl, links, head, heads[language] ?? {})
@@ -78,8 +79,8 @@ export async function loadBundle(folder: string, publicUrl: string | null): Prom
 type Heads = Readonly<Partial<Record<Language, Readonly<Record<string, string>>>>>
 
 /**
- * The direction is right from the first paint on, before any script runs. `head`: the page whose title and lead show
- * until then; null: no frame shows.
+ * Renders the HTML. The direction is right from the first paint on, before any script runs. `head`: the page whose
+ * title and lead show until then; null: no frame shows.
  */
 function toPage(
   source: string,
@@ -90,7 +91,7 @@ function toPage(
   texts: Readonly<Record<string, string>>,
 ): Page {
   const framed = head === null ? '' : ' data-framed'
-  // An origin has no character that ends an attribute.
+  // An origin contains no character that could end the attribute.
   const address = publicUrl === null ? '' : ` data-public-url="${publicUrl}"`
   const written = (part: 'title' | 'lead') => escapeHtml(texts[`${head}.${part}`] ?? '')
   const html = source

@@ -1,14 +1,14 @@
 import type { Language } from '../../subgraphs/common/languages.ts'
 
-/** What Vite writes of each file that the build made, by the path of its source. */
+/** Vite's manifest: the built files by the path of their source. */
 type Manifest = Readonly<Record<string, { readonly file: string; readonly name?: string; readonly imports?: readonly string[] }>>
 
 /** Fonts that nearly every page shows, as `portal/build/fonts.ts` names them. */
 const COMMON_FONT = /-common-[\w-]+\.woff2$/
 const ARABIC = /arabic/
-/** What every page shows in the language of its reader. */
+/** Messages that every page shows, in the reader's language. */
 const COMMON_MESSAGES = 'common'
-/** What pages show beside the messages of their own name. */
+/** Messages that a page shows in addition to those of its own name. */
 const MORE_MESSAGES: Readonly<Record<string, readonly string[]>> = {
   home: ['documents', 'wallet'],
   collections: ['documents', 'models'],
@@ -16,13 +16,15 @@ const MORE_MESSAGES: Readonly<Record<string, readonly string[]>> = {
   organization: ['models', 'wallet'],
   wallet: ['usage'],
 }
-/** What the first script runs after the first paint. */
+/** The module that the first script runs after the first paint. */
 const APPLICATION = 'src/main.tsx'
 
-/** Writes links to the files that a page needs. The browser then loads them at once, not one after the other. */
+/**
+ * Writes preload links to the files that a page needs. The browser then loads them at once, not one after the other.
+ */
 export class Hints {
   readonly #manifest: Manifest
-  /** The keys of files that hold several sources. */
+  /** Manifest keys of files that hold several sources. */
   readonly #named: ReadonlyMap<string, string>
 
   constructor(manifest: Manifest) {
@@ -31,12 +33,12 @@ export class Hints {
   }
 
   /**
-   * The links for a path of the portal. The module of `/agents` is `agents-page.tsx`, the one of `/agents/agt_1`
-   * `agent-page.tsx`. Where a module is named otherwise, the page loads it when it gets there.
+   * Returns the links for a path of the portal. The module of `/agents` is `agents-page.tsx`, that of `/agents/agt_1`
+   * is `agent-page.tsx`. A module with another name is loaded when the page needs it.
    */
   of(path: string, language: Language): string {
     const [, page = '', id] = path.split('/')
-    // `portal/vite.config.ts` has some messages in one file.
+    // `portal/vite.config.ts` puts some messages into one file.
     const messages = [COMMON_MESSAGES, page, ...(MORE_MESSAGES[page] ?? [])].map(
       (name) => this.#named.get(`${name}-${language}`) ?? `messages/${language}/${name}.json`,
     )

@@ -1,9 +1,9 @@
 import type { Language } from '../../subgraphs/common/languages.ts'
 
-/** Why there is no portal to show. */
+/** The reason why there is no portal to show. */
 export type Lack = 'building' | 'failed' | 'no-tools'
 
-/** A page that waits loads itself again. */
+/** Seconds after which a waiting page reloads. */
 export const RELOAD_S = 2
 
 const TEXTS: Readonly<Record<Language, Readonly<Record<Lack, readonly [title: string, text: string]>>>> = {
@@ -28,7 +28,7 @@ const TEXTS: Readonly<Record<Language, Readonly<Record<Lack, readonly [title: st
   },
 }
 
-/** A page without scripts and styles. */
+/** Renders a page without scripts and styles. */
 export function renderNotice(lack: Lack, language: Language): string {
   const [title, text] = TEXTS[language][lack]
   const reload = lack === 'building' ? `<meta http-equiv="refresh" content="${RELOAD_S}">` : ''

@@ -1,6 +1,9 @@
 import type { FastifyRequest } from 'fastify'
 
-/** The first part of each of the portal's paths. The routes of `portal/web` are below these; all others are of the APIs. */
+/**
+ * The first segment of each of the portal's paths. The routes of `portal/web` are below these; all others belong to the
+ * APIs.
+ */
 export const PAGES = [
   'home',
   'collections',
@@ -19,12 +22,15 @@ export const PAGES = [
 
 const PAGE = new RegExp(`^/(?:(?:${PAGES.join('|')})(?:/.*)?)?$`)
 
-/** The first parts of the paths of the APIs. A browser that opens an unknown path below one gets the error of the API. */
+/**
+ * The first segments of the paths of the APIs. A browser that opens an unknown path below one gets the error of the
+ * API.
+ */
 const API = /^\/(?:v\d+|graphql|mcp|docs|session|assets|healthz|readyz|metrics|\.well-known)(?:\/|$)/
 
 const wantsHtml = ({ headers: { accept = '' } }: Pick<FastifyRequest, 'headers'>) => accept.includes('text/html')
 
-/** Whether a browser opens a page of the portal. Clients of an API, which do not ask for HTML, get what they always got. */
+/** Whether a browser opens a page of the portal. Clients of an API do not accept HTML and are not affected. */
 export function requestsPortal(path: string, request: Pick<FastifyRequest, 'headers'>): boolean {
   return wantsHtml(request) && PAGE.test(path)
 }

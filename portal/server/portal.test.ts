@@ -13,7 +13,7 @@ import { openPortal } from './portal.ts'
 
 const BROWSER = { accept: 'text/html,application/xhtml+xml,*/*;q=0.8' }
 
-/** Copies `web/` as a build tool would, and says so in a file of its own. */
+/** Copies `web/` as a build tool would, and notes that in a file of its own. */
 const COPY = `
 const { cpSync, appendFileSync, existsSync } = require('node:fs')
 const [folder, out] = process.argv.slice(1)
@@ -22,7 +22,7 @@ if (existsSync(folder + '/web/broken')) { console.error('web/broken is broken');
 cpSync(folder + '/web', out, { recursive: true })
 `
 const copying: Builder = (folder, out) => [process.execPath, '-e', COPY, folder, out]
-/** Copies when the file `go` stands beside the portal. */
+/** Copies when the file `go` exists beside the portal. */
 const WAIT = `
 const look = setInterval(() => {
   if (!require('node:fs').existsSync(process.argv[1] + '/../go')) return
@@ -32,7 +32,7 @@ const look = setInterval(() => {
 `
 const waiting: Builder = (folder, out) => [process.execPath, '-e', WAIT, folder, out]
 
-/** The folder of a tiny portal, with files as the build writes them. */
+/** Creates the folder of a tiny portal, with files as the build writes them. */
 function makeFolder(name = 'portal'): string {
   const root = mkdtempSync(join(tmpdir(), 'kis-portal-'))
   onTestFinished(() => rmSync(root, { recursive: true, force: true }))
@@ -128,7 +128,7 @@ describe('the portal', () => {
 
   it('is served by a process even if another one replaces what it has built', async () => {
     const folder = makeFolder()
-    // Ends `dist/` as soon as it is there, as a second process does right before it puts its own in its place.
+    // Deletes `dist/` as soon as it exists, as a second process does right before it moves its own there.
     const removing = setInterval(() => rmSync(join(folder, 'dist'), { recursive: true, force: true }), 0)
     onTestFinished(() => clearInterval(removing))
     const { portal, get } = await serve(folder)

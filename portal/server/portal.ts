@@ -11,34 +11,37 @@ import { requestsPortal, requestsUnknownPage } from './pages.ts'
 import { SECURITY_HEADERS } from './security-headers.ts'
 
 const ASSETS = '/assets/'
-/** Stands for every path that is unknown, so that unknown paths have one page in memory. The script of the page shows the error. */
+/** Stands for every unknown path, so that they share one page in memory. The script of the page shows the error. */
 const NOT_FOUND = '/not-found'
-/** The name of a file changes with its content. */
+/** Cached forever: the name of a file changes with its content. */
 const ASSET_CACHE = 'public, max-age=31536000, immutable'
-/** What the reader chose in the portal. */
+/** The language that the reader chose in the portal. */
 const LANGUAGE_COOKIE = /(?:^|; )kis_language=(\w+)/
-/** Whoever has it is probably signed in: what the page asks for says so. */
+/** A browser with this cookie is probably signed in; the requests of the page show whether it is. */
 const SESSION_COOKIE = /(?:^|; )(?:__Host-)?kis_session=/
 
 export interface PortalOptions {
-  /** The folder with `web/`, the sources, and `dist/`, what is built of them. */
+  /** The folder with `web/`, the sources, and `dist/`, the built bundle. */
   readonly folder: string
   readonly log: Log
-  /** Links to the APIs begin with it. Null: the browser's address. */
+  /** The start of links to the APIs. Null: the browser's address. */
   readonly publicUrl?: string | null
   /** Default: Vite. */
   readonly builder?: Builder
 }
 
-/** The web page for people. It is built in the background, if that is necessary. */
+/** The web portal for people. It is built in the background, if necessary. */
 export interface Portal extends AsyncDisposable {
-  /** Answers browsers at `/`, at the paths of the pages and at `/assets/*`, and at paths that nothing has. All else goes on to the app. Call it first. */
+  /**
+   * Serves browsers at `/`, at the paths of the pages, at `/assets/*`, and at unknown paths. Other requests go to the
+   * app. Call it first.
+   */
   register(app: FastifyInstance): void
-  /** Resolves when it is served, or cannot be. */
+  /** Resolves when the portal is served, or cannot be. */
   readonly settled: Promise<void>
 }
 
-/** Null: this installation has no portal, neither built nor its sources. */
+/** Opens the portal. Null: this installation has neither a built portal nor its sources. */
 export function openPortal({ folder, log, publicUrl = null, builder = viteBuilder }: PortalOptions): Portal | null {
   if (!existsSync(join(folder, 'web')) && !existsSync(join(folder, 'dist/index.html'))) return null
   const stopping = new AbortController()

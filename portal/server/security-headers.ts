@@ -1,5 +1,5 @@
 /**
- * The portal runs its own files alone, and talks to this service alone. No page shows it in a frame, and no page that
+ * The portal runs only its own files and calls only this service. No page can show it in a frame, and no page that
  * opens it can reach its window.
  */
 export const SECURITY_HEADERS = {

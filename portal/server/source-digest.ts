@@ -2,11 +2,11 @@ import { createHash } from 'node:crypto'
 import { readdir, readFile } from 'node:fs/promises'
 import { join, relative, sep } from 'node:path'
 
-/** What is built, what serves it, tests, and what editors leave. */
+/** Files that are no sources: the output, the server, tests, and files of editors. */
 const NO_SOURCE = /^(?:dist|server)(?:[-/]|$)|(?:^|\/)\.|\.test\.tsx?$/
 
 /**
- * A digest of all that the bundle is built of: the portal's folder, and the versions of the packages. A bundle with
+ * Returns a digest of all sources of the bundle: the portal's folder, and the versions of the packages. A bundle with
  * another digest is stale.
  */
 export async function digestSources(folder: string): Promise<string> {

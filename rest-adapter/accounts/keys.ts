@@ -50,7 +50,7 @@ const NAMES = { 'spendLimit.amount': 'spend_limit.amount_usd' }
 
 const withSecret = ({ apiKey, key }: SecretData) => ({ ...toKey(apiKey), key })
 
-/** Fields that were left out stay out; null is a value. */
+/** Converts the body to the input. Absent fields stay absent; null is a value. */
 function toInput({
   name,
   scopes,

@@ -25,7 +25,7 @@ function toSession({ id, apiKey, userAgent, isCurrent, createdAt, lastUsedAt, ex
   }
 }
 
-/** Sessions are opened by browsers at the gateway's `/session`, not here. */
+/** Browsers open sessions at the gateway's `/session`, not here. */
 export const sessionRoutes: readonly Route[] = [
   listRoute('/v1/sessions', LIST, (data) => data.sessions, toSession),
   deleteRoute('/v1/sessions/{id}', REVOKE, 'session', (data) => data.revokeSession.session.id),

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../http/route.ts'
 
-/** The citations of an answer, as the chat protocol writes them: `{type, <type>: {…}}`. */
+/** Returns the citations of an answer in the form of the chat protocol: `{type, <type>: {…}}`. */
 function citedIn(annotations: unknown): readonly { readonly type: string; readonly cited: JsonObject }[] {
   if (!Array.isArray(annotations)) return []
   return (annotations as readonly (JsonObject | null)[]).flatMap((annotation) => {
@@ -10,7 +10,7 @@ function citedIn(annotations: unknown): readonly { readonly type: string; readon
   })
 }
 
-/** Citations as the Responses API writes them. Of a file it gives only the position of the citation. */
+/** Converts citations to the form of the Responses API. A file citation has only its position. */
 export function responseAnnotations(annotations: unknown): readonly JsonObject[] {
   return citedIn(annotations).map(({ type, cited }) => {
     if (type !== 'file_citation') return { type, ...cited }
@@ -19,8 +19,8 @@ export function responseAnnotations(annotations: unknown): readonly JsonObject[]
 }
 
 /**
- * Citations as the Messages API writes them. Web pages are left out: the API requires fields that no vendor of the chat
- * protocol sends.
+ * Converts citations to the form of the Messages API. Web pages are left out: the API requires fields that no vendor of
+ * the chat protocol sends.
  */
 export function messageCitations(annotations: unknown): readonly JsonObject[] {
   const files: unknown[] = []

@@ -8,8 +8,8 @@ function wantsUsage({ stream_options }: JsonObject): boolean {
 }
 
 /**
- * Passes the chunks on as they come, each with its position as id if the caller asks for resumption. `isNew`: a stream
- * without any is a failure.
+ * Forwards the chunks as they come, each with its position as ID if the caller requests resumption. `isNew`: a stream
+ * without any chunk is a failure.
  * @throws {KisError} the request failed before the first chunk, so nothing has been sent
  */
 async function streamChunks(call: Call, events: AsyncIterable<ChatEvent>, includeUsage: boolean, isNew: boolean): Promise<void> {

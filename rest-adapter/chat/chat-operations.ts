@@ -17,13 +17,13 @@ const FOLLOW = gatewayOperation(
 )
 
 interface ResponseFacts {
-  /** In a stream, comes with the first event. */
+  /** A stream has them in its first event. */
   readonly rateLimits?: RateLimits | null
-  /** True: this is the answer of an earlier call with the same idempotency key. */
+  /** True: this is the response of an earlier call with the same idempotency key. */
   readonly replayed?: boolean
 }
 
-/** Usage as charged: the engine's report or, without one, the service's own count. In tokens. */
+/** The charged usage, in tokens: the engine's report or, without one, the service's own count. */
 export interface ChargedUsage {
   readonly promptTokens: number
   /** Included in `promptTokens`. */
@@ -36,7 +36,7 @@ export interface ChargedUsage {
 
 export interface ChatResult extends ResponseFacts {
   readonly response: JsonObject
-  /** Where a long response that is replayed can be read, which `response` then lacks. */
+  /** The path of a long replayed response, which `response` then lacks. */
   readonly responseDownload?: { readonly path: string } | null
   readonly warnings: readonly string[]
   readonly usage: ChargedUsage
@@ -48,14 +48,15 @@ export interface ChatEvent extends ResponseFacts {
   /** The number of chunks up to the end of this event. */
   readonly cursor: string
   readonly chunks: readonly JsonObject[]
-  /** Comes with the first event. */
+  /** Set in the first event. */
   readonly warnings?: readonly string[] | null
-  /** Comes with the last event. */
+  /** Set in the last event. */
   readonly usage?: ChargedUsage | null
 }
 
 /**
- * Answers one request of the chat protocol. `replayAsBytes`: a repeat takes a long response as bytes.
+ * Runs one request of the chat protocol. `replayAsBytes`: a replayed long response is returned as the path of its
+ * bytes.
  * @throws {KisError} the first error of the gateway
  */
 export async function completeChat(
@@ -70,7 +71,7 @@ export async function completeChat(
 }
 
 /**
- * Streams the answer to one request of the chat protocol. Nothing happens before the first `next()`.
+ * Streams the response to one request of the chat protocol. Nothing happens before the first `next()`.
  * @throws {KisError} the first error of the gateway
  */
 export function streamChat(call: Call, request: JsonObject): AsyncIterable<ChatEvent> {
@@ -79,7 +80,7 @@ export function streamChat(call: Call, request: JsonObject): AsyncIterable<ChatE
 }
 
 /**
- * Follows a stream again, after the client's last cursor or from the start. Nothing happens before the first `next()`.
+ * Resumes a stream after the client's last cursor, or from the start. Nothing happens before the first `next()`.
  * @throws {KisError} the first error of the gateway
  */
 export function followChat(call: Call, id: string, after: unknown): AsyncIterable<ChatEvent> {
@@ -87,23 +88,23 @@ export function followChat(call: Call, id: string, after: unknown): AsyncIterabl
   return call.subscribe(operation, ({ chatCompletionEvents }) => withFacts(call, chatCompletionEvents), { mayReturn: true })
 }
 
-/** The facts come with the first event. */
+/** Sets the headers for the facts of the response, which come with the first event. */
 function withFacts({ setHeaders }: Call, event: ChatEvent): ChatEvent {
   if (event.warnings) setHeaders(factHeaders(event))
   return event
 }
 
-/** The headers of every answer of a model, for the facts that are known. */
+/** Returns the headers that every response of a model has, for the facts that are known. */
 export function factHeaders({ rateLimits, replayed }: ResponseFacts): Readonly<Record<string, string>> {
   return { ...rateLimitHeaders(rateLimits), ...(replayed && { 'idempotent-replayed': 'true' }) }
 }
 
-/** One header that names everything that the engine could not honour. */
+/** Returns one header that names everything that the engine could not honour. */
 export function warningHeader(warnings: readonly string[] | null | undefined): Readonly<Record<string, string>> {
   return warnings?.length ? { 'x-kis-warning': warnings.join(', ') } : {}
 }
 
-/** The error for a stream that ended before its first chunk. */
+/** Returns the error for a stream that ended before its first chunk. */
 export function noResponse(): KisError {
   return new KisError('engine_error', 'The engine gave no answer.')
 }

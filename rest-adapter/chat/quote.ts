@@ -22,7 +22,7 @@ interface QuoteData extends Facts {
 }
 
 /**
- * Gives the most that a request of the chat protocol would hold.
+ * Returns the largest hold that a request of the chat protocol would need.
  * @throws {KisError} the error with which the request itself would be refused
  */
 export async function quoteChat({ execute, setHeaders }: Call, request: JsonObject): Promise<QuoteData> {

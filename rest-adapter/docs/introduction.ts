@@ -1,6 +1,8 @@
 import { ERRORS } from '../../schema/errors.ts'
 
-/** From nothing to an answer, as commands to paste one after the other, for a service at `origin`. */
+/**
+ * Returns the commands that lead from nothing to a first answer of a service at `origin`, to paste one after the other.
+ */
 function walkThrough(origin: string): readonly { readonly title: string; readonly language: string; readonly code: string }[] {
   const json = `-H "Authorization: Bearer $KIS_API_KEY" -H 'Content-Type: application/json'`
   return [
@@ -54,7 +56,7 @@ for await (const chunk of stream) process.stdout.write(chunk.choices[0]?.delta.c
   ]
 }
 
-/** The description of the API with its first steps and its errors, in Markdown. */
+/** Returns the description of the API with its first steps and its errors, in Markdown. */
 export function introduce(description: string, origin: string): string {
   const steps = walkThrough(origin).map(({ title, language, code }) => `### ${title}\n\n\`\`\`${language}\n${code}\n\`\`\``)
   const errors = Object.entries(ERRORS).map(

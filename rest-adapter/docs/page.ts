@@ -18,8 +18,8 @@ const TEXTS = {
 } as const
 
 /**
- * What the page may do: run the renderer of this service and talk to this service. The renderer sets styles of elements,
- * which no nonce covers.
+ * The page may run the renderer of this service and call this service. The renderer sets styles of elements, which no
+ * nonce covers.
  */
 export const CONTENT_SECURITY_POLICY = [
   "default-src 'none'",
@@ -33,21 +33,21 @@ export const CONTENT_SECURITY_POLICY = [
   "frame-ancestors 'none'",
 ].join('; ')
 
-/** Starts the renderer. A file of its own, so that the page needs no inline script. */
+/** Starts the renderer. A separate file, so that the page needs no inline script. */
 export const START_SCRIPT = `const app = document.getElementById('app')
 Scalar.createApiReference(app, JSON.parse(app.dataset.configuration))
 `
 
 /**
- * Descriptions of the API are English; the words of the page are in the reader's language. `isSignedIn`: the browser has
- * a session of the portal, which counts for requests without a key.
+ * Renders the reference page. Descriptions of the API are English; the words of the page are in the reader's language.
+ * `isSignedIn`: the browser has a session of the portal, which counts for requests without a key.
  */
 export function renderPage(title: string, language: Language, isSignedIn: boolean): string {
   const { direction, skip, signedIn } = TEXTS[language]
   const configuration = {
     url: '/v1/openapi.json',
     localization: { locale: language, direction },
-    // Whatever the renderer offers of its maker's services is off: the page talks to no other host.
+    // All features that call Scalar's services are off: the page calls no other host.
     withDefaultFonts: false,
     telemetry: false,
     agent: { disabled: true },

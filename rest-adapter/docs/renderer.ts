@@ -12,8 +12,9 @@ interface Renderer {
 let loaded: Promise<Renderer> | undefined
 
 /**
- * Gives Scalar's script, which renders the reference in the browser. Its package for Fastify holds the script whole
- * (4 MB) and serves it by a plugin alone, so an app that listens to nothing is asked for it, with the first reader.
+ * Returns Scalar's script, which renders the reference in the browser. Its package for Fastify contains the whole
+ * script (4 MB) and serves it only by a plugin. So an app that does not listen serves it to this function, on the first
+ * request.
  */
 export function loadRenderer(): Promise<Renderer> {
   loaded ??= readScript().catch((error: unknown) => {

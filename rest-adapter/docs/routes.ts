@@ -19,7 +19,7 @@ export function registerDocs(app: FastifyInstance, { document }: OpenApi): void 
   const { servers: _, info, ...rest } = document
   const beginning = Buffer.from(`${JSON.stringify(rest).slice(0, -1)},`)
   const gzip = once(() => gzipAfter(beginning))
-  // Anybody may ask, so what takes long is compressed once, and nothing else of these routes.
+  // Unauthenticated clients may request these routes, so large responses are compressed once and no others at all.
   app.get('/v1/openapi.json', { compress: false }, async ({ headers }, reply) => {
     const origin = originOf(headers)
     const ofReader = {
@@ -52,7 +52,7 @@ export function registerDocs(app: FastifyInstance, { document }: OpenApi): void 
       'referrer-policy': 'no-referrer',
       vary: 'accept-language, cookie',
     }
-    // Whether the session still counts is seen by the requests that the reader tries.
+    // The session is not checked here: the requests that the reader tries check it.
     const isSignedIn = readSessionCookie(request.headers) !== null
     return reply.headers(headers).send((isSignedIn ? signedInPages : pages).get(language))
   })

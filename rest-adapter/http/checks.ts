@@ -7,8 +7,8 @@ import type { DocumentedOperation, OpenApi } from './openapi.ts'
 export type Check = (value: unknown) => void
 
 /**
- * Builds the checks of an operation's body and query from its description. Each is compiled when it is first used:
- * compiling all of them takes longer than the rest of the start.
+ * Builds the checks of an operation's body and query from its description. Each is compiled on first use: compiling all
+ * of them takes longer than the rest of the start.
  */
 export function compileChecks({ document }: OpenApi): {
   readonly body: (operation: DocumentedOperation) => { readonly json: Check | undefined; readonly form: Check | undefined }
@@ -16,7 +16,7 @@ export function compileChecks({ document }: OpenApi): {
 } {
   const options = { strict: false, validateFormats: false, verbose: true } as const
   const bodies = once(() => new Ajv2020({ ...options, schemas: { openapi: document } }))
-  // Queries and forms are text. This check turns their numbers into numbers, in place.
+  // Queries and forms are text. This check converts their numbers in place.
   const texts = once(() => new Ajv2020({ ...options, coerceTypes: true, schemas: { openapi: withFiles(document) } }))
 
   return {
@@ -42,7 +42,7 @@ export function compileChecks({ document }: OpenApi): {
   }
 }
 
-/** None of our query parameters is a list, so each is sent once. */
+/** Refuses unknown query parameters and repeated ones: none of our parameters is a list. */
 function checkNames(query: object, known: readonly string[]): void {
   for (const [name, value] of Object.entries(query)) {
     if (!known.includes(name)) {
@@ -53,7 +53,7 @@ function checkNames(query: object, known: readonly string[]): void {
   }
 }
 
-/** Files of forms are objects here; the document describes their bytes. */
+/** Returns the document with files of forms as objects, which they are here; the document describes their bytes. */
 function withFiles(document: OpenApi['document']): object {
   return JSON.parse(JSON.stringify(document, (_key, value) => (value?.format === 'binary' ? {} : value)))
 }
@@ -71,7 +71,7 @@ function checkWith(compile: () => ValidateFunction, where: 'body' | 'query'): Ch
   }
 }
 
-/** Gives what `make` made when it was first asked. */
+/** Returns a function that calls `create` once and then returns its result. */
 export function once<T>(create: () => T): () => T {
   let created: { readonly value: T } | undefined
   return () => {

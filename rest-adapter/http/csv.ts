@@ -1,7 +1,7 @@
 type Value = string | number | null
 
 /**
- * Writes one line as in RFC 4180. Text that a spreadsheet would take for a formula gets a leading apostrophe, which
+ * Writes one line as in RFC 4180. Text that a spreadsheet would treat as a formula gets a leading apostrophe, which
  * makes it plain text (OWASP, CSV injection). Numbers cannot be formulas.
  */
 export function csvLine(values: readonly Value[]): string {

@@ -8,9 +8,11 @@ import type { Telemetry } from '../../subgraphs/common/telemetry/telemetry.ts'
 import type { RestConfig } from '../config.ts'
 import type { UnderWay } from './under-way.ts'
 
+/** The dependencies of the adapter. */
 export interface RestDeps {
   /**
-   * The caller is the API key without `Bearer`. The gateway checks the key of every operation, `{ __typename }` too.
+   * The link to the gateway. The caller is the API key without `Bearer`. The gateway checks the key of every operation,
+   * including `{ __typename }`.
    */
   readonly gateway: Link<string | null>
   readonly loadShedder: Pick<LoadShedder, 'enter' | 'recognise'>
@@ -18,13 +20,13 @@ export interface RestDeps {
   readonly ids: IdSource
   readonly log: Log
   readonly config: RestConfig
-  /** Shared with everything else in the process that reads bodies. */
+  /** The budget for large bodies, shared with everything else in the process that reads bodies. */
   readonly bodies: LargeBodies
-  /** Default: nothing is told. */
+  /** Default: no telemetry. */
   readonly telemetry?: Telemetry
 }
 
-/** What the parts of the adapter share. */
+/** The objects that the parts of the adapter share. */
 export interface RestParts extends RestDeps {
   readonly underWay: UnderWay
   readonly telemetry: Telemetry

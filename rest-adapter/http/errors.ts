@@ -8,7 +8,7 @@ import { createChallenge } from './oauth-metadata.ts'
 import { rateLimitHeaders } from './rate-limits.ts'
 import type { Dialect } from './route.ts'
 
-/** The body of an error in the chat protocol. */
+/** Returns the body of an error in the chat protocol. */
 export function errorBody({ code, message, param, vendorCode }: KisError) {
   return { error: { message, type: ERRORS[code].type, param, code, ...(vendorCode !== null && { vendor_code: vendorCode }) } }
 }
@@ -22,7 +22,7 @@ export function sendError(reply: FastifyReply, error: KisError, oauth: OAuthSett
   reply.code(status).headers(headers).send(body)
 }
 
-/** The answer to an error, in the format of the route's clients. */
+/** Returns the response to an error, in the format of the route's clients. */
 export function toErrorResponse(error: KisError, dialect: Dialect | undefined, requestId: string) {
   const { retryAfterMs } = error
   return {
@@ -37,7 +37,7 @@ export function toErrorResponse(error: KisError, dialect: Dialect | undefined, r
   }
 }
 
-/** Turns anything thrown into a KisError. A defect is logged, and becomes a bare `internal`. */
+/** Converts anything thrown into a KisError. A defect is logged, and becomes a bare `internal`. */
 export function toKisError(thrown: unknown, log: Log, requestId: string, bodyLimit?: number): KisError {
   if (thrown instanceof KisError) {
     if (thrown.code === 'internal') log.error({ err: thrown, requestId }, 'request failed')

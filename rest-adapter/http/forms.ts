@@ -14,7 +14,7 @@ export function registerFormParser(app: FastifyInstance): void {
     const bytes = body as Buffer<ArrayBuffer>
     const contentType = headers['content-type']!
     checkParts(bytes, contentType)
-    // Node's own parser. It needs the whole body, which the route's size limit bounds.
+    // Node's own parser needs the whole body, up to the body limit of the route.
     const form = await new Response(bytes, { headers: { 'content-type': contentType } }).formData().catch((cause) => {
       throw new KisError('invalid_request', 'The body is not a form: check its parts and the boundary of its content type.', { cause })
     })
@@ -30,7 +30,7 @@ export function registerFormParser(app: FastifyInstance): void {
 }
 
 /**
- * Checks that the parser is fast enough: it takes seconds for a body of nothing but parts.
+ * Refuses forms on which the parser would be slow: it takes seconds for a body of nothing but parts.
  * @throws {KisError} `invalid_request`: the form has too many parts, or headers that are too long
  */
 function checkParts(bytes: Buffer, contentType: string): void {
@@ -46,7 +46,7 @@ function checkParts(bytes: Buffer, contentType: string): void {
 }
 
 /**
- * Reads the boundary by the WHATWG's rules of MIME types, as the parser does: both must look for the same delimiter.
+ * Reads the boundary by the WHATWG's rules for MIME types, as the parser does: both must look for the same delimiter.
  */
 function readBoundary(contentType: string): string {
   try {
@@ -74,8 +74,8 @@ export function isJson({ headers }: Headed): boolean {
 }
 
 /**
- * A file of a form.
- * @throws {KisError} `invalid_type`: it is text
+ * Returns a file of a form.
+ * @throws {KisError} `invalid_type`: the field is text
  */
 export function requireFilePart(value: unknown, param: string): File {
   if (value instanceof File) return value

@@ -7,17 +7,17 @@ import type { RestDeps } from './deps.ts'
 import { executeOnGateway } from './route.ts'
 
 /**
- * How long an owner is remembered. The gateway checks each call again, so a remembered key only decides whether a body
- * is read. A revoked key stops working everywhere within 5 s.
+ * How long an owner is cached. The gateway checks each call again, so a cached owner only decides whether a body is
+ * read. A revoked key stops working everywhere within 5 s.
  */
 const TTL_MS = 3_500
 const MAX_KEYS = 10_000
-/** As long as the gateway itself waits for this answer. */
+/** Limit of one lookup: that of the gateway itself. */
 const TIMEOUT_MS = 4_000
 
 const OWNER = gatewayOperation('query OrganizationOfKey { organization { id } }')
 
-/** Finds the organization of a key before a large body is read, and remembers it for seconds. */
+/** Finds the organization of a key before a large body is read, and caches it for seconds. */
 export class KeyOwners {
   readonly #gateway: RestDeps['gateway']
   readonly #clock: Clock
@@ -28,12 +28,12 @@ export class KeyOwners {
     this.#clock = clock
   }
 
-  /** @throws {KisError} the gateway refuses the key, or does not answer */
+  /** @throws {KisError} the gateway refuses the key, or does not respond */
   async of({ rest }: FastifyRequest): Promise<string> {
     const { apiKey, id: requestId } = rest
     const now = this.#clock.now().getTime()
     const known = this.#known.get(apiKey!)
-    // Absolute, because a clock that was set back must not make an answer last longer.
+    // Absolute, because a clock that was set back must not extend the lifetime of an owner.
     if (known && Math.abs(now - known.requestedAt) < TTL_MS) return known.organizationId
     rest.keyJudged = true
     const timeout = AbortSignal.timeout(TIMEOUT_MS)

@@ -1,9 +1,10 @@
 import type { JsonObject } from './route.ts'
 import { toInstant } from './values.ts'
 
-/** Selected by every list operation beside its nodes. */
+/** Selected by every list operation in addition to its nodes. */
 export const PAGE_INFO = 'pageInfo { hasNextPage }'
 
+/** A page of a GraphQL connection. */
 export interface ConnectionData<Node> {
   readonly edges: readonly { readonly node: Node; readonly cursor?: string }[]
   readonly pageInfo: { readonly hasNextPage: boolean }
@@ -13,8 +14,8 @@ export interface ConnectionData<Node> {
 export const PAGE_NAMES = { first: 'limit' }
 
 /**
- * Turns a checked query into the arguments of a list operation. A cursor is the base64url of an item's sort key, which
- * in most lists is its id. `after` may be an id or a cursor: ids have an underscore, which no cursor has.
+ * Converts a checked query into the arguments of a list operation. A cursor is the base64url of an item's sort key,
+ * which in most lists is its ID. `after` may be an ID or a cursor: IDs have an underscore, which no cursor has.
  */
 export function pageVariables({ limit, after, order }: JsonObject): JsonObject {
   return {
@@ -24,6 +25,7 @@ export function pageVariables({ limit, after, order }: JsonObject): JsonObject {
   }
 }
 
+/** Converts a page of a connection to a list of the REST API. */
 export function toList<Node, Item>(
   { edges, pageInfo }: ConnectionData<Node>,
   toItem: (node: Node) => Item,
@@ -45,7 +47,10 @@ export const RUN_PAGE_NAMES = { ...PAGE_NAMES, ...TIME_NAMES, 'filter.status': '
 /** Names of the arguments of `namedPageVariables` in errors. */
 export const NAMED_PAGE_NAMES = { ...PAGE_NAMES, ...TIME_NAMES, 'filter.nameContains': 'name_contains', sortBy: 'sort_by' }
 
-/** As `pageVariables`, of a list with names. A cursor of a sort by name may have underscores, and no id is one. */
+/**
+ * Like `pageVariables`, for a list with names. A cursor of a sort by name may have underscores, and no ID looks like
+ * one.
+ */
 export function namedPageVariables(query: JsonObject): JsonObject {
   const { after, name_contains: nameContains, sort_by: sortBy } = query
   return {
@@ -55,7 +60,7 @@ export function namedPageVariables(query: JsonObject): JsonObject {
   }
 }
 
-/** As `pageVariables`, of a list of runs. */
+/** Like `pageVariables`, for a list of runs. */
 export function runPageVariables(query: JsonObject): JsonObject {
   const { status } = query
   const filter = { status: typeof status === 'string' ? status.toUpperCase() : undefined, ...timeFilter(query) }
@@ -72,8 +77,8 @@ function filterVariables(filter: JsonObject): JsonObject {
 }
 
 /**
- * The list for `namedPageVariables`. Where places in it are not ids, because it is sorted by name or its page may end
- * after an item that is left out, `last_id` is a cursor, also of a page without items.
+ * Returns the list for `namedPageVariables`. When IDs cannot mark a position, because the list is sorted by name or its
+ * page may end after an omitted item, `last_id` is a cursor, even on a page without items.
  */
 export function namedList<Node, Item extends { readonly id: string }>(
   connection: ConnectionData<Node> & { readonly pageInfo: { readonly endCursor: string | null } },
@@ -85,14 +90,14 @@ export function namedList<Node, Item extends { readonly id: string }>(
 }
 
 /**
- * A list whose sort key is not the id. `last_id` is the cursor of the last item, to be sent as `after` for the next
- * page.
+ * Returns a list whose sort key is not the ID. `last_id` is the cursor of the last item; clients send it as `after` for
+ * the next page.
  */
 export function listByCursor<Node, Item extends { readonly id: string }>(connection: ConnectionData<Node>, toItem: (node: Node) => Item) {
   return { ...toList(connection, toItem, readId), last_id: connection.edges.at(-1)?.cursor ?? null }
 }
 
-/** A list on a single page, unless the caller says that more follows. */
+/** Returns a list on a single page, unless the caller says that more follows. */
 export function wholeList<Item>(data: readonly Item[], readId: (item: Item) => string, hasMore = false) {
   const first = data[0]
   const last = data.at(-1)

@@ -5,12 +5,12 @@ import type { RestDeps } from './deps.ts'
 import { registerOtherMethods } from './other-methods.ts'
 
 const METADATA = '/.well-known/oauth-protected-resource'
-/** What a client of MCP has a use for: searches, and agents. */
+/** Scopes that are useful to an MCP client: searches and agents. */
 const USEFUL_SCOPES = SCOPES.filter((scope) => scope === 'knowledge:read' || scope === 'agents')
 
 /**
- * Tells clients of `/mcp` where they get an access token (RFC 9728). They ask at the address itself, or with the path
- * of the resource behind it.
+ * Serves the metadata that tells clients of `/mcp` where to get an access token (RFC 9728). Clients request it at the
+ * well-known address itself, or with the path of the resource appended.
  */
 export function registerOAuthMetadata(app: FastifyInstance, { oauth }: Pick<RestDeps['config'], 'oauth'>): void {
   if (!oauth) return
@@ -26,14 +26,14 @@ export function registerOAuthMetadata(app: FastifyInstance, { oauth }: Pick<Rest
   }
 }
 
-/** Says, beside a refused key or token, how one is sent (RFC 6750), and where a client gets a token. */
+/** Returns the challenge for a refused key or token: how to send one (RFC 6750), and where to get a token. */
 export function createChallenge(authorization: string | undefined, oauth: OAuthSettings | null): string {
   if (!oauth) return 'Bearer'
   const refused = authorization === undefined ? '' : 'error="invalid_token", '
   return `Bearer ${refused}resource_metadata="${new URL(oauth.resource).origin}${metadataPath(oauth)}"`
 }
 
-/** The path of the resource follows that of the metadata. */
+/** Returns the metadata's path, followed by the path of the resource. */
 function metadataPath({ resource }: OAuthSettings): string {
   const { pathname } = new URL(resource)
   return METADATA + (pathname === '/' ? '' : pathname)

@@ -34,7 +34,7 @@ export interface DocumentedOperation {
   readonly summary: string
   readonly description?: string
   readonly parameters: readonly Parameter[]
-  /** Not required: one without any fields may be left out. */
+  /** Not required: a body without any fields may be left out. */
   readonly requestBody?: { readonly required?: boolean; readonly content: Content }
   readonly responses: Readonly<Record<string, { readonly description: string; readonly content?: Content }>>
   /** Empty: no key is needed. */
@@ -50,6 +50,7 @@ interface DocumentedEvent {
   readonly data: Schema
 }
 
+/** The description of the REST API. */
 export interface OpenApi {
   /** The document as served. */
   readonly document: Readonly<Record<string, unknown>> & {
@@ -59,7 +60,7 @@ export interface OpenApi {
   /** The events of webhooks, by type. */
   readonly events: Readonly<Record<string, DocumentedEvent>>
   readonly operations: readonly { readonly method: Method; readonly path: string; readonly operation: DocumentedOperation }[]
-  /** Gives what `$ref: '#/…'` points to; anything else unchanged. */
+  /** Returns the target of `$ref: '#/…'`; anything else unchanged. */
   resolve<T extends object>(value: T): T
 }
 
@@ -68,8 +69,9 @@ type PathItem = { readonly parameters?: readonly Parameter[] } & Readonly<Record
 let known: OpenApi | undefined
 
 /**
- * Gives `schema/openapi.yaml`, the only description of the REST API, from the JSON that is generated of it. Bodies are
- * checked against it, and the reference page is made from it. It is read once, so nobody may change what this gives.
+ * Returns `schema/openapi.yaml`, the only description of the REST API, from the JSON that is generated from it. The
+ * description checks bodies and is the source of the reference page. It is read once and shared, so nobody may change
+ * the result.
  */
 export function readOpenApi(): OpenApi {
   known ??= read()
@@ -102,7 +104,7 @@ function read(): OpenApi {
   return { document, events, operations, resolve }
 }
 
-/** The events in the form that OpenAPI has for webhooks. */
+/** Converts the events to the form that OpenAPI has for webhooks. */
 function describeWebhooks(events: OpenApi['events']) {
   const webhooks = Object.entries(events).map(([type, { when, subject, data }]) => {
     const properties = { type: { const: type }, timestamp: { type: 'string', format: 'date-time' }, data }

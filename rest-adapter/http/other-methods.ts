@@ -2,7 +2,7 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import { KisError } from '../../subgraphs/common/errors.ts'
 import type { Route } from './route.ts'
 
-/** Answers methods that an address does not have, and preflights. */
+/** Responds to methods that an address does not have, and to preflights. */
 export function registerOtherMethods(
   app: FastifyInstance,
   url: string,

@@ -1,15 +1,15 @@
-/** Path of a GraphQL input, or its first segment → its name in REST, if that differs from its snake case. */
+/** The REST name by the path of a GraphQL input or its first segment, if that name differs from the snake case. */
 export type ParamNames = Readonly<Record<string, string>>
 
 /** Inputs that come in a header, on every route. */
 const HEADERS: ParamNames = { idempotencyKey: 'Idempotency-Key' }
 
 /**
- * `input.embeddingModel` → `embedding_model`; `input.request.messages[0].content` → `messages[0].content`. Only the
- * first segment is ours to rename: the rest lies in the caller's data.
+ * Returns the REST name of an input: `input.embeddingModel` → `embedding_model`; `input.request.messages[0].content` →
+ * `messages[0].content`. Only the first segment is ours to rename: the rest is the caller's data.
  */
 export function restParam(param: string, names: ParamNames): string {
-  // Arguments that only wrap the caller's input.
+  // `input` and `request` only wrap the caller's input.
   const path = param.replace(/^input\.(?=.)/, '').replace(/^request\.(?=.)/, '')
   if (Object.hasOwn(names, path)) return names[path]!
   if (Object.hasOwn(HEADERS, path)) return HEADERS[path]!

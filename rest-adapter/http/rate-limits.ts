@@ -4,7 +4,7 @@ const LIMITS = 'requests { limit remaining resetMs } tokens { limit remaining re
 /** Selected by every operation of inference. */
 export const RATE_LIMITS = `rateLimits { ${LIMITS} }` as const
 
-/** The headers of the chat protocol. A limit that the key does not have gets none. */
+/** Returns the headers of the chat protocol. A limit that the key does not have gets no header. */
 export function rateLimitHeaders(rateLimits: RateLimits | null | undefined): Readonly<Record<string, string>> {
   return { ...toHeaders('requests', rateLimits?.requests), ...toHeaders('tokens', rateLimits?.tokens) }
 }

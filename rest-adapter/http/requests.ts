@@ -21,7 +21,7 @@ import { type Dialect, executeOnGateway, type Route } from './route.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
-    /** What the adapter knows about a request before its route runs. */
+    /** The facts about a request that are known before its route runs. */
     rest: RequestState
   }
   interface FastifyContextConfig {
@@ -33,14 +33,14 @@ declare module 'fastify' {
 }
 
 interface RequestState {
-  /** The service's own. */
+  /** The service's own request ID. */
   readonly id: string
   readonly startedMs: number
-  /** Without `Bearer`; or the token of a session. Null: none was sent. */
+  /** The key without `Bearer`, or the token of a session. Null: neither was sent. */
   readonly apiKey: string | null
   /** Aborts when the client disconnects. */
   readonly signal: AbortSignal
-  /** True once the gateway was asked, which checks the key. */
+  /** True once the gateway was called, because every call checks the key. */
   keyJudged: boolean
 }
 
@@ -77,8 +77,8 @@ const EXPOSED_HEADERS = [
 type StartParts = 'clock' | 'ids' | 'underWay' | 'config' | 'log' | 'telemetry'
 
 /**
- * Options of the app itself, for errors before any route or hook runs. A path parameter has at most 300 characters: ids
- * have about 40, ids of models are longer and percent-encoded.
+ * Options of the app itself, for errors before any route or hook runs. A path parameter has at most 300 characters: IDs
+ * have about 40; IDs of models are longer and percent-encoded.
  */
 export function serverOptions(parts: Pick<RestParts, StartParts>) {
   return {
@@ -114,23 +114,29 @@ function startRequest(
   if (!request.routeOptions.config?.cors) reply.headers(config.origins.responseHeaders(headers, EXPOSED_HEADERS))
 }
 
-/** The key that the client sent; else the session of a page of the service itself, such as the reference at `/docs`. */
+/**
+ * Returns the key that the client sent; else the session of a page of the service itself, such as the reference at
+ * `/docs`.
+ */
 function readKey({ headers, url = '' }: IncomingMessage, dialect: Dialect | undefined): string | null {
   const ownKey = dialect?.keyHeader && headers[dialect.keyHeader]
   const sent = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? (typeof ownKey === 'string' && ownKey !== '' ? ownKey : null)
   if (sent === null) return url.startsWith('/v1/') ? sessionOf(headers) : null
-  // The token of a session counts in the cookie alone, where the rule of the same origin applies.
+  // The token of a session is accepted only in the cookie, where the same-origin rule applies.
   return isSessionToken(sent) ? null : sent
 }
 
-/** The headers of every answer. */
+/** Returns the headers of every response. */
 const headersOfAll = (id: string, dialect: Dialect | undefined, headers: IncomingHttpHeaders) => ({
   'x-request-id': id,
   ...clientRequestIdHeader(headers),
   ...(dialect?.requestIdHeader && { [dialect.requestIdHeader]: id }),
 })
 
-/** Answers requests that the load shedder refuses in the format of the route's clients. Health checks always go on. */
+/**
+ * Writes the responses to requests that the load shedder refuses, in the format of the route's clients. Health checks
+ * are always admitted.
+ */
 export function admitBy(routes: readonly Route[], { loadShedder, ids, config }: Pick<RestParts, 'loadShedder' | 'ids' | 'config'>): Admit {
   const own = routes.filter(({ dialect }) => dialect)
   return (request, response, start) => {
@@ -181,9 +187,9 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
     await bodies.admit(request, reply, () => owners.of(request), heldBytes)
     if (isPassedOn || !countsBySize(request.headers)) return
     request.rest.keyJudged = true
-    // After the wait for room: others may have taken the last request meanwhile.
+    // Checked after the wait for room: others may have used the last request meanwhile.
     await requireRequestLeft(gateway, contextOf(request))
-    // Also when the client has left. What tells the rest of the limit has counted itself.
+    // Counts also when the client has left. A call that returns the remaining limit has counted itself.
     reply.raw.once('close', () => {
       if (reply.statusCode < 400 && !reply.hasHeader('x-ratelimit-limit-requests')) void countLarge(request)
     })
@@ -221,7 +227,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
   })
 
   app.setNotFoundHandler((request, reply) => {
-    // A preflight of no route here: `OPTIONS *` of the app is outside of these rules.
+    // The address has no route here, such as a preflight of `OPTIONS *`: the rules above did not run.
     if (!request.rest) startRequest(request, reply, parts)
     return unknownUrl(request, reply)
   })
@@ -229,7 +235,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
     const { id, apiKey, keyJudged, signal } = request.rest
     // The signal's reason explains the end better than the error that it caused further in.
     let error = toKisError(signal.reason instanceof KisError ? signal.reason : thrown, log, id, request.routeOptions.bodyLimit)
-    // Without a valid key a client learns nothing else: the key is checked before the request.
+    // Without a valid key a client learns nothing else: the key is checked before the fault of the request is reported.
     if (apiKey && !keyJudged && request.routeOptions.config.route)
       error = await judgeKey(gateway, request).then(
         () => error,
@@ -238,7 +244,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
     if (apiKey && request.routeOptions.config.route && countsBySize(request.headers) && isRefusal(error, request.body !== undefined))
       error.rateLimits = await countLarge(request)
     if (request.routeOptions.config.route?.inference) inferenceHeaders(request, reply, clock.now())
-    // Fastify would cut the connection, and the client that is still sending would not read the answer.
+    // Fastify would cut the connection, and a client that is still sending would not read the response.
     reply.removeHeader('connection')
     telemetry.requests.report(id, { error: error.code })
     if (reply.raw.destroyed) log.info({ requestId: id }, 'client left')
@@ -257,12 +263,14 @@ function contextOf({ rest }: FastifyRequest) {
   return { caller: rest.apiKey, requestId: rest.id, signal: rest.signal }
 }
 
+/** Refuses an unknown address. Redirects one with a trailing slash to the address without it. */
 export async function unknownUrl({ method, url }: FastifyRequest, reply: FastifyReply) {
   const path = url.split('?', 1)[0]!
   if (path.startsWith('/v1/') && path.endsWith('/')) return reply.redirect(path.slice(0, -1) + url.slice(path.length), 308)
   throw new KisError('unknown_url', `Unknown request URL: ${method} ${path}. The reference is at /docs.`)
 }
 
+/** Sets the chat protocol's headers of a model's response. */
 export function inferenceHeaders({ rest }: FastifyRequest, reply: FastifyReply, now: Date): void {
   reply.headers({ 'openai-version': '2020-10-01', 'openai-processing-ms': now.getTime() - rest.startedMs })
 }

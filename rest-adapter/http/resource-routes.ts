@@ -4,7 +4,7 @@ import { type ConnectionData, PAGE_NAMES, pageVariables, readId, toList } from '
 import type { ParamNames } from './param-names.ts'
 import { created, deleted, type JsonObject, ok, type Route } from './route.ts'
 
-/** Reads the thing whose id is in the path. `read` returns null if there is none. */
+/** Reads the resource whose ID is in the path. `read` returns null if there is none. */
 export function readRoute<Data>(path: string, query: OperationText<Data, never>, noun: string, read: (data: Data) => object | null): Route {
   return {
     method: 'GET',
@@ -18,14 +18,14 @@ export function readRoute<Data>(path: string, query: OperationText<Data, never>,
 }
 
 interface ListOptions {
-  /** What the id in the path stands for. */
+  /** The noun for the ID in the path, in errors. */
   readonly owner?: string
-  /** Default: a page. */
+  /** Converts the query to the variables. Default: those of a page. */
   readonly variables?: (query: JsonObject) => JsonObject
   readonly names?: ParamNames
 }
 
-/** Lists things, those of the owner whose id is in the path if it has one. `pick` returns nothing if there is no such owner. */
+/** Lists resources; if the path has an ID, those of that owner. `pick` returns nothing if there is no such owner. */
 export function listRoute<Data, Node, Item extends { readonly id: string }>(
   path: string,
   query: OperationText<Data, never>,
@@ -44,7 +44,7 @@ export function listRoute<Data, Node, Item extends { readonly id: string }>(
   }
 }
 
-/** Does something with the thing whose id is in the path, which nothing else describes. */
+/** Runs an action on the resource whose ID is in the path; the action has no other input. */
 export function actionRoute<Data>(
   method: 'POST' | 'DELETE',
   path: string,
@@ -55,12 +55,12 @@ export function actionRoute<Data>(
   return { method, path, handle: async ({ execute, params: { id } }) => ok(toBody(await execute(mutation, { id }, names))) }
 }
 
-/** Deletes the thing whose id is in the path. `object` is its type in the answer. */
+/** Deletes the resource whose ID is in the path. `object` is its type in the response. */
 export function deleteRoute<Data>(path: string, mutation: OperationText<Data, never>, object: string, toId: (data: Data) => string): Route {
   return { method: 'DELETE', path, handle: async ({ execute, params: { id } }) => deleted(object, toId(await execute(mutation, { id }))) }
 }
 
-/** Creates a thing from the body. */
+/** Creates a resource from the body. */
 export function createRoute<Data>(
   path: string,
   mutation: OperationText<Data, never>,
@@ -75,7 +75,7 @@ export function createRoute<Data>(
   }
 }
 
-/** Changes the thing whose id is in the path by the body. */
+/** Changes the resource whose ID is in the path as the body says. */
 export function updateRoute<Data>(
   path: string,
   mutation: OperationText<Data, never>,

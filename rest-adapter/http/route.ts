@@ -18,9 +18,10 @@ import type { RestEventStream } from './sse.ts'
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
+/** The response of a route. */
 export interface RouteResponse {
   readonly status: number
-  /** An object is sent as JSON, a stream as it is. */
+  /** An object is sent as JSON, a stream unchanged. */
   readonly body: unknown
   readonly headers?: Readonly<Record<string, string>>
 }
@@ -31,7 +32,7 @@ export interface Call {
   readonly query: JsonObject
   /** Empty on routes without a body. */
   readonly body: JsonObject
-  /** The body as it comes in, on routes that pass it on. */
+  /** The incoming body, on routes that stream it through. */
   readonly stream: Readable | undefined
   readonly headers: IncomingHttpHeaders
   /**
@@ -48,23 +49,28 @@ export interface Call {
    * @throws {KisError} the first error of the gateway
    */
   execute<Data>(query: OperationText<Data, never>, variables?: JsonObject, names?: ParamNames): Promise<Data>
-  /** As `ask`, for something that is left over if its answer is lost: it goes on for `THROUGH_MS` when the client leaves. */
+  /**
+   * Like `execute`, for an operation that would leave data behind if its response were lost: it continues for
+   * `THROUGH_MS` when the client leaves.
+   */
   executeDetached: Call['execute']
   /**
-   * Counts the request against the limits of its key, as a call of a model counts itself.
+   * Counts the request against the limits of its key, for routes that call no model: a call of a model counts itself.
    * @throws {KisError} `rate_limit_exceeded`: the key has no request left
    */
   countRequest(): Promise<void>
   /**
-   * Opens stored bytes at a path that the gateway has returned, those that the client's headers ask for.
-   * @throws {KisError} the gateway refuses it
+   * Opens stored bytes at a path that the gateway has returned, in the range that the client's headers request.
+   * @throws {KisError} the gateway refuses the request
    */
   openBytes(path: string): Promise<RouteResponse>
-  /** Runs one operation for the caller even after the client has left, for at most `THROUGH_MS`. A failure is logged. */
+  /**
+   * Runs one operation for the caller even after the client has left, for at most `THROUGH_MS`. A failure is logged.
+   */
   cleanUp(query: OperationText<unknown, never>, variables: JsonObject): Promise<void>
   /**
-   * Starts a subscription at the gateway with the first `next()`, and ends it when the client leaves or the reader fails.
-   * `mayReturn`: a client that disconnects may come back for it. `next()` rejects with the first error of the gateway.
+   * Starts a subscription at the gateway with the first `next()`, and ends it when the client leaves or the reader
+   * fails. `mayReturn`: a client that disconnects may resume it. `next()` rejects with the first error of the gateway.
    */
   subscribe<Data, Event>(
     operation: Operation & { readonly query: OperationText<Data, never> },
@@ -76,51 +82,52 @@ export interface Call {
   readonly log: Log
   readonly clock: Clock
   readonly ids: IdSource
-  /** `HEAD` on a route of `GET`. */
+  /** The request's own method: `HEAD` on a route of `GET`. */
   readonly method: string
-  /** Sets headers of the answer, or of the stream if it has not begun. */
+  /** Sets headers of the response, or of the stream if it has not started. */
   setHeaders(headers: Readonly<Record<string, string>>): void
-  /** Answers with server-sent events. The answer begins with the first event. */
+  /** Responds with server-sent events. The response starts with the first event. */
   eventStream(): RestEventStream
 }
 
 /**
- * How a route differs for clients of another protocol than the chat protocol: where their key is, and what errors look
- * like.
+ * The differences of a route for clients of a protocol other than the chat protocol: where their key is, and the format
+ * of errors.
  */
 export interface Dialect {
-  /** The header with the key (no `Bearer`) if there is no `Authorization: Bearer`. */
+  /** The header with the key (without `Bearer`) if there is no `Authorization: Bearer`. */
   readonly keyHeader?: string
-  /** Also carries the request id, beside `x-request-id`. */
+  /** A header that carries the request ID in addition to `x-request-id`. */
   readonly requestIdHeader?: string
   toStatus(error: KisError): number
   errorBody(error: KisError, requestId: string): unknown
 }
 
+/** One method of one address of the REST API. */
 export interface Route {
   readonly method: Method
-  /** As in `schema/openapi.yaml`. */
+  /** The path as in `schema/openapi.yaml`. */
   readonly path: string
   /** The last parameter of the path may contain slashes. */
   readonly slashes?: boolean
   /**
-   * How the body is read, and how many bytes of it are held; default `json`. `audio` is a form, `stream` is passed on
-   * while it comes in, `upload` too unless it is JSON, and all others are JSON.
+   * How the body is read, and how many bytes of it are held; default `json`. `audio` is a form; `stream` is streamed
+   * through, and so is `upload` unless it is JSON; all others are JSON.
    */
   readonly body?: 'chat' | 'upload' | 'audio' | 'stream' | 'json'
-  /** Headers of the answer to `OPTIONS`, which tell what the address can do. */
+  /** Headers of the response to `OPTIONS`, which describe what the address can do. */
   readonly protocolHeaders?: Readonly<Record<string, string>>
-  /** The answer is a file, whose bytes and length are sent as they are. */
+  /** The response is a file, whose bytes and length are sent unchanged. */
   readonly asIs?: boolean
-  /** The gateway's side checks the whole body. The route checks only what it needs itself. */
+  /** The service behind the gateway checks the whole body. The route checks only what it needs itself. */
   readonly checkedBehind?: boolean
-  /** Answers carry the headers of the chat protocol. */
+  /** Responses carry the headers of the chat protocol. */
   readonly inference?: boolean
   /** Default: the chat protocol. */
   readonly dialect?: Dialect
   /** Refuses a request by its headers, before the body is read. */
   readonly refuse?: (request: FastifyRequest, config: RestConfig) => void
-  /** `undefined`: the route has already answered. */
+  /** Returns `undefined` if the route has already responded. */
   readonly handle: (call: Call) => Promise<RouteResponse | undefined>
 }
 
@@ -138,7 +145,10 @@ export async function executeOnGateway<Data>(
   return dataOf(await gateway.execute(operation, context), names)
 }
 
-/** The events of a subscription until the signal aborts, with which `next()` then rejects. An error ends the source, too. */
+/**
+ * Yields the events of a subscription. When the signal aborts, `next()` rejects with its reason. An error also ends the
+ * source.
+ */
 export function eventsOf<Event>(
   results: AsyncIterableIterator<ExecutionResult, undefined>,
   signal: AbortSignal,
@@ -167,7 +177,7 @@ export function dataOf<Data>({ data, errors }: ExecutionResult, names: ParamName
   return data as Data
 }
 
-/** An error of the gateway as REST tells it: in the names of the caller's request, without what is GraphQL's own. */
+/** Converts an error of the gateway for REST: to the names of the caller's request, without details of GraphQL. */
 function inRestNames(error: KisError, names: ParamNames = {}): KisError {
   const { message, retryAfterMs } = error
   const code = GRAPHQL_CODES[error.code]
@@ -179,7 +189,7 @@ function inRestNames(error: KisError, names: ParamNames = {}): KisError {
   return withParam(error, param, own)
 }
 
-/** The same error, for the field by its name in the caller's request. */
+/** Returns the same error for the field by its name in the caller's request. */
 export function withParam(error: KisError, param: string, message: string = error.message): KisError {
   const { code, retryAfterMs, vendorCode, shouldRetry, rateLimits } = error
   return new KisError(code, message, { param, retryAfterMs, vendorCode, shouldRetry, rateLimits, cause: error })

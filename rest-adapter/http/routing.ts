@@ -14,15 +14,15 @@ import { type Call, dataOf, eventsOf, executeOnGateway, type JsonObject, type Ro
 import { RESUMABLE_HEADER, RestEventStream } from './sse.ts'
 
 /**
- * Nesting of objects and lists. JSON schemas nest some 20 deep. JSON that is far deeper overflows the stack when it is
- * written out.
+ * Nesting of objects and lists. JSON schemas nest some 20 deep. Far deeper JSON overflows the stack when it is
+ * serialized.
  */
 const MAX_JSON_DEPTH = 128
 
-/** As long as any call inside the service may take. The end of the process cuts it short. */
+/** Limit of detached calls: as long as any call inside the service may take. The end of the process cuts it short. */
 const THROUGH_MS = 10_000
 
-/** Registers every route with the checks of its description, and answers the other methods of its address. */
+/** Registers every route with the checks of its description, and responds to the other methods of its address. */
 export function registerRoutes(app: FastifyInstance, routes: readonly Route[], openapi: OpenApi, deps: RestDeps): void {
   const checks = compileChecks(openapi)
 
@@ -44,7 +44,7 @@ export function registerRoutes(app: FastifyInstance, routes: readonly Route[], o
     }
     const register = PARSERS[route.body ?? 'json']
     if (!register) app.route(options)
-    // In a scope of its own, so that no other route reads such bodies.
+    // The parser has a scope of its own, so that no other route reads such bodies.
     else
       app.register(async (scope) => {
         register(scope)
@@ -60,7 +60,7 @@ const PARSERS: Readonly<Partial<Record<NonNullable<Route['body']>, (scope: Fasti
   stream: (scope) => passOn(scope, 'application/offset+octet-stream'),
 }
 
-/** Hands bodies of this type on as they come in. */
+/** Streams bodies of this type through to the route. */
 function passOn(app: FastifyInstance, contentType: string): void {
   app.addContentTypeParser(contentType, (_request, payload, done) => done(null, payload))
 }
@@ -69,7 +69,7 @@ function toRouteConfig(route: Route) {
   return { route, ...(route.dialect && { dialect: route.dialect }) }
 }
 
-/** `/v1/files/{id}` → `/v1/files/:id` */
+/** Converts `/v1/files/{id}` to `/v1/files/:id`. */
 function toUrl({ path, slashes }: Route): string {
   const url = path.replaceAll(/\{(\w+)\}/g, ':$1')
   return slashes ? url.replace(/:\w+$/, '*') : url
@@ -151,7 +151,7 @@ async function respond(
     .send(result.body)
 }
 
-/** A streamed `GET` follows a stream again, so it always has ids. */
+/** Whether events get IDs. A streamed `GET` resumes a stream, so it always gets them. */
 function wantsIds({ method, headers }: FastifyRequest): boolean {
   return method === 'GET' || headers[RESUMABLE_HEADER] === 'true'
 }

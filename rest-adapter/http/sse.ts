@@ -4,7 +4,7 @@ import type { Clock } from '../../subgraphs/common/process/clock.ts'
 import { EventStream } from '../../subgraphs/common/server/event-stream.ts'
 import { errorBody } from './errors.ts'
 
-/** The request header with which a caller asks for the ids of server-sent events: `true`. */
+/** The request header with which a caller requests the IDs of server-sent events: `true`. */
 export const RESUMABLE_HEADER = 'x-kis-resumable'
 
 /** Server-sent events in the formats of the REST API. */
@@ -12,8 +12,8 @@ export class RestEventStream extends EventStream {
   readonly #withIds: boolean
 
   /**
-   * `withIds`: the caller asks for resumption. Without that, no event has an `id:` line, because some clients of the
-   * chat protocol expect `data:` after each blank line.
+   * `withIds`: the caller requests resumption. Without it no event has an `id:` line, because some clients of the chat
+   * protocol expect `data:` after each blank line.
    */
   constructor(reply: FastifyReply, clock: Clock, withIds: boolean, beforeHeaders: () => void) {
     super(reply, clock, beforeHeaders)
@@ -25,13 +25,13 @@ export class RestEventStream extends EventStream {
     return this.write(data.map((item) => `data: ${item}\n\n`).join(''))
   }
 
-  /** Does what `send` does, with an id before each item if the caller asks for resumption. */
+  /** Does what `send` does, with an ID before each item if the caller requests resumption. */
   sendWithIds(...items: readonly { readonly id: string; readonly data: string }[]): Promise<void> {
     return this.write(items.map(({ id, data }) => `${this.#idLine(id)}data: ${data}\n\n`).join(''))
   }
 
   /**
-   * Sends events named by their type, with their cursor as id if they have one and the caller asks for resumption.
+   * Sends events named by their type, with their cursor as ID if they have one and the caller requests resumption.
    * Without events it only opens the stream.
    */
   async sendTyped(...events: readonly { readonly type: string; readonly cursor?: string }[]): Promise<void> {

@@ -1,6 +1,6 @@
 import type { FastifyReply } from 'fastify'
 
-/** The unanswered requests, each with a signal that aborts when its client leaves before the answer is complete. */
+/** The requests in flight, each with a signal that aborts when its client leaves before the response is complete. */
 export class UnderWay {
   readonly #requests = new Set<AbortController>()
 
@@ -14,7 +14,7 @@ export class UnderWay {
     return ended.signal
   }
 
-  /** Ends them all. Each is answered with this error, inside its stream if that has begun. */
+  /** Ends all requests. Each gets this error as its response, or inside its stream if that has started. */
   end(reason: Error): void {
     for (const request of this.#requests) request.abort(reason)
   }

@@ -1,4 +1,4 @@
-/** GraphQL's instant → Unix seconds */
+/** Converts GraphQL's instant to Unix seconds. */
 export function unixSeconds(instant: string): number {
   return Math.floor(Date.parse(instant) / 1000)
 }
@@ -7,17 +7,17 @@ export function unixSecondsOrNull(instant: string | null): number | null {
   return instant === null ? null : unixSeconds(instant)
 }
 
-/** Unix seconds → GraphQL's instant */
+/** Converts Unix seconds to GraphQL's instant. */
 export function toInstant(seconds: number): string {
   return new Date(seconds * 1000).toISOString()
 }
 
-/** `KNOWLEDGE_READ` → `knowledge:read`. Scopes are the only enum values with a colon in REST. */
+/** Converts `KNOWLEDGE_READ` to `knowledge:read`. Scopes are the only enum values with a colon in REST. */
 export function toScope(value: string): string {
   return value.toLowerCase().replace('_', ':')
 }
 
-/** `knowledge:read` → `KNOWLEDGE_READ` */
+/** Converts `knowledge:read` to `KNOWLEDGE_READ`. */
 export function toEnum(value: string): string {
   return value.toUpperCase().replace(':', '_')
 }

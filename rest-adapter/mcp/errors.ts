@@ -2,12 +2,14 @@ import { ERRORS } from '../../schema/errors.ts'
 import type { KisError } from '../../subgraphs/common/errors.ts'
 import type { Dialect } from '../http/route.ts'
 
-/** From JSON-RPC 2.0, section 5.1. The last of these is the first code that servers may define. */
+/** Codes from JSON-RPC 2.0, section 5.1. The last of them is the first code that servers may define. */
 const INVALID_REQUEST = -32600
 const INTERNAL = -32603
 const SERVER_ERROR = -32000
 
-/** An error of the transport, without a request id: the request has not been read. `data` holds our own fields. */
+/**
+ * Returns an error of the transport, without a request ID: the request has not been read. `data` holds our own fields.
+ */
 function jsonRpcError({ code, message, param, retryAfterMs }: KisError) {
   const { status } = ERRORS[code]
   return {

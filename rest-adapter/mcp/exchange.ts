@@ -5,13 +5,13 @@ import { type Call, ok, type RouteResponse } from '../http/route.ts'
 import type { RestEventStream } from '../http/sse.ts'
 
 /**
- * Notifications that a client has not read. A stalled client is disconnected long before, and a run has not many more.
+ * Notifications that a client has not read. A stalled client is disconnected long before, and a run has hardly more.
  */
 const MAX_WAITING = 1_000
 
 /**
- * The transport of one request and everything sent until its response. Its server lives as long as the request. The
- * answer is JSON, unless something is sent before the response.
+ * The transport of one request and of everything sent until its response. Its server lives as long as the request. The
+ * response is JSON, unless something is sent before it.
  */
 export class Exchange implements Transport {
   onmessage?: Transport['onmessage']
@@ -39,8 +39,8 @@ export class Exchange implements Transport {
   }
 
   /**
-   * Switches to server-sent events, so that the open connection does not look dead. Not for clients that accept only
-   * JSON.
+   * Switches to server-sent events, so that the open connection does not look dead. Does nothing for clients that
+   * accept only JSON.
    */
   stream(): void {
     if (this.#stream || !/\btext\/event-stream\b|\*\/\*/.test(this.#call.headers.accept ?? '')) return
@@ -62,7 +62,7 @@ export class Exchange implements Transport {
     this.#end()
   }
 
-  /** Ends the exchange without a response, as for a cancelled request. */
+  /** Ends the exchange without a response, for example after a cancellation. */
   async close(): Promise<void> {
     if (!this.#isOver) {
       this.#isOver = true
@@ -72,7 +72,7 @@ export class Exchange implements Transport {
     this.onclose?.()
   }
 
-  /** Sends one after the other, each when the client has room for it. */
+  /** Sends the items one after the other, each when the client has room for it. */
   #send(...data: readonly string[]): Promise<void> {
     this.#waiting += 1
     this.#sending = this.#sending.then(async () => {
@@ -88,7 +88,7 @@ export class Exchange implements Transport {
   }
 }
 
-/** The SDK's errors tell all that is wrong in a request. */
+/** Shortens the error: the SDK lists every fault of a request. */
 function withShortError(response: JSONRPCErrorResponse): JSONRPCErrorResponse {
   const { error } = response
   return { ...response, error: { ...error, message: cut(error.message) } }

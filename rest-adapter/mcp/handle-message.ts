@@ -16,14 +16,14 @@ import type { RequestsUnderWay } from './under-way.ts'
 const SESSION_HEADER = 'mcp-session-id'
 const ACCEPTED: RouteResponse = { status: 202, body: '' }
 /**
- * Values of one message: its objects, lists and all that is in them. The longest filter of a search has some 500. The
- * SDK describes each wrong value, so that a message of 600,000 would take seconds of the event loop.
+ * Values of one message: its objects, lists and everything in them. The longest filter of a search has some 500. The
+ * SDK describes each wrong value, so a message of 600,000 would block the event loop for seconds.
  */
 const MAX_VALUES = 1_000
-/** Characters of the id of a request, and of its progress token, which each notification repeats. */
+/** Characters of the ID of a request, and of its progress token, which each notification repeats. */
 const MAX_ID = 256
 
-/** Answers a message of the Model Context Protocol; undefined: the answer was streamed. */
+/** Handles a message of the Model Context Protocol. Returns undefined if the response was streamed. */
 export async function handleMessage(call: Call, underWay: RequestsUnderWay): Promise<RouteResponse | undefined> {
   const { headers, context, ids } = call
   // The key is checked before every message, so that a caller without one learns nothing about the protocol's state.
@@ -65,7 +65,7 @@ function parseMessage({ body }: Call): JSONRPCMessage {
   return message
 }
 
-/** The values of a JSON value, itself among them. It does not count far beyond `most`. */
+/** Counts the values of a JSON value, including itself. Stops soon after `most`. */
 function countValues(value: unknown, most: number): number {
   if (typeof value !== 'object' || value === null) return 1
   const parts = Object.values(value)

@@ -8,8 +8,8 @@ const LOOPBACK_ADDRESS = /^(::ffff:)?127\.|^::1$/
 
 /**
  * Refuses web pages of other sites, which the browser names in `origin`, and host names of others that resolve to this
- * machine (DNS rebinding), in `host`. `host` can be checked only on the loopback interface, or where the operator has
- * named the service's hosts.
+ * machine (DNS rebinding), which it names in `host`. `host` can be checked only on the loopback interface, or if the
+ * operator has configured the service's hosts.
  * @throws {KisError} `permission_denied`: the page or the host name is not one of the service's
  */
 export function refuseUnknownHosts({ headers, socket }: FastifyRequest, { mcpHosts }: RestConfig): void {

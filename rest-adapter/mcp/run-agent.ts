@@ -16,7 +16,7 @@ const CANCEL = gatewayOperation('mutation McpCancelRun($id: ID!) { cancelAgentRu
  * Runs an agent to its end. If the client cancels the call or leaves, the run is cancelled, because nobody could fetch
  * its answer.
  * @param marksBefore is added to the marks of the run
- * @param onProgress gets what happens, in words, without the answer's text
+ * @param onProgress is called with a description of each event, without the answer's text
  * @throws {KisError} the run failed, or the gateway refused it
  */
 export async function runAgent(
@@ -27,7 +27,8 @@ export async function runAgent(
   signal: AbortSignal,
   onProgress: (message: string) => void,
 ): Promise<CallToolResult> {
-  // With marks of the session, the run's would begin after them, and with `marksBefore` be those of another call.
+  // Marks of the session in the input are escaped: otherwise the run would number its marks after them, and with
+  // `marksBefore` these would equal marks of another call.
   const variables = { input: { agentId: id, input: escapeMarks(textAt(input, 'input')) } }
   const events = call.subscribe({ query: RUN, variables }, ({ agentRun }) => agentRun)
   const cancel = () => void events.return?.()
@@ -65,7 +66,7 @@ function toToolResult(run: RunData, marksBefore: number): CallToolResult {
   const sources = run.citations.map((citation) => sourceLine(marksBefore + citation.mark, citation))
   const shown = renumber({ output_text, ...(output !== null && { output }) }, marksBefore) as { readonly output_text: string | null }
   const text = [shown.output_text ?? '', ...(sources.length > 0 ? [`Sources:\n${sources.join('\n')}`] : [])].join('\n\n')
-  // Clients hand this to models as well.
+  // The structured result also gets its texts escaped: clients pass it to models as well.
   const cited = citations.map(({ mark, text: found, file, ...citation }) => ({
     ...{ mark: marksBefore + mark, ...citation, text: escapeUntrustedText(found) },
     file: { ...file, file_name: escapeUntrustedText(file.file_name) },
@@ -73,7 +74,7 @@ function toToolResult(run: RunData, marksBefore: number): CallToolResult {
   return toResult(text, { run_id: id, ...shown, citations: cited, cost_usd })
 }
 
-/** Adds to each mark in the texts of a JSON value. The service has checked the marks. */
+/** Adds `marksBefore` to each mark in the texts of a JSON value. The service has checked the marks. */
 function renumber(value: unknown, marksBefore: number): unknown {
   const json = JSON.stringify(value).replaceAll(/\[#(\d{1,9})\]/g, (_mark, digits) => `[#${marksBefore + Number(digits)}]`)
   return JSON.parse(json)

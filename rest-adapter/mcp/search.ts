@@ -6,18 +6,18 @@ import { type HitData, SEARCH, toSearchResult } from '../routes/search.ts'
 import { NOTICE, sourceLine, toResult } from './chunk-marks.ts'
 import type { CollectionData } from './tools.ts'
 
-/** As the description of the tool says. */
+/** Default number of chunks, as the description of the tool says. */
 const DEFAULT_CHUNKS = 8
 const MAX_CHUNKS = 20
 
-/** What a client may ask for beyond what an agent's model may. */
+/** Fields that a client may set and an agent's model may not. */
 const MAX_EXPAND = 3
 const MAX_PER_DOCUMENT = 3
 const MODES = ['hybrid', 'vector', 'lexical']
 
 export const SEARCH_ARGUMENTS = ['query', 'limit', 'filter', 'expand', 'per_document', 'mode'] as const
 
-/** The JSON Schema of the tool's arguments, from that of the tool of agents. */
+/** Converts the JSON Schema of the agents' tool to that of this tool's arguments. */
 export function toInputSchema(parameters: unknown): JsonObject {
   const schema = (parameters ?? { type: 'object' }) as JsonObject
   const more = {
@@ -39,7 +39,7 @@ export function toInputSchema(parameters: unknown): JsonObject {
 }
 
 /**
- * Searches one collection. The marks of the passages begin after `marksBefore`.
+ * Searches one collection. The marks of the chunks start after `marksBefore`.
  * @throws {KisError} the arguments are wrong, by their names in the tool, or the search failed
  */
 export async function searchCollection(call: Call, { id }: CollectionData, args: JsonObject, marksBefore: number): Promise<CallToolResult> {
@@ -50,7 +50,7 @@ export async function searchCollection(call: Call, { id }: CollectionData, args:
     const excerpt = [...before, chunk, ...after].map(({ text }) => escapeUntrustedText(text)).join('\n')
     return `${sourceLine(marksBefore + index + 1, { ...chunk, fileName: chunk.document.name })}\n${excerpt}`
   })
-  // Clients hand this to models as well.
+  // Clients pass the structured result to models as well.
   const results = shown.map((hit, index) => ({ mark: marksBefore + index + 1, ...forModel(toSearchResult(hit)) }))
   return toResult([NOTICE, ...texts].join('\n\n'), { results })
 }
@@ -71,7 +71,7 @@ function readArguments({ query, limit, filter, expand, per_document: perDocument
   }
 }
 
-/** Shows a passage that stands beside several hits, or is one, only once. */
+/** Returns the hits with each chunk only once, whether it is a hit or a neighbour of several hits. */
 function withoutDuplicates(hits: readonly HitData[]): readonly HitData[] {
   const shown = new Set(hits.map(({ chunk }) => chunk.id))
   const isNew = ({ id }: { readonly id: string }) => {

@@ -11,9 +11,9 @@ const PAGE_TOOLS = 50
 const MAX_NAME = 64
 const PLAIN = /^[A-Za-z0-9_-]+$/
 
-/** A kind of tool: objects that can be found by their code and their id. */
+/** A kind of tool: objects that have a code and an ID. */
 interface Kind<Item extends Named> {
-  /** Precedes the code in the tool's name, or the id if the code cannot be part of a name. */
+  /** Prefix of the tool's name before the code, or before the ID if the code cannot be part of a name. */
   readonly prefix: string
   readonly id: RegExp
   readonly list: OperationText<{ readonly items: Page<Item> }, never>
@@ -52,7 +52,7 @@ const SEARCHES: Kind<CollectionData> = {
     name,
     title,
     description: searchTool?.description ?? '',
-    // Inference makes this JSON Schema of an object.
+    // Inference always creates a JSON Schema of type `object`.
     inputSchema: toInputSchema(searchTool?.parameters) as Tool['inputSchema'],
     annotations: READ_ONLY,
   }),
@@ -130,15 +130,15 @@ async function find<Item extends Named>(call: Call, kind: Kind<Item>, name: stri
 }
 
 /**
- * The code, if it can be part of a tool's name and does not look like an id; else the id. So each name leads to one
- * object.
+ * Returns the code, if it can be part of a tool's name and does not look like an ID; else the ID. So each name
+ * identifies one object.
  */
 function nameTool<Item extends Named>({ prefix, id: form }: Kind<Item>, { id, code }: Named): string {
   const name = prefix + code
   return PLAIN.test(code) && !form.test(code) && name.length <= MAX_NAME ? name : prefix + id
 }
 
-/** Null when the key lacks the scope: for such a key the objects do not exist. */
+/** Returns null when the key lacks the scope: for such a key the objects do not exist. */
 async function ifAllowed<Data>(result: Promise<Data>): Promise<Data | null> {
   try {
     return await result

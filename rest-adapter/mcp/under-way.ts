@@ -1,12 +1,13 @@
 import type { RequestId } from '@modelcontextprotocol/sdk/types.js'
 
-/**
- * Requests without a response yet. A notification on another connection can cancel them. Only those of this process.
- */
+/** Requests of this process that have no response yet. A notification on another connection can cancel them. */
 export class RequestsUnderWay {
   readonly #cancels = new Map<string, () => void>()
 
-  /** Replaces an earlier request with the same id: clients must not reuse ids. Disposing removes it. */
+  /**
+   * Registers a request, and replaces an earlier one with the same ID: clients must not reuse IDs. Disposing removes
+   * it.
+   */
   add(apiKey: string, session: string, id: RequestId, cancel: () => void): Disposable {
     const name = requestKey(apiKey, session, id)
     this.#cancels.set(name, cancel)

@@ -7,7 +7,7 @@ const MAX_TEXTS = 4_096
 /** The hint for blocks without a counterpart in the chat protocol. */
 export const ACCEPTED_BLOCKS = 'Send text, images, thinking, tool calls and their results, and documents as text.'
 
-/** An image as a content part of the chat protocol. */
+/** Converts an image to a content part of the chat protocol. */
 export function toImagePart({ source }: JsonObject, path: string): JsonObject {
   const { type, media_type, data, url } = objectAt(source, `${path}.source`)
   switch (textAt(type, `${path}.source.type`)) {
@@ -21,7 +21,9 @@ export function toImagePart({ source }: JsonObject, path: string): JsonObject {
   }
 }
 
-/** The texts of a string, or of a list of blocks that contain only text: text, search results, text documents. */
+/**
+ * Returns the texts of a string, or of a list of blocks that contain only text: text, search results, text documents.
+ */
 export function readTexts(content: unknown, path: string): readonly string[] {
   if (typeof content === 'string') return content === '' ? [] : [content]
   return listAt(content, path, 0, MAX_TEXTS).map((block, index) => readText(objectAt(block, `${path}[${index}]`), `${path}[${index}]`))

@@ -3,9 +3,9 @@ import type { JsonObject } from '../http/route.ts'
 import { ACCEPTED_BLOCKS, readText, readTexts, toImagePart } from './blocks.ts'
 import { ReasoningOfMessage } from './reasoning.ts'
 
-/** The Messages API's own bound. Inference has a lower one for the messages that result. */
+/** The Messages API's own limit. Inference has a lower one for the resulting messages. */
 const MAX_MESSAGES = 100_000
-/** More blocks than any message has. The size of the body bounds images. */
+/** More blocks than any message has. The size of the body limits images. */
 const MAX_BLOCKS = 4_096
 
 /** Where a message of the chat protocol comes from: its path, and the paths of its content parts. */
@@ -25,14 +25,14 @@ export class Conversation {
     for (const [index, message] of listAt(messages, 'messages', 1, MAX_MESSAGES).entries()) this.#add(message, `messages[${index}]`)
   }
 
-  /** `messages[3].content[1].text` of the chat protocol → the same place in the caller's request */
+  /** Translates a path of the chat protocol, such as `messages[3].content[1].text`, to the caller's request. */
   toPath(param: string): string {
     const [, index, part, rest = ''] = /^messages\[(\d+)\](?:\.content(?:\[(\d+)\])?)?(.*)$/s.exec(param) ?? []
     const origin = this.#origins[Number(index)]
     if (!origin) return param
     if (part !== undefined) return origin.parts[Number(part)] ?? origin.path
     if (rest === '.tool_call_id') return origin.path.replace(/\.content$/, '.tool_use_id')
-    // The rest names fields of the chat protocol, such as calls of tools.
+    // Other paths name fields of the chat protocol, such as tool calls.
     return rest.startsWith('.') || rest === '' ? origin.path : param
   }
 
@@ -63,8 +63,8 @@ export class Conversation {
   }
 
   /**
-   * Results of tools become messages of their own, right after the calls. The rest of the user's message comes after
-   * them.
+   * Adds a user's message. Tool results become messages of their own, right after the calls. The rest of the message
+   * comes after them.
    */
   #addUser(blocks: readonly Block[], path: string): void {
     const content = new UserContent()
@@ -74,14 +74,14 @@ export class Conversation {
     }
     const { parts, paths } = content
     const [only] = parts
-    // A single text goes as a string, which every engine accepts.
+    // A single text is sent as a string, which every engine accepts.
     if (parts.length === 1 && only?.type === 'text') this.#push({ role: 'user', content: only.text }, path, paths)
     else if (parts.length > 0) this.#push({ role: 'user', content: parts }, path, paths)
   }
 
   /**
-   * Results hold only text in the chat protocol. Their images go to the user's message, which says which call they
-   * belong to.
+   * Adds a tool result, which holds only text in the chat protocol. Its images go to the user's message, which names
+   * their call.
    */
   #addResult({ block, path }: Block, user: UserContent): void {
     const id = textAt(block.tool_use_id, `${path}.tool_use_id`)

@@ -3,8 +3,8 @@ import type { KisError } from '../../subgraphs/common/errors.ts'
 import type { Dialect } from '../http/route.ts'
 
 /**
- * Codes with another status in the Messages API, where the status alone tells an empty wallet and an overload from a
- * rate limit.
+ * Codes with another status in the Messages API. There the status alone distinguishes an empty wallet and an overload
+ * from a rate limit.
  */
 const STATUSES: Partial<Readonly<Record<ErrorCode, number>>> = {
   insufficient_quota: 402,
@@ -28,12 +28,12 @@ const TYPES: Readonly<Record<number, string>> = {
 }
 
 /**
- * The API's own codes for refused fields. A client that reads this one leaves the field out, and sends the whole
- * conversation.
+ * The API's own codes for refused fields. A client that reads `thread_unsupported_request` leaves the field out and
+ * sends the whole conversation.
  */
 const CODES_OF_FIELDS: Readonly<Record<string, string>> = { thread: 'thread_unsupported_request' }
 
-/** An error as the Messages API writes it. `details` holds the code and, if there is one, the path. */
+/** Returns the body of an error in the Messages API. `details` holds the code and, if there is one, the path. */
 export function messagesErrorBody(error: KisError, requestId: string) {
   const { code, message, param, vendorCode } = error
   const status = toMessagesStatus(error)

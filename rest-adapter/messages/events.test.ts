@@ -20,7 +20,7 @@ function toEvents(chunks: readonly JsonObject[], hidesThinking = false): readonl
   return [...chunks.flatMap((each) => writer.write(each)), ...writer.end(usage)]
 }
 
-/** The blocks as a client puts them together; fails where an event does not belong to the open block. */
+/** Assembles the blocks as a client does; fails if an event does not belong to the open block. */
 function assembleBlocks(events: readonly MessageEvent[]): readonly JsonObject[] {
   const blocks: Record<string, unknown>[] = []
   let isOpen = false

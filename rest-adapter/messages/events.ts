@@ -12,16 +12,16 @@ export interface MessageEvent extends JsonObject {
 interface OpenBlock {
   readonly index: number
   readonly kind: 'text' | 'thinking' | 'tool_use'
-  /** The call's position among the calls of the answer. */
+  /** The call's position among the calls of the response. */
   readonly call: number | null
 }
 
-/** Before the first chunk no usage is known. The last events give it, for the whole message. */
+/** The usage before the first chunk, when none is known. The last events contain that of the whole message. */
 const NO_USAGE: ChargedUsage = { promptTokens: 0, cachedPromptTokens: 0, cacheWritePromptTokens: 0, completionTokens: 0, totalTokens: 0 }
 
 /**
- * Turns chunks of the chat protocol into the events of one message: block after block, each closed before the next
- * begins.
+ * Converts chunks of the chat protocol into the events of one message: block after block, each closed before the next
+ * starts.
  */
 export class MessageEvents {
   readonly #hidesThinking: boolean
@@ -35,14 +35,14 @@ export class MessageEvents {
   readonly #signed = new Set<number>()
   #reported: unknown = null
 
-  /** @param newId names calls that the engine left without an id */
+  /** @param newId creates IDs for calls that the engine left without one */
   constructor(hidesThinking: boolean, newId: () => string) {
     this.#hidesThinking = hidesThinking
     this.#newId = newId
   }
 
   /**
-   * The events of one chunk.
+   * Returns the events of one chunk.
    * @throws {KisError} the engine continued a call that had ended
    */
   write(chunk: JsonObject): readonly MessageEvent[] {
@@ -64,7 +64,7 @@ export class MessageEvents {
     ]
   }
 
-  /** The last events, with the charged usage. */
+  /** Returns the last events, with the charged usage. */
   end(usage: ChargedUsage): readonly MessageEvent[] {
     const { stop_reason, stop_sequence, stop_details } = describeEnd(this.#ending)
     return [
@@ -92,7 +92,7 @@ export class MessageEvents {
     return [...this.#enter('text', textBlock('')), this.#delta({ type: 'text_delta', text })]
   }
 
-  /** The citations of the open block's text. */
+  /** Returns the citation events for the open block's text. */
   #citations(annotations: unknown): readonly MessageEvent[] {
     if (this.#open?.kind !== 'text') return []
     return messageCitations(annotations).map((citation) => this.#delta({ type: 'citations_delta', citation }))
@@ -113,7 +113,7 @@ export class MessageEvents {
       this.#signed.add(index)
       if (block.type === 'redacted_thinking') events.push(...this.#whole({ ...block }))
       else {
-        // The text came earlier, unless the vendor sends the signature alone.
+        // The thinking block is open already, unless the vendor sends a signature without text.
         events.push(...this.#enter('thinking', { type: 'thinking', thinking: '', signature: '' }))
         events.push(this.#delta({ type: 'signature_delta', signature: block.signature }))
         events.push(...this.#close(true))
@@ -142,7 +142,7 @@ export class MessageEvents {
     return [...before, ...this.#close(), this.#startBlock('tool_use', toolUseBlock(call.id ?? this.#newId(), name, {}), at)]
   }
 
-  /** Continues the open block of this kind, or begins one. */
+  /** Continues the open block of this kind, or starts one. */
   #enter(kind: 'text' | 'thinking', block: JsonObject): readonly MessageEvent[] {
     if (this.#open?.kind === kind) return []
     return [...this.#close(), this.#startBlock(kind, block, null)]

@@ -3,10 +3,10 @@ import type { ChargedUsage, ChatResult } from '../chat/chat-operations.ts'
 import type { JsonObject } from '../http/route.ts'
 import { blockOfCall, blockOfDetail, type ReasoningBlock, unsignedSignature } from './reasoning.ts'
 
-/** How an answer ended, as the chat protocol says in its one choice or in chunks. */
+/** How a response ended, as the chat protocol says in its one choice or in chunks. */
 export interface Ending {
   finishReason: unknown
-  /** The stop text that was met, in vLLM's field. The protocol itself does not say. */
+  /** The stop text that ended the response, in vLLM's field. The protocol itself has no field for it. */
   stopText: unknown
   refusal: string
   hasToolCalls: boolean
@@ -19,7 +19,10 @@ const STOP_REASONS: Readonly<Record<string, string>> = {
   content_filter: 'refusal',
 }
 
-/** Turns a completion of the chat protocol into a message. `newId` names calls that the engine left without an id. */
+/**
+ * Converts a completion of the chat protocol into a message. `newId` creates IDs for calls that the engine left without
+ * one.
+ */
 export function toMessage({ response, usage }: ChatResult, hidesThinking: boolean, newId: () => string): JsonObject {
   const { id, model, choices } = response as JsonObject & { readonly choices?: readonly JsonObject[] }
   const choice = (Array.isArray(choices) ? choices[0] : undefined) ?? {}
@@ -48,19 +51,22 @@ export function toMessage({ response, usage }: ChatResult, hidesThinking: boolea
   }
 }
 
+/** Returns the fields of a message that are known before its content. */
 export function messageHead(id: unknown, model: unknown): JsonObject {
   return { id: String(id ?? ''), type: 'message', role: 'assistant', model: String(model ?? ''), container: null, diagnostics: null }
 }
 
-/** Without citations it has no such field: some clients refuse null. */
+/** Returns a text block. Without citations it has no `citations` field: some clients refuse null. */
 export function textBlock(text: string, citations: readonly JsonObject[] = []): JsonObject {
   return { type: 'text', text, ...(citations.length > 0 && { citations }) }
 }
 
+/** Returns the block of one tool call. */
 export function toolUseBlock(id: unknown, name: unknown, input: JsonObject): JsonObject {
   return { type: 'tool_use', id: String(id), name: String(name ?? ''), input, caller: { type: 'direct' } }
 }
 
+/** Returns the stop fields of a message. */
 export function describeEnd({ finishReason, stopText, refusal, hasToolCalls }: Ending): JsonObject {
   const hasRefused = refusal !== ''
   const stopSequence = typeof stopText === 'string' && finishReason === 'stop' ? stopText : null
@@ -75,8 +81,8 @@ export function describeEnd({ finishReason, stopText, refusal, hasToolCalls }: E
 }
 
 /**
- * The charged usage in the API's disjoint counts. `reported` is the engine's own report, the only source for thinking
- * tokens.
+ * Returns the charged usage in the API's disjoint counts. `reported` is the engine's own report, the only source for
+ * thinking tokens.
  */
 export function messageUsage(charged: ChargedUsage, reported: unknown): JsonObject {
   const { promptTokens, cachedPromptTokens, cacheWritePromptTokens, completionTokens } = charged
@@ -92,7 +98,7 @@ export function messageUsage(charged: ChargedUsage, reported: unknown): JsonObje
   }
 }
 
-/** The text of a model's reasoning, in the fields of vLLM and DeepSeek, or of OpenRouter. */
+/** Returns the text of a model's reasoning, from the fields of vLLM and DeepSeek, or of OpenRouter. */
 export function readReasoningText({ reasoning_content: content, reasoning }: JsonObject): string {
   const text = content ?? reasoning
   return typeof text === 'string' ? text : ''
@@ -112,7 +118,9 @@ function hidden(block: ReasoningBlock): ReasoningBlock {
   return block.type === 'thinking' ? { ...block, thinking: '' } : block
 }
 
-/** The arguments as an object, as the API requires. Other text of the model goes into an object as it is. */
+/**
+ * Parses the arguments into an object, which the API requires. Other text of the model is put into an object unchanged.
+ */
 function parseInput(text: unknown): JsonObject {
   if (typeof text !== 'string' || text.trim() === '') return {}
   try {

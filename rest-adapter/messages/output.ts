@@ -2,7 +2,7 @@ import { checkOneOf, isAbsent, objectAt, textAt } from '../../subgraphs/common/c
 import type { JsonObject } from '../http/route.ts'
 
 const EFFORTS = ['low', 'medium', 'high', 'xhigh', 'max']
-/** Far deeper than any schema. Keeps the walk from overflowing the stack. */
+/** Nesting far beyond any schema. The limit keeps the walk from overflowing the stack. */
 const MAX_DEPTH = 64
 
 interface Output {
@@ -12,7 +12,7 @@ interface Output {
 }
 
 /**
- * `output_format` is the older name of `output_config.format`.
+ * Reads the output settings. `output_format` is the older name of `output_config.format`.
  * @throws {KisError} `invalid_request`: a field has a wrong value
  */
 export function readOutput(body: JsonObject): Output {
@@ -34,7 +34,7 @@ export function readOutput(body: JsonObject): Output {
 
 /**
  * Whether every object of a schema requires all its properties and allows no others. The chat protocol demands this of
- * a strict schema, the Messages API does not. With any other schema, only the engine itself holds the answer to it.
+ * a strict schema, the Messages API does not. With any other schema, only the engine itself enforces the format.
  */
 export function isClosed(schema: unknown, depth = 0): boolean {
   if (typeof schema !== 'object' || schema === null) return true

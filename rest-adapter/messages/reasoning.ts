@@ -1,21 +1,26 @@
 import type { JsonObject } from '../http/route.ts'
 
 /**
- * Reasoning to send back to the vendor travels in the two opaque fields that clients of the Messages API return
- * unchanged: `signature` of a thinking block and `data` of a redacted block. The chat protocol also says which engine
- * signed it. These fields have no place for that, so the engine's kind precedes the signature. Anthropic's signatures
- * have no prefix, so that a conversation can move between Anthropic and this service.
+ * Separates the engine's kind from the signature. Reasoning that goes back to the vendor travels in the two opaque
+ * fields that clients of the Messages API return unchanged: `signature` of a thinking block and `data` of a redacted
+ * block. The chat protocol also says which engine signed it. These fields have no room for that, so the engine's kind
+ * precedes the signature. Anthropic's signatures have no prefix, so that a conversation can move between Anthropic and
+ * this service.
  */
 const SEPARATOR = ':'
 const BARE = 'anthropic'
-/** In place of an engine: reasoning that nobody signed. Some engines want it back to continue after calls of tools. */
+/**
+ * Stands instead of an engine's kind for reasoning that nobody signed. Some engines need it back to continue after tool
+ * calls.
+ */
 const UNSIGNED = 'unsigned'
 /**
- * In place of an engine: Gemini's signature of one call of a tool. It precedes the call, in a redacted block of its
- * own.
+ * Stands instead of an engine's kind for Gemini's signature of one tool call. It precedes the call, in a redacted block
+ * of its own.
  */
 const CALL = 'google-call'
 
+/** A reasoning block of the Messages API. */
 export interface ReasoningBlock {
   readonly type: 'thinking' | 'redacted_thinking'
   readonly thinking?: string
@@ -23,7 +28,7 @@ export interface ReasoningBlock {
   readonly data?: string
 }
 
-/** The block for one of the chat protocol's `reasoning_details`; null when no vendor signed it. */
+/** Returns the block for one of the chat protocol's `reasoning_details`; null when no vendor signed it. */
 export function blockOfDetail(detail: unknown): ReasoningBlock | null {
   const { text, signature, data, format } = (detail ?? {}) as JsonObject
   const kind = typeof format === 'string' ? format : BARE
@@ -33,11 +38,12 @@ export function blockOfDetail(detail: unknown): ReasoningBlock | null {
   return null
 }
 
+/** Returns the signature field of reasoning that nobody signed. */
 export function unsignedSignature(): string {
   return marked(UNSIGNED, '')
 }
 
-/** The block with the signature of one call, if the chat protocol's call has one. */
+/** Returns the block with the signature of one call; null if the call has none. */
 export function blockOfCall(call: unknown): ReasoningBlock | null {
   const { extra_content: extra } = (call ?? {}) as {
     readonly extra_content?: { readonly google?: { readonly thought_signature?: unknown } }
@@ -68,7 +74,7 @@ export class ReasoningOfMessage {
     else this.#details.push({ type: 'reasoning.encrypted', data: value, format: kind, index: this.#details.length })
   }
 
-  /** Gives the signature for the next call of a tool, once. */
+  /** Returns the signature for the next tool call, once. */
   consumeCallSignature(): JsonObject {
     const signature = this.#callSignature
     this.#callSignature = null
@@ -87,7 +93,7 @@ function marked(kind: string, value: string): string {
   return kind === BARE ? value : `${kind}${SEPARATOR}${value}`
 }
 
-/** Signatures are base64, so a colon can only be ours. */
+/** Splits a prefixed value. Signatures are base64, so a colon can only be ours. */
 function split(value: string): readonly [kind: string, value: string] {
   const at = value.indexOf(SEPARATOR)
   return at < 0 ? [BARE, value] : [value.slice(0, at), value.slice(at + 1)]

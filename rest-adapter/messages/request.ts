@@ -22,16 +22,16 @@ const TRANSLATED = new Set([
   ...['model', 'messages', 'system', 'max_tokens', 'stream', 'stop_sequences', 'temperature', 'top_p', 'top_k', 'metadata'],
   ...['tools', 'tool_choice', 'thinking', 'output_config', 'output_format', 'cache_control'],
 ])
-/** Fields for bookkeeping, caching and queues, which do not change the answer. */
+/** Fields for bookkeeping, caching and queues, which do not change the response. */
 const WITHOUT_EFFECT = new Set(['service_tier', 'diagnostics', 'betas', 'user_profile_id', 'workspace_id'])
-/** Fields that change the answer, so leaving them out would mislead the caller. */
+/** Fields that change the response, so leaving them out would mislead the caller. */
 const REFUSED: Readonly<Record<string, string>> = {
   container: 'Containers are not offered.',
   mcp_servers: 'MCP servers are not called from here. Pass their tools in `tools`, and call them yourself.',
   thread: 'The service keeps no conversations. Send the whole conversation each time.',
   inference_geo: 'The residency policy of the organization decides where a request is processed.',
 }
-/** Fields in inference's warnings → the caller's fields. */
+/** The caller's fields by the fields in inference's warnings. */
 const OWN_FIELDS: Readonly<Record<string, string>> = {
   stop: 'stop_sequences',
   max_completion_tokens: 'max_tokens',
@@ -41,16 +41,16 @@ const OWN_FIELDS: Readonly<Record<string, string>> = {
   parallel_tool_calls: 'tool_choice',
   user: 'metadata',
 }
-/** All warnings go into one header. */
+/** Warnings of one request. All go into one header. */
 const MAX_WARNINGS = 24
-/** The API's minimum, in tokens. */
+/** The API's minimum thinking budget, in tokens. */
 const MIN_BUDGET = 1_024
-/** OpenAI's bound for the id of an end user. Of a longer one we send a hash. */
+/** OpenAI's limit for the ID of an end user. A longer ID is sent as a hash. */
 const MAX_USER_LENGTH = 64
 
 /**
  * @param isCount the request is for `count_tokens`, which needs no `max_tokens`
- * @throws {KisError} `invalid_request`: a field has a wrong value, or asks for what is not offered
+ * @throws {KisError} `invalid_request`: a field has a wrong value, or requests something that is not offered
  */
 export function toChatRequest(body: JsonObject, isCount = false): Translation {
   for (const [field, message] of Object.entries(REFUSED))
@@ -88,7 +88,7 @@ export function toChatRequest(body: JsonObject, isCount = false): Translation {
   }
 }
 
-/** `response_format_not_honored` → `output_config_not_honored` */
+/** Translates a warning, such as `response_format_not_honored` to `output_config_not_honored`. */
 export function ownWarning(warning: string): string {
   const field = /^(\w+)_not_honored$/.exec(warning)?.[1]
   return field !== undefined && Object.hasOwn(OWN_FIELDS, field) ? `${OWN_FIELDS[field]}_not_honored` : warning
@@ -126,7 +126,7 @@ function unknownFields(body: JsonObject): readonly string[] {
     .slice(0, MAX_WARNINGS)
 }
 
-/** Callers choose the names of unknown fields, and the names go into a header. */
+/** Returns the name of an unknown field in a form that a header can carry: callers choose these names. */
 function named(field: string): string {
   return /^\w{1,64}$/.test(field) ? field : 'unknown_field'
 }
@@ -153,7 +153,8 @@ interface Thinking {
 }
 
 /**
- * Turns a budget of tokens into the effort nearest to its share of `max_tokens`: the chat protocol knows only efforts.
+ * Converts a budget of tokens into the effort nearest to its share of `max_tokens`: the chat protocol knows only
+ * efforts.
  */
 function readThinking(value: unknown, maxTokens: number | null | undefined): Thinking {
   if (isAbsent(value)) return { isOff: false, effort: null, isHidden: false }
@@ -162,7 +163,7 @@ function readThinking(value: unknown, maxTokens: number | null | undefined): Thi
   if (!isAbsent(display)) checkOneOf(display, 'thinking.display', ['summarized', 'omitted'])
   const isHidden = display === 'omitted'
   if (type === 'disabled') return { isOff: true, effort: null, isHidden }
-  // The API's default effort.
+  // `high` is the default effort of the API.
   if (type !== 'enabled') return { isOff: false, effort: 'high', isHidden }
   if (isAbsent(budget))
     refuse('missing_required_parameter', 'thinking.budget_tokens', "Missing required parameter: 'thinking.budget_tokens'.")

@@ -22,7 +22,7 @@ async function inOwnNames<Result>({ inOwnNames: named }: Translation, run: () =>
 }
 
 /**
- * Passes the events on as they come.
+ * Forwards the events as they come.
  * @throws {KisError} the request failed before the first chunk, so nothing has been sent
  */
 async function streamMessage(call: Call, translation: Translation): Promise<void> {

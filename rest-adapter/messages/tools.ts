@@ -2,11 +2,11 @@ import { checkBoolean, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } 
 import type { JsonObject } from '../http/route.ts'
 import { isClosed } from './output.ts'
 
-/** Inference checks the chat protocol's bound, which is lower. */
+/** Tools of one request. Inference checks the chat protocol's limit, which is lower. */
 const MAX_TOOLS = 1_024
 
 /**
- * The tools as functions of the chat protocol, in the same order.
+ * Converts the tools to functions of the chat protocol, in the same order.
  * @throws {KisError} `invalid_request`: a tool is wrong, or of a kind that is not offered
  */
 export function toTools(value: unknown): readonly JsonObject[] {

@@ -22,7 +22,7 @@ const toolCall = fc
     ...(signature !== null && { extra_content: { google: { thought_signature: signature } } }),
   }))
 
-/** What a model of any vendor may say: signed reasoning or unsigned, text, calls of tools. */
+/** Generates what a model of any vendor may write: signed or unsigned reasoning, text, tool calls. */
 const answer = fc
   .record({
     text: fc.string(),
@@ -52,7 +52,7 @@ it('an answer that is sent back is the message that the engine gave', () => {
       fc.pre(content.length > 0)
       const { request } = toChatRequest({ model: 'm', max_tokens: 1, messages: [{ role: 'assistant', content }] })
       const [back] = request.messages as readonly JsonObject[]
-      // `-0` has no text of its own in JSON, and the order of keys no meaning.
+      // JSON has no text for `-0`, and the order of keys has no meaning.
       expect(withInputs(back!)).toEqual(withInputs(message))
     }),
   )
@@ -87,7 +87,7 @@ it('an answer in pieces of any length has the blocks of the whole one', () => {
   )
 })
 
-/** With the arguments of calls as what they mean. */
+/** Returns the message with the arguments of its calls parsed. */
 function withInputs(message: JsonObject): JsonObject {
   const calls = message.tool_calls as readonly { readonly function: { readonly name: string; readonly arguments: string } }[] | undefined
   if (!calls) return message
@@ -96,7 +96,8 @@ function withInputs(message: JsonObject): JsonObject {
 }
 
 /**
- * The deltas of a message as engines give them: reasoning before text before calls, each signature after what it signs.
+ * Cuts a message into deltas as engines send them: reasoning before text before calls, each signature after the signed
+ * piece.
  */
 function cutDeltas(message: JsonObject, lengths: Iterator<number>): readonly JsonObject[] {
   const pieces = (text: string): string[] => {

@@ -10,7 +10,7 @@ export interface Part {
 /** More parts than any message has. */
 const MAX_PARTS = 2_048
 
-/** Parts of this API that no engine takes, and what to do instead. */
+/** Parts of this API that no engine accepts, and what to do instead. */
 const ELSEWHERE = new Map([
   ['input_file', 'Send its text as `input_text`; or upload it by POST /v1/files, attach it to a collection and search that.'],
   ['input_audio', 'Send what POST /v1/audio/transcriptions makes of it.'],

@@ -81,7 +81,10 @@ class MessageList {
     this.#push({ role, content: toContent(parts), ...rest }, path, parts, [])
   }
 
-  /** The model's current turn, until someone else speaks. The chat protocol puts all of it into one message. */
+  /**
+   * Returns the model's current turn, which lasts until someone else speaks. The chat protocol puts all of it into one
+   * message.
+   */
   turn(path: string): AssistantTurn {
     this.#turn ??= new AssistantTurn(path)
     return this.#turn
@@ -95,7 +98,7 @@ class MessageList {
   #endTurn(): void {
     const turn = this.#turn
     this.#turn = undefined
-    // Reasoning without an answer (a response that met its bound) makes no message.
+    // Reasoning without an answer (a response that reached its limit) becomes no message.
     if (turn && !turn.isEmpty) this.#push(turn.message(), turn.path, turn.parts, turn.callPaths)
   }
 
@@ -107,7 +110,7 @@ class MessageList {
 }
 
 class AssistantTurn {
-  /** The path of its first item. */
+  /** The path of the turn's first item. */
   readonly path: string
   readonly parts: Part[] = []
   readonly callPaths: string[] = []

@@ -1,7 +1,7 @@
 import type { JsonObject } from '../http/route.ts'
 import { encodeReasoning, type ReasoningState } from './reasoning.ts'
 
-/** An item's position in the output, and where its events go. */
+/** An item's position in the output, and the receiver of its events. */
 export interface OutputSlot {
   readonly id: string
   /** Counts from 0. */
@@ -28,7 +28,6 @@ export abstract class OutputItem {
     return this.#status === 'in_progress'
   }
 
-  /** The item as the output contains it. */
   get object(): JsonObject {
     return { id: this.id, ...this.fields(), status: this.#status }
   }
@@ -80,7 +79,6 @@ export class MessageItem extends OutputItem {
     if (delta !== '') this.emit('response.output_text.delta', { content_index: this.#parts.length - 1, delta, logprobs })
   }
 
-  /** Adds citations of the text so far. */
   addAnnotations(annotations: readonly JsonObject[]): void {
     const part = this.#parts.at(-1)
     if (part?.type !== 'output_text') return
@@ -122,7 +120,7 @@ export class MessageItem extends OutputItem {
   }
 }
 
-/** A call of a function that the model asks for. */
+/** A function call that the model requests. */
 export class FunctionCallItem extends OutputItem {
   readonly callId: string
   #name: string
@@ -134,7 +132,7 @@ export class FunctionCallItem extends OutputItem {
     this.#name = name
   }
 
-  /** For engines that send the name late. */
+  /** Adds the name, which some engines send late. */
   addName(name: string): void {
     if (this.#name === '') this.#name = name
   }
@@ -153,7 +151,7 @@ export class FunctionCallItem extends OutputItem {
   }
 }
 
-/** Names of the two forms of reasoning text. */
+/** Field and event names of the two forms of reasoning text. */
 const FORMS = {
   text: { part: 'reasoning_text', added: 'content_part.added', delta: 'reasoning_text.delta', index: 'content_index' },
   summary: {
@@ -164,7 +162,7 @@ const FORMS = {
   },
 } as const
 
-/** The model's reasoning, as far as the engine shows it, and what the engine wants back of it. */
+/** The model's reasoning, as far as the engine shows it, and the state that the engine needs back. */
 export class ReasoningItem extends OutputItem {
   readonly #form: (typeof FORMS)[keyof typeof FORMS]
   readonly #details: unknown[] = []

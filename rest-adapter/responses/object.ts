@@ -1,7 +1,7 @@
 import type { ChargedUsage } from '../chat/chat-operations.ts'
 import type { JsonObject } from '../http/route.ts'
 
-/** The fields of a response that do not come from the model: what it is, and its settings. */
+/** Returns the fields of a response that do not come from the model: its type and its settings. */
 export function echoSettings(body: JsonObject): JsonObject {
   const text = (body.text ?? {}) as JsonObject
   const reasoning = (body.reasoning ?? {}) as JsonObject

@@ -1,19 +1,19 @@
 import type { KisError } from '../../subgraphs/common/errors.ts'
 import { withParam } from '../http/route.ts'
 
-/** Where one message of the chat request comes from, as paths in the caller's own request. */
+/** The origin of one message of the chat request, as paths in the caller's own request. */
 export interface MessageOrigin {
   /** `input[3]`, or `instructions`. */
   readonly path: string
-  /** The path of its content, if that is one text. */
+  /** The path of the message's content, if that is one text. */
   readonly content: string
-  /** The paths of its parts, if the content is a list. */
+  /** The paths of the message's parts, if its content is a list. */
   readonly parts: readonly string[]
-  /** The paths of its calls of tools. */
+  /** The paths of the message's tool calls. */
   readonly calls: readonly string[]
 }
 
-/** Field of the chat request → field of the caller's request. The first that a path begins with counts. */
+/** Fields of the chat request with those of the caller's request. The first entry that a path starts with counts. */
 const FIELDS: readonly (readonly [string, string])[] = [
   ['messages', 'input'],
   ['max_completion_tokens', 'max_output_tokens'],
@@ -35,8 +35,8 @@ const CALL_FIELDS: readonly (readonly [string, string])[] = [
 ]
 
 /**
- * `messages[2].tool_calls[0].function.name` → `input[3].name`: translates a path of the chat request to the caller's
- * request.
+ * Translates a path of the chat request to the caller's request: `messages[2].tool_calls[0].function.name` →
+ * `input[3].name`.
  */
 export function responsesParam(param: string, origins: readonly MessageOrigin[]): string {
   const [, index, rest = ''] = /^messages\[(\d+)\](.*)$/s.exec(param) ?? []
@@ -69,7 +69,7 @@ export function inResponsesNames(error: KisError, origins: readonly MessageOrigi
   return withParam(error, responsesParam(param, origins), named)
 }
 
-/** `reasoning_effort_not_honored` → `reasoning.effort_not_honored` */
+/** Translates a warning, such as `reasoning_effort_not_honored` to `reasoning.effort_not_honored`. */
 export function inResponsesWarning(warning: string): string {
   const field = /^(\w+)_not_honored$/.exec(warning)?.[1]
   return field === undefined ? warning : `${renamed(field, FIELDS)}_not_honored`

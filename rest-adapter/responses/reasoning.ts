@@ -2,21 +2,21 @@ import { isAbsent, listAt, objectAt, textAt } from '../../subgraphs/common/check
 import { parseLimitedJson } from '../../subgraphs/common/server/bodies/limited-json.ts'
 import type { JsonObject } from '../http/route.ts'
 
-/** What an engine wants back besides the text of its reasoning. */
+/** The state that an engine needs back besides the text of its reasoning. */
 export interface ReasoningState {
   /** Signed pieces, as in `reasoning_details` of the chat protocol. */
   readonly details: readonly unknown[]
-  /** `extra_content` of calls of tools, by the id of the call. */
+  /** `extra_content` of tool calls, by the ID of the call. */
   readonly calls: Readonly<Record<string, unknown>>
 }
 
-/** Marks what was made here, as opposed to what another service has encrypted. */
+/** Marks state that this service encoded, as opposed to what another service has encrypted. */
 const PREFIX = 'kis1.'
 const MAX_PARTS = 2_048
 
 /**
- * Gives the `encrypted_content`, or null when the engine wants nothing back. It holds no secret: the vendor has signed
- * or encrypted its parts, and the chat protocol shows them as they are.
+ * Returns the `encrypted_content`, or null when the engine needs nothing back. It holds no secret: the vendor has
+ * signed or encrypted its parts, and the chat protocol shows them unchanged.
  */
 export function encodeReasoning({ details, calls }: ReasoningState): string | null {
   if (details.length === 0 && Object.keys(calls).length === 0) return null
@@ -24,13 +24,13 @@ export function encodeReasoning({ details, calls }: ReasoningState): string | nu
 }
 
 /**
- * Gives the text and the state of a reasoning item. State of another service is left out: it helps no engine here.
+ * Returns the text and the state of a reasoning item. State of another service is dropped: it helps no engine here.
  * @throws {KisError} `invalid_request`: the item is malformed
  */
 export function readReasoning(item: JsonObject, path: string): ReasoningState & { readonly text: string } {
   const { encrypted_content: encrypted } = item
   if (!isAbsent(encrypted)) textAt(encrypted, `${path}.encrypted_content`)
-  // One of the two holds the text, depending on what the caller asked for.
+  // Either `content` or `summary` holds the text, depending on what the caller requested.
   const text = readText(item.content, `${path}.content`) || readText(item.summary, `${path}.summary`)
   return { text, ...decodeState(encrypted as string | null | undefined) }
 }

@@ -7,13 +7,13 @@ import { toChatToolChoice, toChatTools } from './tools.ts'
 /** A request for a response, translated to the chat protocol. */
 export interface TranslatedRequest {
   readonly request: JsonObject
-  /** For the paths in errors. */
+  /** The origins of the messages, for the paths in errors. */
   readonly origins: readonly MessageOrigin[]
-  /** Fields without effect here, as `truncation_not_honored`. */
+  /** Fields without effect here, such as `truncation_not_honored`. */
   readonly warnings: readonly string[]
 }
 
-/** Fields that ask for more than an answer, and what to do instead. */
+/** Fields that request more than a response, and what to do instead. */
 const NOT_OFFERED: Readonly<Record<string, string>> = {
   previous_response_id: 'Responses are not stored: send the whole conversation as `input`, with the `output` of the responses before.',
   conversation: 'Conversations are not stored: send the whole conversation as `input`.',
@@ -24,18 +24,18 @@ const NOT_OFFERED: Readonly<Record<string, string>> = {
 }
 
 /**
- * Fields with the same name in the chat protocol. Not `metadata`: there it is for stored answers, here the response
- * returns it.
+ * Fields with the same name in the chat protocol. Not `metadata`: there it belongs to stored responses, here the
+ * response returns it.
  */
 const SAME = ['model', 'temperature', 'top_p', 'user', 'safety_identifier', 'prompt_cache_key', 'prompt_cache_retention', 'service_tier']
-/** Fields that are translated, returned as they are, or ask for what happens anyway. */
+/** Fields that are translated, returned unchanged, or request what happens anyway. */
 const OTHERS = [
   ...['input', 'instructions', 'tools', 'tool_choice', 'parallel_tool_calls', 'max_output_tokens', 'text', 'reasoning', 'include'],
   ...['top_logprobs', 'metadata', 'stream', 'stream_options', 'store', 'max_tool_calls', 'truncation'],
 ]
 const KNOWN = new Set([...SAME, ...OTHERS, ...Object.keys(NOT_OFFERED)])
 
-/** Callers choose the names of unknown fields, and all go into one header. */
+/** Warnings of one request. Callers choose the names of unknown fields, and all warnings go into one header. */
 const MAX_WARNINGS = 16
 const FIELD_NAME = /^[a-z_]{1,64}$/
 
@@ -70,7 +70,7 @@ function wantsLogprobs({ include, top_logprobs: top }: JsonObject): boolean {
 function toToolFields({ tools: requested, tool_choice: choice, parallel_tool_calls: parallel }: JsonObject): JsonObject {
   const tools = toChatTools(requested)
   const toolChoice = toChatToolChoice(choice)
-  // Many clients always send these two. Vendors refuse them without tools.
+  // Many clients always send these two fields. Vendors refuse them without tools.
   if (tools.length === 0) return isAbsent(toolChoice) || toolChoice === 'auto' || toolChoice === 'none' ? {} : { tool_choice: toolChoice }
   return {
     tools,

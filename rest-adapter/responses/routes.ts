@@ -14,8 +14,8 @@ function createWriter(call: Call, first: JsonObject): ResponseWriter {
 }
 
 /**
- * The ids of the response and its items. A repeat with the same idempotency key gets the first answer, with the same
- * ids.
+ * Creates the IDs of the response and its items. A repeat with the same idempotency key gets the first response, with
+ * the same IDs.
  */
 function createIds({ ids, idempotencyKey }: Call, { id, created }: JsonObject): IdSource {
   if (idempotencyKey === undefined) return ids
@@ -31,7 +31,7 @@ function toWarningHeaders({ warnings }: TranslatedRequest, more: readonly string
   return warningHeader([...new Set([...warnings, ...(more ?? []).map(inResponsesWarning)])])
 }
 
-/** What was thrown, with its path in the caller's own names. */
+/** Returns the thrown error with its path in the caller's own names. */
 function inOwnNames(thrown: unknown, { origins }: TranslatedRequest): unknown {
   return thrown instanceof KisError ? inResponsesNames(thrown, origins) : thrown
 }

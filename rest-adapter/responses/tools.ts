@@ -1,7 +1,7 @@
 import { isAbsent, listAt, objectAt, refuse, textAt } from '../../subgraphs/common/check.ts'
 import type { JsonObject } from '../http/route.ts'
 
-/** OpenAI's bound for one request. */
+/** OpenAI's limit for one request. */
 const MAX_TOOLS = 128
 
 const AS_FUNCTION = 'Describe it as a function, and run it on your side.'
@@ -12,7 +12,7 @@ const HOSTED = new Map([
 ])
 
 /**
- * The tools as functions of the chat protocol.
+ * Converts the tools to functions of the chat protocol.
  * @throws {KisError} `invalid_request`: a tool is not a function
  */
 export function toChatTools(tools: unknown): readonly JsonObject[] {
@@ -34,7 +34,7 @@ export function toChatTools(tools: unknown): readonly JsonObject[] {
 }
 
 /**
- * The choice in the chat protocol.
+ * Converts the choice to the chat protocol.
  * @throws {KisError} `invalid_request`: the choice is for something other than functions
  */
 export function toChatToolChoice(choice: unknown): unknown {

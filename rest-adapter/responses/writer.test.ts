@@ -18,7 +18,7 @@ const chunk = (delta: object, rest: object = {}) => ({
 const ends = (reason: string) => chunk({}, { finish_reason: reason })
 const call = (index: number, fields: object) => ({ tool_calls: [{ index, ...fields }] })
 
-/** The stream of these chunks, and its response. */
+/** Returns the events for these chunks, and the response. */
 function streamed(chunks: readonly JsonObject[], { body = {}, failure = null as KisError | null } = {}) {
   const writer = new ResponseWriter(ids, { model: 'm', ...body }, chunks[0] ?? {}, 1_750_000_000_500)
   writer.start()

@@ -27,26 +27,26 @@ interface Choice {
   readonly finish_reason?: unknown
 }
 
-/** The chat protocol's word for the end → why the response is incomplete. */
+/** The reason why a response is incomplete, by the chat protocol's finish reason. */
 const INCOMPLETE = new Map<unknown, string>([
   ['length', 'max_output_tokens'],
   ['content_filter', 'content_filter'],
 ])
 
-/** Turns chunks of the chat protocol into a response and its events. */
+/** Converts chunks of the chat protocol into a response and its events. */
 export class ResponseWriter {
   readonly #ids: IdSource
   readonly #settings: JsonObject
   readonly #head: { readonly id: string; readonly object: 'response'; readonly created_at: number }
   readonly #reasoningForm: 'text' | 'summary'
   readonly #items: OutputItem[] = []
-  /** By the index in the chat protocol, each with the engine's id. */
+  /** Calls by the index in the chat protocol, each with the engine's ID. */
   readonly #calls = new Map<unknown, { readonly engineId: unknown; readonly item: FunctionCallItem }>()
   #model: unknown
   #serviceTier: unknown
   /** Indexes of the signed reasoning pieces already written. A chunk may repeat all earlier ones. */
   readonly #signed = new Set<unknown>()
-  /** The item that grew last. An early end cuts it off. */
+  /** The item that grew last. An early end truncates it. */
   #last: OutputItem | undefined
   #finishReason: string | null = null
   #reported: JsonObject | null = null
@@ -55,7 +55,7 @@ export class ResponseWriter {
 
   /**
    * @param body the caller's request
-   * @param first the first chunk, which says when the answer began and which model gives it
+   * @param first the first chunk, with the start of the response and the model
    */
   constructor(ids: IdSource, body: JsonObject, { created, model }: JsonObject, nowMs: number) {
     this.#ids = ids
@@ -82,7 +82,7 @@ export class ResponseWriter {
     }
   }
 
-  /** Ends the response, and gives it. */
+  /** Ends the response and returns it. */
   end(charged: ChargedUsage | null, nowMs: number): JsonObject {
     const reason = INCOMPLETE.get(this.#finishReason)
     if (!reason && this.#items.length === 0) this.#message().addText('', [])
@@ -102,7 +102,7 @@ export class ResponseWriter {
     this.#emit('response.failed', { response: this.#response({ status: 'failed', error, usage: toUsage(this.#reported, null) }) })
   }
 
-  /** Gives the events since the last call. */
+  /** Returns the events since the last call. */
   drain(): readonly ResponseEvent[] {
     const events = this.#events
     this.#events = []
@@ -128,8 +128,8 @@ export class ResponseWriter {
   }
 
   /**
-   * The pieces of a call have its index, and may come between those of others. Some servers send each call in one
-   * piece, all with index 0 but with ids of their own.
+   * Adds a piece of a call. The pieces of a call have its index, and may come between those of others. Some servers
+   * send each call in one piece, all with index 0 but with IDs of their own.
    */
   #call({ index = 0, id, function: called, extra_content: extra }: ToolCallDelta): void {
     const name = typeof called?.name === 'string' ? called.name : ''
@@ -150,7 +150,7 @@ export class ResponseWriter {
     return item
   }
 
-  /** Whether a call can be answered by this id. Not every engine gives each call one. */
+  /** Whether this ID can identify a new call. Not every engine sends one for each call. */
   #isFree(id: unknown): id is string {
     return typeof id === 'string' && id !== '' && !this.#items.some((item) => item instanceof FunctionCallItem && item.callId === id)
   }
@@ -163,7 +163,7 @@ export class ResponseWriter {
     return this.#speech(ReasoningItem) ?? this.#add('rs', (slot) => new ReasoningItem(slot, this.#reasoningForm))
   }
 
-  /** Gives the open item if it is of this kind. Any other open item that is not a call is closed. */
+  /** Returns the open item if it is of this kind. Closes any other open item that is not a call. */
   #speech<Item extends OutputItem>(kind: new (...args: never[]) => Item): Item | undefined {
     const open = this.#items.find((item): item is Item => item.isOpen && item instanceof kind)
     if (!open) this.#closeSpeech()
@@ -211,7 +211,7 @@ function seconds(ms: number): number {
   return Math.floor(ms / 1_000)
 }
 
-/** A whole completion as the single chunk of an equivalent stream. */
+/** Converts a whole completion to the single chunk of an equivalent stream. */
 export function toChunk(completion: JsonObject): JsonObject {
   const choices = (Array.isArray(completion.choices) ? completion.choices : []) as readonly JsonObject[]
   return {

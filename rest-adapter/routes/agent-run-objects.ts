@@ -5,7 +5,7 @@ const USAGE = 'usage { promptTokens cachedPromptTokens cacheWritePromptTokens co
 const STEP = `kind number model { id } collection { id } query hitCount ${USAGE} cost`
 
 /**
- * The fields selected of a run and of an event. None leads to another subgraph, so that the gateway passes streams on
+ * The selected fields of a run and of an event. None leads to another subgraph, so the gateway forwards streams
  * unchanged.
  */
 export const RUN = `id agentId agentVersion status messages outputText output citations { mark chunkId text fileName collection { id } document { id }
@@ -41,7 +41,7 @@ export function toRun(data: RunData) {
   }
 }
 
-/** An event, with the fields of its type. */
+/** Converts an event, with the fields of its type. */
 export function toEvent({ type, runId, cursor, at, number, textDelta, toolCall, search, usage, run }: RunEventData) {
   return {
     type: type.toLowerCase(),

@@ -45,7 +45,7 @@ function toAgent(data: AgentData) {
   }
 }
 
-/** Fields that were left out stay out. */
+/** Converts the body to the input. Absent fields stay absent. */
 function toInput(body: JsonObject): JsonObject {
   const { code, name, model, instructions, temperature } = body
   return {

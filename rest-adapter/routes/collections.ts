@@ -45,7 +45,7 @@ function toCollection(data: CollectionData) {
   }
 }
 
-/** The fields that can be both created and changed. Fields that were left out stay out. */
+/** Converts the fields that can be both set at creation and changed. Absent fields stay absent. */
 function toInput({ collection_code, collection_name, description, ocr, rerank_model, transcription_model }: JsonObject): JsonObject {
   const mode = typeof ocr === 'string' ? ocr.toUpperCase() : ocr
   const models = { rerankModel: rerank_model, transcriptionModel: transcription_model }

@@ -3,7 +3,7 @@ import { restParam } from '../http/param-names.ts'
 import { type Call, type JsonObject, ok, type Route } from '../http/route.ts'
 import { DOCUMENT, type DocumentData, toAttachment, toDocument } from './documents.ts'
 
-/** Calls for many documents of a collection at once. Each has its own result. */
+/** Operations on many documents of a collection at once. Each document has its own result. */
 
 const ERROR = 'error { code message param }'
 const ATTACH = gatewayOperation(`mutation CreateDocuments($input: CreateDocumentsInput!) {
@@ -32,7 +32,7 @@ function toResults<T extends ResultData>(results: readonly T[], toOwn: (result: 
 
 const readDocument = ({ document }: ResultData) => (document ? toDocument(document) : null)
 
-/** The answer of a call that names documents by their ids. */
+/** Runs an operation on documents named by their IDs, and returns its result. */
 async function ofIds<Data>({ execute, params, body }: Call, operation: OperationText<Data, never>): Promise<Data> {
   return execute(operation, { input: { collectionId: params.id, ids: body.document_ids } }, { ids: 'document_ids' })
 }

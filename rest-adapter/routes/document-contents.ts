@@ -6,7 +6,7 @@ import { type Call, ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 import { DOCUMENT, toDocument } from './documents.ts'
 
-/** What was read from a document's file. */
+/** Routes for what was read from a document's file. */
 
 const CHUNK = 'id text headingPath pageStart pageEnd charStart charEnd'
 
@@ -22,14 +22,14 @@ const VERSIONS = gatewayOperation(`query DocumentVersions($id: ID!) {
 const SIMILAR = gatewayOperation(`query SimilarDocuments($id: ID!, $first: Int!) {
   document(id: $id) { collection { id } similarDocuments(first: $first) { similarity document { ${DOCUMENT} } } } }`)
 
-/** The documents of an answer when the caller does not say how many. */
+/** Similar documents returned when the caller does not say how many. */
 const DEFAULT_SIMILAR = 10
-/** The characters of an answer when the caller does not say how many. */
+/** Characters returned when the caller does not say how many. */
 const DEFAULT_LENGTH = 65_536
 
 const NOTHING_READ = { text: '', charStart: 0, charEnd: 0, totalChars: 0, nextOffset: null, pages: [] }
 
-/** The document of the path. One of another collection is not found. */
+/** Returns the document of the path. One of another collection counts as not found. */
 function inCollection<T extends { readonly collection: { readonly id: string } }>({ params }: Call, document: T | null): T {
   if (document?.collection.id !== params.id) throw new NotFound('document', params.document_id!)
   return document!
@@ -61,7 +61,7 @@ export const documentContentRoutes: readonly Route[] = [
       if (format === 'text') {
         const headers = {
           'content-type': 'text/plain; charset=utf-8',
-          // A stored page must not run as one of our own.
+          // The header keeps a stored page from running as one of our own pages.
           'x-content-type-options': 'nosniff',
           'x-document-status': status.toLowerCase(),
           ...(part.nextOffset !== null && { 'x-next-offset': String(part.nextOffset) }),

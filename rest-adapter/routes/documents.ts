@@ -64,14 +64,14 @@ export function toDocument(data: DocumentData) {
   }
 }
 
-/** Finds the document of the path. One of another collection is not found. */
+/** Returns the document of the path. One of another collection counts as not found. */
 async function getDocument({ execute, params }: Call): Promise<DocumentData> {
   const { document } = await execute(GET, { id: params.document_id })
   if (document?.collection.id !== params.id) throw new NotFound('document', params.document_id!)
   return document!
 }
 
-/** The fields of a file to attach. Fields that were left out stay out. */
+/** Converts the fields of a file to attach. Absent fields stay absent. */
 export function toAttachment({ file_id, metadata, external_id, document_id, on_conflict, transcription_model }: JsonObject): JsonObject {
   const onConflict = (on_conflict as string | undefined)?.toUpperCase()
   return {

@@ -9,7 +9,7 @@ const PLANS = gatewayOperation(`query Plans { plans { code ${LIMITS} } }`)
 const QUEUES = gatewayOperation(`query IngestionQueues($after: String) {
   ingestionQueues(after: $after) { next queues { organization { id } due underWay dueSince } } }`)
 
-/** One operation for each part: a part that does not answer fails alone. */
+/** One operation per part: a part that does not respond fails alone. */
 const HEALTH = {
   billing: gatewayOperation('query BillingHealth { health: billingHealth { isReady problems } }'),
   inference: gatewayOperation('query InferenceHealth { health: inferenceHealth { isReady problems } }'),
@@ -18,7 +18,7 @@ const HEALTH = {
 
 const PARTS = ['billing', 'inference', 'knowledge'] as const
 
-/** A part that does not answer is not ready, and the gateway's sentence says why. */
+/** Reads the health of a part. One that does not respond is not ready, with the gateway's message as the reason. */
 async function readHealth(execute: Call['execute'], part: keyof typeof HEALTH) {
   try {
     const { health } = await execute(HEALTH[part])
@@ -29,7 +29,7 @@ async function readHealth(execute: Call['execute'], part: keyof typeof HEALTH) {
   }
 }
 
-/** What the operator asks of the service as a whole. */
+/** Routes for the operator about the service as a whole. */
 export const operationRoutes: readonly Route[] = [
   {
     method: 'GET',
@@ -52,7 +52,8 @@ export const operationRoutes: readonly Route[] = [
         under_way: underWay,
         due_since: unixSecondsOrNull(dueSince),
       }))
-      // A page goes on after organizations that have nothing in the queue any more.
+      // The next page starts after the last organization of this one, even if that one has nothing in the queue any
+      // more.
       return ok({ ...wholeList(items, ({ organization_id }) => organization_id, next !== null), ...(next !== null && { last_id: next }) })
     },
   },

@@ -64,7 +64,7 @@ function toChange(data: Selected<'OrganizationChange', typeof CHANGE>) {
   }
 }
 
-/** What is left out keeps the plan's limit. */
+/** Converts the limits. An absent limit stays that of the plan. */
 function readLimits(limits: JsonObject) {
   return {
     storageBytes: limits.storage_bytes,
@@ -107,7 +107,7 @@ export const operatorRoutes: readonly Route[] = [
       const { organizations } = await execute(LIST, { ...pageVariables(query), filter }, LIST_NAMES)
       const { endCursor } = organizations.pageInfo
       const list = toList(organizations, toManaged, readId)
-      // A page with a filter may end after organizations that it does not have.
+      // A filtered page may end after organizations that it does not contain.
       return ok({ ...list, last_id: endCursor === null ? null : Buffer.from(endCursor, 'base64url').toString() })
     },
   },

@@ -2,7 +2,7 @@ import { gatewayOperation } from '../../schema/operations.ts'
 import { ok, type Route } from '../http/route.ts'
 import { toEnum, unixSeconds } from '../http/values.ts'
 
-/** The fields that billing has for any organization. */
+/** The selected limits of a plan. */
 export const LIMITS = 'storageBytes vectors maxFileBytes requestsPerMinute tokensPerMinute concurrency ocrPages'
 export const ORGANIZATION = `id name residencyPolicy lowBalanceThreshold status plan { code ${LIMITS} } createdAt` as const
 const WITH_QUOTA = `${ORGANIZATION} quota { storageBytes { used limit } vectors { used limit } } ocrQuota { used limit }` as const
@@ -24,7 +24,7 @@ export interface OrganizationData {
   readonly status: string
   readonly plan: LimitsData & { readonly code: string }
   readonly createdAt: string
-  /** Only asked for the caller's own organization. */
+  /** Selected only for the caller's own organization. */
   readonly quota?: { readonly storageBytes: QuotaData; readonly vectors: QuotaData } | null
   readonly ocrQuota?: QuotaData
 }

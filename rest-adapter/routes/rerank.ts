@@ -13,7 +13,7 @@ const QUOTE = gatewayOperation(`query RerankQuote($input: RerankQuoteInput!) { q
 
 const NAMES = { topN: 'top_n' }
 
-/** Answers as Cohere and as Jina do: each client reads its own fields. */
+/** Responds in the formats of Cohere and of Jina at once: each client reads its own fields. */
 async function handle({ execute, body, ids, setHeaders, idempotencyKey }: Call) {
   const documents = readDocuments(body)
   const input = { model: body.model, query: body.query, documents, topN: body.top_n, idempotencyKey }

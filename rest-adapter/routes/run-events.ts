@@ -5,7 +5,7 @@ import type { ParamNames } from '../http/param-names.ts'
 import type { Call } from '../http/route.ts'
 
 /**
- * Sends a run's events as they come, named by their type, with their cursor as id if the caller asks for resumption.
+ * Sends a run's events as they come, named by their type, with their cursor as ID if the caller requests resumption.
  * @throws {KisError} the request failed before the first event, so nothing has been sent
  */
 export async function streamEvents<Data>(

@@ -13,7 +13,7 @@ const MORE = `groups { document { id } hits { chunk { id } } } facets { field va
 export const SEARCH = gatewayOperation(
   `query Search($input: SearchInput!) { searchCollection(input: $input) { hits { ${HIT} chunk { ${CHUNK} } } ${MORE} } }`,
 )
-/** Of its own, because an operation with `@include` takes the longer way through the gateway. */
+/** A separate operation, because one with `@include` takes the longer path through the gateway. */
 const SEARCH_WITH_BOXES = gatewayOperation(
   `query SearchWithBoxes($input: SearchInput!) { searchCollection(input: $input) { hits { ${HIT} chunk { ${CHUNK} ${PAGE_BOXES} } } ${MORE} } }`,
 )

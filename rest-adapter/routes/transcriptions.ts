@@ -35,7 +35,7 @@ async function toInput({ body, idempotencyKey }: Call): Promise<JsonObject> {
     language,
     prompt,
     temperature,
-    // `text` is the protocol's object without its JSON.
+    // For `text` inference returns the JSON object, from which the route sends the text.
     responseFormat: toEnum(format === 'text' ? 'json' : format),
     timestampGranularities: toEnums(body['timestamp_granularities[]']),
     include: toEnums(body['include[]']),
@@ -45,7 +45,8 @@ async function toInput({ body, idempotencyKey }: Call): Promise<JsonObject> {
 }
 
 /**
- * `auto` or an object. In the form each field of the object is a field of its own, as the official clients write it.
+ * Reads `auto` or an object. In the form each field of the object is a field of its own, as the official clients write
+ * it.
  */
 function readChunking(body: JsonObject): JsonObject | undefined {
   const strategy = body[CHUNKING] ?? body[`${CHUNKING}[type]`]
@@ -74,7 +75,7 @@ async function transcribe(call: Call): Promise<RouteResponse> {
 }
 
 /**
- * Passes the events on as they come.
+ * Forwards the events as they come.
  * @throws {KisError} the request failed before the first event, so nothing has been sent
  */
 async function streamEvents(call: Call): Promise<void> {

@@ -75,7 +75,7 @@ function toDelivery({ id, status, event, attempts }: DeliveryData) {
   }
 }
 
-/** Fields that were left out stay out; null is a value. */
+/** Converts the body to the input. Absent fields stay absent; null is a value. */
 function toInput({ url, event_types, description, is_active }: JsonObject): JsonObject {
   return { url, eventTypes: event_types, description, isActive: is_active }
 }

@@ -5,7 +5,7 @@ import { type Call, isStream, type JsonObject, ok, type Route } from '../http/ro
 import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 import { streamEvents } from './run-events.ts'
 
-/** No field leads to another subgraph, so that the gateway passes streams on unchanged. */
+/** The selected fields of a run. None leads to another subgraph, so the gateway forwards streams unchanged. */
 const RUN = `id workflowId workflowVersion status inputs output nodes { id: nodeId state output cost error { code message } startedAt endedAt } cost
   error { code message nodeId } startedAt deadline endedAt`
 const EVENT = `type runId cursor at nodeId index state cost run { ${RUN} }`

@@ -24,7 +24,7 @@ function toWorkflow({ id, code, name, definition, version, createdAt, updatedAt 
   return { id, object: 'workflow', ...times, code, name, definition, version }
 }
 
-/** Fields that were left out stay out. */
+/** Converts the body to the input. Absent fields stay absent. */
 function toInput({ code, name, definition }: JsonObject): JsonObject {
   return { code, name, definition }
 }

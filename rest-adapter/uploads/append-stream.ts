@@ -7,12 +7,12 @@ const APPEND = gatewayOperation(`mutation AppendToUpload($input: AppendToUploadI
 /** Bytes of one call. With its base64 and the JSON around it, a call holds some 8 MiB. */
 export const PIECE_BYTES = 2 * 1024 * 1024
 
-/** What one piece that comes in, its base64 and the request that carries it hold. */
+/** Bytes held for one incoming piece, its base64 and the request that carries it. */
 export const STREAM_BYTES = 8 * 1024 * 1024
 
 /**
- * Appends what comes in to an upload, piece by piece, and returns the new offset. If the client leaves in the middle,
- * what has come in is kept, so that it can continue from there.
+ * Appends an incoming stream to an upload, piece by piece, and returns the new offset. If the client leaves in the
+ * middle, the bytes so far are stored, so that it can continue from there.
  */
 export async function appendStream(
   call: Pick<Call, 'execute' | 'cleanUp' | 'context'>,
@@ -34,7 +34,7 @@ export async function appendStream(
   }
   try {
     for await (const bytes of source) {
-      // A chunk of a form may be as long as the form.
+      // One chunk of the stream may be as long as the whole form.
       for (let from = 0; from < bytes.length; ) {
         const part = bytes.subarray(from, from + PIECE_BYTES - heldBytes)
         from += part.length

@@ -18,7 +18,7 @@ export function toFile(data: FileData) {
   }
 }
 
-/** The same file as OpenAI's clients know it, beside the service's own fields. */
+/** Returns the file with the fields that OpenAI's clients read, in addition to the service's own. */
 export function toOpenAiFile(data: FileData, purpose: unknown) {
   return { ...toFile(data), bytes: data.sizeBytes, filename: data.name, purpose }
 }

@@ -8,7 +8,7 @@ import { sizeText } from '../../subgraphs/common/sizes.ts'
 const MAX_PARTS = 100
 /** Bytes of the headers of one part: a name, a file name, a type. */
 const MAX_HEADER_BYTES = 16 * 1024
-/** Bytes of one field that is text. */
+/** Bytes of one text field. */
 const MAX_FIELD_BYTES = 16 * 1024
 
 interface FormStream {
@@ -16,7 +16,7 @@ interface FormStream {
   readonly stream: Readable | undefined
 }
 
-/** The one file of a form: its name in the form, and what becomes of its bytes. */
+/** The one file of a form: its name in the form, and the function that stores its bytes. */
 interface FileOfForm<Uploaded> {
   readonly param: string
   /** Reads the bytes. The form continues as they are read. */
@@ -24,10 +24,11 @@ interface FileOfForm<Uploaded> {
 }
 
 /**
- * Reads a form with one file while it comes in, and returns its fields; it holds those that are text alone. `taken` is
- * undefined if the form has no such file. After a failure the request is still there: it can be answered, and whoever
- * answers lets the rest pass.
- * @throws {KisError} the form is malformed or exceeds a limit, or the file was not taken. Nothing is being read any more
+ * Reads a form with one file while it comes in, and returns its text fields; only these are held in memory. `taken` is
+ * undefined if the form has no such file. After a failure the request is still open: the caller can respond and lets
+ * the rest of the body pass.
+ * @throws {KisError} the form is malformed or exceeds a limit, or the file was not taken. Nothing is being read any
+ * more
  */
 export async function readFormStream<Uploaded>(
   { headers, stream }: FormStream,
@@ -40,7 +41,7 @@ export async function readFormStream<Uploaded>(
   const end = Promise.withResolvers<void>()
   const parser = openParser(headers)
   let hasFailed = false
-  /** What comes after a failure is not looked at, though some of it has been read. */
+  /** Runs a step unless an earlier one failed: the parser may still emit parts that it has read already. */
   const attempt = (work: () => void) => {
     try {
       if (!hasFailed) work()
@@ -61,7 +62,7 @@ export async function readFormStream<Uploaded>(
     }),
   )
   parser.on('file', (name, bytes, fileName) => {
-    // `end` tells of its errors.
+    // The parser's `end` reports errors of these bytes.
     bytes.on('error', () => undefined)
     attempt(() => {
       add(name, FILE)
@@ -107,7 +108,7 @@ function openParser(headers: IncomingHttpHeaders): BusboyInstance {
   try {
     return new Busboy({
       headers: headers as BusboyHeaders,
-      // The name is checked, not cut.
+      // The whole name is kept, because a check of the name follows.
       preservePath: true,
       isPartAFile: (_name, _type, fileName) => fileName !== undefined,
       limits: { parts: MAX_PARTS, headerSize: MAX_HEADER_BYTES, fieldSize: MAX_FIELD_BYTES },
@@ -117,7 +118,10 @@ function openParser(headers: IncomingHttpHeaders): BusboyInstance {
   }
 }
 
-/** Browsers write three characters of names so (WHATWG HTML, "multipart/form-data encoding algorithm"). */
+/**
+ * Restores the three characters of file names that browsers escape (WHATWG HTML, "multipart/form-data encoding
+ * algorithm").
+ */
 function readFileName(name: string): string {
   return name.replace(/%0A|%0D|%22/gi, decodeURIComponent)
 }

@@ -7,17 +7,17 @@ export const UPLOAD = gatewayOperation(`mutation UploadFile($input: UploadFileIn
 const CREATE = gatewayOperation('mutation CreateFormUpload($input: CreateUploadInput!) { createUpload(input: $input) { upload { id } } }')
 const COMPLETE = gatewayOperation(`mutation CompleteFormUpload($input: CompleteUploadInput!) {
   completeUpload(input: $input) { upload { file { ${FILE} } } } }`)
-/** What the form calls the name and the content. */
+/** The form's names for the inputs. */
 const NAMES = { name: 'file', contentBase64: 'file' }
 
 const CANCEL = gatewayOperation('mutation CancelFormUpload($id: ID!) { cancelUpload(id: $id) { upload { id } } }')
 
 /**
- * A file whose bytes have come in, and which is not stored yet. Call one of the two. It is stored also if the client has
- * left by then.
+ * A file whose bytes have come in and which is not stored yet. Call one of the two functions. The file is stored also
+ * if the client has left by then.
  */
 export interface ReceivedFile {
-  /** Stores it. If that fails, nothing of it is left. */
+  /** Stores the file. If that fails, nothing of the file is left. */
   store(): Promise<FileData>
   discard(): Promise<void>
 }
@@ -57,7 +57,7 @@ export async function receiveFile(call: Call, name: string, source: AsyncIterabl
   }
 }
 
-/** A large file as one text would hold up the whole process; a small one takes one call. */
+/** Receives a file by a single call. Only for small files: a large one as one text would block the whole process. */
 function smallFile(call: Call, name: string, bytes: Buffer): ReceivedFile {
   return {
     discard: async () => undefined,

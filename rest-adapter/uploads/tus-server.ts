@@ -21,16 +21,18 @@ const CANCEL = gatewayOperation('mutation CancelUpload($id: ID!) { cancelUpload(
 
 const NAMES = { name: 'filename', sizeBytes: 'Upload-Length', metadata: 'Upload-Metadata' }
 
-/** The errors of the protocol that tell a client more than "wrong", in the service's words. */
+/** The service's error codes by the statuses of the protocol that are more specific than a bad request. */
 const CODES = { 404: 'not_found', 409: 'in_use', 410: 'not_found', 413: 'payload_too_large' } as const
 
 /**
- * One writer of an upload at a time in this process: a client that returns ends its own earlier request, which may hang.
- * Writers in other processes are told apart by the offset.
+ * Allows one writer of an upload at a time in this process: a client that returns ends its own earlier request, which
+ * may hang. The offset separates writers in other processes.
  */
 const locker = new MemoryLocker()
 
-/** The uploads of one caller, behind the library's interface. It keeps no state: any process may answer the next. */
+/**
+ * The uploads of one caller, behind the library's interface. It has no state: any process may handle the next request.
+ */
 class CallersUploads extends DataStore {
   readonly #call: Call
   /** The file of the upload of this request, once it is complete. */
@@ -63,7 +65,7 @@ class CallersUploads extends DataStore {
     const { upload } = await this.#call.execute(GET, { id })
     if (!upload || upload.status === 'CANCELLED') throw new NotFound('upload', id)
     this.fileId = upload.file?.id
-    // A client that has sent everything returns for the answer that it missed.
+    // A client that has sent everything returns for the response that it missed.
     if (upload.status === 'OPEN' && upload.offset === upload.sizeBytes && this.#call.method === 'HEAD') await this.complete(id)
     return this.#describe(upload)
   }
@@ -95,6 +97,7 @@ class CallersUploads extends DataStore {
   }
 }
 
+/** Handles one request of the tus protocol. */
 export async function handleTus(call: Call): Promise<RouteResponse> {
   const uploads = new CallersUploads(call)
   let failure: unknown
@@ -115,11 +118,11 @@ export async function handleTus(call: Call): Promise<RouteResponse> {
   let cut: unknown
   call.stream?.once('error', (error) => {
     cut = error
-    // `Readable.toWeb` would throw, where nobody catches it, on what comes in after the body was ended.
+    // If bytes came in after the end of the body, `Readable.toWeb` would throw where nobody catches it.
     call.stream!.removeAllListeners('data')
   })
   const response = await server.handleWeb(toRequest(call))
-  // The library calls all that ends a body an abort.
+  // The library reports everything that ends a body as an abort.
   if (cut instanceof KisError) throw cut
   if (failure instanceof Error) throw failure
   const headers = Object.fromEntries([...response.headers].filter(([name]) => !name.startsWith('access-control-')))
@@ -131,7 +134,7 @@ export async function handleTus(call: Call): Promise<RouteResponse> {
   throw new KisError(code, (await response.text()).trim() || 'The request does not follow the tus protocol.')
 }
 
-/** Callers cannot name each other's locks. */
+/** Returns a locker of the caller's own: callers cannot name each other's locks. */
 function lockerOf(caller: string): Locker {
   return { newLock: (id: string): Lock => locker.newLock(`${caller} ${id}`) }
 }

@@ -1,19 +1,19 @@
 import type { Call, Route, RouteResponse } from '../http/route.ts'
 
 export const PATH = '/v1/uploads/tus'
-/** Extensions of the protocol that the service has. */
+/** Extensions of the protocol that the service supports. */
 export const EXTENSIONS = ['creation', 'creation-with-upload', 'expiration', 'termination']
 
-/** What every answer to `OPTIONS` says of the protocol. */
+/** Headers of the protocol in every response to `OPTIONS`. */
 export const TUS_HEADERS = {
   'tus-resumable': '1.0.0',
   'tus-version': '1.0.0',
   'tus-extension': EXTENSIONS.join(','),
 }
 
-/** The protocol is loaded when the first upload comes. */
+/** Handles a request. The protocol's code is loaded with the first upload. */
 async function handle(call: Call): Promise<RouteResponse> {
-  // Nothing of the body may flow before the protocol reads it.
+  // The body must not flow before the protocol's code reads it.
   call.stream?.pause()
   const { handleTus } = await import('./tus-server.ts')
   return handleTus(call)

@@ -8,10 +8,10 @@ import { toFile, toOpenAiFile } from './file-object.ts'
 import { readFormStream, requireUploaded } from './form-stream.ts'
 import { type ReceivedFile, receiveFile, UPLOAD } from './receive-file.ts'
 
-/** Bytes of a form beside its file. */
+/** Bytes of a form in addition to its file. */
 const FORM_BYTES = 64 * 1024
 
-/** Takes a file as base64 in JSON, or as a form, which is stored while it comes in. */
+/** Accepts a file as base64 in JSON, or as a form, which is stored while it comes in. */
 export async function uploadFile(call: Call): Promise<RouteResponse> {
   if (isForm(call)) return uploadForm(call)
   const { execute, body } = call
@@ -26,7 +26,7 @@ async function uploadForm(call: Call): Promise<RouteResponse> {
   return ok({ ...toOpenAiFile(stored, fields.purpose ?? 'user_data'), message: toFile(stored) })
 }
 
-/** The form may turn out wrong after its file has come in. Then nothing of the file is left. */
+/** Receives a form. If the form turns out wrong after its file has come in, nothing of the file is left. */
 async function receiveForm(call: Call): Promise<{ readonly fields: JsonObject; readonly file: ReceivedFile }> {
   let received: ReceivedFile | undefined
   try {
@@ -46,8 +46,8 @@ async function receiveForm(call: Call): Promise<{ readonly fields: JsonObject; r
 }
 
 /**
- * Refuses, before it is read, a body that is neither JSON nor a form, and a form by its length. One of an unknown length
- * is refused when it has become too long.
+ * Refuses, before it is read, a body that is neither JSON nor a form, and a form by its length. A form of unknown
+ * length is refused once it is too long.
  */
 export function requireUpload({ headers }: FastifyRequest, { fileBytes }: Pick<RestConfig, 'fileBytes'>): void {
   if (isJson({ headers })) return

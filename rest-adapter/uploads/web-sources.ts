@@ -31,7 +31,7 @@ function toSource({ id, url, document, refreshSeconds, checkedAt, changedAt, err
   }
 }
 
-/** Finds the source of the path. One of another collection is not found. */
+/** Returns the ID of the source of the path. One of another collection counts as not found. */
 async function getSourceId({ execute, params }: Call): Promise<string> {
   const { webSource } = await execute(GET, { id: params.source_id })
   if (webSource?.collection.id !== params.id) throw new NotFound('source', params.source_id!)

@@ -9,18 +9,18 @@ import { router } from './router.tsx'
 import { Toasts } from './ui/toast.tsx'
 import { TooltipProvider } from './ui/tooltip.tsx'
 
-/** Longer than this the frame of index.html does not stand for a page that says itself what it waits for. */
+/** Longest time that the frame of index.html stays while a page loads that can show its own loading state. */
 const MAX_WAIT_MS = 2_000
 
-/** No module waits for it, because pages import what this file imports. */
+/** Not awaited by any module, because pages import what this file imports. */
 async function start(): Promise<void> {
   const isReady = Promise.all([early(), router.load()])
   const tooLong = new Promise((resolve) => setTimeout(resolve, MAX_WAIT_MS))
-  // Until there are words, the page shows what index.html has.
+  // Until the messages are loaded, the page shows the frame of index.html.
   await Promise.all([wantMessages([]), Promise.race([isReady, tooLong])])
   const viewer = (await Promise.race([early(), null])) as Viewer | null
   const root = createRoot(document.getElementById('root')!)
-  // In slices: the page scrolls meanwhile.
+  // A transition renders in slices, so that the page can scroll meanwhile.
   startTransition(() =>
     root.render(
       <StrictMode>

@@ -75,7 +75,7 @@ export function toSettingsInput({ label, mode, filter, rerank_model, lexical_wei
 
 const COLUMNS = ['question_id', 'query', 'file_name', 'page', 'phrase', 'settings', 'rank', 'rank_by_words', 'rank_by_meaning'] as const
 
-/** Writes a line for each expected passage of each question, by each of the settings. */
+/** Writes a line for each expected chunk of each question, for each of the settings. */
 function toTable({ id, settings, questions }: EvaluationData & { readonly questions: readonly QuestionData[] }): RouteResponse {
   const lines = questions.flatMap((question) =>
     question.expected.flatMap(({ fileName, page, phrase }, e) =>

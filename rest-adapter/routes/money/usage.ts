@@ -11,9 +11,9 @@ const LIST =
   gatewayOperation(`query Usage($first: Int!, $after: String, $filter: UsageFilter) { usage(first: $first, after: $after, filter: $filter) {
   edges { cursor node { id model { id } apiKey { id } operation quantities { unit quantity rate } amount rateCardVersion source requestId at } } ${PAGE_INFO} } }`)
 
-/** Largest page of the gateway. */
+/** The gateway's limit of a page. */
 const EXPORT_PAGE_RECORDS = 100
-/** Pages that all exports of the process read at a time. A key has one of them, however many exports it runs. */
+/** Pages that all exports of the process read at a time. A key gets one slot, however many exports it runs. */
 const pages = new FairSemaphore(2, Number.POSITIVE_INFINITY)
 const QUANTITIES = ['input_tokens', 'cached_input_tokens', 'cache_write_tokens', 'output_tokens', 'audio_milliseconds'] as const
 
@@ -65,7 +65,10 @@ function toUsageRecord(data: UsageRecordData) {
 
 type UsageRecordObject = ReturnType<typeof toUsageRecord>
 
-/** What records and summaries can both be filtered by. A field that a filter does not have is refused, also if undefined. */
+/**
+ * Converts the filters that records and summaries share. The gateway refuses a field that a filter does not have, even
+ * if it is undefined.
+ */
 function toFilter({ model, key_id, since, until }: JsonObject): JsonObject {
   return {
     modelId: model,
@@ -105,7 +108,7 @@ const COLUMNS: readonly (readonly [name: string, of: (record: UsageRecordObject)
   ['rate_card_version', ({ rate_card_version }) => rate_card_version],
   ['source', ({ source }) => source],
   ['request_id', ({ request_id }) => request_id],
-  // New columns come last, so that readers by position keep theirs.
+  // New columns come last, so that the positions of the others do not change.
   ['search_units', ({ search_units }) => search_units],
   ['search_units_rate_usd', ({ rates }) => rates.search_units ?? null],
   ['pages', ({ pages }) => pages],
@@ -113,8 +116,8 @@ const COLUMNS: readonly (readonly [name: string, of: (record: UsageRecordObject)
 ]
 
 /**
- * Exports every record after `after` as a table. The first page is read before the answer begins, so that an error can
- * have its own status.
+ * Exports every record after `after` as a table. The first page is read before the response starts, so that an error
+ * can have its own status.
  */
 async function exported(call: Call): Promise<RouteResponse> {
   await call.countRequest()
@@ -124,8 +127,8 @@ async function exported(call: Call): Promise<RouteResponse> {
 }
 
 /**
- * Reads one page at a time, once the client has taken the one before. If a page fails, the connection ends without
- * completing the answer, so that a part cannot pass for the whole.
+ * Reads one page at a time, once the client has taken the previous one. If a page fails, the connection ends without
+ * completing the response, so that a part cannot pass for the whole.
  */
 async function* streamLines(call: Call, first: ConnectionData<UsageRecordData>): AsyncGenerator<string> {
   yield csvLine(COLUMNS.map(([name]) => name))

@@ -24,7 +24,7 @@ export function toLedgerEntry(data: LedgerEntryData) {
   }
 }
 
-/** Of the organization in the path, or else of the caller's own. */
+/** Returns the wallet of the organization in the path, or else of the caller's own. */
 async function getWallet({ execute, params }: Call) {
   const { organization } = await execute(WALLET, { id: params.id })
   const { id, createdAt, wallet } = organization
@@ -39,7 +39,7 @@ async function getWallet({ execute, params }: Call) {
   })
 }
 
-/** Of the organization in the path, or else of the caller's own. */
+/** Lists the entries of the organization in the path, or else of the caller's own. */
 async function listEntries({ execute, params, query }: Call) {
   const data = await execute(ENTRIES, { id: params.id, ...pageVariables(query) }, PAGE_NAMES)
   return ok(listByCursor(data.organization.wallet.entries, toLedgerEntry))

@@ -2,7 +2,10 @@ import { lazyRouteComponent } from '@tanstack/react-router'
 import { loadModule } from '../data/load-module.ts'
 import { type MessageFile, wantMessages } from '../i18n/messages.ts'
 
-/** A page that is loaded when it is opened, with the messages of these files. Those of `common` and `errors` are there. */
+/**
+ * Returns a page that is loaded when it is opened, together with the messages of these files. Those of `common` and
+ * `errors` are always loaded.
+ */
 export function lazyPage<Name extends string, Module extends Record<Name, (props: never) => unknown>>(
   load: () => Promise<Module>,
   name: Name,

@@ -20,7 +20,7 @@ interface PageEntry {
   readonly path: `/${string}`
   readonly title: MessageId
   readonly icon: LucideIcon
-  /** What one needs to open it. */
+  /** The scopes that are needed to open the page. */
   readonly scopes: readonly Scope[]
 }
 
@@ -46,7 +46,7 @@ export const PAGE_GROUPS = [
   ],
 ] as const satisfies readonly (readonly PageEntry[])[]
 
-/** The page that a path belongs to: `/agents/agt_1` to `/agents`. */
+/** Returns the page that a path belongs to: `/agents/agt_1` to `/agents`. */
 export function findPage(path: string): PageEntry | undefined {
   const [, name] = path.split('/')
   return PAGE_GROUPS.flat().find((page) => page.path === `/${name}`)

@@ -5,13 +5,13 @@ import { usePreferences } from '../i18n/use-preferences.ts'
 import { Button, IconButton } from '../ui/button.tsx'
 import { Menu, MenuChoice, MenuSeparator } from '../ui/menu.tsx'
 
-/** Languages are named in themselves. */
+/** Each language has its own name for itself. */
 const LANGUAGE_NAMES = [
   { value: 'en', label: <span lang="en">English</span> },
   { value: 'ar', label: <span lang="ar">العربية</span> },
 ] as const
 
-/** Language, theme, digits and calendar. A change shows at once and is kept. */
+/** Language, theme, digits and calendar. A change takes effect at once and is stored. */
 export function PreferencesMenu() {
   const text = useText()
   const { language, theme, digits, calendar } = usePreferences()
@@ -48,7 +48,7 @@ export function PreferencesMenu() {
   )
 }
 
-/** The other language in one click. */
+/** Switches to the other language with one click. */
 export function LanguageButton() {
   const { language } = usePreferences()
   const other = language === 'ar' ? LANGUAGE_NAMES[0] : LANGUAGE_NAMES[1]

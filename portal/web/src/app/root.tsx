@@ -8,7 +8,7 @@ import { Shell } from './shell.tsx'
 /** The parent of each page's route. */
 export const root = createRootRoute({ component: Shell, notFoundComponent: NotFound, errorComponent: Broken })
 
-/** A defect of the page, or a part of it that could not be loaded. */
+/** Shown for a defect of the page, or a part of it that could not be loaded. */
 export function Broken(_: ErrorComponentProps) {
   const text = useText()
   return (

@@ -12,7 +12,7 @@ const VIEWER = graphql(VIEWER_QUERY)
 export type Viewer = NonNullable<ResultOf<typeof VIEWER>['viewer']>
 export type Scope = Viewer['scopes'][number]
 
-/** `ended`: the viewer was signed in until now; what is on the page stays behind the dialog to sign in again. */
+/** `ended`: the viewer was signed in until now; the page stays visible behind the dialog to sign in again. */
 type State =
   | { readonly state: 'loading' }
   | { readonly state: 'signed-out' }
@@ -21,7 +21,7 @@ type State =
 
 interface Session {
   readonly session: State
-  /** Null: it worked. */
+  /** Returns null if the viewer is signed in now. */
   readonly signIn: (apiKey: string) => Promise<Failure | null>
   readonly signOut: () => Promise<void>
   readonly retry: () => void
@@ -29,16 +29,19 @@ interface Session {
 
 const Context = createContext<Session | null>(null)
 
-/** What the viewer may do changes with their role, which no event tells. Refused calls that come together cause one look. */
+/**
+ * Pause between two queries for the viewer's permissions, which change with their role without an event. Refused calls
+ * that come together cause one query.
+ */
 const REFRESH_AFTER_MS = 1_000
 
 interface SessionProviderProps {
-  /** Who is signed in, if that is known already. */
+  /** The signed-in viewer, if known already. */
   readonly viewer: Viewer | null
   readonly children: ReactNode
 }
 
-/** Knows who is signed in, and gives all below it the client of their session. */
+/** Tracks who is signed in, and provides the client of their session to everything below it. */
 export function SessionProvider({ viewer, children }: SessionProviderProps) {
   const [session, setSession] = useState<State>(viewer ? { state: 'signed-in', viewer } : { state: 'loading' })
   const end = useCallback(
@@ -49,7 +52,7 @@ export function SessionProvider({ viewer, children }: SessionProviderProps) {
   const organization = useRef(viewer?.organization?.id)
   const isKnown = useRef(viewer !== null)
   const applyViewer = useCallback((viewer: Viewer) => {
-    // Another organization's pages: nothing of the earlier one may stay on them.
+    // The viewer changed to another organization: no data of the earlier one may stay on the page.
     if (organization.current && organization.current !== viewer.organization?.id) return location.assign('/home')
     organization.current = viewer.organization?.id
     setSession((now) =>
@@ -132,14 +135,14 @@ export function useSession(): Session {
   return session
 }
 
-/** Whoever is signed in. Pages are shown to nobody else. */
+/** Returns the signed-in viewer. Pages are shown to nobody else. */
 export function useViewer(): Viewer {
   const { session } = useSession()
   if (!('viewer' in session)) throw new Error('useViewer needs somebody who is signed in.')
   return session.viewer
 }
 
-/** Whether the scopes allow what needs `scope`: `ADMIN` holds all others but `OPERATOR`. */
+/** Whether the scopes include `scope`: `ADMIN` includes all others but `OPERATOR`. */
 export function holds(scopes: readonly Scope[], scope: Scope): boolean {
   return scopes.includes(scope) || (scope !== 'OPERATOR' && scopes.includes('ADMIN'))
 }

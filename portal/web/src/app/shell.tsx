@@ -19,12 +19,12 @@ import { PreferencesMenu } from './preferences-menu.tsx'
 import { holds, useSession, useViewer } from './session.tsx'
 import { SignInForm } from './sign-in-form.tsx'
 
-/** What is around each page. Whoever is not signed in sees the sign-in page only. */
+/** The frame around each page. A reader who is not signed in sees only the sign-in page. */
 export function Shell() {
   const { session, retry } = useSession()
   const { pathname, href } = useRouterState({ select: ({ location }) => location })
   const isOpen = useRouterState({ select: ({ matches }) => matches.some(({ routeId }) => routeId === '/sign-in') })
-  // On the way there the earlier page is still open, which needs somebody who is signed in.
+  // While the sign-in page loads, the earlier page is still open, and that page needs a viewer.
   if (pathname === '/sign-in') return isOpen ? <Outlet /> : <Splash />
   if (session.state === 'loading') return <Splash />
   if (session.state === 'signed-out') return <Navigate to="/sign-in" search={{ next: href }} replace />
@@ -81,7 +81,7 @@ function Frame({ children }: { readonly children: ReactNode }) {
     if (shown.current === path) return
     shown.current = path
     setMenuOpen(false)
-    // A screen reader goes on where the new page begins.
+    // A screen reader continues where the new page starts.
     main.current?.focus({ preventScroll: true })
   }, [path])
   return (
@@ -140,7 +140,7 @@ export function Logo() {
 
 const ENTRY = 'flex h-9 items-center gap-2.5 rounded-lg px-2.5 text-sm text-muted hover:bg-hover hover:text-ink'
 
-/** Pages of the service beside the portal. They take its session. */
+/** Pages of the service outside of the portal. They use its session. */
 const DOCS = [
   { path: `${PUBLIC_URL}/docs`, title: 'shell.docs', icon: BookOpen },
   { path: '/graphql', title: 'shell.graphql', icon: Braces },
@@ -225,7 +225,7 @@ function Account() {
   )
 }
 
-/** Where else the person is a member. They are asked for when the menu opens. */
+/** The other organizations of the person. They are queried when the menu opens. */
 function OtherOrganizations() {
   const text = useText()
   const result = useQueryResult(MEMBERSHIPS, {})
@@ -248,7 +248,7 @@ function OtherOrganizations() {
   )
 }
 
-/** Says that the service does not answer. It goes away by itself. */
+/** Shows that the service does not respond, until it does. */
 function LostConnection() {
   const text = useText()
   const state = useConnection()

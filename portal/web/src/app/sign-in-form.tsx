@@ -12,10 +12,10 @@ import { Input } from '../ui/input.tsx'
 import { Notice } from '../ui/surface.tsx'
 import { useSession } from './session.tsx'
 
-/** Signs in by an API key, or at the organization's provider of OpenID Connect if there is one. */
+/** Signs in with an API key, or at the organization's provider of OpenID Connect if there is one. */
 interface SignInFormProps {
   readonly returnTo: string
-  /** The token of an invitation: it is accepted by signing in at the provider. */
+  /** The token of an invitation. Signing in at the provider accepts it. */
   readonly invitation?: string
 }
 
@@ -37,7 +37,7 @@ export function SignInForm({ returnTo, invitation }: SignInFormProps) {
     setFailure(await signIn(key.trim()))
     setBusy(false)
   }
-  // Keys work where the service does not say.
+  // A key works even if the service does not name the options.
   const oidc = options === 'unknown' ? null : options?.oidc
   const provider = oidc && (
     <Button asChild size="large" variant={invitation ? 'primary' : 'secondary'}>

@@ -2,7 +2,10 @@ import { useCallback, useEffect, useRef } from 'react'
 import { connection } from './connection.ts'
 import type { QueryResult } from './query-result.ts'
 
-/** Calls `act` at most once in `pauseMs`, however often it is asked to, and once more after the last time. */
+/**
+ * Returns a throttled `act`: however often it is called, it runs at most once in `pauseMs`, and once more after the
+ * last call.
+ */
 export function useCalm(act: () => void, pauseMs: number): () => void {
   const latest = useRef(act)
   latest.current = act
@@ -16,17 +19,18 @@ export function useCalm(act: () => void, pauseMs: number): () => void {
   }, [pauseMs])
 }
 
-/** After failures the next question comes later, up to this. */
+/** Longest pause between two queries after failures. */
 const MAX_PAUSE_MS = 60_000
 
 /**
- * Asks again every `everyMs`, for what no subscription tells. It asks nothing while nobody looks at the page or the
- * connection is lost, and after failures each time later. A page that comes back into view asks at once if it is time.
+ * Repeats a query every `everyMs`, for changes that no subscription reports. It pauses while the page is hidden or the
+ * connection is lost, and waits longer after each failure. A page that becomes visible again repeats the query at once
+ * if it is due.
  */
 export function useRepeat(result: QueryResult<unknown>, everyMs: number, isOn = true): void {
   const latest = useRef(result)
   latest.current = result
-  // A failure does not say whether there is still something to ask for.
+  // A failed query does not show whether repeating is still needed.
   const wasOn = useRef(isOn)
   if (result.state === 'ready') wasOn.current = isOn
   const goesOn = wasOn.current

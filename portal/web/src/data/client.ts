@@ -6,29 +6,29 @@ import { toFailure } from './failure.ts'
 import { loadModule } from './load-module.ts'
 import { resumeAfter, type Sent } from './resume.ts'
 
-/** Begins a subscription, and returns what ends it. */
+/** Starts a subscription, and returns the function that ends it. */
 type Subscribe = (sent: Sent, listener: Listener) => () => void
 
 export interface Connected {
   readonly client: Client
-  /** Ends the socket and the cache, with the session. */
+  /** Closes the socket and drops the cache, with the session. */
   close(): void
 }
 
 /**
- * The characters of variables that a subscription sends over the socket. A message of it may have 1 MiB, a character up
+ * Most characters of a subscription's variables that go over the socket. A message of it may have 1 MiB, a character up
  * to 3 bytes.
  */
 const MAX_SOCKET_CHARACTERS = 256 * 1024
 
 /**
- * Asks the service: HTTP for queries and mutations, one socket for all subscriptions but those that send much, such as
- * a chat with a picture: they are a request of their own. All carry the session's cookie.
+ * Creates the client of the service: HTTP for queries and mutations, one socket for subscriptions. A subscription with
+ * large variables, such as a chat with an image, is an HTTP request of its own. All carry the session's cookie.
  * `onSignedOut`: the session has ended. `onRefused`: it lacks a permission.
  */
 export function connect(onSignedOut: () => void, onRefused: () => void): Connected {
   let socket: Promise<Socket> | null = null
-  // Most pages show something before they subscribe to anything.
+  // The socket opens late, because most pages show something before they subscribe to anything.
   const openSocket = () => {
     socket ??= loadModule(() => import('./socket.ts')).then(({ createSocket }) => createSocket(onSignedOut))
     return socket
@@ -50,7 +50,7 @@ export function connect(onSignedOut: () => void, onRefused: () => void): Connect
           const { code } = toFailure(error)
           if (code === 'invalid_api_key') onSignedOut()
           if (code === 'permission_denied') onRefused()
-          // A subscription's socket says itself when it is lost.
+          // A subscription's socket reports its own loss.
           if (code === 'unreachable' && operation.kind !== 'subscription') connection.lose()
         },
       }),

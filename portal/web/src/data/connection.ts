@@ -1,22 +1,24 @@
 import { useSyncExternalStore } from 'react'
 
-/** Between two looks whether the service answers again. */
+/** Pause before the first check whether the service responds again. */
 const FIRST_WAIT_MS = 1_000
 const MAX_WAIT_MS = 15_000
-/** A broken network may say nothing at all. */
+/** Limit of one check: a broken network may not respond at all. */
 const RESPONSE_TIMEOUT_MS = 5_000
-/** An answer says for so long that the service can be reached. */
+/** For so long after a response the service counts as reachable. */
 const FRESH_MS = 10_000
 
 type State = 'connected' | 'lost'
 
-/** Whether the service answers. `lose` begins to look for it until it does, and then tells the listeners of `onReturn`. */
+/**
+ * Tracks whether the service responds. `lose` starts checks until it does, and then calls the listeners of `onReturn`.
+ */
 class Connection {
   state: State = 'connected'
   readonly #watchers = new Set<() => void>()
   readonly #returns = new Set<() => void>()
   #wake = () => {}
-  /** On the clock of the page, which has just come from the service. */
+  /** When the service last responded, on the clock of the page, which has just come from the service. */
   #respondedAt = 0
 
   lose(): void {
@@ -25,7 +27,7 @@ class Connection {
     void this.#poll()
   }
 
-  /** Looks now, such as when the network is back. */
+  /** Checks now, for example because the network is back. */
   hurry(): void {
     this.#wake()
   }
@@ -35,14 +37,14 @@ class Connection {
     return () => this.#returns.delete(listen)
   }
 
-  /** Resolves when the service answers: at once where it can be reached. */
+  /** Resolves when the service responds: at once if it is reachable. */
   async untilReached(): Promise<void> {
     if (this.state === 'connected' && navigator.onLine && performance.now() - this.#respondedAt < FRESH_MS) return
     if (this.state === 'connected' && (await isReachable())) this.#respondedAt = performance.now()
     else await this.untilReturn()
   }
 
-  /** Resolves when the service answers again, which it is asked until it does. */
+  /** Resolves when the service responds again. Checks until then. */
   untilReturn(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
     const unsubscribe = this.onReturn(() => {

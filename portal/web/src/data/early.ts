@@ -16,7 +16,7 @@ export const VIEWER_QUERY = `
 
 let viewerRequest: Promise<unknown> = Promise.resolve(null)
 
-/** Asks who is signed in. The application, which needs the answer, is still loading. */
+/** Queries who is signed in, while the application, which needs the result, is still loading. */
 export function requestEarly(): void {
   viewerRequest = fetch('/graphql', {
     method: 'POST',
@@ -28,7 +28,10 @@ export function requestEarly(): void {
     .catch(() => null)
 }
 
-/** The viewer, as `VIEWER_QUERY` has it. Null: nobody asked, or there is another answer, which the application asks for itself. */
+/**
+ * Returns the viewer, as `VIEWER_QUERY` selects it. Null: there was no early query, or it failed, so the application
+ * must query.
+ */
 export function early(): Promise<unknown> {
   return viewerRequest
 }

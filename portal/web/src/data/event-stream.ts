@@ -1,19 +1,19 @@
 import { createClient, NetworkError } from 'graphql-sse'
 import type { Sent } from './resume.ts'
 
-/** What becomes of a subscription, as graphql-ws and graphql-sse tell it. */
+/** Callbacks of a subscription, as graphql-ws and graphql-sse define them. */
 export interface Listener {
   next(event: unknown): void
   error(error: unknown): void
   complete(): void
 }
 
-/** Each subscription is a request of its own. It is not repeated: a chat that begins twice costs twice. */
+/** Each subscription is a request of its own. It is not retried: a chat that starts twice costs twice. */
 const client = createClient({ url: '/graphql', credentials: 'same-origin', retryAttempts: 0 })
 
 /**
- * Subscribes by HTTP and server-sent events. It takes variables of any size that a body may have. An answer that is no
- * stream of events fails with the errors in it. Returns what ends it.
+ * Subscribes by HTTP and server-sent events, with variables up to the limit of a body. A response that is no stream of
+ * events fails with its errors. Returns the function that ends the subscription.
  */
 export function subscribeByHttp(sent: Sent, listener: Listener): () => void {
   return client.subscribe(sent, {

@@ -1,16 +1,16 @@
 import { type ErrorCode, type ErrorExtensions, toErrorCode } from '../../../../schema/errors.ts'
 
-/** Why something failed. `unreachable`: no answer came. */
+/** Why something failed. `unreachable`: no response came. */
 export interface Failure {
   readonly code: ErrorCode | 'unreachable'
-  /** What the service says, in English. */
+  /** The service's message, in English. */
   readonly message: string
   readonly param: string | null
   readonly shouldRetry: boolean
   readonly retryAfterMs: number | null
 }
 
-/** What urql's `CombinedError` and a socket's errors have in common. */
+/** The common fields of urql's `CombinedError` and a socket's errors. */
 interface Failed {
   readonly message?: string
   readonly networkError?: unknown
@@ -19,7 +19,7 @@ interface Failed {
 
 export const UNREACHABLE: Failure = { code: 'unreachable', message: '', param: null, shouldRetry: true, retryAfterMs: null }
 
-/** The first error that an operation failed with. */
+/** Returns the first error of an operation. */
 export function toFailure({ networkError, graphQLErrors = [] }: Failed): Failure {
   const first =
     graphQLErrors[0] ?? (Array.isArray(networkError) ? (networkError[0] as { message: string; extensions?: unknown }) : undefined)
@@ -28,12 +28,12 @@ export function toFailure({ networkError, graphQLErrors = [] }: Failed): Failure
   return { code: toErrorCode(code) ?? 'internal', message: first.message, param, shouldRetry, retryAfterMs }
 }
 
-/** What became of something in the background, such as a run, as the service keeps it. */
+/** Returns the stored failure of background work, such as a run. */
 export function failureOfWork({ code, message }: { readonly code: string; readonly message: string }): Failure {
   return { code: toErrorCode(code) ?? 'internal', message, param: null, shouldRetry: false, retryAfterMs: null }
 }
 
-/** An answer of the doors that speak HTTP, such as `/session`. */
+/** Returns the failure of a plain HTTP response, such as that of `/session`. */
 export async function failureOf(response: Response): Promise<Failure> {
   const body = (await response.json().catch(() => null)) as { error?: { code?: unknown; message?: unknown; param?: unknown } } | null
   const { code, message, param } = body?.error ?? {}

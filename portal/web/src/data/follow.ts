@@ -3,12 +3,12 @@ import { type TypedDocumentNode, useClient } from 'urql'
 import { connection } from './connection.ts'
 import { type Failure, toFailure } from './failure.ts'
 
-/** How soon it is tried again after a failure that may pass, where the service does not say it. */
+/** Delay before a retry after a temporary failure, unless the service sends one. */
 const RETRY_MS = 2_000
 
 /**
- * Follows a run by a subscription that costs nothing. When a lost connection is back, and after a failure that may pass,
- * it goes on after the last event that came; an event may come twice. `onEvent` returns the cursor of its event. Null:
+ * Follows a run by a subscription that costs nothing. When a lost connection is back, and after a temporary failure, it
+ * resumes after the last received event; an event may come twice. `onEvent` returns the cursor of its event. Null:
  * there is no run to follow. Returns why it failed, until the next event.
  */
 export function useFollow<Data>(

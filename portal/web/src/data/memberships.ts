@@ -1,6 +1,6 @@
 import { graphql, type ResultOf } from './graphql.ts'
 
-/** The organizations of the person who is signed in, the last one used first. A key alone has none. */
+/** The organizations of the signed-in person, the last used first. A key alone has none. */
 export const MEMBERSHIPS = graphql(`
   query Memberships {
     viewer {
@@ -13,7 +13,10 @@ export const MEMBERSHIPS = graphql(`
 
 export type Membership = NonNullable<NonNullable<ResultOf<typeof MEMBERSHIPS>['viewer']>['member']>['memberships'][number]
 
-/** Signs in again, to another organization of the person. The provider knows them, so most ask nothing. */
+/**
+ * Returns the address that signs in again, to another organization of the person. The provider knows the person, so
+ * most providers show no prompt.
+ */
 export function addressOfOrganization(organizationId: string, returnTo: string): string {
   return `/session/oidc?${new URLSearchParams({ organization: organizationId, return: returnTo })}`
 }

@@ -1,2 +1,2 @@
-/** Where people and programs reach the APIs: the service's `KIS_PUBLIC_URL`, or the address of this page. */
+/** The address of the APIs: the service's `KIS_PUBLIC_URL`, or the address of this page. */
 export const PUBLIC_URL = document.documentElement.dataset.publicUrl ?? location.origin

@@ -3,20 +3,20 @@ import { type AnyVariables, type TypedDocumentNode, type UseSubscriptionArgs, us
 import { connection } from './connection.ts'
 import { type Failure, toFailure } from './failure.ts'
 
-/** What a page shows: it waits, it failed, or it has all of what it asked for. */
+/** The state of a query: loading, failed, or ready with all data. */
 export type QueryResult<Data> =
   | { readonly state: 'loading' }
   | { readonly state: 'failed'; readonly failure: Failure; readonly retry: () => void }
   | { readonly state: 'ready'; readonly data: Data; readonly isRefreshing: boolean; readonly refresh: () => void }
 
-/** Asks, and asks again when a lost connection is back. While it asks again, the earlier answer stays. */
+/** Runs a query, and repeats it when a lost connection is back. During a repeat the earlier result stays. */
 export function useQueryResult<Data, Variables extends AnyVariables>(
   query: TypedDocumentNode<Data, Variables>,
   variables: Variables,
   options: {
-    /** Asks nothing yet. */
+    /** Does not run the query yet. */
     readonly pause?: boolean
-    /** Types that the answer depends on although it may hold none of them: a list that is empty. */
+    /** Types that the result depends on although it may contain none of them, as an empty list. */
     readonly types?: readonly string[]
   } = {},
 ): QueryResult<Data> {
@@ -28,7 +28,7 @@ export function useQueryResult<Data, Variables extends AnyVariables>(
   useEffect(() => connection.onReturn(refresh), [refresh])
   if (error) {
     const failure = toFailure(error)
-    // What is on the screen stays behind the banner of a lost connection, and behind the dialog to sign in again.
+    // The page stays visible behind the banner of a lost connection, and behind the dialog to sign in again.
     if (data && (failure.code === 'unreachable' || failure.code === 'invalid_api_key')) {
       return { state: 'ready', data, isRefreshing: false, refresh }
     }
@@ -40,14 +40,14 @@ export function useQueryResult<Data, Variables extends AnyVariables>(
 }
 
 interface Action<Data, Variables> {
-  /** Null: it failed, and `failure` says why. */
+  /** Returns null if the mutation failed; `failure` then has the reason. */
   readonly run: (variables: Variables) => Promise<Data | null>
   readonly isRunning: boolean
   readonly failure: Failure | null
   readonly reset: () => void
 }
 
-/** One action of the user. Lists with objects of the types that it answers with are asked for again. */
+/** One action of the user. Lists with objects of the types in its result are queried again. */
 export function useAction<Data, Variables extends AnyVariables>(mutation: TypedDocumentNode<Data, Variables>): Action<Data, Variables> {
   const client = useClient()
   const [isRunning, setRunning] = useState(false)
@@ -68,7 +68,7 @@ export function useAction<Data, Variables extends AnyVariables>(mutation: TypedD
   return { run, isRunning, failure, reset }
 }
 
-/** Tells each event of a subscription to `onEvent`. Returns why it ended, if it failed. */
+/** Passes each event of a subscription to `onEvent`. Returns why it ended, if it failed. */
 export function useEvents<Data, Variables extends AnyVariables>(
   subscription: TypedDocumentNode<Data, Variables>,
   variables: Variables,

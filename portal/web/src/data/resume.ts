@@ -1,4 +1,4 @@
-/** One subscription as it is sent. The client of graphql-ws reads it again at each attempt. */
+/** One subscription as it is sent. The client of graphql-ws reads this object at each attempt. */
 export interface Sent {
   query: string
   variables: Record<string, unknown>
@@ -7,8 +7,8 @@ export interface Sent {
 const START = /^\s*subscription\b[^{]*\{\s*chatCompletion\s*\([^)]*\)/
 
 /**
- * After an event of a chat completion, a new attempt follows the same call from that event on. Sent as it was, it would
- * be a second call, which costs again.
+ * Changes a chat completion after an event, so that a new attempt follows the same call from that event on. Unchanged,
+ * it would be a second call, which costs again.
  */
 export function resumeAfter(sent: Sent, data: unknown): void {
   const { chatCompletion: event } = (data ?? {}) as { chatCompletion?: { id?: unknown; cursor?: unknown } | null }

@@ -1,12 +1,12 @@
 import { useEffect, useState } from 'react'
 
-/** How people may sign in, as `GET /session/options` says. */
+/** The ways to sign in, from `GET /session/options`. */
 interface SignInOptions {
-  /** The provider of their company. Null: there is none. */
+  /** The provider of the organization. Null: there is none. */
   readonly oidc: { readonly name: string } | null
 }
 
-/** Null: not known yet. `unknown`: the service does not say. */
+/** Returns the ways to sign in. Null: not known yet. `unknown`: the service did not return them. */
 export function useSignInOptions(): SignInOptions | 'unknown' | null {
   const [options, setOptions] = useState<SignInOptions | 'unknown' | null>(null)
   useEffect(() => {

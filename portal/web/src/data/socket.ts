@@ -2,15 +2,18 @@ import { type Client, createClient } from 'graphql-ws'
 import { connection } from './connection.ts'
 
 const MAX_WAIT_MS = 15_000
-/** A socket that has broken without a word, as when a phone changes its network, answers no ping. */
+/** Ping interval. A socket that broke silently, as when a phone changes its network, does not respond to a ping. */
 const PING_MS = 10_000
 const PONG_MS = 5_000
-/** The socket stays open this long after its last subscription, for the next page's. */
+/** How long the socket stays open after its last subscription, for those of the next page. */
 const LINGER_MS = 10_000
 /** The close code of a session that has ended. The client of graphql-ws gives up after it. */
 const UNAUTHORIZED = 4401
 
-/** One socket for all subscriptions. It connects again for ever, each time later. `onSignedOut`: the session has ended. */
+/**
+ * Creates one socket for all subscriptions. It reconnects forever, each time later. `onSignedOut`: the session has
+ * ended.
+ */
 export function createSocket(onSignedOut: () => void): Client {
   let unanswered: ReturnType<typeof setTimeout> | undefined
   const socket = createClient({
@@ -34,7 +37,7 @@ export function createSocket(onSignedOut: () => void): Client {
       ])
     },
     on: {
-      // That the service answers to HTTP, too, is seen there.
+      // The check by HTTP finds out whether the service responds to HTTP, too.
       connected: () => connection.hurry(),
       ping: (isReceived) => {
         if (isReceived) return

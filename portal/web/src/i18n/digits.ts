@@ -2,14 +2,17 @@ import type { MessageFormatElement } from '@formatjs/icu-messageformat-parser'
 
 const ARABIC_INDIC = /[٠-٩]/g
 const SEPARATORS: Readonly<Record<string, string>> = { '٫': '.', '٬': ',' }
-/** They show what the digits look like. */
+/** Messages that show a sample of the digits, and so stay unchanged. */
 const SAMPLES = 'preferences.digits.'
 
 export function toLatinDigits(text: string): string {
   return text.replace(ARABIC_INDIC, (digit) => String(digit.charCodeAt(0) - 0x660)).replace(/[٫٬]/g, (separator) => SEPARATORS[separator]!)
 }
 
-/** The messages with their own numbers, such as the example of an amount, in Latin digits. `Intl` writes their values. */
+/**
+ * Returns the messages with Latin digits for their own numbers, such as the example of an amount. `Intl` formats their
+ * values.
+ */
 export function withLatinDigits(messages: Readonly<Record<string, MessageFormatElement[]>>): Record<string, MessageFormatElement[]> {
   return Object.fromEntries(
     Object.entries(messages).map(([id, elements]) => [id, id.startsWith(SAMPLES) ? elements : elements.map(change)]),

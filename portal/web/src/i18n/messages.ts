@@ -6,11 +6,11 @@ import { type Preferences, readPreferences, watchPreferences } from './preferenc
 
 type Language = Preferences['language']
 type Message = string | MessageFormatElement[]
-/** The messages as the build leaves them: what has values is parsed. */
+/** The messages as the build writes them: those with values are parsed. */
 type File = Readonly<Record<string, Message>>
 
 export type MessageId = keyof typeof english
-/** A file of `messages/`, without its ending. */
+/** A file of `messages/`, without its extension. */
 export type MessageFile =
   | ('agents' | 'collections' | 'document' | 'documents' | 'evaluation' | 'home' | 'keys' | 'models' | 'operator' | 'organization')
   | ('people' | 'searching' | 'settings' | 'usage' | 'wallet' | 'webhooks' | 'workflows')
@@ -21,20 +21,20 @@ export interface Messages {
 }
 
 const FILES = import.meta.glob<{ readonly default: File }>('../../messages/*/*.json')
-/** What any page may show. */
+/** Messages that any page may show. */
 const COMMON = ['common', 'errors'] as const
 
-/** The files that the open pages have asked for. */
+/** The files that the open pages need. */
 const wanted = new Set<string>(COMMON)
 const loaded = new Map<string, File>()
 let current: Messages | null = null
-/** The paths of what `current` has. */
+/** The paths of the files whose messages `current` contains. */
 let shown: ReadonlySet<string> = new Set()
 const watchers = new Set<() => void>()
 
 const pathOf = (language: Language, name: string) => `../../messages/${language}/${name}.json`
 
-/** Loads what is wanted in the reader's language, and then shows it. */
+/** Loads the wanted files in the reader's language, and then shows them. */
 async function load(): Promise<void> {
   const { language } = readPreferences()
   const paths = [...wanted].map((name) => pathOf(language, name))
@@ -43,7 +43,7 @@ async function load(): Promise<void> {
   await Promise.all(missing.map(async (path) => loaded.set(path, (await loadModule(FILES[path]!)).default)))
   // Another language was chosen meanwhile.
   if (readPreferences().language !== language) return load()
-  // Also what was wanted later and came earlier.
+  // Includes files that were wanted later and arrived earlier.
   shown = new Set([...wanted].map((name) => pathOf(language, name)).filter((path) => loaded.has(path)))
   const parsed = [...shown].flatMap((path) => Object.entries(loaded.get(path)!))
   current = { language, messages: Object.fromEntries(parsed.map(([id, message]) => [id, toElements(message)])) }
@@ -60,7 +60,9 @@ export function wantMessages(files: readonly MessageFile[]): Promise<void> {
 
 export const shownMessages = (): Messages | null => current
 
-/** The messages in the language that is shown: the reader's, once its messages are here. Null: none are here yet. */
+/**
+ * Returns the messages in the shown language: the reader's, once its messages are loaded. Null: none are loaded yet.
+ */
 export function useMessages(): Messages | null {
   return useSyncExternalStore((watcher) => {
     watchers.add(watcher)

@@ -1,20 +1,20 @@
-/** At most this many places: amounts are exact to one nano-USD. */
+/** Most decimal places: amounts are exact to one nano-USD. */
 const MAX_PLACES = 9
-/** Places of an amount below one cent. */
+/** Decimal places of an amount below one cent. */
 const SMALL_PLACES = 4
-/** Controls of Unicode around a text from left to right. */
+/** Unicode controls around a left-to-right text. */
 const [ISOLATE, END] = ['\u2066', '\u2069']
 const CURRENCY = { style: 'currency', currency: 'USD', currencyDisplay: 'narrowSymbol' } as const
 
 /**
- * How to write an amount. `up` is for what is spent or held, `down` for what is left or allowed, so that nobody reads
- * that there is more to spend than there is. `exact` writes each place that the amount has.
+ * How to round an amount. `up` is for spent or held amounts, `down` for remaining or allowed ones, so that nobody reads
+ * a larger budget than there is. `exact` writes each place that the amount has.
  */
 export type Rounding = 'up' | 'down' | 'exact'
 
 /**
- * Gives a function that writes amounts of US dollars for a locale. Amounts of a cent and more have two decimals, smaller
- * ones four. `formatToParts` takes a decimal string as it is, so no amount becomes a float.
+ * Returns a function that writes amounts of US dollars for a locale. Amounts of a cent and more have two decimals,
+ * smaller ones four. `formatToParts` accepts a decimal string unchanged, so no amount becomes a float.
  */
 export function moneyFormat(locale: string): (amount: string, rounding: Rounding) => string {
   const exact = new Intl.NumberFormat(locale, { ...CURRENCY, maximumFractionDigits: MAX_PLACES })
@@ -30,7 +30,7 @@ export function moneyFormat(locale: string): (amount: string, rounding: Rounding
   }
 }
 
-/** Gives a function that writes the numbers of one axis, which all have so many places. */
+/** Returns a function that writes the numbers of one axis, which all have the same number of places. */
 export function moneyAxisFormat(locale: string): (amount: number, places: number) => string {
   return (amount, places) => write(withPlaces(locale, places, 'halfExpand'), String(amount))
 }
@@ -39,7 +39,7 @@ function withPlaces(locale: string, places: number, roundingMode: 'ceil' | 'floo
   return new Intl.NumberFormat(locale, { ...CURRENCY, minimumFractionDigits: places, maximumFractionDigits: places, roundingMode })
 }
 
-/** `US$` is written from left to right, also in a line from right to left. */
+/** Writes an amount. `US$` is left to right, also in a right-to-left line. */
 function write(format: Intl.NumberFormat, amount: string): string {
   return format
     .formatToParts(amount as Intl.StringNumericLiteral)

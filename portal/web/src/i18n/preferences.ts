@@ -11,11 +11,11 @@ export interface Preferences {
 }
 
 const STORE = 'kis_preferences'
-/** The server writes `<html lang dir>` by this cookie. */
+/** The server writes `<html lang dir>` from this cookie. */
 const LANGUAGE_COOKIE = 'kis_language'
 const COOKIE_AGE_S = 365 * 24 * 3600
 
-/** What was chosen. What was not follows the browser and the language. */
+/** The preferences that the reader chose. The others follow the browser and the language. */
 let chosen: Partial<Preferences> = read()
 let current = resolve()
 const watchers = new Set<() => void>()
@@ -35,7 +35,7 @@ function read(): Partial<Preferences> {
     }
     return Object.fromEntries(Object.entries(found).filter(([, value]) => value))
   } catch {
-    // Storage may be switched off, or hold what another version wrote.
+    // Storage may be disabled, or contain a value of another version.
     return {}
   }
 }
@@ -45,7 +45,7 @@ function resolve(): Preferences {
   return { theme: 'system', digits: language === 'ar' ? 'arab' : 'latn', calendar: 'gregory', ...chosen, language }
 }
 
-/** The locale for `Intl`, with the digits and the calendar of the reader. */
+/** Returns the locale for `Intl`, with the digits and the calendar of the reader. */
 export function localeOf({ language, digits, calendar }: Preferences): string {
   return `${language}-u-ca-${calendar}-nu-${digits}`
 }
@@ -56,7 +56,7 @@ export function directionOf({ language }: Preferences): 'ltr' | 'rtl' {
 
 const dark = matchMedia('(prefers-color-scheme: dark)')
 
-/** Writes the preferences to the page's root, before the first paint and at each change. */
+/** Sets the preferences on the page's root, before the first paint and at each change. */
 export function applyPreferences(): void {
   const root = document.documentElement
   root.lang = current.language
@@ -71,7 +71,7 @@ export function changePreferences(change: Partial<Preferences>): void {
   try {
     localStorage.setItem(STORE, JSON.stringify(chosen))
   } catch {
-    // Storage may be switched off: the choice lasts as long as the page.
+    // Storage may be disabled: the choice then lasts as long as the page.
   }
   // biome-ignore lint/suspicious/noDocumentCookie: Safari and Firefox of last year lack the Cookie Store API.
   document.cookie = `${LANGUAGE_COOKIE}=${current.language}; path=/; max-age=${COOKIE_AGE_S}; samesite=lax`

@@ -1,4 +1,4 @@
-/** A sentence of the service with names for what varies in it, and what it is in another language. */
+/** A sentence of the service with named placeholders, and its translation. */
 export interface Sentence {
   readonly pattern: RegExp
   readonly names: readonly string[]
@@ -6,10 +6,10 @@ export interface Sentence {
 }
 
 const NAME = /\{(\w+)\}/g
-/** Their values are sentences themselves, or parts of one. */
+/** Placeholders whose values are sentences themselves, or parts of one. */
 const SAID = new Set(['instead', 'limit', 'message', 'which', 'why'])
 
-/** Those that say most by themselves come first: others could take them for a value. */
+/** Reads the sentences. Those with the most fixed text come first: others could match them as a value. */
 export function readSentences(sentences: Readonly<Record<string, string>>): readonly Sentence[] {
   const lengthOf = (sentence: string) => sentence.replace(NAME, '').length
   return Object.entries(sentences)
@@ -21,7 +21,10 @@ export function readSentences(sentences: Readonly<Record<string, string>>): read
     }))
 }
 
-/** What the service says, in the language of the sentences. Null: none of them says it. `write`: writes a value. */
+/**
+ * Translates a message of the service into the language of the sentences. Null: no sentence matches it. `write`: writes
+ * a value.
+ */
 export function translate(sentences: readonly Sentence[], said: string, write: (value: string) => string): string | null {
   for (const { pattern, names, text } of sentences) {
     const match = pattern.exec(said)

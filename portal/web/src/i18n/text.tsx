@@ -10,7 +10,10 @@ export type { MessageId }
 
 type Values = Readonly<Record<string, string | number | bigint | Date | null | undefined>>
 
-/** Gives the texts of the reader's language to all below it. A change of the language shows once its texts are here. */
+/**
+ * Provides the texts of the reader's language to everything below it. A change of the language takes effect once its
+ * texts are loaded.
+ */
 export function LanguageProvider({ children }: { readonly children: ReactNode }) {
   const preferences = usePreferences()
   const loaded = useMessages()
@@ -35,7 +38,7 @@ export function useText(): (id: MessageId, values?: Values) => string {
   return useCallback((id, values) => formatMessage({ id }, values as Record<string, string>), [formatMessage])
 }
 
-/** Writes a message if there is one with the id. For ids that are made, such as of an error's code. */
+/** Writes a message if there is one with the ID. For computed IDs, such as that of an error code. */
 export function useFindText(): (id: string) => string | null {
   const { formatMessage, messages } = useIntl()
   return useCallback((id) => (id in messages ? formatMessage({ id }) : null), [formatMessage, messages])
@@ -48,12 +51,12 @@ export function Text({ id, values }: { readonly id: MessageId; readonly values?:
 
 const SIZES = ['kibibyte', 'mebibyte', 'gibibyte', 'tebibyte'] as const
 
-/** `Intl` in the reader's language, digits and calendar. */
+/** Returns `Intl` formats in the reader's language, digits and calendar. */
 export function useFormats() {
   const { locale, formatMessage } = useIntl()
   return useMemo(() => {
     const bytesAlone = (count: number) => formatMessage({ id: 'common.size.byte' }, { count })
-    /** In the binary units of the plans. `Intl` has only decimal ones. */
+    /** Formats in the binary units of the plans. `Intl` has only decimal ones. */
     const bytes = (count: number) => {
       if (count < 1024) return bytesAlone(count)
       const rounded = (power: number) => Math.round((count / 1024 ** power) * 10) / 10
@@ -66,7 +69,7 @@ export function useFormats() {
       number: (value: number | bigint, options?: Intl.NumberFormatOptions) => new Intl.NumberFormat(locale, options).format(value),
       percent: (share: number) => new Intl.NumberFormat(locale, { style: 'percent', maximumFractionDigits: 1 }).format(share),
       bytes,
-      /** Two sizes that are compared. Where rounding hides that they differ, both are in bytes. */
+      /** Formats two sizes for comparison. If rounding would hide their difference, both are in bytes. */
       bytesApart: (one: number, other: number): readonly [string, string] =>
         one !== other && bytes(one) === bytes(other) ? [bytesAlone(one), bytesAlone(other)] : [bytes(one), bytes(other)],
       list: (items: readonly string[]) => new Intl.ListFormat(locale, { type: 'conjunction' }).format(items),

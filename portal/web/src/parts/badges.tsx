@@ -10,7 +10,7 @@ const RESIDENCIES = {
   CLOUD: { tone: 'warning', icon: Cloud },
 } as const
 
-/** Where data is processed. The tooltip says what that means. */
+/** Where data is processed. The tooltip explains it. */
 export function ResidencyBadge({ residency }: { readonly residency: keyof typeof RESIDENCIES }) {
   const text = useText()
   const { tone, icon: Icon } = RESIDENCIES[residency]
@@ -27,12 +27,12 @@ export function ResidencyBadge({ residency }: { readonly residency: keyof typeof
 interface StatusBadgeProps {
   readonly tone: Tone
   readonly label: MessageId
-  /** It is going on now. */
+  /** It is running now. */
   readonly isActive?: boolean
   readonly children?: ReactNode
 }
 
-/** A state in a word, with a dot that moves while it goes on. */
+/** A state in a word, with a dot that moves while it is running. */
 export function StatusBadge({ tone, label, isActive, children }: StatusBadgeProps) {
   const text = useText()
   return (

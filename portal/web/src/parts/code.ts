@@ -1,11 +1,11 @@
-/** What the service takes at most. */
+/** The service's limit of characters. */
 const MAX_CODE = 64
 /** Digits of a code for a name without Latin letters: 36^6 codes. */
 const DIGITS = 6
 
 /**
- * A code that programs can use for a name: its Latin letters and digits. A name without Latin letters, such as an Arabic
- * one, gets a code that begins with `kind` and always is the same for that name. Empty: the name is.
+ * Returns a code that programs can use for a name: its Latin letters and digits. A name without Latin letters, such as
+ * an Arabic one, gets a code that starts with `kind` and is always the same for that name. Empty: the name is empty.
  */
 export function codeOf(name: string, kind: string): string {
   const code = name

@@ -9,23 +9,23 @@ import { ErrorState, Loading } from './states.tsx'
 
 const PAGE_SIZE = 20
 
-/** A page of a connection, as Relay has them. */
+/** A page of a Relay connection. */
 interface Page<Row> {
   readonly edges: readonly { readonly node: Row | null }[]
   readonly pageInfo: { readonly hasNextPage: boolean; readonly endCursor: string | null }
 }
 
-/** What a list shows whose object is not there. */
+/** Shown for the list of an object that does not exist. */
 export const EMPTY_PAGE: Page<never> = { edges: [], pageInfo: { hasNextPage: false, endCursor: null } }
 
-/** Where a reader of a list is. Spread `variables` into those of the query. */
+/** The reader's position in a list. Spread `variables` into those of the query. */
 interface Paging {
   readonly variables: { readonly first: number; readonly after: string | null }
   readonly older: (endCursor: string) => void
   readonly newer: (() => void) | null
 }
 
-/** Pages of a list by cursor. `key`: the filters; the list begins anew when they change. */
+/** Pages of a list by cursor. `key`: the filters; the list restarts when they change. */
 export function usePaging(key = '', size = PAGE_SIZE): Paging {
   const [{ of, cursors }, set] = useState<{ of: string; cursors: readonly string[] }>({ of: key, cursors: [] })
   const current = of === key ? cursors : []
@@ -40,9 +40,9 @@ export interface Column<Row> {
   readonly id: string
   readonly header: ReactNode
   readonly cell: (row: Row) => ReactNode
-  /** Numbers and amounts stand at the end. */
+  /** Numbers and amounts are aligned to the end. */
   readonly isNumber?: boolean
-  /** `wide`: only where there is room for it. A card has it, too. */
+  /** `wide`: shown only if there is room for it. A card has it, too. */
   readonly shown?: 'always' | 'wide'
   readonly className?: string
 }
@@ -54,7 +54,7 @@ interface DataTableProps<Data, Row> {
   readonly paging: Paging
   readonly columns: readonly Column<Row>[]
   readonly rowId: (row: Row) => string
-  /** What shows if the list has nothing. */
+  /** Shown if the list is empty. */
   readonly empty: ReactNode
 }
 
@@ -84,13 +84,13 @@ interface RowsTableProps<Row> {
   readonly rowId: (row: Row) => string
   readonly isBusy?: boolean
   /**
-   * The name of a row, and the columns that it stands for. With it each row is a card where the screen is narrow, so that
-   * a table of many figures need not scroll sideways.
+   * The name of a row, and the columns that it replaces. With it each row is a card on a narrow screen, so that a table
+   * of many figures need not scroll sideways.
    */
   readonly card?: { readonly name: (row: Row) => ReactNode; readonly replaces: readonly string[] }
 }
 
-/** Rows that are all here. */
+/** A table whose rows are all loaded. */
 export function RowsTable<Row>({ card, ...props }: RowsTableProps<Row>) {
   const isNarrow = useIsNarrow()
   return card && isNarrow ? <Cards {...props} card={card} /> : <WholeTable {...props} />

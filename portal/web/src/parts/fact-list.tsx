@@ -1,6 +1,6 @@
 import type { ReactNode } from 'react'
 
-/** Names and values, one below the other. What has no value is left out. */
+/** Names and values, one below the other. A fact without a value is left out. */
 export function FactList({ facts }: { readonly facts: readonly (readonly [string, ReactNode])[] }) {
   return (
     <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-6 gap-y-2.5 text-sm">

@@ -2,7 +2,7 @@ import type { Failure } from '../data/failure.ts'
 import { useFindText } from '../i18n/text.tsx'
 import { ServiceText } from './service-text.tsx'
 
-/** Codes whose sentence says all. To the others the service adds facts: a value, a limit, a model, a time. */
+/** Codes whose sentence is complete. To the others the service adds facts: a value, a limit, a model, a time. */
 const SAY_ALL: ReadonlySet<Failure['code']> = new Set([
   ...(['invalid_api_key', 'organization_suspended', 'not_found', 'unknown_url', 'not_offered', 'method_not_allowed'] as const),
   ...(['graphql_parse_failed', 'graphql_validation_failed', 'headers_too_large', 'idempotency_conflict'] as const),
@@ -12,8 +12,8 @@ const SAY_ALL: ReadonlySet<Failure['code']> = new Set([
 type ShownFailure = Pick<Failure, 'code' | 'param'>
 
 /**
- * The sentence of a failure in the reader's language. A message `error.<code>.<field>` is for the failures of one field
- * whose cause is known, such as an address.
+ * Returns the sentence of a failure in the reader's language. A message `error.<code>.<field>` is for the failures of
+ * one field with a known cause, such as an address.
  */
 export function useFailureText(): (failure: ShownFailure) => string {
   const find = useFindText()
@@ -23,7 +23,7 @@ export function useFailureText(): (failure: ShownFailure) => string {
   }
 }
 
-/** Why something failed, in the reader's language, and below it what the service itself says where that is more. */
+/** Why something failed, in the reader's language, with the service's own message below if that adds something. */
 export function FailureText({ failure }: { readonly failure: ShownFailure & Pick<Failure, 'message'> }) {
   const failureText = useFailureText()
   return (
@@ -34,7 +34,7 @@ export function FailureText({ failure }: { readonly failure: ShownFailure & Pick
   )
 }
 
-/** What the service itself says of a failure, where that is more than the sentence of its code. */
+/** The service's own message of a failure, if it adds something to the sentence of its code. */
 export function FailureDetail({ failure: { code, message } }: { readonly failure: ShownFailure & Pick<Failure, 'message'> }) {
   if (!message || SAY_ALL.has(code)) return null
   return (

@@ -2,7 +2,7 @@ import type { ReactNode } from 'react'
 import type { Failure } from '../data/failure.ts'
 import { FailureText } from './failure-text.tsx'
 
-/** Splits a failure: what is wrong with a field stands at it, the rest in a notice. */
+/** Splits a failure: the problem of a field is shown at the field, others in a notice. */
 export function useFieldFailures(
   failure: Failure | null,
   fields: readonly string[],

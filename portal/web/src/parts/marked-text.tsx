@@ -8,7 +8,7 @@ interface MarkedTextProps {
   readonly className?: string
 }
 
-/** Text of a document, each line in its own direction, with parts of it marked. */
+/** Text of a document, each line in its own direction, with highlighted parts. */
 export function MarkedText({ text, marks, className }: MarkedTextProps) {
   return (
     <div className={classes('flex flex-col gap-1.5 wrap-anywhere', className)}>

@@ -10,12 +10,12 @@ interface Piece {
 }
 
 interface Line {
-  /** Where it begins in the text. */
+  /** The start of the line in the text. */
   readonly start: number
   readonly pieces: readonly Piece[]
 }
 
-/** Marks in order, without those that are empty, outside the text or inside another. */
+/** Returns the marks in order, without those that are empty, outside the text or inside another. */
 function inOrder(marks: readonly Mark[], length: number): readonly Mark[] {
   const sorted = marks
     .map(({ start, end }) => ({ start: Math.max(start, 0), end: Math.min(end, length) }))
@@ -30,7 +30,7 @@ function inOrder(marks: readonly Mark[], length: number): readonly Mark[] {
   return joined
 }
 
-/** Cuts a text into its lines, and each line where a mark begins or ends. Lines without text are left out. */
+/** Splits a text into its lines, and each line where a mark starts or ends. Lines without text are left out. */
 export function toLines(text: string, marks: readonly Mark[]): readonly Line[] {
   const ordered = inOrder(marks, text.length)
   const lines: Line[] = []

@@ -3,9 +3,9 @@ import { moneyAxisFormat, moneyFormat, type Rounding } from '../i18n/money-forma
 import { useFormats } from '../i18n/text.tsx'
 
 interface MoneyProps {
-  /** US dollars as a decimal string, as the schema has them. Null: unknown or none. */
+  /** US dollars as a decimal string, as in the schema. Null: unknown or none. */
   readonly amount: string | null | undefined
-  /** `up` for what is spent or held, `down` for what is left or allowed. Tables and receipts are exact. */
+  /** `up` for spent or held amounts, `down` for remaining or allowed ones. Tables and receipts are exact. */
   readonly rounding?: Rounding
 }
 
@@ -26,7 +26,7 @@ export function useMoney(): ReturnType<typeof moneyFormat> {
   return useMemo(() => moneyFormat(locale), [locale])
 }
 
-/** Writes the amounts of an axis, all with so many places. */
+/** Writes the amounts of an axis, all with the same number of places. */
 export function useMoneyAxis(): ReturnType<typeof moneyAxisFormat> {
   const { locale } = useFormats()
   return useMemo(() => moneyAxisFormat(locale), [locale])

@@ -5,15 +5,15 @@ import { useText } from '../i18n/text.tsx'
 
 interface PageHeaderProps {
   readonly title: string
-  /** The heading, where it is more than the title: a name with its badge. */
+  /** The heading, if it is more than the title: a name with its badge. */
   readonly heading?: ReactNode
   readonly lead?: ReactNode
   readonly actions?: ReactNode
-  /** The way back up, as a link. */
+  /** A link to the parent page. */
   readonly back?: ReactNode
 }
 
-/** The head of a page: its name, which also becomes the tab's, one sentence, and the main buttons. */
+/** The head of a page: its name, which is also the tab's title, one sentence, and the main buttons. */
 export function PageHeader({ title, heading, lead, actions, back }: PageHeaderProps) {
   const text = useText()
   useEffect(() => {

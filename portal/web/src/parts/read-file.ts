@@ -1,4 +1,4 @@
-/** The bytes of a file as a data URL: `data:image/png;base64,…`. */
+/** Returns a file as a data URL: `data:image/png;base64,…`. */
 export function toDataUrl(file: Blob): Promise<string> {
   const { promise, resolve, reject } = Promise.withResolvers<string>()
   const reader = new FileReader()

@@ -1,7 +1,7 @@
 import { type ComponentProps, useEffect, useRef, useState } from 'react'
 import { Input } from '../ui/input.tsx'
 
-/** How long after the last key the list is asked for. */
+/** How long after the last key the list is queried. */
 const WAIT_MS = 300
 
 interface SearchBoxProps extends Omit<ComponentProps<'input'>, 'value' | 'onChange'> {
@@ -10,13 +10,13 @@ interface SearchBoxProps extends Omit<ComponentProps<'input'>, 'value' | 'onChan
   readonly onChange: (value: string) => void
 }
 
-/** A part of a name to look for. It tells what was typed once the reader stops typing. */
+/** A field for a part of a name. It reports the text once the reader stops typing. */
 export function SearchBox({ label, value, onChange, ...rest }: SearchBoxProps) {
   const [typed, setTyped] = useState(value)
   const reported = useRef(value)
   const onChangeRef = useRef(onChange)
   onChangeRef.current = onChange
-  // The address changed otherwise, such as by "back".
+  // The address changed by other means, such as "back".
   useEffect(() => {
     if (value === reported.current) return
     reported.current = value

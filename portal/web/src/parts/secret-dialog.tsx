@@ -6,12 +6,12 @@ import { UserText } from './user-text.tsx'
 
 /** A secret that is shown once. */
 export interface Secret {
-  /** The name of what it belongs to. */
+  /** The name of the object that the secret belongs to. */
   readonly name: string
   readonly secret: string
 }
 
-/** Closes by its button alone, so that nobody loses the secret by a stray key. */
+/** Closes only by its button, so that nobody loses the secret by a stray key. */
 export function SecretDialog({
   shown,
   title,

@@ -14,15 +14,15 @@ const TIME = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/
 const UNITS = { KiB: 'kibibyte', MiB: 'mebibyte', GiB: 'gibibyte', TiB: 'tebibyte' } as const
 
 let sentences: Promise<readonly Sentence[]> | null = null
-/** It is not small, and few readers meet a failure. */
+/** Loads the translations on demand: the file is large, and few readers meet a failure. */
 function loadSentences(): Promise<readonly Sentence[]> {
   sentences ??= loadModule(() => import('../../messages/service-ar.json')).then(({ default: arabic }) => readSentences(arabic))
   return sentences
 }
 
 /**
- * Writes what the service says, which is English, in the reader's language. Null: it is English for this reader, too.
- * Empty: the translations are on their way.
+ * Translates the service's English text to the reader's language. Null: there is no translation. Empty: the
+ * translations are loading.
  */
 function useServiceSentences(): (said: string) => string | null {
   const { language, digits } = usePreferences()
@@ -44,7 +44,7 @@ function useServiceSentences(): (said: string) => string | null {
   }, [language, digits, known, write])
 }
 
-/** Writes numbers, sizes and times as the reader has them. All else is a name, and kept apart from the text around it. */
+/** Writes numbers, sizes and times in the reader's format. All else is a name, and isolated from the text around it. */
 function useWriteValue(): (value: string) => string {
   const text = useText()
   const { number, bytes } = useFormats()
@@ -68,7 +68,7 @@ function useWriteValue(): (value: string) => string {
   )
 }
 
-/** What the service itself says: in the reader's language, or as it says it. */
+/** A text of the service: in the reader's language, or untranslated. */
 export function ServiceText({ children }: { readonly children: string }) {
   const translated = useServiceSentences()(children)
   if (translated !== null) return <span className="wrap-anywhere whitespace-pre-wrap">{translated}</span>

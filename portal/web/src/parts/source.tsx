@@ -1,4 +1,4 @@
-/** Text of a program, such as JSON. It scrolls by the keyboard too. */
+/** Source text, such as JSON. The keyboard can scroll it, too. */
 export function Source({ label, source }: { readonly label: string; readonly source: string }) {
   return (
     <section

@@ -30,19 +30,19 @@ function Message({ icon: Icon, title, children, actions, className }: MessagePro
   )
 }
 
-/** Whether a message stands in the place of a page, which then has no heading of its own. */
+/** Whether a message replaces a page, which then has no heading of its own. */
 function useIsWholePage(): boolean {
   const [isWholePage, setWholePage] = useState(false)
   useLayoutEffect(() => setWholePage(document.querySelector('h1') === null), [])
   return isWholePage
 }
 
-/** There is nothing yet: what it would be, and the button that makes the first. */
+/** Shown for an empty list: what it would contain, and the button that creates the first item. */
 export function EmptyState(props: MessageProps) {
   return <Message {...props} />
 }
 
-/** A failure in the place of a page, with "Try again" where that can help. */
+/** A failure instead of a page, with "Try again" if that can help. */
 export function ErrorState({ failure, retry }: { readonly failure: Failure; readonly retry?: () => void }) {
   const text = useText()
   const failureText = useFailureText()
@@ -65,7 +65,7 @@ export function ErrorState({ failure, retry }: { readonly failure: Failure; read
   )
 }
 
-/** A failure beside what failed, such as in a form. */
+/** A failure next to its cause, such as in a form. */
 export function FailureNotice({ failure, retry }: { readonly failure: Failure | null; readonly retry?: () => void }) {
   const text = useText()
   if (!failure) return null
@@ -97,7 +97,7 @@ export function NoPermission({ scopes = [] }: { readonly scopes?: readonly strin
   )
 }
 
-/** There is no such thing, or it is another organization's: both look the same. */
+/** The object does not exist, or belongs to another organization: both look the same. */
 export function NotFound() {
   const text = useText()
   return (
@@ -115,7 +115,7 @@ export function NotFound() {
   )
 }
 
-/** Lines where a list will be. */
+/** Placeholder lines of a list that loads. */
 export function Loading({ lines = 4, className }: { readonly lines?: number; readonly className?: string }) {
   const text = useText()
   return (
@@ -131,12 +131,12 @@ export function Loading({ lines = 4, className }: { readonly lines?: number; rea
 
 interface WhenReadyProps<Data> {
   readonly result: QueryResult<Data>
-  /** What loads, if it is not a list. */
+  /** The placeholder, if it is not a list. */
   readonly loading?: ReactNode
   readonly children: (data: Data) => ReactNode
 }
 
-/** Shows an answer when it is here, and until then that it loads, or why it failed. */
+/** Shows a result when it is ready, and until then that it loads, or why it failed. */
 export function WhenReady<Data>({ result, loading = <Loading />, children }: WhenReadyProps<Data>) {
   if (result.state === 'loading') return loading
   if (result.state === 'failed') return <ErrorState failure={result.failure} retry={result.retry} />

@@ -15,7 +15,7 @@ const DATE = { year: 'numeric', month: 'short', day: 'numeric' } as const
 const DATE_TIME = { ...DATE, hour: 'numeric', minute: '2-digit' } as const
 const WHOLE = { dateStyle: 'full', timeStyle: 'long' } as const
 
-/** Writes a time in the reader's zone and calendar, as a string. */
+/** Returns a function that writes a time in the reader's zone and calendar. */
 export function useTime(): (at: string | Date, style?: 'date' | 'dateTime' | 'whole') => string {
   const { locale } = useFormats()
   return useMemo(() => {
@@ -28,7 +28,7 @@ export function useTime(): (at: string | Date, style?: 'date' | 'dateTime' | 'wh
   }, [locale])
 }
 
-/** A point in time; the whole of it is in the title. */
+/** A point in time; its title has the full time. */
 export function DateTime({ at, style = 'dateTime' }: { readonly at: string | null | undefined; readonly style?: 'date' | 'dateTime' }) {
   const format = useTime()
   if (!at) return <span aria-hidden>—</span>
@@ -36,7 +36,7 @@ export function DateTime({ at, style = 'dateTime' }: { readonly at: string | nul
     <time
       dateTime={at}
       title={format(at, 'whole')}
-      // In a table of a phone, the date and the time stand below each other.
+      // In a table on a phone, the date and the time stand below each other.
       className="whitespace-nowrap max-md:[td_&]:inline-block max-md:[td_&]:min-w-24 max-md:[td_&]:whitespace-normal"
     >
       {format(at, style).replace(DAY_PERIOD, '\u00a0$1')}
@@ -44,10 +44,10 @@ export function DateTime({ at, style = 'dateTime' }: { readonly at: string | nul
   )
 }
 
-/** "ص" is not alone on a line. */
+/** Keeps "ص" from standing alone on a line. */
 const DAY_PERIOD = / ([صم])$/
 
-/** How long ago, or how long until: "3 minutes ago". It moves on by itself. */
+/** How long ago, or how long until: "3 minutes ago". It updates itself. */
 export function RelativeTime({ at }: { readonly at: string | null | undefined }) {
   const { locale } = useFormats()
   const format = useTime()

@@ -1,4 +1,4 @@
-/** Numbers may be typed in Arabic-Indic or Persian digits, and with the Arabic decimal sign. */
+/** Converts Arabic-Indic or Persian digits and the Arabic decimal sign of a typed number to Latin ones. */
 export function toLatinDigits(typed: string): string {
   return typed
     .trim()
@@ -7,7 +7,10 @@ export function toLatinDigits(typed: string): string {
     .replace('٫', '.')
 }
 
-/** An amount of US dollars as the schema takes it, at most nine places; null: what was typed is none. */
+/**
+ * Returns an amount of US dollars as the schema accepts it, with at most nine decimal places; null: the text is no
+ * amount.
+ */
 export function toAmount(typed: string): string | null {
   const amount = toLatinDigits(typed)
   return /^-?\d{1,7}(\.\d{1,9})?$/.test(amount) ? amount : null

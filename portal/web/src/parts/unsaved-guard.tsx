@@ -2,7 +2,7 @@ import { useBlocker } from '@tanstack/react-router'
 import { useText } from '../i18n/text.tsx'
 import { ConfirmDialog } from '../ui/dialog.tsx'
 
-/** Asks before what is typed gets lost: on the way to another page or tab, or out of the portal. */
+/** Asks before typed text is lost: when the reader leaves for another page or tab, or closes the portal. */
 export function UnsavedGuard({ isDirty }: { readonly isDirty: boolean }) {
   const text = useText()
   const tabOf = (search: unknown) => (search as { readonly tab?: string }).tab

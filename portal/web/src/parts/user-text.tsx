@@ -1,14 +1,14 @@
 import { classes } from '../ui/classes.ts'
 
-/** Controls that change the direction of what follows. A name that holds them must not turn the page round. */
+/** Controls that change the direction of the text after them. A name with such controls must not reverse the page. */
 const OVERRIDES = /[\u202a-\u202e\u2066-\u2069\u200e\u200f\u061c]/g
 
-/** The same text without what could turn round the text beside it. */
+/** Returns the text without the controls that could reverse the text beside it. */
 export function harmless(text: string): string {
   return text.replace(OVERRIDES, '')
 }
 
-/** Text that people wrote: kept apart from the direction around it, cut where it is too long, whole in its title. */
+/** Text that people wrote: isolated from the direction around it, truncated if too long, complete in its title. */
 export function UserText({
   children,
   className,
@@ -30,7 +30,7 @@ export function UserText({
   )
 }
 
-/** Ids, codes and keys, which read from left to right everywhere. */
+/** IDs, codes and keys, which are left to right everywhere. */
 export function Code({ children, className }: { readonly children: string; readonly className?: string }) {
   return (
     <code dir="ltr" title={children} className={classes('inline-block max-w-full truncate align-bottom font-mono text-[0.9em]', className)}>

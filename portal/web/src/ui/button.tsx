@@ -21,9 +21,9 @@ interface ButtonProps extends ComponentProps<'button'> {
   readonly variant?: keyof typeof VARIANTS
   readonly size?: keyof typeof SIZES
   readonly icon?: LucideIcon
-  /** Shows that it works, and takes no click. */
+  /** Shows that work is in progress, and accepts no click. */
   readonly isBusy?: boolean
-  /** Gives the look to its only child, such as a link. */
+  /** Applies the style to its only child, such as a link. */
   readonly asChild?: boolean
 }
 
@@ -55,7 +55,7 @@ interface DisclosureButtonProps extends Omit<ButtonProps, 'asChild' | 'isBusy' |
   readonly onToggle: (isOpen: boolean) => void
 }
 
-/** Opens and closes what is below it. Name that by `aria-controls`. */
+/** Opens and closes the element below it. Name that element in `aria-controls`. */
 export function DisclosureButton({ isOpen, onToggle, children, ...rest }: DisclosureButtonProps) {
   return (
     <Button variant="ghost" size="small" aria-expanded={isOpen} onClick={() => onToggle(!isOpen)} {...rest}>
@@ -66,10 +66,10 @@ export function DisclosureButton({ isOpen, onToggle, children, ...rest }: Disclo
 }
 
 interface IconButtonProps extends Omit<ButtonProps, 'icon' | 'children' | 'asChild'> {
-  /** What it does: its name for screen readers, and its tooltip. */
+  /** The action: its name for screen readers, and its tooltip. */
   readonly label: string
   readonly icon: LucideIcon
-  /** The icon points along the line of text, so it turns round from right to left. */
+  /** The icon points in reading direction, so it is mirrored from right to left. */
   readonly mirrors?: boolean
 }
 

@@ -9,7 +9,6 @@ import type { Option } from './input.tsx'
 const MAX_SHOWN = 100
 
 interface ComboboxProps extends Partial<FieldControl> {
-  /** The chosen values. */
   readonly values: readonly string[]
   readonly onChange: (values: readonly string[]) => void
   readonly options: readonly Option[]
@@ -61,7 +60,7 @@ export function Combobox({ values, onChange, options, isMultiple, placeholder, d
     <Popover.Root open={isOpen} onOpenChange={open}>
       <Popover.Trigger
         {...control}
-        // What is chosen is its value. A button could not be required.
+        // The value of this element is the choice. A button could not be required.
         role="combobox"
         disabled={disabled}
         className="flex min-h-9 w-full items-center gap-2 rounded-lg border border-line-strong/60 bg-surface px-3 py-1 text-start text-sm shadow-xs hover:border-line-strong disabled:cursor-not-allowed disabled:bg-sunken aria-invalid:border-danger"

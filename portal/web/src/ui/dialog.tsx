@@ -17,7 +17,7 @@ interface DialogProps {
   readonly title: ReactNode
   readonly description?: ReactNode
   readonly size?: 'small' | 'medium' | 'large'
-  /** It closes by its own buttons only. */
+  /** The dialog closes only by its own buttons. */
   readonly isModal?: boolean
   readonly children: ReactNode
   /** The buttons, the main one last. */
@@ -58,13 +58,13 @@ export function Dialog({ isOpen, onClose, title, description, size = 'medium', i
   )
 }
 
-/** A sheet is read first: no button of it has the focus when it opens. */
+/** Focuses the panel, not a button: a sheet is read first. */
 function focusPanel(event: Event): void {
   event.preventDefault()
   ;(event.currentTarget as HTMLElement).focus()
 }
 
-/** A panel at the end of the line; of the whole width on a phone. */
+/** A panel at the end of the line; full width on a phone. */
 export function Sheet({
   isOpen,
   onClose,
@@ -101,12 +101,12 @@ interface ConfirmDialogProps {
   readonly isOpen: boolean
   readonly onClose: () => void
   readonly title: ReactNode
-  /** What happens, and whether it can be undone. */
+  /** What will happen, and whether it can be undone. */
   readonly description: ReactNode
-  /** What the button does: "Delete 3 documents", never "OK". */
+  /** The label of the button: "Delete 3 documents", never "OK". */
   readonly action: string
   readonly isDangerous?: boolean
-  /** The dialog waits for it, and stays open if it gives false. */
+  /** The dialog waits for the result, and stays open if it is false. */
   readonly onConfirm: () => Promise<boolean | undefined> | boolean | undefined
   readonly children?: ReactNode
 }

@@ -11,15 +11,15 @@ export interface FieldControl {
 interface FieldProps {
   readonly label: ReactNode
   readonly help?: ReactNode
-  /** What is wrong, and what to do. */
+  /** The problem, and how to fix it. */
   readonly error?: ReactNode
   readonly isRequired?: boolean
   readonly className?: string
-  /** Spread what it gives onto the input. */
+  /** Renders the input. Spread `control` onto it. */
   readonly children: (control: FieldControl) => ReactNode
 }
 
-/** An input with its label, help and error, tied together for screen readers. */
+/** An input with its label, help and error, linked for screen readers. */
 export function Field({ label, help, error, isRequired, className, children }: FieldProps) {
   const id = useId()
   const describedBy = [help && `${id}-help`, error && `${id}-error`].filter(Boolean).join(' ')

@@ -10,7 +10,7 @@ const FIELD = classes(
 
 export function Input({ className, ...rest }: ComponentProps<'input'>) {
   const { inputMode } = rest
-  // A number reads from left to right, its sign too, and stands where the page's lines begin.
+  // A number is left to right with its sign, and aligned with the start of the page's lines.
   const isNumber = inputMode === 'numeric' || inputMode === 'decimal'
   return (
     <input

@@ -19,7 +19,7 @@ export function Menu({
   readonly align?: 'start' | 'end'
 }) {
   return (
-    // A modal menu hides the page from screen readers, with elements in it that can have the focus.
+    // A modal menu hides the page from screen readers, although elements of it can have the focus.
     <Radix.Root modal={false}>
       <Radix.Trigger asChild>{trigger}</Radix.Trigger>
       <Radix.Portal>

@@ -8,7 +8,7 @@ interface PaginationProps {
   readonly isBusy?: boolean
 }
 
-/** Back and forth in a list that is paged by cursors. Null: there is no such page. */
+/** Buttons of a list that is paged by cursors. Null: there is no such page. */
 export function Pagination({ onNewer, onOlder, isBusy }: PaginationProps) {
   const text = useText()
   if (!onNewer && !onOlder) return null

@@ -10,14 +10,14 @@ interface RemoveScrollProps {
 let locks = 0
 
 /**
- * Stands for the package `react-remove-scroll` of Radix, which locks the scroll by a style element that it writes: the
- * Content-Security-Policy refuses those. This one sets a class of styles.css.
+ * Replaces the package `react-remove-scroll` of Radix, which locks scrolling with a style element that the
+ * Content-Security-Policy refuses. This component sets a class of styles.css.
  */
 export function RemoveScroll({ as: As = Fragment, allowPinchZoom: _, shards: __, ...rest }: RemoveScrollProps) {
   useLayoutEffect(() => {
     const root = document.documentElement
     if (locks++ === 0) {
-      // The page does not jump when its scroll bar goes.
+      // The padding keeps the page from jumping when its scroll bar disappears.
       root.style.setProperty('padding-inline-end', `${innerWidth - root.clientWidth}px`)
       root.classList.add('is-locked')
     }

@@ -2,7 +2,7 @@ import { Progress as RadixProgress } from 'radix-ui'
 import type { ComponentProps, ReactNode } from 'react'
 import { classes } from './classes.ts'
 
-/** `as`: `div` for a group of a list of terms, which may hold no section. */
+/** `as`: `div` for a group in a definition list, which may contain no section. */
 export function Card({ as: Element = 'section', className, ...rest }: ComponentProps<'div'> & { readonly as?: 'section' | 'div' }) {
   return <Element className={classes('rounded-xl border bg-surface p-4 sm:p-5', className)} {...rest} />
 }
@@ -31,15 +31,15 @@ export function Badge({ tone = 'neutral', className, ...rest }: ComponentProps<'
   )
 }
 
-/** Where something will be. Its parent says in words that it loads. */
+/** A placeholder. Its parent says in words that it loads. */
 export function Skeleton({ className }: { readonly className?: string }) {
   return <div aria-hidden className={classes('h-4 animate-pulse rounded-md bg-hover', className)} />
 }
 
 interface ProgressProps {
-  /** What moves on. */
+  /** What makes progress. */
   readonly label: string
-  /** 0 to 1; null: nobody knows. */
+  /** 0 to 1; null: unknown. */
   readonly value: number | null
   readonly tone?: 'accent' | 'warning' | 'danger'
 }
@@ -64,7 +64,7 @@ export function Progress({ label, value, tone = 'accent' }: ProgressProps) {
   )
 }
 
-/** A box that says something about what is around it. */
+/** A box with a remark about its context. */
 export function Notice({
   tone = 'info',
   icon,

@@ -5,7 +5,7 @@ import { classes } from './classes.ts'
 
 const SHADE = 'absolute inset-y-0 w-6 from-ink/15 to-transparent'
 
-/** A table that scrolls within its own box where the screen is narrow, and says so. */
+/** A table that scrolls within its own box on a narrow screen, and shows that it does. */
 export function Table({ className, label, ...rest }: ComponentProps<'table'> & { readonly label: string }) {
   const text = useText()
   const box = useRef<HTMLElement>(null)
@@ -17,7 +17,7 @@ export function Table({ className, label, ...rest }: ComponentProps<'table'> & {
         <section
           ref={box}
           aria-label={label}
-          // Whoever has no pointer scrolls it by the arrow keys.
+          // Readers without a pointer scroll it with the arrow keys.
           tabIndex={isWide ? 0 : undefined}
           className="relative overflow-x-auto rounded-xl border bg-surface -outline-offset-2"
         >
@@ -40,13 +40,13 @@ export function Table({ className, label, ...rest }: ComponentProps<'table'> & {
   )
 }
 
-/** Whether a part of what scrolls sideways is out of sight, before or after what shows. */
+/** Whether a part of a sideways scrolling box is out of sight, before or after the visible part. */
 function useHidden(box: RefObject<HTMLElement | null>): { readonly isBefore: boolean; readonly isAfter: boolean } {
   const [hidden, setHidden] = useState({ isBefore: false, isAfter: false })
   useEffect(() => {
     const element = box.current!
     const measure = () => {
-      // Negative from right to left. A fraction of a pixel is nothing.
+      // `scrollLeft` is negative from right to left. A fraction of a pixel does not count.
       const scrolled = Math.abs(element.scrollLeft)
       const isBefore = scrolled > 1
       const isAfter = scrolled + element.clientWidth < element.scrollWidth - 1

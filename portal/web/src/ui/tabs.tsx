@@ -10,12 +10,15 @@ interface TabsProps<Value extends string> {
   readonly className?: string
 }
 
-/** Where the tabs are wider than the screen, the shown one is in sight. After the frame: before, the page is laid out twice. */
+/**
+ * Scrolls the shown tab into sight if the tabs are wider than the screen. Runs after the frame: before it, the page
+ * would be laid out twice.
+ */
 function bringIntoSight(tab: HTMLElement | null): void {
   if (tab) requestAnimationFrame(() => setTimeout(() => tab.scrollIntoView({ block: 'nearest', inline: 'nearest' })))
 }
 
-/** Views of one thing. Only the shown one is mounted: the first, if an address names one that is not there. */
+/** Views of one object. Only the shown one is mounted: the first, if the address names an unknown one. */
 export function Tabs<Value extends string>({ label, value, onChange, tabs, className }: TabsProps<Value>) {
   const shown = tabs.some((tab) => tab.value === value) ? value : tabs[0]?.value
   return (

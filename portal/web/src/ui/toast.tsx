@@ -19,7 +19,7 @@ function set(next: readonly Shown[]): void {
   for (const watcher of watchers) watcher()
 }
 
-/** Says briefly that something happened. What the reader must act on belongs on the page. */
+/** Reports an event briefly. Anything that the reader must act on belongs on the page. */
 export function toast(title: string, tone: Shown['tone'] = 'success'): void {
   set([...shown, { id: ++last, title, tone }].slice(-MAX_SHOWN))
 }
@@ -38,7 +38,7 @@ export function useToasts(): readonly Shown[] {
   )
 }
 
-/** Where toasts show. What it needs comes when the page is there, because nothing happens before. */
+/** The container of toasts. Its code loads after the page, because no toast comes before. */
 export function Toasts() {
   const [List, setList] = useState<ComponentType | null>(null)
   const isWanted = useToasts().length > 0

@@ -20,7 +20,7 @@ import { UseIt } from './use-it.tsx'
 
 const route = getRouteApi('/agents/$id')
 
-/** The form is large, and most come to chat. */
+/** Loaded on demand: the form is large, and most readers come to chat. */
 const Settings = lazyPart(() => import('./editor/settings.tsx'), 'Settings')
 const Versions = lazyPart(() => import('./versions/versions.tsx'), 'Versions')
 
@@ -45,7 +45,7 @@ export function AgentPage() {
       <PageHeader
         title={agent.name}
         heading={
-          // A name in the other direction begins where the page's lines begin.
+          // A name in the other direction starts where the page's lines start.
           <span className="flex">
             <UserText className="line-clamp-2 whitespace-normal">{agent.name}</UserText>
           </span>

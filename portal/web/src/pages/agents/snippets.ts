@@ -3,13 +3,16 @@ export interface Snippet {
   readonly source: string
 }
 
-/** Calls of an agent by `host`, such as `https://knowledge.example.com`. The key is the variable `KIS_API_KEY`. */
+/**
+ * Returns examples of calls of an agent at `host`, such as `https://knowledge.example.com`. The key is the variable
+ * `KIS_API_KEY`.
+ */
 export function snippetsFor(
   { id, code }: { readonly id: string; readonly code: string },
   host: string,
   question: string,
 ): readonly Snippet[] {
-  // Quotes of JSON are those of both languages; a shell takes no single quote inside single quotes.
+  // JSON's quoting is valid in both languages; a shell accepts no single quote inside single quotes.
   const questionJson = JSON.stringify(question)
   const shell = (value: unknown) => `'${JSON.stringify(value).replaceAll("'", "'\\''")}'`
   const model = JSON.stringify(`agent/${code}`)
@@ -60,7 +63,7 @@ print(completion.choices[0].message.content)`,
       source: JSON.stringify(
         {
           mcpServers: {
-            // Hosts of the protocol put the variable in by this spelling.
+            // Hosts of the protocol replace the variable in this spelling.
             knowledge: { type: 'http', url: `${host}/mcp`, headers: { Authorization: `Bearer \${KIS_API_KEY}` } },
           },
         },

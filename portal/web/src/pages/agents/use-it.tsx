@@ -7,7 +7,7 @@ import { Tabs } from '../../ui/tabs.tsx'
 import type { Agent } from './base/agents.ts'
 import { type Snippet, snippetsFor } from './snippets.ts'
 
-/** How programs call the agent, to copy. */
+/** Examples of programs that call the agent, to copy. */
 export function UseIt({ agent }: { readonly agent: Agent }) {
   const text = useText()
   const [shown, setShown] = useState<Snippet['id']>('curl')

@@ -51,7 +51,7 @@ function Views({ collection, onChanged }: { readonly collection: CollectionFacts
       <PageHeader
         title={name}
         heading={
-          // A name in the other direction begins where the page's lines begin.
+          // A name in the other direction starts where the page's lines start.
           <span className="flex">
             <UserText className="line-clamp-2 whitespace-normal">{name}</UserText>
           </span>

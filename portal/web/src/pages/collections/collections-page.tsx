@@ -24,7 +24,7 @@ import { Counts } from './counts.tsx'
 
 const route = getRouteApi('/collections')
 const PAGE_SIZE = 20
-/** The service looks for a name page by page, so a page that is looked through is larger. */
+/** Page size of a filtered list. It is larger, because the service filters by name page by page. */
 const SEARCH_PAGE_SIZE = 100
 
 export function CollectionsPage() {

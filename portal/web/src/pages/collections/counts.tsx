@@ -5,7 +5,7 @@ interface CountsProps {
   readonly counts: { readonly queued: number; readonly processing: number; readonly ready: number; readonly failed: number }
 }
 
-/** How many documents there are, and how many of them still work or have failed. */
+/** The number of documents, and of those that are in work or have failed. */
 export function Counts({ counts: { queued, processing, ready, failed } }: CountsProps) {
   const text = useText()
   const { number } = useFormats()

@@ -11,7 +11,7 @@ interface ChecklistProps {
   readonly collectionId: string | undefined
 }
 
-/** What to do first. It ticks itself, and goes away once all is done. */
+/** The first steps. Each is checked off automatically; the list disappears once all are done. */
 export function Checklist({ steps, collectionId }: ChecklistProps) {
   const text = useText()
   const { number } = useFormats()

@@ -14,11 +14,11 @@ const MAX_SHOWN = 6
 interface DocumentsProps {
   readonly inWork: readonly HomeDocument[]
   readonly failed: readonly HomeDocument[]
-  /** How many there are of each in all. */
+  /** The number of documents in each status. */
   readonly counts: { readonly queued: number; readonly processing: number; readonly ready: number; readonly failed: number }
 }
 
-/** Documents that the service works on now, and those that it could not read. */
+/** Documents that the service works on, and those that failed. */
 export function Documents({ inWork, failed, counts }: DocumentsProps) {
   const text = useText()
   const { number } = useFormats()
@@ -105,7 +105,7 @@ function Name({ document: { id, name, collection } }: { readonly document: HomeD
   )
 }
 
-/** How far the service is with it. */
+/** The progress of the document. */
 function Step({ document: { name, status, stage, progress } }: { readonly document: HomeDocument }) {
   const text = useText()
   const { number } = useFormats()

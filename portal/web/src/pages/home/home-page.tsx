@@ -12,13 +12,13 @@ import { documentsNow, newestRuns, STEPS, stepsDone } from './overview.ts'
 import { Runs } from './runs.tsx'
 import { Spending, useSpending } from './spend.tsx'
 
-/** Between two questions for the lists, while many documents move. */
+/** Pause between two queries for the lists, while many documents change. */
 const PAUSE_MS = 1_500
-/** No event says that a run has begun, nor what moved between an answer and the beginning of the events. */
+/** Poll interval. No event reports that a run has started, or changes between a query and the start of the events. */
 const POLL_INTERVAL_MS = 15_000
 const NO_COUNTS = { queued: 0, processing: 0, ready: 0, failed: 0 }
 
-/** Each part needs its own scope, and is left out without it. */
+/** The home page. Each part needs its own scope, and is left out without it. */
 export function HomePage() {
   const text = useText()
   const { id: ownKey } = useViewer()
@@ -48,7 +48,7 @@ export function HomePage() {
   })
   const steps = STEPS.filter((step) => isAllowed[step] && done.has(step)).map((step) => ({ step, isDone: done.get(step)! }))
   const results = [canRead && knowledge, canRun && agents, isAdmin && keys, canSpend && spending.result]
-  // All parts come at once: a part that came later would push down what is below it.
+  // All parts show at once: a late one would push down the parts below it.
   if (results.some((result) => result && result.state === 'loading')) {
     return (
       <>
@@ -84,7 +84,10 @@ export function HomePage() {
   )
 }
 
-/** What events said of documents since the page opened. When one comes, goes or changes its status, the lists are asked for again. */
+/**
+ * Returns the documents of the events since the page opened. When a document is added, deleted or changes its status,
+ * the lists are queried again.
+ */
 function useLiveDocuments(refresh: () => void, pause: boolean): ReadonlyMap<string, HomeDocument | null> {
   const [documents, setDocuments] = useState<ReadonlyMap<string, HomeDocument | null>>(new Map())
   const refreshSoon = useCalm(refresh, PAUSE_MS)
@@ -100,5 +103,8 @@ function useLiveDocuments(refresh: () => void, pause: boolean): ReadonlyMap<stri
   return documents
 }
 
-/** More than the page shows. Documents that left it are in the lists, as they are now. */
+/**
+ * Most documents of events: more than the page shows. Documents that were dropped are in the lists, in their present
+ * state.
+ */
 const MAX_LIVE = 200

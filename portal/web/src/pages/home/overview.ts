@@ -6,12 +6,14 @@ const DAY_MS = 86_400_000
 
 type Live = ReadonlyMap<string, HomeDocument | null>
 
-/** What an event said of a document, in the place of what the list said. Null: it was deleted. */
+/** Replaces documents of the list by their newest events. Null: the document was deleted. */
 function asNow(documents: readonly HomeDocument[], live: Live): readonly HomeDocument[] {
   return documents.flatMap((document) => live.get(document.id) ?? (live.has(document.id) ? [] : [document]))
 }
 
-/** Documents in work, those that move first, and documents that failed: the lists as events have changed them since. */
+/**
+ * Returns the documents in work, moving ones first, and the failed ones: the lists with the changes of later events.
+ */
 export function documentsNow({ processing, queued, failed }: Knowledge, live: Live) {
   const listed = [processing, queued, failed].flatMap(({ edges }) => edges.map(({ node }) => node))
   const known = new Set(listed.map(({ id }) => id))
@@ -26,16 +28,16 @@ export function documentsNow({ processing, queued, failed }: Knowledge, live: Li
 export interface Run {
   readonly id: string
   readonly kind: 'agent' | 'workflow'
-  /** The id of the agent or the workflow. */
+  /** The ID of the agent or the workflow. */
   readonly ofId: string
-  /** Null: it was deleted. */
+  /** Null: the agent or workflow was deleted. */
   readonly name: string | null
   readonly status: Agents['agentRuns']['edges'][number]['node']['status']
   readonly startedAt: string
   readonly cost: string | null
 }
 
-/** The newest runs of agents and workflows together. */
+/** Returns the newest runs of agents and workflows together. */
 export function newestRuns({ agentRuns, workflowRuns }: Agents): readonly Run[] {
   const ofAgents = agentRuns.edges.map(
     ({ node: { agentId, agent, ...run } }): Run => ({ ...run, kind: 'agent', ofId: agentId, name: agent?.name ?? null }),
@@ -46,21 +48,23 @@ export function newestRuns({ agentRuns, workflowRuns }: Agents): readonly Run[] 
   return [...ofAgents, ...ofWorkflows].sort((one, other) => (one.startedAt < other.startedAt ? 1 : -1)).slice(0, MAX_RUNS)
 }
 
-/** The midnight in UTC that begins the last seven days, today with them. Days of the service are days in UTC. */
+/**
+ * Returns the midnight in UTC at which the last seven days start, including today. Days of the service are days in UTC.
+ */
 export function weekBefore(now: Date): Date {
   return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate()) - (DAYS - 1) * DAY_MS)
 }
 
 export interface Day {
-  /** As `2026-11-23`. */
+  /** A date such as `2026-11-23`. */
   readonly day: string
   readonly calls: number
   readonly amount: string
-  /** Of the day that cost most: 0 to 1. */
+  /** Share of the most expensive day's cost: 0 to 1. */
   readonly share: number
 }
 
-/** The last seven days, also those without a call. The last one is today. */
+/** Returns the last seven days, also those without a call. The last one is today. */
 export function lastDays({ usageSummary: { groups } }: Spend, now: Date): readonly Day[] {
   const start = weekBefore(now).getTime()
   const byDay = new Map(groups.map(({ day, totals }) => [day?.slice(0, 10), totals]))
@@ -78,12 +82,12 @@ export type Step = (typeof STEPS)[number]
 interface SetupState {
   readonly knowledge: Knowledge | null
   readonly agents: Agents | null
-  /** Ids of keys. */
+  /** IDs of keys. */
   readonly keys: readonly string[] | null
   readonly ownKey: string
 }
 
-/** Which of the first steps are done. What could not be asked for is not in it. */
+/** Returns which of the first steps are done. A step that could not be queried is missing. */
 export function stepsDone({ knowledge, agents, keys, ownKey }: SetupState): ReadonlyMap<Step, boolean> {
   const done = new Map<Step, boolean>()
   if (knowledge) {
@@ -91,7 +95,7 @@ export function stepsDone({ knowledge, agents, keys, ownKey }: SetupState): Read
     done.set('document', (knowledge.organization?.documentCounts?.ready ?? 0) > 0)
   }
   if (agents) done.set('ask', agents.agentRuns.edges.length > 0)
-  // The first key came with the organization.
+  // The first key was created with the organization.
   if (keys)
     done.set(
       'key',

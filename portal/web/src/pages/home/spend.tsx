@@ -11,7 +11,7 @@ import { Tooltip } from '../../ui/tooltip.tsx'
 import { SPEND, type Spend, WALLET_CHANGED } from './home.ts'
 import { type Day, lastDays, weekBefore } from './overview.ts'
 
-/** Under load the wallet changes many times a second. */
+/** Pause between two queries: under load the wallet changes many times a second. */
 const PAUSE_MS = 2_000
 
 interface Spending {
@@ -27,7 +27,7 @@ export function useSpending(pause: boolean): Spending {
   return { result, now }
 }
 
-/** What today has cost, and what is left. */
+/** The cost of today, and the remaining balance. */
 export function Spending({ result, now }: Spending) {
   return <WhenReady result={result}>{(data) => <Amounts spend={data} days={lastDays(data, now)} />}</WhenReady>
 }

@@ -5,7 +5,7 @@ import type { Key } from './keys.ts'
 export const PERIODS = ['DAY', 'MONTH', 'TOTAL'] as const
 const MAX_NAME = 100
 
-/** A key in a form: what the fields hold, as they are typed. */
+/** A key in a form: the fields' values as they are typed. */
 export interface Draft {
   readonly name: string
   readonly scopes: readonly Scope[]
@@ -15,7 +15,7 @@ export interface Draft {
   readonly tokensPerMinute: string
   readonly spendAmount: string
   readonly spendPeriod: (typeof PERIODS)[number]
-  /** A day as `2027-01-31`; the key works until it ends. Empty: for ever. */
+  /** A day such as `2027-01-31`; the key works until its end. Empty: forever. */
   readonly lastDay: string
 }
 
@@ -46,7 +46,7 @@ export function draftOf({ name, scopes, modelAllowlist, requestsPerMinute, token
 export type DraftProblem = 'nameMissing' | 'nameLong' | 'scopesMissing' | 'notWhole' | 'notAmount' | 'dayPast'
 type Problems = Partial<Record<keyof Draft, DraftProblem>>
 
-/** What is wrong, by field, before anything is sent. */
+/** Returns the problems by field, before anything is sent. */
 export function problemsOf(draft: Draft, now = new Date()): Problems {
   const { name, scopes, requestsPerMinute, tokensPerMinute, spendAmount, lastDay } = draft
   const length = [...name.trim()].length
@@ -62,7 +62,7 @@ export function problemsOf(draft: Draft, now = new Date()): Problems {
   return Object.fromEntries(Object.entries(all).filter(([, problem]) => problem)) as Problems
 }
 
-/** The input of the mutation. The draft must be without problems. */
+/** Returns the input of the mutation. The draft must have no problems. */
 export function inputOf({ name, scopes, models, requestsPerMinute, tokensPerMinute, spendAmount, spendPeriod, lastDay }: Draft) {
   const rate = (typed: string) => (typed.trim() === '' ? null : Number(toLatinDigits(typed)))
   return {
@@ -76,7 +76,7 @@ export function inputOf({ name, scopes, models, requestsPerMinute, tokensPerMinu
   }
 }
 
-/** The midnight at the end of a day, where the reader is. */
+/** Returns the midnight at the end of a day, in the reader's time zone. */
 function endOf(day: string): Date {
   const [year, month, date] = day.split('-').map(Number)
   return new Date(year!, month! - 1, date! + 1)

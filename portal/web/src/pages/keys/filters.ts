@@ -1,10 +1,10 @@
 import { readOne, readText } from '../../data/search-params.ts'
 
-/** What the address says of the list, so that a link shows the same. */
+/** The state of the list in its address, so that a link shows the same. */
 export interface Filters {
   readonly q?: string
   readonly state?: (typeof STATES)[number]
-  /** The id of the key whose details are open. */
+  /** The ID of the key whose details are open. */
   readonly key?: string
 }
 

@@ -26,7 +26,7 @@ interface KeyFormProps {
   readonly onSubmit: (draft: Draft) => void
 }
 
-/** The fields of a key, new or known. */
+/** The fields of a new or an existing key. */
 export function KeyForm({ isOpen, onClose, title, action, isBusy, ...form }: KeyFormProps) {
   const text = useText()
   return (

@@ -19,13 +19,13 @@ import { KeyState } from './key-state.tsx'
 import { KEY, type Key, REVOKE, ROTATE, stateOf, UPDATE } from './keys.ts'
 
 interface KeySheetProps {
-  /** Null: none is open. */
+  /** Null: the sheet is closed. */
   readonly id: string | null
   readonly onClose: () => void
   readonly onSecret: (secret: Secret) => void
 }
 
-/** All of one key, and what can be done with it. */
+/** All facts of one key, and the actions on it. */
 export function KeySheet({ id, onClose, onSecret }: KeySheetProps) {
   const text = useText()
   const result = useQueryResult(KEY, { id: id ?? '' }, { pause: id === null })
@@ -100,7 +100,7 @@ function Details({ apiKey, onSecret }: { readonly apiKey: Key } & Pick<KeySheetP
 
 function Limit({ limit }: { readonly limit: NonNullable<Key['spendLimit']> }) {
   const text = useText()
-  // A share for a bar needs no exact money.
+  // The share sets the width of a bar, so a float is exact enough.
   const used = (Number(limit.spent) + Number(limit.held)) / (Number(limit.amount) || 1)
   return (
     <section>

@@ -116,7 +116,7 @@ export const REVOKE = graphql(`
   }
 `)
 
-/** `revoked` and `expired` keys call nothing any more. */
+/** Returns the state of a key. `revoked` and `expired` keys cannot call anything. */
 export function stateOf({ revokedAt, expiresAt }: Pick<Key, 'revokedAt' | 'expiresAt'>, now = Date.now()) {
   if (revokedAt) return 'revoked'
   return expiresAt && Date.parse(expiresAt) <= now ? 'expired' : 'active'

@@ -17,7 +17,7 @@ interface InviteProps {
   readonly isOpen: boolean
   readonly onClose: () => void
   readonly isOwner: boolean
-  /** The link to pass on, which the service shows once. */
+  /** Gets the invitation link, which the service shows once. */
   readonly onInvited: (invited: { readonly name: string; readonly secret: string }) => void
 }
 
@@ -96,11 +96,11 @@ function Fields({
 interface RoleChoiceProps {
   readonly role: Role
   readonly onChange: (role: Role) => void
-  /** Only owners make owners. */
+  /** Only owners can create owners. */
   readonly isOwner: boolean
 }
 
-/** The roles, each with what it may do. */
+/** The roles, each with its permissions. */
 export function RoleChoice({ role, onChange, isOwner }: RoleChoiceProps) {
   const text = useText()
   return (

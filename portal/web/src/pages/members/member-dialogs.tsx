@@ -58,7 +58,10 @@ export function RoleDialog({ member, name, isOwner, onClose }: MemberDialogProps
 
 type CreatedKey = ResultOf<typeof CHANGE_ROLE>['updateMember']['member']['createdApiKeys'][number]
 
-/** After a role that allows less: the keys that the person created and that may do more. They go on unless revoked. */
+/**
+ * After a change to a lesser role: the keys that the person created and that may do more. They keep working unless
+ * revoked.
+ */
 function ExceedingKeys({
   keys,
   name,
@@ -111,7 +114,7 @@ function ExceedingKeys({
   )
 }
 
-/** Names the keys that the member created: the person has seen their secrets. */
+/** Removes a member. Lists the keys that the member created, because the person has seen their secrets. */
 export function RemoveDialog({ member, name, onClose }: MemberDialogProps) {
   const text = useText()
   const [isRevoking, setRevoking] = useState(false)

@@ -27,7 +27,7 @@ export function MembersPage() {
   const hasOidc = options === 'unknown' || options === null ? null : options.oidc !== null
   const viewer = useQueryResult(VIEWER_ROLE, {}, { types: ['Member'] })
   const own = viewer.state === 'ready' ? viewer.data.viewer?.member : undefined
-  // A key of the organization stands as high as an owner. The service decides; this only leaves out what it would refuse.
+  // A key of the organization counts as an owner. The service decides; this only hides what it would refuse.
   const isOwner = own === null || own?.role === 'OWNER'
   return (
     <>
@@ -203,7 +203,7 @@ function Invitations() {
   )
 }
 
-/** What each role may do. */
+/** The permissions of each role. */
 function Roles() {
   const text = useText()
   return (

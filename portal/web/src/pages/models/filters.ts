@@ -1,6 +1,6 @@
 import { readOne, readText } from '../../data/search-params.ts'
 
-/** What the address says of the list, so that a link shows the same. */
+/** The state of the list in its address, so that a link shows the same. */
 export interface Filters {
   readonly q?: string
   readonly kind?: (typeof KINDS)[number]

@@ -17,7 +17,7 @@ import { ABILITIES } from './filters.ts'
 import type { Model } from './models.ts'
 
 interface ModelSheetProps {
-  /** Null: none is open. */
+  /** Null: the sheet is closed. */
   readonly model: Model | 'unknown' | null
   readonly onClose: () => void
 }

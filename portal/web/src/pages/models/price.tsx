@@ -4,7 +4,7 @@ import type { Model } from './models.ts'
 
 type Price = Model['price']
 
-/** The prices of a model in a line or two, with what each is for. */
+/** The prices of a model in a line or two, each with its unit. */
 export function PriceSummary({ price }: { readonly price: Price }) {
   const text = useText()
   if (!price) return <span className="text-muted">{text('models.priceUnknown')}</span>

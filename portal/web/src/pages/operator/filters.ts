@@ -1,6 +1,6 @@
 import { readText } from '../../data/search-params.ts'
 
-/** What the address says of the page, so that a link shows the same. */
+/** The state of the page in its address, so that a link shows the same. */
 export interface Filters {
   readonly tab?: Exclude<Tab, 'organizations'>
   readonly q?: string
@@ -12,7 +12,7 @@ export const TABS = ['organizations', 'health', 'queue', 'plans'] as const
 export const STATUSES = ['ACTIVE', 'SUSPENDED', 'DELETING', 'DELETED'] as const
 export type Tab = (typeof TABS)[number]
 
-/** The longest name or code of an organization or plan. */
+/** Characters of the longest name or code of an organization or plan. */
 const MAX_TEXT = 100
 
 export function readFilters(search: Readonly<Record<string, unknown>>): Filters {

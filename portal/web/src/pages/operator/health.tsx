@@ -7,11 +7,11 @@ import { UserText } from '../../parts/user-text.tsx'
 import { Card, Skeleton } from '../../ui/surface.tsx'
 import { HEALTH } from './operator.ts'
 
-/** A part that does not answer sends no event either. */
+/** Poll interval. A part that does not respond sends no event either. */
 const POLL_INTERVAL_MS = 10_000
 const PARTS = ['billing', 'knowledge', 'inference'] as const
 
-/** What each part of the service says of itself. */
+/** The health of each part of the service. */
 export function Health() {
   return (
     <div className="grid gap-3 lg:grid-cols-3">

@@ -11,7 +11,7 @@ export const LIMITS = [
 ] as const
 export type Limit = (typeof LIMITS)[number]
 type Limits = Readonly<Record<Limit, number | null>>
-/** Limits as they are typed. Empty: the plan's. */
+/** Limits as they are typed. Empty: that of the plan. */
 type Typed = Readonly<Record<Limit, string>>
 
 const BYTES_PER_MEBIBYTE = 1024 ** 2
@@ -30,7 +30,10 @@ export function typedOf(limits: Limits): Typed {
   return Object.fromEntries(LIMITS.map((limit) => [limit, typed(limit)])) as Record<Limit, string>
 }
 
-/** The number that was typed, null for none, undefined if it is not allowed. Sizes are typed in mebibytes, of which each byte is a fraction of 20 places. */
+/**
+ * Returns the typed number; null for none, undefined if it is not allowed. Sizes are typed in mebibytes; a byte is a
+ * fraction of one with 20 decimal places.
+ */
 export function limitOf(limit: Limit, typed: string): number | null | undefined {
   const digits = toLatinDigits(typed)
   if (digits === '') return null

@@ -65,7 +65,7 @@ export const ORGANIZATION = graphql(`
   }
 `)
 
-/** Apart from the rest: it needs the scope `billing:read` as well. */
+/** A query of its own, because it needs the scope `billing:read` as well. */
 export const WALLET = graphql(`
   query OperatorWallet($id: ID!) {
     organization(id: $id) {
@@ -136,7 +136,7 @@ export const QUEUES = graphql(`
   }
 `)
 
-/** One query for each part: a part that does not answer fails alone. */
+/** One query per part: a part that does not respond fails alone. */
 export const HEALTH = {
   billing: graphql(`
     query BillingHealth {

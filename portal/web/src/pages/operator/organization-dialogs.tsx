@@ -21,7 +21,7 @@ interface StepProps {
   readonly onClose: () => void
 }
 
-/** What an operator does with one organization. */
+/** The operator's actions on one organization. */
 export function StepDialog({ step, organization, onClose }: StepProps & { readonly step: Step | null }) {
   const props = { organization, onClose }
   if (step === 'suspend') return <Suspend {...props} />
@@ -249,7 +249,7 @@ function Resume({ organization, onClose }: StepProps) {
   )
 }
 
-/** The name must be typed, so that nobody deletes the wrong one. */
+/** Requires the name to be typed, so that nobody deletes the wrong organization. */
 function Delete({ organization, onClose }: StepProps) {
   const text = useText()
   const [typed, setTyped] = useState('')

@@ -84,7 +84,7 @@ function Opened({ organization }: { readonly organization: Organization }) {
   )
 }
 
-/** Why it does not work, if it does not. */
+/** Why the organization does not work, if it does not. */
 function Condition({ organization }: { readonly organization: Organization }) {
   const { status, suspendedAt, suspensionReason, deletedAt } = organization
   if (status === 'ACTIVE') return null

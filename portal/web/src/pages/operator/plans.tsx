@@ -9,7 +9,7 @@ import { LimitValue } from './limit-value.tsx'
 import { LIMITS } from './limits.ts'
 import { PLANS, type Plan } from './operator.ts'
 
-/** What each plan allows. */
+/** The limits of each plan. */
 export function Plans() {
   const text = useText()
   const result = useQueryResult(PLANS, {})

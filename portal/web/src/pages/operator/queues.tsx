@@ -14,10 +14,10 @@ import { Pagination } from '../../ui/pagination.tsx'
 import { Card } from '../../ui/surface.tsx'
 import { QUEUES, type Queue } from './operator.ts'
 
-/** Events are of one organization; no stream has those of all. */
+/** Poll interval. Events belong to one organization; no stream has those of all. */
 const POLL_INTERVAL_MS = 10_000
 
-/** What waits to be read, by organization. */
+/** The documents that wait to be ingested, by organization. */
 export function Queues() {
   const text = useText()
   const [cursors, setCursors] = useState<readonly string[]>([])

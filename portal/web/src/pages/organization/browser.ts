@@ -1,4 +1,7 @@
-/** Names in the order in which they tell browsers apart: Edge also says Chrome, and Chrome also says Safari. */
+/**
+ * Names in the order of matching, because user agents contain those of others: Edge also says Chrome, and Chrome also
+ * says Safari.
+ */
 const BROWSERS = [
   ['Edge', /\bEdg(?:e|A|iOS)?\//],
   ['Opera', /\b(?:OPR|Opera)\//],
@@ -19,7 +22,7 @@ const SYSTEMS = [
 
 const find = (names: readonly (readonly [string, RegExp])[], said: string) => names.find(([, sign]) => sign.test(said))?.[0] ?? null
 
-/** The browser and the system that a `User-Agent` names. Null: it names none that is known. */
+/** Returns the browser and the system in a `User-Agent`. Null: it contains none that is known. */
 export function readBrowser(userAgent: string | null): { readonly browser: string | null; readonly system: string | null } {
   const said = userAgent ?? ''
   return { browser: find(BROWSERS, said), system: find(SYSTEMS, said) }

@@ -5,7 +5,7 @@ interface Model {
   readonly residency: Effects['residencies'][number]
 }
 
-/** Something of the organization, and the models of it that a policy forbids. */
+/** An object of the organization, and its models that a policy forbids. */
 export interface Stopped {
   readonly id: string
   readonly name: string
@@ -15,12 +15,12 @@ export interface Stopped {
 export interface Stops {
   /** The collections whose embedding model is forbidden: nothing can be added to them or found in them. */
   readonly collections: readonly Stopped[]
-  /** The collections that go on without reranking or transcription. */
+  /** The collections that keep working without reranking or transcription. */
   readonly weakened: readonly Stopped[]
   readonly agents: readonly Stopped[]
 }
 
-/** What of the organization's own stops under a policy that permits only models of `residencies`. */
+/** Returns the organization's objects that stop working under a policy that permits only models of `residencies`. */
 export function whatStops(
   residencies: Effects['residencies'],
   collections: readonly Pick<Collection, 'id' | 'name' | 'embeddingModel' | 'rerankModel' | 'transcriptionModel'>[],

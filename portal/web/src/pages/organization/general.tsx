@@ -20,7 +20,7 @@ import { type Organization, UPDATE } from './organization.ts'
 
 const TONES = { ACTIVE: 'success', SUSPENDED: 'danger', DELETING: 'danger', DELETED: 'neutral' } as const
 
-/** The name, the warning of a low balance, and what cannot be changed. */
+/** The name, the low-balance warning, and the fixed facts. */
 export function General({ organization }: { readonly organization: Organization }) {
   const text = useText()
   const isAdmin = useScope('ADMIN')

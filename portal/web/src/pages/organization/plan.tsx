@@ -8,10 +8,10 @@ import { UserText } from '../../parts/user-text.tsx'
 import { Badge, Card, Progress, Skeleton } from '../../ui/surface.tsx'
 import { type Organization, QUOTA } from './organization.ts'
 
-/** Above this share of a quota it says so. */
+/** Share of a quota from which a warning shows. */
 const NEARLY_FULL = 0.8
 
-/** The plan: how much of it is used, and its limits. */
+/** The plan: its usage, and its limits. */
 export function Plan({ organization: { plan } }: { readonly organization: Organization }) {
   const text = useText()
   const { number, bytes } = useFormats()

@@ -18,7 +18,7 @@ import { useAll } from './use-all.ts'
 const POLICIES = ['UNRESTRICTED', 'REGIONAL', 'LOCAL_ONLY'] as const
 type Policy = (typeof POLICIES)[number]
 
-/** Where data may be processed; who may change it sees what the change would stop, before it is made. */
+/** Where data may be processed. A reader who may change this sees the effects before the change. */
 export function Residency({ organization: { residencyPolicy } }: { readonly organization: Organization }) {
   const text = useText()
   const isAdmin = useScope('ADMIN')
@@ -124,7 +124,7 @@ function countOf(stops: Stops | null): number {
   return stops ? stops.collections.length + stops.weakened.length + stops.agents.length : 0
 }
 
-/** How many models of each kind stay, and which may not be called. */
+/** How many models of each kind stay, and which are forbidden. */
 function ModelEffects({ effects: { permittedModels, forbiddenModels } }: { readonly effects: Effects }) {
   const text = useText()
   const { number } = useFormats()
@@ -154,15 +154,15 @@ function ModelEffects({ effects: { permittedModels, forbiddenModels } }: { reado
 }
 
 interface OwnEffectsProps {
-  /** Null: it is being asked for. */
+  /** Null: loading. */
   readonly stops: Stops | null
-  /** The policy is not in force yet. */
+  /** The policy has not taken effect yet. */
   readonly isFuture: boolean
-  /** All collections and agents were looked at. */
+  /** All collections and agents were checked. */
   readonly isAll: boolean
 }
 
-/** What of the organization's own would stop. */
+/** The organization's own objects that would stop working. */
 function OwnEffects({ stops, isFuture, isAll }: OwnEffectsProps) {
   const text = useText()
   if (!stops) return <p className="mt-3 text-sm text-muted">{text('common.loading')}</p>

@@ -14,7 +14,7 @@ import { toast } from '../../ui/toast.tsx'
 import { readBrowser } from './browser.ts'
 import { END_SESSION, SESSIONS, type Session } from './organization.ts'
 
-/** The browsers that are signed in: with your key, or as an admin with any key of the organization. */
+/** The signed-in browsers: with your key, or for an admin with any key of the organization. */
 export function Sessions() {
   const text = useText()
   const isAdmin = useScope('ADMIN')

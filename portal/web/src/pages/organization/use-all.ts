@@ -1,7 +1,7 @@
 import { useEffect, useState } from 'react'
 import { type TypedDocumentNode, useClient } from 'urql'
 
-/** Pages of 100. More is never read. */
+/** Most pages of 100 that are read. */
 const MAX_PAGES = 20
 
 interface Page<Node> {
@@ -11,7 +11,7 @@ interface Page<Node> {
 
 type All<Node> = { readonly state: 'loading' } | { readonly state: 'ready'; readonly data: readonly Node[]; readonly isAll: boolean }
 
-/** Reads a list to its end. `isAll`: nothing is missing of it. */
+/** Reads a list to its end. `isAll`: the list is complete. */
 export function useAll<Data, Node>(query: TypedDocumentNode<Data, { after?: string | null }>, page: (data: Data) => Page<Node>): All<Node> {
   const client = useClient()
   const [all, setAll] = useState<All<Node>>({ state: 'loading' })

@@ -12,7 +12,7 @@ import { Badge } from '../../ui/surface.tsx'
 const route = getRouteApi('/sign-in/organization')
 const ENTRY = 'flex min-h-12 items-center gap-3 px-4 py-2 hover:bg-hover'
 
-/** Lets a person who has just signed in choose among their organizations. Who has one goes on. */
+/** Lets a person who has just signed in choose among their organizations. A person with one is redirected. */
 export function OrganizationPage() {
   const text = useText()
   const { session } = useSession()
@@ -36,7 +36,7 @@ export function OrganizationPage() {
               <li key={organizationId}>
                 <a
                   className={ENTRY}
-                  // Who stays needs no other session.
+                  // The present organization needs no other session.
                   href={organizationId === viewer?.organization?.id ? next : addressOfOrganization(organizationId, next)}
                 >
                   <UserText className="min-w-0 grow font-medium">{organizationName}</UserText>

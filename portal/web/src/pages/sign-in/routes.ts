@@ -3,10 +3,10 @@ import { lazyPage } from '../../app/lazy-page.ts'
 import { root } from '../../app/root.tsx'
 import { readText } from '../../data/search-params.ts'
 
-/** A path of the portal itself: a link may send nobody to another site after signing in. */
+/** A path of the portal itself: after signing in, a link must not lead to another site. */
 const OWN_PATH = /^\/(?![/\\])/
 
-/** Why a sign-in at a provider failed, as the service says it in the address. */
+/** Why a sign-in at a provider failed, as in the address. */
 const SIGN_IN_ERRORS = [
   ...(['not_a_member', 'invitation_invalid', 'email_not_verified', 'organization_suspended', 'organization_full'] as const),
   ...(['cancelled', 'expired', 'issuer_unavailable', 'issuer_refused', 'unavailable'] as const),

@@ -16,7 +16,7 @@ export function SignInPage() {
   useEffect(() => {
     document.title = `${text('signIn.title')} · ${text('app.name')}`
   }, [text])
-  // An invitation is for whoever has its address, not for who is signed in now.
+  // An invitation is for the owner of its email address, not for the person who is signed in now.
   if (session.state === 'signed-in' && !invitation) return <Navigate to={next} replace />
   return (
     <div className="flex min-h-dvh flex-col">
@@ -34,7 +34,7 @@ export function SignInPage() {
               <Notice tone="danger">{text(`signIn.error.${error}`)}</Notice>
             </div>
           )}
-          {/* Who comes by an invitation has chosen the organization. */}
+          {/* An invited person has chosen the organization by the invitation. */}
           <SignInForm returnTo={invitation ? next : `/sign-in/organization?${new URLSearchParams({ next })}`} invitation={invitation} />
         </div>
       </main>

@@ -15,12 +15,12 @@ interface ChartProps {
 }
 
 const TICK = { fill: 'var(--ink-muted)', fontSize: 12 }
-/** About the width of a digit, and the space around a number of the axis. */
+/** Approximate width of a digit, and the space around a number of the axis. */
 const [DIGIT_PX, AROUND_PX] = [7, 16]
-/** Controls of direction, which take no space. */
+/** Controls of direction, which have no width. */
 const CONTROLS = /[\u200e\u200f\u061c\u2066-\u2069]/g
 
-/** Bars by hour or day; the table below the chart says the same to those who cannot see it. */
+/** Bars by hour or day; the table below the chart has the same data for readers who cannot see the chart. */
 export function Chart({ series, points, isByHour, nameOf, format, formatTick, isRightToLeft }: ChartProps) {
   const { locale } = useFormats()
   const time = useMemo(() => {
@@ -34,7 +34,7 @@ export function Chart({ series, points, isByHour, nameOf, format, formatTick, is
   const width = Math.max(...[...labels.values()].map((label) => label.replace(CONTROLS, '').length)) * DIGIT_PX + AROUND_PX
   return (
     <div aria-hidden dir="ltr" className="relative h-72">
-      {/* Out of the flow, so that the chart's width never keeps the page from becoming narrower. */}
+      {/* Positioned absolutely, so that the chart's width never keeps the page from becoming narrower. */}
       <div className="absolute inset-0 overflow-hidden">
         <ResponsiveContainer width="100%" height="100%">
           <BarChart data={[...points]} margin={{ top: 8, right: 4, bottom: 0, left: 4 }} accessibilityLayer={false}>
@@ -60,7 +60,7 @@ export function Chart({ series, points, isByHour, nameOf, format, formatTick, is
                   x={x}
                   y={y}
                   dy="0.355em"
-                  // The numbers stand by the bars, on either side.
+                  // The numbers stand next to the bars, in either direction.
                   textAnchor="end"
                   direction={direction}
                   className="tabular-nums"

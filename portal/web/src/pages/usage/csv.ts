@@ -1,11 +1,11 @@
 import type { UsageRecord } from './usage.ts'
 
-/** The REST export has no such limit. */
+/** Most rows of the file. The REST export has no such limit. */
 export const MAX_ROWS = 10_000
 
 const HEAD = ['id', 'at', 'operation', 'model', 'api_key', 'amount_usd', 'source', 'request_id', 'rate_card', 'quantities'] as const
 
-/** Records as CSV (RFC 4180). Names of keys are text of people: no cell may begin a formula of a spreadsheet. */
+/** Writes records as CSV (RFC 4180). Names of keys are text of people, so no cell may start a spreadsheet formula. */
 export function toCsv(records: readonly UsageRecord[]): string {
   const rows = records.map(({ id, at, operation, model, apiKey, amount, source, requestId, rateCardVersion, quantities }) => [
     id,

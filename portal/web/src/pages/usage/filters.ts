@@ -1,6 +1,6 @@
 import { readOne, readText } from '../../data/search-params.ts'
 
-/** What the address says of the page, so that a link shows the same. */
+/** The state of the page in its address, so that a link shows the same. */
 export interface Filters {
   readonly range?: Range
   readonly by?: Grouping
@@ -8,7 +8,7 @@ export interface Filters {
   readonly model?: string
   readonly key?: string
   readonly tab?: 'records'
-  /** Only the calls of one request. */
+  /** Shows only the calls of one request. */
   readonly request?: string
   /** The record whose receipt is open. */
   readonly record?: string
@@ -21,7 +21,7 @@ type Range = (typeof RANGES)[number]
 export type Grouping = (typeof GROUPINGS)[number]
 export type Measure = (typeof MEASURES)[number]
 
-/** Hours of `day`, days of the others. */
+/** Steps of each range: hours of `day`, days of the others. */
 export const STEPS = { day: 24, week: 7, month: 30, quarter: 90 } as const
 const HOUR_MS = 3_600_000
 const DAY_MS = 24 * HOUR_MS
@@ -39,7 +39,7 @@ export function readFilters(search: Readonly<Record<string, unknown>>): Filters 
   }
 }
 
-/** The time that a range covers: whole hours of a day, or whole days, in UTC. */
+/** Returns the time that a range covers: whole hours of a day, or whole days, in UTC. */
 export function timesOf(
   range: Range,
   now = Date.now(),

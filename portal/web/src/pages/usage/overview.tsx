@@ -23,7 +23,7 @@ interface OverviewProps {
   readonly onChange: (next: Filters) => void
 }
 
-/** What was used in a range: its sums, a chart over time, and the shares of models, keys or kinds of calls. */
+/** The usage in a range: its sums, a chart over time, and the shares of models, keys or kinds of calls. */
 export function Overview({ filters, onChange }: OverviewProps) {
   const text = useText()
   const { range = 'month', by = 'MODEL', measure = 'amount', model, key } = filters
@@ -84,7 +84,7 @@ function Shown({ summary, steps, by, measure, range }: ShownProps) {
   const format = (value: number) => (measure === 'amount' ? money(value.toFixed(9), 'exact') : number(value))
   const formatTick = (value: number, step: number) => {
     if (measure !== 'amount') return number(value, { notation: 'compact' })
-    // Cents, unless the amounts are whole or smaller.
+    // Two decimals, unless the amounts are whole or smaller.
     return moneyAxis(value, step >= 1 ? 0 : Math.max(2, -Math.floor(Math.log10(step))))
   }
   const nameOf = ({ id, name }: Series) => {

@@ -8,7 +8,7 @@ import { Code, UserText } from '../../parts/user-text.tsx'
 import { Table, Td, Th } from '../../ui/table.tsx'
 import type { UsageRecord } from './usage.ts'
 
-/** How the amount of one call came about. */
+/** How the charge of one call was computed. */
 export function Receipt({ record }: { readonly record: UsageRecord }) {
   const text = useText()
   const { id, at, operation, model, apiKey, source, requestId, rateCardVersion, quantities, amount } = record

@@ -24,7 +24,7 @@ interface RecordsProps {
   readonly onChange: (next: Filters) => void
 }
 
-/** Each call that was charged, newest first. */
+/** Each charged call, newest first. */
 export function Records({ filters, onChange }: RecordsProps) {
   const text = useText()
   const { number } = useFormats()
@@ -44,7 +44,7 @@ export function Records({ filters, onChange }: RecordsProps) {
       <search className="mb-4 flex flex-wrap gap-2">
         <Input
           type="search"
-          // What stands there before an id is text of the page.
+          // The placeholder, shown instead of an ID, is text of the page.
           dir={request ? 'ltr' : undefined}
           className="max-w-sm grow"
           aria-label={text('usage.byRequest')}
@@ -141,7 +141,7 @@ function OpenRecord({ id, onClose }: { readonly id: string | undefined; readonly
   )
 }
 
-/** Reads page after page, and gives the browser one file. */
+/** Reads page after page, and downloads one file. */
 function Export({ filter }: { readonly filter: object }) {
   const text = useText()
   const { number } = useFormats()
@@ -164,7 +164,7 @@ function Export({ filter }: { readonly filter: object }) {
       after = data.usage.pageInfo.endCursor
       hasMore = data.usage.pageInfo.hasNextPage
     }
-    // The mark tells Excel that the file is UTF-8.
+    // The byte order mark tells Excel that the file is UTF-8.
     const url = URL.createObjectURL(new Blob(['\ufeff', toCsv(records)], { type: 'text/csv;charset=utf-8' }))
     Object.assign(document.createElement('a'), { href: url, download: 'usage.csv' }).click()
     setTimeout(() => URL.revokeObjectURL(url))

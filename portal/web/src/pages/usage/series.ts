@@ -1,7 +1,7 @@
 import type { Grouping, Measure } from './filters.ts'
 import type { Summary, Totals } from './usage.ts'
 
-/** More series than this cannot be told apart by their color; the smallest are one. */
+/** More series than this cannot be distinguished by their color; the smallest are merged. */
 const MAX_SERIES = 6
 export const REST = 'rest'
 
@@ -22,7 +22,7 @@ export interface Point {
   readonly values: Readonly<Record<string, number>>
 }
 
-/** For pictures only: a float is exact enough for the height of a bar. */
+/** Returns the value for a bar: a float is exact enough for its height. */
 export function measured(totals: Totals, measure: Measure): number {
   if (measure === 'amount') return Number(totals.amount)
   if (measure === 'inputTokens') return totals.inputTokens + totals.cachedInputTokens + totals.cacheWriteTokens
@@ -33,7 +33,7 @@ function idOf(group: Group, by: Grouping): string {
   return (by === 'MODEL' ? group.modelId : by === 'KEY' ? group.apiKeyId : group.operation) ?? REST
 }
 
-/** The groups of a summary as series over its steps, the largest first, with zero where nothing happened. */
+/** Returns the groups of a summary as series over its steps, the largest first, with zero for empty steps. */
 export function toSeries(
   groups: readonly Group[],
   steps: readonly string[],
@@ -64,16 +64,16 @@ export function toSeries(
   return { series, points }
 }
 
-/** Between two numbers of the axis: 1, 2 or 5 times a power of ten. */
+/** Distances between two numbers of the axis: 1, 2 or 5 times a power of ten. */
 const STEPS = [1, 2, 5, 10]
 const MOST_STEPS = 5
 
-/** The numbers of the axis: from zero to the highest bar or a little above, evenly, and round. */
+/** Returns the numbers of the axis: round, evenly spaced, from zero to the highest bar or a little above. */
 export function ticksOf(points: readonly Point[]): number[] {
   const highest = Math.max(...points.map(({ values }) => Object.values(values).reduce((sum, value) => sum + value, 0)))
   if (highest <= 0) return [0, 1]
   const power = Math.floor(Math.log10(highest / MOST_STEPS))
-  // Powers below one divide, so that 0.3 is not 0.30000000000000004.
+  // Negative powers divide, so that 0.3 is not 0.30000000000000004.
   const times = (count: number, each: number) => (power < 0 ? (count * each) / 10 ** -power : count * each * 10 ** power)
   const each = STEPS.find((each) => times(MOST_STEPS, each) >= highest) ?? 10
   const count = Math.ceil(highest / times(1, each))

@@ -16,7 +16,7 @@ import { Badge, Card, Notice } from '../../ui/surface.tsx'
 import { AmountDialog } from './amount-dialogs.tsx'
 import { CHANGED, type Entry, type Hold, WALLET, type Wallet } from './wallet.ts'
 
-/** Under load the wallet changes many times a second. */
+/** Pause between two queries: under load the wallet changes many times a second. */
 const LEAST_PAUSE_MS = 2_000
 
 type Step = 'threshold' | 'top-up'

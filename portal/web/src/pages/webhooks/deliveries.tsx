@@ -24,9 +24,9 @@ import { DELIVERIES, type Delivery, REDELIVER } from './webhooks.ts'
 
 const route = getRouteApi('/webhooks/$id')
 
-/** No event tells how a delivery goes on: events about it would be delivered, too. */
+/** Poll interval. No event reports the progress of a delivery: such events would be delivered, too. */
 const POLL_INTERVAL_MS = 2_000
-/** After an attempt that failed, the next one comes much later. */
+/** Poll interval after a failed attempt: the next one comes much later. */
 const SLOW_POLL_INTERVAL_MS = 15_000
 
 const BADGES = {
@@ -35,7 +35,7 @@ const BADGES = {
   FAILED: { tone: 'danger', label: 'webhooks.status.FAILED' },
 } as const
 
-/** What was sent to an endpoint, newest first. */
+/** The deliveries to an endpoint, newest first. */
 export function Deliveries({ endpointId }: { readonly endpointId: string }) {
   const text = useText()
   const { status } = route.useSearch()

@@ -30,7 +30,7 @@ interface EndpointFormProps {
   readonly onSubmit: (input: { url: string; description: string | null; eventTypes: string[] }) => void
 }
 
-/** The fields of an endpoint, new or known. */
+/** The fields of a new or an existing endpoint. */
 export function EndpointForm({ isOpen, onClose, title, action, isBusy, ...form }: EndpointFormProps) {
   const text = useText()
   return (

@@ -1,7 +1,7 @@
 import { StatusBadge } from '../../parts/badges.tsx'
 import type { Endpoint } from './webhooks.ts'
 
-/** Whether an endpoint hears of events, and if not, whether somebody or the service switched it off. */
+/** Whether an endpoint receives events, and if not, whether a person or the service disabled it. */
 export function EndpointState({ endpoint }: { readonly endpoint: Pick<Endpoint, 'isActive' | 'disabledReason' | 'failingSince'> }) {
   const { isActive, disabledReason, failingSince } = endpoint
   if (!isActive) {

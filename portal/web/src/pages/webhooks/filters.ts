@@ -1,4 +1,4 @@
-/** What the address says of the list of deliveries. */
+/** The state of the list of deliveries in its address. */
 interface DeliveryFilters {
   readonly status?: (typeof STATUSES)[number]
 }

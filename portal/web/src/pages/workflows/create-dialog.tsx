@@ -13,7 +13,7 @@ import { NameFields, useNameProblems } from './name-fields.tsx'
 import { DEFINITIONS, type Needs, TEMPLATES, type TemplateName } from './rules/templates.ts'
 import { CHAT_MODELS, COLLECTIONS, CREATE } from './workflows.ts'
 
-/** Makes a workflow from a template, and opens its editor. */
+/** Creates a workflow from a template, and opens its editor. */
 export function CreateDialog({ isOpen, onClose }: { readonly isOpen: boolean; readonly onClose: () => void }) {
   const text = useText()
   const create = useCreate()
@@ -108,7 +108,7 @@ interface NeedProps {
   readonly onChange: (value: string) => void
 }
 
-/** A choice; or the id in words, where the key may not list what there is. */
+/** A choice; or a text field for the ID, if the key may not list the objects. */
 function NeedField({
   label,
   missing,

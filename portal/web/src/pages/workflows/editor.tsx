@@ -20,7 +20,7 @@ import { findProblems, type Problem } from './rules/problems.ts'
 import { type Parsed, parseSource, readPath, type SyntaxMistake, writePath } from './rules/source.ts'
 import { UPDATE, type Workflow } from './workflows.ts'
 
-/** A mistake and where it stands. */
+/** A mistake and its line. */
 interface Shown {
   readonly line: number
   readonly path: string
@@ -38,7 +38,7 @@ function check(source: string): { readonly parsed: Parsed; readonly mistakes: re
   return { parsed, mistakes: mistakes.sort((a, b) => a.line - b.line) }
 }
 
-/** What the service refused in the definition. */
+/** Returns the mistake that the service reported in the definition. */
 function refused(failure: Failure, parsed: Parsed): Shown | null {
   const { param } = failure
   if ('error' in parsed || !/^(input\.)?definition\b/.test(param ?? '')) return null
@@ -53,7 +53,7 @@ export function Editor({ workflow }: { readonly workflow: Workflow }) {
   const handle = useRef<EditorHandle>(null)
   const [saved, setSaved] = useState(() => ({ version: workflow.version, source: writeJson(workflow.definition) }))
   const [source, setSource] = useState(saved.source)
-  /** What the service said of this text. */
+  /** The text that the service's error is about. */
   const [sent, setSent] = useState<string | null>(null)
   const deferred = useDeferredValue(source)
   const { parsed, mistakes } = useMemo(() => check(deferred), [deferred])

@@ -1,12 +1,12 @@
 import { readText } from '../../data/search-params.ts'
 
-/** What the address says of a workflow's page, so that a link shows the same. */
+/** The state of a workflow's page in its address, so that a link shows the same. */
 export interface WorkflowSearch {
   readonly tab?: Tab
   /** The node whose details are open. */
   readonly node?: string
   readonly status?: (typeof STATUSES)[number]
-  /** The version that is open. */
+  /** The open version. */
   readonly version?: number
   /** The run whose inputs fill the form. */
   readonly from?: string

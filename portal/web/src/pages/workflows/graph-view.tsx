@@ -25,14 +25,14 @@ import type { NodeState } from './runs.ts'
 import { NodeBadge, TYPE_ICONS } from './states.tsx'
 
 const [WIDTH, HEIGHT, COLUMN, ROW] = [208, 64, 272, 96]
-/** Below the first zoom, texts are too small to read; the second is for those drawings. */
+/** Zoom factors. Below the first, texts are too small to read; the second replaces it then. */
 const [MIN_READABLE, READABLE] = [0.55, 0.8]
 const EDGE = 16
 const FIT = { padding: 0.12, maxZoom: 1 }
 const [MIN_HEIGHT, MAX_HEIGHT] = [260, 560]
 
 interface NodeData extends Record<string, unknown> {
-  /** Null: the end of the run. */
+  /** Null: the node for the end of the run. */
   readonly type: NodeType | null
   readonly state: NodeState | null
   readonly isRightToLeft: boolean
@@ -45,7 +45,7 @@ interface GraphProps {
   readonly onOpen: (node: string) => void
 }
 
-/** Draws the nodes along the line of text: what waits stands after what it waits for. */
+/** Draws the nodes in reading direction: a node stands after those that it waits for. */
 export function GraphView({ definition, run, open, onOpen }: GraphProps) {
   const text = useText()
   const frame = useRef<HTMLElement>(null)
@@ -118,7 +118,7 @@ export function GraphView({ definition, run, open, onOpen }: GraphProps) {
       width = box.clientWidth
       await graph.fitView(FIT)
       if (graph.getZoom() >= MIN_READABLE) return
-      // Too small to read as a whole: it shows from its beginning on.
+      // A graph that is too large to read as a whole is shown from its start.
       const x = isRightToLeft ? box.clientWidth - EDGE - WIDTH * READABLE : EDGE
       await graph.setViewport({ x, y: box.clientHeight / 2 - (HEIGHT / 2) * READABLE, zoom: READABLE })
     })
@@ -146,7 +146,7 @@ export function GraphView({ definition, run, open, onOpen }: GraphProps) {
         ariaLabelConfig={labels}
         onInit={setGraph}
         onMoveStart={(event) => {
-          // Without an event, it was moved by the code.
+          // Without an event, the code moved it.
           isMoved.current ||= event !== null
         }}
         fitViewOptions={FIT}
@@ -185,7 +185,7 @@ function NodeView({ id, data, selected }: NodeProps<Node<NodeData>>) {
       style={{ width: WIDTH }}
       className={classes(
         'flex min-h-16 items-center gap-3 rounded-lg border border-line-strong/50 px-3 py-2 text-start shadow-xs',
-        // Fainter text would be too faint to read.
+        // Fainter text would be too hard to read.
         state === 'SKIPPED' ? 'border-dashed bg-sunken' : 'bg-raised',
         type === null ? 'border-dashed' : 'cursor-pointer hover:border-accent',
         state === 'RUNNING' && 'border-accent ring-2 ring-accent/30',

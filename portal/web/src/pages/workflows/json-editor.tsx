@@ -3,7 +3,7 @@ import { Digits } from '../../parts/digits.tsx'
 import { classes } from '../../ui/classes.ts'
 
 export interface EditorHandle {
-  /** Puts the cursor on a line. */
+  /** Moves the cursor to a line. */
   goTo(line: number): void
 }
 
@@ -15,7 +15,7 @@ interface JsonEditorProps extends Omit<ComponentProps<'textarea'>, 'value' | 'on
   readonly handle: RefObject<EditorHandle | null>
 }
 
-/** A text field with the numbers of its lines. The tabulator leaves it, as it leaves every field. */
+/** A text field with line numbers. The Tab key leaves it, as it leaves every field. */
 export function JsonEditor({ value, onChange, marked, handle, className, ...rest }: JsonEditorProps) {
   const area = useRef<HTMLTextAreaElement>(null)
   const gutter = useRef<HTMLDivElement>(null)

@@ -12,11 +12,11 @@ interface NameProblems {
   readonly name: ReactNode
   readonly code: string | false
   readonly isRight: boolean
-  /** A failure that is neither's. */
+  /** A failure about neither field. */
   readonly rest: Failure | null
 }
 
-/** What is wrong with the name and the code of a workflow, here or by what the service says. */
+/** Returns the problems of a workflow's name and code, found here or reported by the service. */
 export function useNameProblems(
   { name, code }: { readonly name: string; readonly code: string },
   isTried: boolean,

@@ -21,15 +21,15 @@ import { Duration, NodeBadge, TYPE_ICONS } from './states.tsx'
 const GraphView = lazyPart(() => import('./graph-view.tsx'), 'GraphView')
 
 interface NodesProps {
-  /** Null: the version of the run is not kept. */
+  /** Null: the version of the run is not stored. */
   readonly definition: Definition | null
-  /** The nodes as a run has them. */
+  /** The nodes with their states in a run. */
   readonly run?: readonly ShownNode[]
   readonly open: string | undefined
   readonly onOpen: (node: string | undefined) => void
 }
 
-/** The nodes of a workflow, drawn and as a list that says the same. */
+/** The nodes of a workflow, drawn and as a list with the same content. */
 export function Nodes({ definition, run, open, onOpen }: NodesProps) {
   const text = useText()
   return (
@@ -141,7 +141,7 @@ function TypeName({ node: { type } }: { readonly node: DefinitionNode }) {
   )
 }
 
-/** All of one node: what it is, and what it did in the run. */
+/** All facts of one node: its definition, and its work in the run. */
 function NodeSheet({ definition, run, open, onOpen }: NodesProps) {
   const text = useText()
   const node = definition?.nodes.find(({ id }) => id === open)

@@ -2,10 +2,10 @@ import { useFormats, useText } from '../../i18n/text.tsx'
 import type { Problem } from './rules/problems.ts'
 
 const NUMBERS: ReadonlySet<string> = new Set(['minLength', 'maxLength', 'minItems', 'maxItems', 'minimum', 'maximum'])
-/** Names of programs read from left to right, also in a line from right to left. */
+/** Unicode controls around program names, which are left to right, also in a right-to-left line. */
 const [ISOLATE, END] = ['\u2066', '\u2069']
 
-/** Says in a sentence what a schema wants. */
+/** Describes a violation of a schema in a sentence. */
 export function useProblemText(): (problem: Problem) => string {
   const text = useText()
   const { number } = useFormats()

@@ -23,10 +23,10 @@ import type { Workflow } from './workflows.ts'
 
 type RunInput = VariablesOf<typeof START>['input']
 
-/** Without it in the definition, a run may cost this much. */
+/** The most that a run may cost, unless the definition has a limit. */
 const DEFAULT_MAX_COST = '1'
 
-/** Asks for the inputs of a run, and starts it. `from`: the run whose inputs stand there first. */
+/** The form for the inputs of a run, which it starts. `from`: the run whose inputs fill the form first. */
 export function RunForm({ workflow, from }: { readonly workflow: Workflow; readonly from: string | undefined }) {
   const earlier = useQueryResult(RUN, { id: from ?? '' }, { pause: from === undefined })
   if (from !== undefined && earlier.state === 'loading') return <Loading />
@@ -114,7 +114,7 @@ interface StarterProps {
   readonly onFailure: (failure: Failure) => void
 }
 
-/** Starts one run. A lost connection asks again with the same key, and so gets the same run. */
+/** Starts one run. After a lost connection it retries with the same key, and so gets the same run. */
 function Starter({ input, onStarted, onFailure }: StarterProps) {
   const failure = useEvents(START, { input }, ({ workflowRun }) => {
     if (workflowRun.type === 'RUN_STARTED') onStarted(workflowRun.runId)
@@ -131,7 +131,7 @@ interface InputControlProps {
   readonly typed: string
   readonly onChange: (typed: string) => void
   readonly problem: FieldProblem | undefined
-  /** What the service said. */
+  /** The service's failure. */
   readonly refusal: Failure | null
 }
 

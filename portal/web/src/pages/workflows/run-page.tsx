@@ -29,7 +29,7 @@ import { VERSION } from './workflows.ts'
 
 const route = getRouteApi('/workflows/$id/runs/$runId')
 
-/** The outputs of nodes are not in the events. They are asked for this long after the last that ended. */
+/** The outputs of nodes are not in the events. They are queried this long after the last node that ended. */
 const REFRESH_DELAY_MS = 400
 
 export function RunPage() {
@@ -139,7 +139,7 @@ interface DrawnProps {
   readonly onOpen: (node: string | undefined) => void
 }
 
-/** The nodes as the version of the run has them. */
+/** The nodes as in the run's version of the workflow. */
 function Drawn({ run: { workflowId, workflowVersion }, ...rest }: DrawnProps) {
   const result = useQueryResult(VERSION, { id: workflowId, version: workflowVersion })
   if (result.state === 'loading') return <Skeleton className="h-80 rounded-xl" />

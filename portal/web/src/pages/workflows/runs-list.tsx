@@ -13,9 +13,11 @@ import { STATUSES } from './filters.ts'
 import { RUN_ENDED, RUNS, type RunRow, type RunStatus } from './runs.ts'
 import { Duration, RunBadge } from './states.tsx'
 
-/** Between two questions, while many runs end. */
+/** Pause between two queries, while many runs end. */
 const PAUSE_MS = 1_500
-/** No event says that a run has begun: one from elsewhere shows after this time at the latest. */
+/**
+ * Poll interval. No event reports that a run has started, so a run from elsewhere shows after this time at the latest.
+ */
 const POLL_INTERVAL_MS = 15_000
 
 interface RunsProps {

@@ -43,9 +43,9 @@ const HOUR = 60 * MINUTE
 
 interface DurationProps {
   readonly from: string | null
-  /** Null: it goes on. */
+  /** Null: still running. */
   readonly to: string | null
-  /** It has ended, even where no time says so. */
+  /** It has ended, even if its end time is unknown. */
   readonly isOver?: boolean
 }
 

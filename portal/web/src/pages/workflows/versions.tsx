@@ -25,7 +25,7 @@ interface VersionsProps {
   readonly onOpen: (version: number | undefined) => void
 }
 
-/** The versions of a workflow, and what each of them changed. */
+/** The versions of a workflow, and the changes of each. */
 export function Versions({ workflow, open, onOpen }: VersionsProps) {
   const text = useText()
   const paging = usePaging()
@@ -126,7 +126,7 @@ function VersionDetails({ workflow, version, onDone }: VersionDetailsProps) {
   )
 }
 
-/** What changed, line by line. `before` null: the whole is shown. */
+/** The changes, line by line. `before` null: all lines are shown. */
 function Diff({ before, after }: { readonly before: string | null; readonly after: string }) {
   const text = useText()
   const { number } = useFormats()

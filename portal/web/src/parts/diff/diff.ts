@@ -6,10 +6,12 @@ interface DiffLine {
   readonly after: number | null
 }
 
-/** Above it, what lies between the first and the last change counts as replaced as a whole. */
+/**
+ * Most cells of the comparison table. Above it, everything between the first and the last change counts as replaced.
+ */
 const MAX_CELLS = 4_000_000
 
-/** The lines that changed from one text to another, and those that stayed. An empty text has no lines. */
+/** Returns the changed and the unchanged lines between two texts. An empty text has no lines. */
 export function diffLines(before: string, after: string): readonly DiffLine[] {
   const [a, b] = [linesOf(before), linesOf(after)]
   let start = 0
@@ -38,7 +40,10 @@ function linesOf(text: string): readonly string[] {
   return text === '' ? [] : text.split('\n')
 }
 
-/** How many lines two texts have in common, in order, from a line of each on. Null: that is too much to compare. */
+/**
+ * Returns how many lines two texts have in common, in order, from a line of each on. Null: the texts are too large to
+ * compare.
+ */
 function commonLengths(a: readonly string[], b: readonly string[]): ((i: number, j: number) => number) | null {
   const width = b.length + 1
   if ((a.length + 1) * width > MAX_CELLS) return null
@@ -52,7 +57,7 @@ function commonLengths(a: readonly string[], b: readonly string[]): ((i: number,
   return (i, j) => lengths[i * width + j]!
 }
 
-/** The changes with the lines around them. A number stands for that many lines that are left out. */
+/** Returns the changes with the lines around them. A number stands for that many omitted lines. */
 export function foldSame(lines: readonly DiffLine[], around = 3): readonly (DiffLine | number)[] {
   const near = new Set(
     lines.flatMap(({ kind }, i) => (kind === 'same' ? [] : Array.from({ length: 2 * around + 1 }, (_, k) => i - around + k))),

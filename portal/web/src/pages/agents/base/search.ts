@@ -1,11 +1,11 @@
 import { readText } from '../../../data/search-params.ts'
 
-/** What the address of an agent's page says, so that a link shows the same. */
+/** The state of an agent's page in its address, so that a link shows the same. */
 interface AgentSearch {
   readonly tab?: Tab
-  /** The kept conversation that is open. */
+  /** The open stored conversation. */
   readonly thread?: string
-  /** The run that is open; in the chat, the one that is in progress. */
+  /** The open run; in the chat, the run in progress. */
   readonly run?: string
   readonly status?: RunStatus
   /** Two versions that are compared. */

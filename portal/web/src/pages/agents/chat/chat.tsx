@@ -10,13 +10,13 @@ import { Threads } from './threads.tsx'
 
 const route = getRouteApi('/agents/$id')
 
-/** Talks with an agent, in conversations that the service keeps. */
+/** A chat with an agent, in conversations that the service stores. */
 export function Chat({ agent }: { readonly agent: Agent }) {
   const text = useText()
   const { thread, run } = route.useSearch()
   const navigate = route.useNavigate()
   const [isListOpen, setListOpen] = useState(false)
-  /** The conversation on the page. It stays the same when the address gets `named`: the thread that it has become. */
+  /** The conversation on the page. It stays the same when the address gets the thread `named` that it has become. */
   const [shown, setShown] = useState<{ key: number; thread?: string; named?: string }>({ key: 0, thread })
   const [ended, setEnded] = useState(0)
   if (shown.thread !== thread) setShown({ key: thread && shown.named === thread ? shown.key : shown.key + 1, thread })

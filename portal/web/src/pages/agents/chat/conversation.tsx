@@ -14,7 +14,7 @@ import { EndedRun, LiveRun } from '../runs/run-view.tsx'
 import { RUN, RUNS, THREAD } from '../runs/runs.ts'
 import { useStartRun } from '../runs/use-run.ts'
 
-/** A question that was asked on this page. `key`: makes a repeat the same run. */
+/** A question that was asked on this page. `key` is the idempotency key, so that a retry is the same run. */
 interface Turn {
   readonly key: string
   readonly question: string | null
@@ -34,7 +34,7 @@ interface ConversationProps {
 export function Conversation({ agent, threadId, runId, onRun, onEnded }: ConversationProps) {
   const text = useText()
   const start = useStartRun()
-  /** What the page began with. What comes later is in `turns`. */
+  /** The thread and run that the page started with. Later questions are in `turns`. */
   const [first] = useState({ threadId, runId })
   const [turns, setTurns] = useState<readonly Turn[]>(() =>
     first.runId ? [{ key: first.runId, question: null, runId: first.runId, failure: null }] : [],
@@ -123,11 +123,11 @@ function QuestionOfRun({ runId }: { readonly runId: string }) {
 interface StoredThreadProps {
   readonly agentId: string
   readonly threadId: string
-  /** The run that is shown below. */
+  /** The run that is shown below and left out here. */
   readonly isWithout: string | undefined
 }
 
-/** What was said before in a kept conversation. Answers whose run is kept have their citations and receipt. */
+/** The earlier messages of a stored conversation. Answers whose run is stored have their citations and receipt. */
 function StoredThread({ agentId, threadId, isWithout }: StoredThreadProps) {
   const result = useQueryResult(THREAD, { id: threadId })
   const runs = useQueryResult(RUNS, { id: agentId, first: 100, after: null, filter: { status: 'COMPLETED' } })

@@ -15,14 +15,14 @@ import { DELETE_THREAD, THREADS } from '../runs/runs.ts'
 
 interface ThreadsProps {
   readonly agentId: string
-  /** The one on the page. */
+  /** The thread on the page. */
   readonly shown: string | undefined
-  /** How many runs ended on the page: each may have made a thread. */
+  /** How many runs ended on the page: each may have created a thread. */
   readonly ended: number
   readonly onOpen: (id: string | undefined) => void
 }
 
-/** The kept conversations of an agent, newest first. */
+/** The stored conversations of an agent, newest first. */
 export function Threads({ agentId, shown, ended, onOpen }: ThreadsProps) {
   const text = useText()
   const [deleting, setDeleting] = useState<string | null>(null)

@@ -31,7 +31,7 @@ interface AgentFormProps {
 /** The fields of an agent, new or known. */
 export function AgentForm({ start: initial, isNew, action, isBusy, failure, onSubmit }: AgentFormProps) {
   const text = useText()
-  // What is given later is not what the reader began with: its servers have other keys.
+  // Later values of `initial` are ignored: their servers have other keys than the reader's.
   const [start] = useState(initial)
   const [draft, setDraft] = useState(start)
   const [isTried, setTried] = useState(false)
@@ -41,7 +41,7 @@ export function AgentForm({ start: initial, isNew, action, isBusy, failure, onSu
   const change = (next: Partial<Draft>) => setDraft((now) => ({ ...now, ...next }))
   const problems = isTried ? problemsOf(draft) : {}
   const param = failure?.param?.replace(/^input\./, '') ?? null
-  /** What is wrong with a field: by the form's own rules, or by the service's. */
+  /** Returns the fault of a field, by the form's own rules or by the service's. */
   const say = (field: string): ReactNode => {
     const problem = problems[field]
     if (problem) return text(`agents.problem.${problem}`)
@@ -56,7 +56,7 @@ export function AgentForm({ start: initial, isNew, action, isBusy, failure, onSu
     requestAnimationFrame(() => form.querySelector<HTMLElement>('[aria-invalid]')?.focus())
   }
   const known = models.state === 'ready' ? (models.data.models ?? []) : []
-  // A field that is typed into would be taken away from its reader when the models are here.
+  // The kind of the field must not change when the models arrive: the reader may be typing into it.
   const isListed = models.state === 'loading' ? mayList : known.length > 0
   const chosen = known.find(({ id }) => id === draft.model)
   return (
@@ -70,7 +70,7 @@ export function AgentForm({ start: initial, isNew, action, isBusy, failure, onSu
                 {...control}
                 value={draft.name}
                 onChange={({ target: { value } }) =>
-                  // The code follows the name until somebody writes their own.
+                  // The code follows the name until the reader edits the code.
                   change(
                     isNew && draft.code === codeOf(draft.name, 'agent') ? { name: value, code: codeOf(value, 'agent') } : { name: value },
                   )
@@ -179,7 +179,7 @@ const NUMBERS = [
 ] as const
 const FIELDS = /^(name|code|model|instructions|collectionIds|responseSchema|temperature|topP|maxOutputTokens|maxSteps|maxCost)(\.|$)/
 
-/** A part of the form that opens and closes. */
+/** A collapsible part of the form. */
 function Section({ title, isOpen, children }: { readonly title: string; readonly isOpen: boolean; readonly children: ReactNode }) {
   return (
     <details open={isOpen} className="group rounded-xl border bg-surface">

@@ -12,21 +12,21 @@ const MAX_COST = 1_000
 
 /** A server of the Model Context Protocol in a form. */
 export interface ServerDraft {
-  /** Of the form alone, to tell rows apart. */
+  /** Identifies the row in the form only. */
   readonly key: string
   readonly name: string
   readonly url: string
-  /** `name: value` in each line. Empty: the headers that the server has are kept. */
+  /** `name: value` in each line. Empty: the server's present headers stay. */
   readonly headers: string
-  /** The names of the headers that it has; their values are never shown. */
+  /** The names of the server's present headers; their values are never shown. */
   readonly kept: readonly string[]
-  /** Removes the headers that it has. */
+  /** Removes the server's present headers. */
   readonly isWithoutHeaders: boolean
   /** One tool in each line. Empty: all. */
   readonly tools: string
 }
 
-/** An agent in a form: what the fields hold, as they are typed. */
+/** An agent in a form: the fields' values as they are typed. */
 export interface Draft {
   readonly code: string
   readonly name: string
@@ -107,10 +107,10 @@ type DraftProblem =
   | 'headers'
   | 'tools'
   | 'schema'
-/** `servers[0].url` is the address of the first server. */
+/** Problems by field: `servers[0].url` is the address of the first server. */
 type Problems = Readonly<Record<string, DraftProblem>>
 
-/** What is wrong, by field, before anything is sent. */
+/** Returns the problems by field, before anything is sent. */
 export function problemsOf(draft: Draft): Problems {
   const { code, name, model, instructions, collectionIds, temperature, topP, maxOutputTokens, maxSteps, maxCost } = draft
   const length = [...name.trim()].length
@@ -138,7 +138,7 @@ export function problemsOf(draft: Draft): Problems {
   return Object.fromEntries(Object.entries(all).filter(([, problem]) => problem)) as Problems
 }
 
-/** The input of both mutations. The draft must be without problems. */
+/** Returns the input of both mutations. The draft must have no problems. */
 export function inputOf(draft: Draft) {
   const { temperature, topP, maxOutputTokens, maxSteps, maxCost } = draft
   const numberOf = (typed: string) => (typed.trim() === '' ? null : Number(toLatinDigits(typed)))
@@ -182,7 +182,7 @@ function linesOf(typed: string): string[] {
     .filter((line) => line !== '')
 }
 
-/** Null: a line is no header. */
+/** Returns the headers; null: a line is no header. */
 function readHeaders(typed: string): Readonly<Record<string, string>> | null {
   const pairs = linesOf(typed).map((line) => /^([^\s:]+)\s*:\s*(.+)$/.exec(line))
   if (pairs.length > MAX_HEADERS || pairs.some((pair) => pair === null)) return null

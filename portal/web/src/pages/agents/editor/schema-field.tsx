@@ -8,13 +8,13 @@ import { EXAMPLE_SCHEMA, readSchema } from './schema.ts'
 interface SchemaFieldProps {
   readonly value: string
   readonly onChange: (value: string) => void
-  /** Somebody tried to save it. */
+  /** The reader has tried to save it. */
   readonly isTried: boolean
-  /** What the service says of it. */
+  /** The service's error about the field. */
   readonly error: ReactNode
 }
 
-/** The JSON Schema of the answer. It says what is wrong once the reader leaves the field. */
+/** The JSON Schema of the answer. It shows its problem once the reader leaves the field. */
 export function SchemaField({ value, onChange, isTried, error }: SchemaFieldProps) {
   const text = useText()
   const { number } = useFormats()

@@ -13,7 +13,7 @@ type SchemaProblem =
   | { readonly kind: 'notJsonAt'; readonly line: number }
   | { readonly kind: 'type' | 'required' | 'enum' | 'reference' | 'part'; readonly path: string }
 
-/** An answer's schema as typed: the object, or the first thing that is wrong with it. The service checks the rest. */
+/** Reads a typed schema of the answer: returns the object, or its first problem. The service checks the rest. */
 export function readSchema(typed: string): { readonly schema: object } | { readonly problem: SchemaProblem } {
   if (typed.trim() === '') return { problem: { kind: 'empty' } }
   let schema: unknown
@@ -61,7 +61,7 @@ function problemIn(schema: unknown, path: string, depth: number): SchemaProblem 
   return null
 }
 
-/** The line that a browser's message names, by line or by position. Not all of them name one. */
+/** Returns the line that a browser's message names, by line or by position. Not every message names one. */
 function lineOf(typed: string, message: string): number | null {
   const line = /line (\d+)/.exec(message)?.[1]
   if (line) return Number(line)

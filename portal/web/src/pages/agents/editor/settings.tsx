@@ -5,13 +5,13 @@ import { type Agent, UPDATE } from '../base/agents.ts'
 import { AgentForm } from './agent-form.tsx'
 import { draftOf } from './draft.ts'
 
-/** The fields of a known agent. Each save makes a version. */
+/** The fields of an existing agent. Each save creates a version. */
 export function Settings({ agent }: { readonly agent: Agent }) {
   const text = useText()
   const update = useAction(UPDATE)
   return (
     <AgentForm
-      // Another version begins with its own values.
+      // The form resets for another version, which has its own values.
       key={agent.version}
       start={draftOf(agent)}
       action={text('agents.save')}

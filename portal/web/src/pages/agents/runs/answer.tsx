@@ -11,11 +11,11 @@ const Markdown = lazyPart(() => import('./markdown.tsx'), 'Markdown')
 
 interface AnswerProps {
   readonly source: string
-  /** Empty while the answer is written: its marks are numbers then. */
+  /** Empty while the answer is streamed: its marks are numbers then. */
   readonly citations: readonly Citation[]
 }
 
-/** What an agent answered, with chips that open what it cites. */
+/** An agent's answer, with chips that open its citations. */
 export function Answer({ source, citations }: AnswerProps) {
   const shown = harmless(source)
   const mark = (number: number) => <Mark number={number} citation={citations.find(({ mark }) => mark === number)} />

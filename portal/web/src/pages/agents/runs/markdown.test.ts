@@ -5,7 +5,7 @@ import { Markdown } from './markdown.tsx'
 
 const mark = (number: number) => createElement('cite', null, number)
 
-/** The HTML of an answer, without the classes that style it. */
+/** Returns the HTML of an answer, without the classes that style it. */
 function render(source: string): string {
   const html = renderToStaticMarkup(createElement(Markdown, { source, mark }))
   return html.replaceAll(/ (?:class|tabindex)="[^"]*"/g, '').replaceAll(/(?<=>)\n+|\n+(?=<)/g, '')

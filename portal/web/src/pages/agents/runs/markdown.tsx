@@ -4,11 +4,11 @@ import remarkGfm from 'remark-gfm'
 
 interface MarkdownProps {
   readonly source: string
-  /** Writes the mark of a citation: 1 for `[#1]`. */
+  /** Renders the mark of a citation: 1 for `[#1]`. */
   readonly mark: (number: number) => ReactNode
 }
 
-/** What `remarkPlain` reads of a node of Markdown. */
+/** The part of a Markdown node that `remarkPlain` reads. */
 interface Node {
   type: string
   value?: string
@@ -19,11 +19,11 @@ interface Node {
 const MARK_OR_BREAK = /(\n)|\[#(\d{1,9})\]/
 /** Parents of blocks. All others hold text. */
 const BLOCKS = new Set(['root', 'blockquote', 'list', 'listItem', 'footnoteDefinition', 'table', 'tableRow'])
-/** Each part finds its direction by its own first letter. */
+/** Each part takes its direction from its own first letter. */
 const OWN_DIRECTION = '[unicode-bidi:plaintext] text-start'
 
 /**
- * Writes what a model said. Nothing of it becomes HTML, a picture or a link: only paragraphs, lists, tables, code and
+ * Renders a model's text. Nothing in it becomes HTML, an image or a link: only paragraphs, lists, tables, code and
  * emphasis. HTML shows as it was written, and links with their addresses.
  */
 export function Markdown({ source, mark }: MarkdownProps) {
@@ -31,9 +31,9 @@ export function Markdown({ source, mark }: MarkdownProps) {
     <div className="flex flex-col gap-3">
       <ReactMarkdown
         remarkPlugins={[remarkGfm, remarkPlain]}
-        // Of footnotes only a line above them is left: the heading of the library is English.
+        // Footnotes get a line above them: the library's heading is English.
         remarkRehypeOptions={{ footnoteLabelTagName: 'hr' }}
-        // An address is text.
+        // An address is shown as text.
         urlTransform={(url) => url}
         components={{ ...COMPONENTS, cite: ({ children }) => mark(Number(children)) }}
       >
@@ -120,7 +120,7 @@ const COMPONENTS: Components = {
   },
 }
 
-/** A plugin of remark: HTML becomes text, and text gets its breaks of lines and marks of citations, as `<cite>`. */
+/** A plugin of remark: HTML becomes text, and text gets its line breaks and its citation marks, as `<cite>`. */
 function remarkPlain() {
   return function rewrite(parent: Node): void {
     parent.children = parent.children?.flatMap((child): Node[] => {
@@ -133,7 +133,7 @@ function remarkPlain() {
 }
 
 function split(text: string): Node[] {
-  // Of each three parts, the second is a break and the third the number of a mark.
+  // Of each three parts, the second is a line break and the third the number of a mark.
   return text.split(MARK_OR_BREAK).flatMap((value, index): Node[] => {
     if (!value) return []
     if (index % 3 === 1) return [{ type: 'break' }]
@@ -142,7 +142,7 @@ function split(text: string): Node[] {
   })
 }
 
-/** The library encodes addresses. */
+/** Decodes an address, which the library encodes. */
 function asWritten(href: string): string {
   try {
     return decodeURI(href)

@@ -1,10 +1,10 @@
-/** A message of a kept conversation, as far as people read it. */
+/** A message of a stored conversation, with the parts that people read. */
 interface ThreadMessage {
   readonly role: 'user' | 'assistant'
   readonly text: string
 }
 
-/** The questions and answers among messages of the chat protocol. */
+/** Returns the questions and answers among messages of the chat protocol. */
 export function readMessages(messages: readonly unknown[]): readonly ThreadMessage[] {
   return messages.flatMap((message) => {
     const { role, content } = (message ?? {}) as { readonly role?: unknown; readonly content?: unknown }
@@ -22,7 +22,7 @@ function textOf(content: unknown): string {
     .join('\n\n')
 }
 
-/** The runs of the answers, from the newest on. Older answers may have no run any more. */
+/** Returns the run of each answer, matched from the newest on. Older answers may have no stored run. */
 export function runsOfAnswers(messages: readonly ThreadMessage[], newestFirst: readonly string[]): readonly (string | null)[] {
   const answers = messages.filter(({ role }) => role === 'assistant').length
   let answer = 0

@@ -1,6 +1,6 @@
 import type { RunEvent } from './runs.ts'
 
-/** What a run did between two calls of its model, and what the model said in the call. */
+/** The work of a run between two calls of its model, and the model's text in the call. */
 interface ProgressStep {
   readonly number: number
   readonly text: string
@@ -8,21 +8,21 @@ interface ProgressStep {
   readonly searches: readonly NonNullable<RunEvent['search']>[]
 }
 
-/** A run as its events tell it. */
+/** A run as its events report it. */
 export interface Progress {
   readonly steps: readonly ProgressStep[]
-  /** The cursors of the events so far: after a break some may come again. */
+  /** The cursors of the events so far: after a reconnect some may come again. */
   readonly cursors: ReadonlySet<string>
-  /** Where to go on after a break. */
+  /** The cursor to resume after. */
   readonly last: string | null
-  /** The thread that keeps the answer. A run that failed or was stopped adds nothing to its thread. */
+  /** The thread that stores the answer. A run that failed or was stopped adds nothing to its thread. */
   readonly threadId: string | null
   readonly isDone: boolean
 }
 
 export const NO_PROGRESS: Progress = { steps: [], cursors: new Set(), last: null, threadId: null, isDone: false }
 
-/** The run after an event. An event that is known already changes nothing. */
+/** Returns the run after an event. A known event changes nothing. */
 export function progressAfter(before: Progress, event: RunEvent): Progress {
   const { type, cursor, number, textDelta, toolCall, search, run } = event
   if (before.cursors.has(cursor)) return before
@@ -38,7 +38,7 @@ export function progressAfter(before: Progress, event: RunEvent): Progress {
     const step = progress.steps.find((each) => each.number === at) ?? { number: at, text: '', tools: [], searches: [] }
     return { ...progress, steps: [...progress.steps.filter((each) => each.number !== at), next(step)] }
   }
-  // The call is made again: what it had said counts no more.
+  // The call is repeated: its earlier text is discarded.
   if (type === 'STEP_STARTED') return change((step) => ({ ...step, text: '', tools: [] }))
   if (type === 'TEXT_DELTA' && textDelta) return change((step) => ({ ...step, text: step.text + textDelta }))
   if (type === 'TOOL_CALL' && toolCall) {
@@ -48,7 +48,7 @@ export function progressAfter(before: Progress, event: RunEvent): Progress {
   return progress
 }
 
-/** What the model says now: the text of its newest call. Before it searched, it may have said something else. */
+/** Returns the model's present text: that of its newest call. Before it searched, it may have written another. */
 export function draftText({ steps }: Progress): string {
   return steps.at(-1)?.text ?? ''
 }

@@ -8,7 +8,7 @@ import type { Run } from './runs.ts'
 
 type Charge = Run['steps'][number] & { readonly id: number }
 
-/** The receipt in a line: how many charges, tokens, and the sum. */
+/** Writes the receipt in one line: the number of charges, the tokens, and the sum. */
 export function useReceiptLine(): (run: Run) => string {
   const text = useText()
   const { number } = useFormats()

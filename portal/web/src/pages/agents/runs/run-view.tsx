@@ -19,11 +19,11 @@ import { useRunProgress } from './use-run.ts'
 interface LiveRunProps {
   readonly runId: string
   readonly onDone?: (threadId: string | null) => void
-  /** Asks again, if the run failed. */
+  /** Repeats the question, if the run failed. */
   readonly retry?: () => void
 }
 
-/** The answer of a run that goes on, as it is written; then its result. */
+/** The answer of a run in progress as it is streamed; then its result. */
 export function LiveRun({ runId, onDone, retry }: LiveRunProps) {
   const { progress, failure } = useRunProgress(runId)
   const onDoneRef = useRef(onDone)
@@ -57,7 +57,7 @@ function Stop({ runId }: { readonly runId: string }) {
   )
 }
 
-/** What the run has done so far: its searches and calls of tools. */
+/** The searches and tool calls of the run so far. */
 function Steps({ progress }: { readonly progress: Progress }) {
   const text = useText()
   const { number } = useFormats()
@@ -93,7 +93,7 @@ function Steps({ progress }: { readonly progress: Progress }) {
   )
 }
 
-/** A run that has ended: its answer, what it cites, and its receipt. */
+/** An ended run: its answer, its citations, and its receipt. */
 export function EndedRun({ runId, retry }: Pick<LiveRunProps, 'runId' | 'retry'>) {
   const result = useQueryResult(RUN, { id: runId })
   return (

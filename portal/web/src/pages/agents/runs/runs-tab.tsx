@@ -21,9 +21,11 @@ import { RunStatusBadge } from './run-status.tsx'
 import { LiveRun, Result } from './run-view.tsx'
 import { CANCEL, DELETE_RUN, RUN, RUN_ENDED, RUNS, type Run, type RunRow } from './runs.ts'
 
-/** Between two questions, while many runs end. */
+/** Pause between two queries, while many runs end. */
 const PAUSE_MS = 1_500
-/** No event says that a run has begun: one from elsewhere shows after this time at the latest. */
+/**
+ * Poll interval. No event reports that a run has started, so a run from elsewhere shows after this time at the latest.
+ */
 const POLL_INTERVAL_MS = 15_000
 
 const route = getRouteApi('/agents/$id')

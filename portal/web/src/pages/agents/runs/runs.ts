@@ -1,6 +1,6 @@
 import { graphql, type ResultOf } from '../../../data/graphql.ts'
 
-// Parts of other scopes are asked for by id alone, so that a key without them still sees the run.
+// Objects that need other scopes are selected by ID alone, so that a key without these scopes still sees the run.
 export const RUN = graphql(`
   query AgentRun($id: ID!) {
     agentRun(id: $id) {
@@ -90,7 +90,7 @@ export const RUNS = graphql(`
 
 export type RunRow = NonNullable<ResultOf<typeof RUNS>['agent']>['runs']['edges'][number]['node']
 
-/** Starts a run. Its first event has the id; `FOLLOW` gives the others. */
+/** Starts a run. Its first event has the ID; `FOLLOW` receives the others. */
 export const START = graphql(`
   subscription StartAgentRun($input: RunAgentInput!) {
     agentRun(input: $input) {

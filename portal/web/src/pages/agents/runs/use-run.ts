@@ -5,7 +5,7 @@ import { useFollow } from '../../../data/follow.ts'
 import { NO_PROGRESS, type Progress, progressAfter } from './progress.ts'
 import { FOLLOW, START } from './runs.ts'
 
-/** Follows a run until it ends. Null: there is no run to follow. Give the component a key of the run. */
+/** Follows a run until it ends. Null: there is no run to follow. Use the run's ID as the component's key. */
 export function useRunProgress(runId: string | null): { readonly progress: Progress; readonly failure: Failure | null } {
   const [progress, dispatch] = useReducer(progressAfter, NO_PROGRESS)
   const failure = useFollow(FOLLOW, runId, ({ agentRunEvents: event }) => {
@@ -23,7 +23,7 @@ interface Question {
 
 /**
  * Starts a run. The key makes it the same run if the connection breaks before the first event, so nobody pays twice.
- * After the first event the run goes on by itself.
+ * After the first event the run continues by itself.
  */
 export function useStartRun(): (question: Question, key: string) => Promise<{ readonly runId: string } | { readonly failure: Failure }> {
   const client = useClient()
@@ -35,7 +35,7 @@ export function useStartRun(): (question: Question, key: string) => Promise<{ re
           if (error) resolve({ failure: toFailure(error) })
           else if (data) resolve({ runId: data.agentRun.runId })
           else return
-          // The first answer may come before `subscribe` has returned.
+          // The first event may come before `subscribe` has returned.
           queueMicrotask(() => started.unsubscribe())
         })
     })

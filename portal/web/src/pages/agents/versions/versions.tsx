@@ -17,7 +17,7 @@ import { COMPARE, VERSIONS, type VersionFacts, type VersionRow } from './version
 
 const route = getRouteApi('/agents/$id')
 
-/** The versions of an agent, newest first, and what changed between two of them. */
+/** The versions of an agent, newest first, and the changes between two of them. */
 export function Versions({ agent }: { readonly agent: Agent }) {
   const text = useText()
   const { number } = useFormats()
@@ -117,7 +117,7 @@ interface Fact {
   readonly value: string
 }
 
-/** A version as texts that can be compared. */
+/** Returns a version as texts that can be compared. */
 function factsOf(version: VersionFacts, names: ReadonlyMap<string, string>): readonly Fact[] {
   const { name, model, instructions, collections, mcpServers, responseSchema, maxCost, maxSteps } = version
   const servers = mcpServers.map(({ name, url, headerNames, allowedTools }) =>

@@ -7,7 +7,7 @@ interface ChunkLocationProps {
   readonly pageEnd: number | null
 }
 
-/** Where a passage stands: its page, and the headings above it. */
+/** The location of a chunk: its page, and the headings above it. */
 export function ChunkLocation({ headingPath, pageStart, pageEnd }: ChunkLocationProps) {
   const text = useText()
   const { number } = useFormats()

@@ -14,13 +14,13 @@ import { toast } from '../../../ui/toast.tsx'
 import { CREATE_COLLECTION, UPDATE_COLLECTION } from './collections.ts'
 import { EmbeddingChoice, HelperChoice } from './model-choice.tsx'
 
-/** What the service takes as a code. */
+/** The form of a code that the service accepts. */
 const CODE = /^[a-z0-9][\w.-]{0,63}$/i
 const MAX_NAME = 200
 const MAX_DESCRIPTION = 2000
 const FIELDS = ['name', 'code', 'description', 'embeddingModel', 'rerankModel', 'transcriptionModel', 'ocr']
 
-/** What the forms of a collection have in common. */
+/** The common values of the forms of a collection. */
 interface CollectionValues {
   readonly name: string
   readonly code: string
@@ -47,7 +47,7 @@ function CreateForm({ onClose }: { readonly onClose: () => void }) {
   const { run, isRunning, failure } = useAction(CREATE_COLLECTION)
   const failures = useFieldFailures(failure, FIELDS)
   const [values, setValues] = useState(EMPTY)
-  // The code follows the name until somebody writes one.
+  // The code follows the name until the reader edits the code.
   const [ownCode, setOwnCode] = useState(false)
   const [embeddingModel, setEmbeddingModel] = useState('')
   const [isTried, setTried] = useState(false)
@@ -113,7 +113,7 @@ interface EditableCollection {
   readonly transcriptionModel: { readonly id: string } | null
 }
 
-/** The settings of a collection, to change. It sends only what was changed. */
+/** Edits the settings of a collection. It sends only changed ones. */
 export function EditForm({
   collection,
   onDone,
@@ -179,7 +179,7 @@ export function EditForm({
   )
 }
 
-/** What is wrong with a name or a code before the service sees it. */
+/** Returns the problem of a name or a code before the service checks it. */
 function useProblem(values: CollectionValues): (field: string) => string | undefined {
   const text = useText()
   return (field) => {

@@ -7,7 +7,7 @@ import { Notice } from '../../../ui/surface.tsx'
 import { toast } from '../../../ui/toast.tsx'
 import { DELETE_COLLECTION } from './collections.ts'
 
-/** The names of agents in the message of `IN_USE`, in quotes as it has them; the message, if there are none. */
+/** Returns the names of agents in the message of `IN_USE`, which quotes them; the message, if there are none. */
 function agentsIn(message: string): string {
   return /".*"/s.exec(message)?.[0] ?? message
 }
@@ -15,13 +15,13 @@ function agentsIn(message: string): string {
 const MAX_TITLE = 80
 
 interface DeleteCollectionProps {
-  /** Null: none is to be deleted. */
+  /** Null: the dialog is closed. */
   readonly collection: { readonly id: string; readonly name: string } | null
   readonly onClose: () => void
   readonly onDeleted?: () => void
 }
 
-/** Asks before it deletes, and once more if agents search the collection: it names them. */
+/** Asks for confirmation before it deletes, and once more if agents search the collection: it names them. */
 export function DeleteCollection({ collection, onClose, onDeleted }: DeleteCollectionProps) {
   const text = useText()
   const { run, failure, reset } = useAction(DELETE_COLLECTION)

@@ -8,7 +8,7 @@ const whole = (value: unknown, most: number) =>
 export const LIST_ORDERS = ['newest', 'oldest', 'name', 'nameDown'] as const
 type ListOrder = (typeof LIST_ORDERS)[number]
 
-/** What the schema calls an order. */
+/** The schema's names of the orders. */
 export const SORTS = {
   newest: { sortBy: 'CREATED_AT', order: 'DESC' },
   oldest: { sortBy: 'CREATED_AT', order: 'ASC' },
@@ -16,7 +16,7 @@ export const SORTS = {
   nameDown: { sortBy: 'NAME', order: 'DESC' },
 } as const satisfies Readonly<Record<ListOrder, object>>
 
-/** What the address says of the list of collections. */
+/** The state of the list of collections in its address. */
 export interface ListFilters {
   readonly q?: string
   readonly sort?: ListOrder
@@ -33,7 +33,7 @@ export const STATUSES = ['QUEUED', 'PROCESSING', 'READY', 'FAILED'] as const
 export const MODES = ['HYBRID', 'VECTOR', 'LEXICAL'] as const
 export const DOCUMENT_LANGUAGES = ['ar', 'en'] as const
 
-/** What the address says of one collection: the tab, the filters of its documents, and what was searched for. */
+/** The state of a collection's page in its address: the tab, the filters of its documents, and the search. */
 export interface CollectionFilters {
   readonly tab?: (typeof TABS)[number]
   readonly name?: string
@@ -52,7 +52,7 @@ export interface CollectionFilters {
   readonly field?: string
   readonly value?: string
   readonly rerank?: string
-  /** An evaluation that is open, and the one beside it. */
+  /** The open evaluation, and the one it is compared with. */
   readonly evaluation?: string
   readonly against?: string
 }
@@ -82,7 +82,7 @@ export function readCollectionFilters(search: Search): CollectionFilters {
 
 export const DOCUMENT_VIEWS = ['passages', 'text', 'versions'] as const
 
-/** What the address says of one document. `passage` comes from a citation. */
+/** The state of a document's page in its address. `passage` comes from a citation. */
 interface DocumentView {
   readonly view?: (typeof DOCUMENT_VIEWS)[number]
   readonly passage?: string

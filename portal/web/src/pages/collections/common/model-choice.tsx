@@ -19,7 +19,10 @@ interface EmbeddingChoiceProps {
   readonly without?: string
 }
 
-/** Chooses the embedding model, with where it runs and what it costs. Without the scope to list them one types the id. */
+/**
+ * Chooses the embedding model, and shows where each runs and what it costs. Without the scope to list models the reader
+ * types the ID.
+ */
 export function EmbeddingChoice(props: EmbeddingChoiceProps) {
   const mayList = useScope('INFERENCE')
   if (!mayList) {
@@ -89,11 +92,11 @@ interface HelperChoiceProps {
   readonly control: FieldControl
   readonly value: string
   readonly onChange: (id: string) => void
-  /** What the empty choice says. */
+  /** The label of the empty choice. */
   readonly none?: string
 }
 
-/** Chooses a model that a collection can do without. */
+/** Chooses an optional model of a collection. */
 export function HelperChoice(props: HelperChoiceProps) {
   const mayList = useScope('INFERENCE')
   if (!mayList) {
@@ -116,7 +119,7 @@ function HelperList({ kind, control, value, onChange, none }: HelperChoiceProps)
       onChange={onChange}
       options={[
         { value: '', label: none ?? text('common.none') },
-        // The present one, which the key may not list.
+        // Includes the present model, even if the key may not list it.
         ...(value && !known ? [{ value, label: value }] : []),
         ...models.map(({ id, residency }) => ({ value: id, label: `${id} · ${text(`residency.${residency}`)}` })),
       ]}

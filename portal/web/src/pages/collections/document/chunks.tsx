@@ -10,7 +10,7 @@ import { Card } from '../../../ui/surface.tsx'
 import { ChunkLocation } from '../common/chunk-location.tsx'
 import { DOCUMENT_CHUNKS } from './document.ts'
 
-/** The passages of a document in the order of its text. */
+/** The chunks of a document in the order of its text. */
 export function Chunks({ collectionId, documentId }: { readonly collectionId: string; readonly documentId: string }) {
   const text = useText()
   const { number } = useFormats()

@@ -35,7 +35,7 @@ export function DocumentPage() {
   return (
     <WhenReady result={result}>
       {({ document }) => {
-        // A document of another collection than the address says is not there.
+        // A document of another collection than that of the address counts as not found.
         if (document?.collection.id !== id) return <NotFound />
         const now = live.of(documentId)
         if (now === null) return <NotFound />
@@ -60,7 +60,7 @@ function Whole({ document, live }: { readonly document: DocumentFacts; readonly 
       <PageHeader
         title={name}
         heading={
-          // A name in the other direction begins where the page's lines begin.
+          // A name in the other direction starts where the page's lines start.
           <span className="flex">
             <UserText className="line-clamp-2 whitespace-normal">{name}</UserText>
           </span>
@@ -156,7 +156,7 @@ function Actions({ document }: { readonly document: DocumentFacts }) {
   )
 }
 
-/** What one must know before reading: that it is in work, failed, or lacks something. */
+/** The facts to know before reading: that the document is in work, failed, or is incomplete. */
 function State({ document }: { readonly document: DocumentFacts }) {
   const text = useText()
   const { status, error, warnings, replacement, name } = document

@@ -20,7 +20,7 @@ interface EditDocumentProps {
   readonly onClose: () => void
 }
 
-/** Changes the name and the own fields of a document. */
+/** Changes the name and the metadata of a document. */
 export function EditDocument({ document, isOpen, onClose }: EditDocumentProps) {
   const text = useText()
   return (

@@ -1,6 +1,6 @@
 export const KINDS = ['text', 'number', 'boolean'] as const
 
-/** A field of a document's metadata as one edits it. */
+/** A metadata field of a document in a form. */
 export interface MetadataRow {
   readonly key: number
   readonly name: string
@@ -23,7 +23,7 @@ export function toRows(metadata: unknown): readonly MetadataRow[] {
 
 type RowProblem = 'name' | 'twice' | 'number'
 
-/** What is wrong with a row; null: nothing. */
+/** Returns the problem of a row; null: none. */
 export function problemOf(row: MetadataRow, rows: readonly MetadataRow[]): RowProblem | null {
   if (!NAME.test(row.name.trim())) return 'name'
   if (rows.some(({ key, name }) => key !== row.key && name.trim() === row.name.trim())) return 'twice'
@@ -31,7 +31,7 @@ export function problemOf(row: MetadataRow, rows: readonly MetadataRow[]): RowPr
   return null
 }
 
-/** What the service takes. The rows have no problem. */
+/** Returns the metadata as the service accepts it. The rows must have no problem. */
 export function toMetadata(rows: readonly MetadataRow[]): Readonly<Record<string, string | number | boolean>> {
   return Object.fromEntries(
     rows.map(({ name, kind, value }) => [name.trim(), kind === 'number' ? Number(value) : kind === 'boolean' ? value === 'true' : value]),

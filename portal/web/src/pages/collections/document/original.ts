@@ -14,7 +14,7 @@ interface Download {
   readonly failure: Failure | null
 }
 
-/** Has the browser download a file, which shows its progress and stores it. It never shows the file. */
+/** Makes the browser download a file. The browser shows the progress and stores the file, but never displays it. */
 export function useDownload(): Download {
   const client = useClient()
   const [isStarting, setStarting] = useState(false)

@@ -1,7 +1,7 @@
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import type { PageBoxes } from './document.ts'
 
-/** A page as a sheet of paper, with the lines of the passage where they stand. Paper is white in both themes. */
+/** A page as a sheet of paper, with the lines of the chunk at their positions. Paper is white in both themes. */
 export function PageSketch({ page: { page, width, height, boxes } }: { readonly page: PageBoxes }) {
   const text = useText()
   const { number } = useFormats()

@@ -12,9 +12,9 @@ import { CHUNK, DOCUMENT_TEXT, type DocumentFacts, type PageBoxes } from './docu
 import { PageSketch } from './page-sketch.tsx'
 
 const route = getRouteApi('/collections/$id/documents/$documentId')
-/** How much is shown of a document without pages. */
+/** Characters that are shown at once of a document without pages. */
 const PART_CHARS = 16_384
-/** How much stands before a passage of such a document. */
+/** Characters that are shown before a chunk of such a document. */
 const BEFORE_CHARS = 1_500
 
 interface Chunk {
@@ -27,7 +27,7 @@ interface Chunk {
   readonly pageBoxes: readonly PageBoxes[] | null
 }
 
-/** The text of a document: at the passage of the address, or by page. */
+/** The text of a document: at the chunk of the address, or by page. */
 export function TextView({ document }: { readonly document: DocumentFacts }) {
   const text = useText()
   const { passage } = route.useSearch()
@@ -72,7 +72,7 @@ function Reader({ document, chunk }: { readonly document: DocumentFacts; readonl
   const shown = useRef<HTMLDivElement>(null)
   const isReady = result.state === 'ready'
   const isShown = useRef(false)
-  // Once, when the passage of a link is here.
+  // Scrolls once, when the chunk of a link is loaded.
   useEffect(() => {
     if (!isReady || !chunk || isShown.current) return
     isShown.current = true

@@ -14,7 +14,7 @@ import { useDownload } from './original.ts'
 
 type Version = DocumentFacts['versions'][number]
 
-/** Whether a file may become the next version: a document of the web or of another file has its content from there. */
+/** Whether a file may become the next version: a document of the web or of another file gets its content from there. */
 export function acceptsVersions({ externalId, parent }: Pick<DocumentFacts, 'externalId' | 'parent'>): boolean {
   return parent === null && !externalId?.startsWith('web_')
 }
@@ -24,7 +24,7 @@ interface VersionsProps {
   readonly live: LiveDocuments
 }
 
-/** The versions of a document, and the place for the next. */
+/** The versions of a document, and the upload of the next one. */
 export function Versions({ document, live }: VersionsProps) {
   const mayWrite = useScope('KNOWLEDGE_WRITE')
   return (
@@ -35,7 +35,7 @@ export function Versions({ document, live }: VersionsProps) {
   )
 }
 
-/** The versions before the live one. Only their files are kept. */
+/** The versions before the live one. Only their files are stored. */
 function History({ versions }: Pick<DocumentFacts, 'versions'>) {
   const text = useText()
   const { bytes } = useFormats()

@@ -32,7 +32,7 @@ interface DocumentsTabProps {
   readonly onChanged: () => void
 }
 
-/** The documents of a collection: what is added, and what became of each. */
+/** The documents of a collection: uploads, and the state of each document. */
 export function DocumentsTab({ collection, onChanged }: DocumentsTabProps) {
   const text = useText()
   const mayWrite = useScope('KNOWLEDGE_WRITE')
@@ -102,7 +102,7 @@ interface StatusFilterProps {
   readonly onChange: (status: CollectionFilters['status']) => void
 }
 
-/** The number of documents in each status. One of them shows those alone. */
+/** The number of documents in each status. Each status is a filter. */
 function StatusFilter({ collection: { documentCount, documentCounts }, status, onChange }: StatusFilterProps) {
   const text = useText()
   const counts = {
@@ -140,7 +140,7 @@ interface BulkBarProps {
   readonly onDone: () => void
 }
 
-/** What can be done with the chosen documents. */
+/** The actions on the chosen documents. */
 function BulkBar({ collectionId, ids, rows, live, onDone }: BulkBarProps) {
   const text = useText()
   const { number } = useFormats()

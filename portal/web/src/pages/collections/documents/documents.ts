@@ -1,6 +1,6 @@
 import { graphql, type ResultOf } from '../../../data/graphql.ts'
 
-/** What moves while a document is ingested. */
+/** The fields of a document that change while it is ingested. */
 export const LIVE = graphql(`
   fragment LiveDocument on Document {
     id

@@ -1,7 +1,7 @@
-/** What a file is, as far as its first bytes tell. The service looks closer, and has the last word. */
+/** The kind of a file, as far as its first bytes show it. The service looks closer, and decides. */
 type FileKind = 'document' | 'picture' | 'sound' | 'unknown'
 
-/** How many bytes `kindOf` looks at. */
+/** Number of bytes that `kindOf` reads. */
 export const HEAD_BYTES = 1024
 
 const SIGNATURES: readonly (readonly [FileKind, number, readonly number[]])[] = [
@@ -26,9 +26,9 @@ export function kindOf(head: Uint8Array): FileKind {
   if (found) return found[0]
   const [first = 0, second = 0] = head
   const isUtf16 = (first === 0xff && second === 0xfe) || (first === 0xfe && second === 0xff)
-  // MP3 without a tag: eleven bits of ones, and a layer.
+  // MP3 without a tag: eleven one bits, and a layer.
   if (!isUtf16 && first === 0xff && (second & 0xe0) === 0xe0 && (second & 0x06) !== 0) return 'sound'
-  // Text in every encoding but UTF-16 has no zero byte; nearly all programs, videos and disk images have one at once.
+  // Text in every encoding but UTF-16 has no zero byte; nearly all programs, videos and disk images have one early.
   return isUtf16 || !head.includes(0) ? 'document' : 'unknown'
 }
 
@@ -38,16 +38,16 @@ export type Refusal = 'empty' | 'tooLarge' | 'noRoom' | 'unsupported' | 'needsOc
 export interface Rules {
   /** Null: unknown. */
   readonly maxFileBytes: number | null
-  /** What the plan has left. Null: unknown. */
+  /** Remaining storage of the plan. Null: unknown. */
   readonly roomBytes: number | null
   readonly readsImages: boolean
   readonly readsAudio: boolean
 }
 
-/** The largest recording that speech models take. */
+/** The largest recording that speech models accept. */
 export const MAX_AUDIO_BYTES = 25 * 1024 * 1024
 
-/** Why the service would refuse a file; null: it takes it. */
+/** Returns why the service would refuse a file; null: it accepts it. */
 export function refusalOf(sizeBytes: number, head: Uint8Array, rules: Rules): Refusal | null {
   if (sizeBytes === 0) return 'empty'
   if (rules.maxFileBytes !== null && sizeBytes > rules.maxFileBytes) return 'tooLarge'

@@ -3,19 +3,19 @@ import { useCalm, useRepeat } from '../../../data/calm.ts'
 import { type QueryResult, useEvents } from '../../../data/query-result.ts'
 import { DOCUMENT_UPDATED, type LiveDocument } from './documents.ts'
 
-/** Between two questions for the list, while many documents move. */
+/** Pause between two queries for the list, while many documents change. */
 const REFRESH_PAUSE_MS = 1_500
-/** No event says what moved between an answer and the beginning of the events. */
+/** Poll interval. No event reports changes between a query and the start of the events. */
 const POLL_INTERVAL_MS = 15_000
 
 export interface LiveDocuments {
-  /** What the newest event said of a document. Null: it was deleted. Undefined: nothing. */
+  /** Returns the state of a document in its newest event. Null: it was deleted. Undefined: there was no event. */
   readonly of: (id: string) => LiveDocument | null | undefined
 }
 
 /**
- * The documents of a collection as they are now. `answer` is asked for again, not too often, when a document came, went
- * or got another status, and now and then without an event; `onRefresh` is called with it.
+ * Returns the present state of a collection's documents. Repeats the query of `result`, throttled, when a document was
+ * added, deleted or got another status, and at times without an event; `onRefresh` is called with each repeat.
  */
 export function useLiveDocuments(collectionId: string, result: QueryResult<unknown>, onRefresh = () => {}): LiveDocuments {
   const [documents, setDocuments] = useState<ReadonlyMap<string, LiveDocument | null>>(new Map())

@@ -15,7 +15,7 @@ export function DocumentStatus({ status }: Pick<Moving, 'status'>) {
   return <StatusBadge tone={TONES[status]} label={`documents.status.${status}`} isActive={status === 'PROCESSING'} />
 }
 
-/** Where the ingestion is: its step, and how far. */
+/** The progress of the ingestion: its step, and its share. */
 export function DocumentProgress({ document, name }: { readonly document: Moving; readonly name: string }) {
   const text = useText()
   const { number } = useFormats()
@@ -38,7 +38,7 @@ export function DocumentProgress({ document, name }: { readonly document: Moving
   )
 }
 
-/** Why a document failed, in words. The service's own sentence stands below where `isWhole`. */
+/** Why a document failed, in words. With `isWhole` the service's own message is shown below. */
 export function DocumentFailure({ error, isWhole }: { readonly error: NonNullable<LiveDocument['error']>; readonly isWhole?: boolean }) {
   const text = useText()
   return (
@@ -55,7 +55,9 @@ export function DocumentFailure({ error, isWhole }: { readonly error: NonNullabl
 
 const MAX_PAGES = 12
 
-/** What is missing from a document, in words, with the pages. What the service says is as in `DocumentFailure`. */
+/**
+ * The missing parts of a document, in words, with the pages. The service's message is shown as in `DocumentFailure`.
+ */
 export function DocumentWarnings({ warnings, isWhole }: Pick<LiveDocument, 'warnings'> & { readonly isWhole?: boolean }) {
   const text = useText()
   const find = useFindText()

@@ -4,7 +4,7 @@ import { toBase64 } from '../../../parts/read-file.ts'
 import { APPEND_TO_UPLOAD, ATTACH_FILE, CANCEL_UPLOAD, COMPLETE_UPLOAD, CREATE_UPLOAD, UPLOAD_STATE } from './documents.ts'
 import { type Transport, UploadQueue } from './uploads.ts'
 
-/** Sends files by GraphQL, and attaches them to a collection: as documents, or as the next version of one. */
+/** Uploads files by GraphQL, and attaches them to a collection: as documents, or as the next version of one. */
 function transportOf(client: Client, collectionId: string, documentId: string | null): Transport {
   const mutate = async <Data, Variables extends AnyVariables>(
     mutation: TypedDocumentNode<Data, Variables>,
@@ -44,7 +44,10 @@ function transportOf(client: Client, collectionId: string, documentId: string | 
 
 const queues = new WeakMap<Client, Map<string, UploadQueue>>()
 
-/** The queue of a collection, or of one document's versions. It goes on while the reader is on other pages, until the session ends. */
+/**
+ * Returns the upload queue of a collection, or of one document's versions. It continues while the reader is on other
+ * pages, until the session ends.
+ */
 export function queueOf(client: Client, collectionId: string, documentId: string | null): UploadQueue {
   const ofClient = queues.get(client) ?? new Map<string, UploadQueue>()
   queues.set(client, ofClient)

@@ -20,11 +20,11 @@ import { isOver, type UploadItem, type UploadQueue } from './uploads.ts'
 interface UploadPanelProps {
   readonly collection: Pick<CollectionFacts, 'id' | 'ocr'> & { readonly transcriptionModel: object | null }
   readonly live: LiveDocuments
-  /** The document whose next version a file becomes. Left out: each becomes a document of its own. */
+  /** The document whose next version a file becomes. Absent: each file becomes a document of its own. */
   readonly documentId?: string
 }
 
-/** Takes files that are dropped or chosen, and shows how far each is. */
+/** Accepts files that are dropped or chosen, and shows the progress of each. */
 export function UploadPanel({ collection, live, documentId }: UploadPanelProps) {
   const text = useText()
   const { bytes } = useFormats()
@@ -64,11 +64,11 @@ export function UploadPanel({ collection, live, documentId }: UploadPanelProps) 
           ref={input}
           type="file"
           multiple={!documentId}
-          // The button below opens it.
+          // The button below opens this input.
           hidden
           onChange={({ target }) => {
             add([...(target.files ?? [])])
-            // The same file may be chosen again.
+            // With an empty value the same file can be chosen again.
             target.value = ''
           }}
         />
@@ -81,7 +81,7 @@ export function UploadPanel({ collection, live, documentId }: UploadPanelProps) 
   )
 }
 
-/** Gives a value once it is known. */
+/** Returns a function that resolves with a value once it is known. */
 function useKnown<Value>(value: Value, isKnown: boolean): () => Promise<Value> {
   const latest = useRef(value)
   latest.current = value
@@ -95,7 +95,7 @@ function useKnown<Value>(value: Value, isKnown: boolean): () => Promise<Value> {
   }
 }
 
-/** The browser asks before the page is left while files are on their way. */
+/** Makes the browser ask before the page is left while uploads run. */
 function useLeaveGuard(isOn: boolean): void {
   useEffect(() => {
     if (!isOn) return
@@ -177,7 +177,7 @@ function UploadList({ collectionId, queue, items, rules, live }: UploadListProps
 }
 
 const isTroubled = ({ state }: UploadItem) => state === 'refused' || state === 'failed'
-/** What the reader must act on stands first. */
+/** Sorts files that need the reader's action first. */
 const byTrouble = (one: UploadItem, other: UploadItem) => Number(isTroubled(other)) - Number(isTroubled(one))
 
 function UploadRow({ collectionId, queue, item, rules, live }: Omit<UploadListProps, 'items'> & { readonly item: UploadItem }) {
@@ -185,7 +185,7 @@ function UploadRow({ collectionId, queue, item, rules, live }: Omit<UploadListPr
   const { bytes } = useFormats()
   const { key, name, sizeBytes, state, documentId } = item
   const newest = documentId ? live.of(documentId) : undefined
-  // A file that becomes the next version is not what searches find yet.
+  // For a file that becomes the next version, the state is that of the replacement, which searches do not find yet.
   const document = newest?.replacement ? { ...newest, ...newest.replacement } : newest
   const short = name.slice(0, 80)
   return (
@@ -233,7 +233,7 @@ function UploadIcon({ state }: Pick<UploadItem, 'state'>) {
   return <LoaderCircle className={classes('size-4 shrink-0 text-muted', state !== 'waiting' && 'animate-spin')} aria-hidden />
 }
 
-/** Where a file is, or why it is not sent. */
+/** The state of a file, or why it is not sent. */
 function UploadWords({ item, rules }: { readonly item: UploadItem; readonly rules: Rules }) {
   const text = useText()
   const { bytesApart } = useFormats()

@@ -13,7 +13,7 @@ const failure = (code: Failure['code'], shouldRetry = false): Failure => ({
 })
 const file = (name: string, size = 10) => new File(['a'.repeat(size)], name)
 
-/** A service that keeps what it gets. `faults` are thrown by its calls in turn. */
+/** A service that stores the uploads. Its calls throw the `faults` one after the other. */
 class Service implements Transport {
   readonly received = new Map<string, number>()
   readonly attached: string[] = []

@@ -1,29 +1,29 @@
 import type { Failure } from '../../../data/failure.ts'
 import { HEAD_BYTES, type Refusal, type Rules, refusalOf } from './formats.ts'
 
-/** The most bytes of a request: the service takes 4 MiB. Smaller ones show progress, and lose less with a connection. */
+/** Bytes of a request: the service accepts 4 MiB. Smaller requests show progress, and lose less with a connection. */
 export const PIECE_BYTES = 1024 * 1024
 const PARALLEL = 3
 const MAX_ATTEMPTS = 6
 const FIRST_WAIT_MS = 1_000
 const MAX_WAIT_MS = 15_000
 
-/** How a file is sent. Each call that fails throws a `Failure`. */
+/** Sends a file. Each call that fails throws a `Failure`. */
 export interface Transport {
   readonly create: (name: string, sizeBytes: number) => Promise<string>
-  /** Gives the offset of the next byte. */
+  /** Returns the offset of the next byte. */
   readonly append: (id: string, offset: number, piece: Blob) => Promise<number>
-  /** Where an upload goes on. Null: it is gone. */
+  /** Returns the offset at which an upload continues. Null: the upload is gone. */
   readonly offset: (id: string) => Promise<number | null>
-  /** Gives the id of the file. */
+  /** Returns the ID of the file. */
   readonly complete: (id: string) => Promise<string>
   readonly cancel: (id: string) => Promise<void>
   readonly attach: (fileId: string) => Promise<{ readonly documentId: string; readonly isNew: boolean }>
 }
 
 /**
- * `checking`, `waiting`, `sending`, `attaching`, then `attached`, or `unchanged` if the collection has it already.
- * `refused`: never sent. `failed` may be tried again.
+ * `checking`, `waiting`, `sending`, `attaching`, then `attached`, or `unchanged` if the collection has the file
+ * already. `refused`: never sent. `failed`: a retry is possible.
  */
 type UploadState = 'checking' | 'refused' | 'waiting' | 'sending' | 'attaching' | 'attached' | 'unchanged' | 'failed' | 'cancelled'
 
@@ -41,7 +41,7 @@ export interface UploadItem {
 interface Entry {
   item: UploadItem
   readonly file: File
-  /** The upload of the service, so that a second try goes on where the first one ended. */
+  /** The service's ID of the upload, so that a retry continues where the first attempt ended. */
   uploadId: string | null
   fileId: string | null
 }
@@ -74,10 +74,10 @@ export class UploadQueue {
     return () => this.#watchers.delete(watcher)
   }
 
-  /** The files in the order in which they came. The same array until something changes. */
+  /** Returns the files in the order of arrival; the same array until something changes. */
   items = (): readonly UploadItem[] => this.#items
 
-  /** Looks at each file, once the rules are known, and sends those that they allow. */
+  /** Checks each file, once the rules are known, and sends those that they allow. */
   async add(files: readonly File[], known: Rules | Promise<Rules>): Promise<void> {
     const added = files.map(
       (file): Entry => ({
@@ -99,7 +99,7 @@ export class UploadQueue {
     this.#entries = [...this.#entries, ...added]
     this.#notify()
     const rules = await known
-    // What the plan has left goes to the files in turn.
+    // The files take the plan's remaining storage in their order.
     let room = rules.roomBytes
     for (const entry of added) {
       const refusal = await entry.file
@@ -131,7 +131,7 @@ export class UploadQueue {
     if (entry.uploadId) void this.#transport.cancel(entry.uploadId).catch(() => {})
   }
 
-  /** Forgets what is over. */
+  /** Removes finished files from the list. */
   clear(): void {
     this.#entries = this.#entries.filter(({ item }) => !isOver(item))
     this.#notify()
@@ -178,7 +178,7 @@ export class UploadQueue {
     } catch (error) {
       if (isGone()) return
       const failure = asFailure(error)
-      // The service keeps nothing of a file that it refused.
+      // The service stores nothing of a file that it refused.
       if (!failure.shouldRetry && !entry.fileId) entry.uploadId = null
       this.#change(entry, { state: 'failed', failure })
     }
@@ -195,7 +195,7 @@ export class UploadQueue {
       this.#change(entry, { sentBytes: offset })
       const at: number = offset
       offset = await this.#persist(async (attempt) => {
-        // The answer to the piece before may have been lost: the service knows what it has.
+        // The response to the previous piece may have been lost: the service knows the offset.
         const from: number | null = attempt === 0 ? at : await this.#transport.offset(entry.uploadId!)
         if (from === null) throw asFailure(null)
         return from > at ? from : this.#transport.append(entry.uploadId!, from, file.slice(from, from + PIECE_BYTES))
@@ -204,7 +204,7 @@ export class UploadQueue {
     if (!isGone()) this.#change(entry, { sentBytes: file.size })
   }
 
-  /** Tries again, each time later, what may work then. */
+  /** Retries temporary failures, each time later. */
   async #persist<Value>(call: (attempt: number) => Promise<Value>): Promise<Value> {
     for (let attempt = 0; ; attempt++) {
       try {

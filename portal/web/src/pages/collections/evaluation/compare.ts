@@ -13,14 +13,17 @@ interface Settings<Score extends Figures> {
 export interface ScoreRow<Score extends Figures> {
   readonly key: string
   readonly label: string
-  /** The first row of its settings, which alone names them in a table. */
+  /** Whether this is the first row of its settings, the only one that names them in a table. */
   readonly isFirst: boolean
   readonly score: Score
-  /** What it was in the other evaluation. Null: that has no such row, or there is none. */
+  /** The score in the other evaluation. Null: it has no such row, or there is none. */
   readonly before: Score | null
 }
 
-/** The scores of an evaluation row by row, each beside that of the other with the same settings, ranking and language. */
+/**
+ * Returns the scores of an evaluation row by row, each with that of the other evaluation for the same settings, ranking
+ * and language.
+ */
 export function toRows<Score extends Figures>(
   settings: readonly Settings<Score>[],
   others: readonly Settings<Score>[] | null,
@@ -39,7 +42,7 @@ export function toRows<Score extends Figures>(
   })
 }
 
-/** By how many points of a hundred a measure rose; null: nothing to compare with. */
+/** Returns by how many percentage points a measure rose; null: there is nothing to compare with. */
 export function change<Score extends Figures>(
   { score, before }: Pick<ScoreRow<Score>, 'score' | 'before'>,
   measure: Measure,

@@ -25,11 +25,11 @@ import { inputOf, isRepeated, type SettingsDraft } from './settings-input.ts'
 import { Watch } from './watch.tsx'
 
 const route = getRouteApi('/collections/$id')
-/** No event tells how far an evaluation is. */
+/** Poll interval. No event reports the progress of an evaluation. */
 const POLL_INTERVAL_MS = 2_000
 const TONES = { RUNNING: 'info', COMPLETED: 'success', FAILED: 'danger' } as const
 
-/** How well searches of the collection find what they should. */
+/** How well searches of the collection find the expected chunks. */
 export function EvaluationTab({ collection }: { readonly collection: CollectionFacts }) {
   const text = useText()
   const mayWrite = useScope('KNOWLEDGE_WRITE')

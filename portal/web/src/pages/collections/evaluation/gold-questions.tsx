@@ -28,7 +28,7 @@ interface GoldQuestionsProps {
   readonly mayWrite: boolean
 }
 
-/** Questions whose answers one knows. */
+/** Questions with known answers. */
 export function GoldQuestions({ collectionId, mayWrite }: GoldQuestionsProps) {
   const text = useText()
   const maySuggest = useScope('INFERENCE')

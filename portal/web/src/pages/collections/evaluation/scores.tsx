@@ -24,7 +24,7 @@ interface ScoresProps {
   readonly onCompare: (id: string | undefined) => void
 }
 
-/** The figures of one evaluation: of the answer and of each leg, over all questions and by language. */
+/** The scores of one evaluation: of the result and of each retriever, over all questions and by language. */
 export function Scores({ evaluation, against, others, onCompare }: ScoresProps) {
   const text = useText()
   const time = useTime()
@@ -108,7 +108,7 @@ export function Scores({ evaluation, against, others, onCompare }: ScoresProps) 
   )
 }
 
-/** What had changed before an evaluation of the watch, and what fell since the one before. */
+/** The changes before an evaluation of the watch, and the scores that fell since the previous one. */
 function Falls({ evaluation: { changes, comparison } }: { readonly evaluation: Evaluation }) {
   const text = useText()
   const { percent } = useFormats()
@@ -140,7 +140,7 @@ function Falls({ evaluation: { changes, comparison } }: { readonly evaluation: E
   )
 }
 
-/** A share of a hundred, and by how many points it moved. */
+/** A percentage, and by how many points it changed. */
 function Figure({ row, measure }: { readonly row: Row; readonly measure: Measure }) {
   const text = useText()
   const { number, percent } = useFormats()
@@ -167,7 +167,7 @@ type Ranks = {
   readonly meaning: readonly (number | null)[]
 }
 
-/** At which rank each question's passage came. */
+/** The rank of each question's chunk. */
 function Questions({ evaluation }: { readonly evaluation: Evaluation }) {
   const text = useText()
   const { number } = useFormats()

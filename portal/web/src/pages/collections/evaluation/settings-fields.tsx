@@ -8,7 +8,10 @@ import { MODES } from '../common/filters.ts'
 import { RERANK_MODELS } from './evaluation.ts'
 import { isRepeated, MAX_SETTINGS, readLabel, type SettingsDraft } from './settings-input.ts'
 
-/** What settings are called: the way of searching, and the reranker if it is named. Others have a name of their own. */
+/**
+ * Returns the label of settings in the reader's language: the search mode, and the reranker if it is named. Other
+ * labels stay as the reader wrote them.
+ */
 export function useLabel(): (label: string) => string {
   const text = useText()
   return (label) => {
@@ -25,7 +28,7 @@ interface SettingsFieldsProps {
   readonly onChange: (value: readonly SettingsDraft[]) => void
 }
 
-/** The ways of searching that an evaluation compares. */
+/** The settings that an evaluation compares. */
 export function SettingsFields({ value, onChange }: SettingsFieldsProps) {
   const text = useText()
   const { number } = useFormats()

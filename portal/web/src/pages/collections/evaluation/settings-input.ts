@@ -2,21 +2,21 @@ import { MODES } from '../common/filters.ts'
 
 export const MAX_SETTINGS = 4
 
-/** One way of searching to compare. */
+/** One of the compared settings. */
 export interface SettingsDraft {
   readonly key: number
   readonly mode: (typeof MODES)[number]
   /** `default`: the collection's. `none`, or the id of a model. */
   readonly reranker: string
-  /** What was set elsewhere and has no field here. It stays. */
+  /** Values that were set elsewhere and have no field here. They stay. */
   readonly own?: { readonly label: string; readonly filter: unknown; readonly lexicalWeight: number }
 }
 
-/** Between the mode and the reranker of a label. */
+/** Separates the mode and the reranker in a label. */
 const PLUS = ' + '
 const NO_RERANKER = '—'
 
-/** What the service takes. The label names the way again when scores are shown. */
+/** Returns the input for the service. The label identifies the settings again when scores are shown. */
 export function inputOf({ mode, reranker, own }: SettingsDraft) {
   const common = own && { filter: own.filter, lexicalWeight: own.lexicalWeight, ...(readLabel(own.label) ? {} : { label: own.label }) }
   if (reranker === 'default') return { mode, ...common }
@@ -25,7 +25,7 @@ export function inputOf({ mode, reranker, own }: SettingsDraft) {
   return { mode, label, rerankModel: isNone ? null : reranker, ...common }
 }
 
-/** What a label of `inputOf`, or of a mode, names. Null: it is somebody's own. */
+/** Parses a label of `inputOf`, or of a mode. Null: somebody wrote the label. */
 export function readLabel(label: string): { readonly mode: (typeof MODES)[number]; readonly reranker: string | null } | null {
   const [first = '', ...rest] = label.split(PLUS)
   const mode = MODES.find((each) => each.toLowerCase() === first.toLowerCase())
@@ -34,7 +34,7 @@ export function readLabel(label: string): { readonly mode: (typeof MODES)[number
   return { mode, reranker: reranker === '' ? null : reranker === NO_RERANKER ? 'none' : reranker }
 }
 
-/** Two ways that are the same would only cost twice. */
+/** Whether two settings are the same, which would only cost twice. */
 export function isRepeated(drafts: readonly SettingsDraft[]): boolean {
   return new Set(drafts.map(({ mode, reranker }) => `${mode} ${reranker}`)).size < drafts.length
 }

@@ -28,7 +28,7 @@ interface WatchProps {
   readonly mayWrite: boolean
 }
 
-/** Whether the service evaluates the collection by itself after changes, and how. */
+/** Whether and how the service evaluates the collection automatically after changes. */
 export function Watch({ collectionId, mayWrite }: WatchProps) {
   const text = useText()
   const result = useQueryResult(WATCH, { id: collectionId }, { types: ['EvaluationWatch', 'DeletePayload'] })
@@ -115,7 +115,7 @@ function Facts({ watch }: { readonly watch: WatchFacts }) {
   )
 }
 
-/** A share as points of a hundred. */
+/** Returns a function that writes a share as percentage points. */
 function usePointsText(): (share: number) => string {
   const text = useText()
   const { number } = useFormats()
@@ -127,7 +127,7 @@ function usePointsText(): (share: number) => string {
 
 const CHANGES = ['added', 'replaced', 'deleted', 'updated', 'settings'] as const
 
-/** What has changed in a collection, in words. Empty: nothing. */
+/** Returns a function that describes the changes of a collection. Empty: none. */
 export function useChangesText(): (changes: CollectionChanges) => string {
   const text = useText()
   const { number, list } = useFormats()

@@ -28,7 +28,7 @@ const ASK = graphql(`
   }
 `)
 
-/** As many passages as small models read with ease. */
+/** Most chunks in the prompt: as many as small models handle well. */
 const MAX_CHUNKS = 10
 const INSTRUCTIONS =
   'Answer the question from the numbered passages only. After each statement put the number of its passage in brackets, such as [1]. If the passages do not answer the question, say so. Answer in the language of the question.'
@@ -39,7 +39,7 @@ interface AskProps {
   readonly hits: readonly Hit[]
 }
 
-/** Has a chat model answer the query from the passages that were found. */
+/** Lets a chat model answer the query from the found chunks. */
 export function Ask(props: AskProps) {
   return useScope('INFERENCE') ? <AskPanel {...props} /> : null
 }
@@ -120,7 +120,7 @@ function useReply() {
     stop()
     setReply({ text: '', cost: null, isRunning: true, failure: null })
     const random = crypto.getRandomValues(new Uint32Array(4))
-    // After a lost connection the same key joins the same answer, which then begins anew: what is known is left out.
+    // After a lost connection the same key follows the same answer from its start: the known part is skipped.
     let position = 0
     const { unsubscribe } = client
       .subscription(ASK, { request: { model, messages }, idempotencyKey: `ask-${random.join('-')}` })
@@ -144,7 +144,7 @@ function useReply() {
   return { reply, ask, stop }
 }
 
-/** The answer, with links to the passages that it names. */
+/** The answer, with links to the chunks that it cites. */
 function Answer({
   collectionId,
   text: answer,

@@ -1,9 +1,9 @@
 import { toLatinDigits } from '../../../parts/typed-number.ts'
 
-/** `[1]`, `[1, 2]` and `[٢]`. */
+/** Matches `[1]`, `[1, 2]` and `[٢]`. */
 const CITATION = /\[([\d٠-٩]{1,3}(?:\s*[,،]\s*[\d٠-٩]{1,3})*)\]/g
 
-/** Cuts an answer where it names one of `count` passages: texts, and the numbers of passages. */
+/** Splits an answer at its citations of one of `count` chunks: texts, and the numbers of chunks. */
 export function cutCitations(text: string, count: number): readonly (string | number)[] {
   const pieces: (string | number)[] = []
   let at = 0

@@ -12,11 +12,11 @@ import type { Hit } from './search.ts'
 interface HitCardProps {
   readonly collectionId: string
   readonly hit: Hit
-  /** Its place in the answer, from 1. */
+  /** The position in the result, from 1. */
   readonly rank: number
 }
 
-/** A passage that was found: where it stands, its text, its ranks, and why it is here. */
+/** A found chunk: its location, its text, its ranks, and why it was found. */
 export function HitCard({ collectionId, hit, rank }: HitCardProps) {
   const text = useText()
   const { number } = useFormats()
@@ -73,7 +73,7 @@ export function HitCard({ collectionId, hit, rank }: HitCardProps) {
 
 const RELEVANCE_TONES = { STRONG: 'success', LIKELY: 'info', WEAK: 'neutral' } as const
 
-/** How relevant the passage is, in a word if the score has a known meaning; the tooltip says what it means. */
+/** The relevance of the chunk, in a word if the score has a known meaning; the tooltip explains it. */
 function Score({ hit: { score, relevance, explanation } }: { readonly hit: Hit }) {
   const text = useText()
   const { number, percent } = useFormats()
@@ -93,7 +93,7 @@ function Score({ hit: { score, relevance, explanation } }: { readonly hit: Hit }
   )
 }
 
-/** The figures behind the place of a passage, each with a sentence. */
+/** The figures behind the rank of a chunk, each with a sentence. */
 function Why({ hit: { explanation, vectorRank, lexicalRank } }: { readonly hit: Hit }) {
   const text = useText()
   const { number, percent } = useFormats()

@@ -23,7 +23,7 @@ const LIMITS = ['5', '10', '20', '50'] as const
 const EXPANDS = ['0', '1', '2', '3'] as const
 const MIN_SCORES = ['0', '0.3', '0.5', '0.7', '0.9'] as const
 
-/** Tries searches out: what is found, at which ranks, and why. */
+/** Test searches: the found chunks, their ranks, and why. */
 export function SearchTab({ collection }: { readonly collection: CollectionFacts }) {
   const text = useText()
   const filters = route.useSearch()
@@ -298,7 +298,7 @@ function Results({ collectionId, filters, found }: ResultsProps) {
   )
 }
 
-/** `application/pdf` as `pdf`; the long names of Office by their last word. */
+/** Shortens `application/pdf` to `pdf`, and the long names of Office to their last word. */
 function shortType(type: string): string {
   return type.split(/[/.]/).at(-1) ?? type
 }

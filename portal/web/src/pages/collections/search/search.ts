@@ -27,10 +27,10 @@ export type Found = ResultOf<typeof SEARCH>['searchCollection']
 export type Hit = Found['hits'][number]
 
 export const DEFAULT_LIMIT = 10
-/** What `rerank` of the address says for "no reranker, although the collection has one". */
+/** The value of `rerank` in the address for "no reranker, although the collection has one". */
 export const NO_RERANK = 'none'
 
-/** The filter of a search; null: none. */
+/** Returns the filter of a search; null: none. */
 export function toFilter({ language, file, field, value }: CollectionFilters): object | null {
   const filters: object[] = []
   if (language) filters.push({ op: 'eq', field: 'language', value: language })
@@ -39,14 +39,14 @@ export function toFilter({ language, file, field, value }: CollectionFilters): o
   return filters.length > 1 ? { op: 'and', filters } : (filters[0] ?? null)
 }
 
-/** A reader types a number or "true" as text; the field may hold either. */
+/** Returns the condition for a field. A reader types a number or "true" as text; the field may hold either. */
 function equals(field: string, text: string): object {
   const typed = /^-?\d{1,15}$/.test(text) ? Number(text) : text === 'true' ? true : text === 'false' ? false : undefined
   const asText = { op: 'eq', field, value: text }
   return typed === undefined ? asText : { op: 'or', filters: [asText, { op: 'eq', field, value: typed }] }
 }
 
-/** What the address asks for; null: nothing yet. */
+/** Returns the search in the address; null: none. */
 export function toInput(collectionId: string, filters: CollectionFilters): SearchInput | null {
   const { query, mode = 'HYBRID', min, limit = DEFAULT_LIMIT, expand = 0, group, rerank } = filters
   if (!query?.trim()) return null
@@ -60,7 +60,7 @@ export function toInput(collectionId: string, filters: CollectionFilters): Searc
     filter: toFilter(filters),
     groupBy: group ? 'DOCUMENT' : null,
     facets: ['language', 'media_type'],
-    // Left out, the collection's own orders; null means none.
+    // Absent, the collection's own model reranks; null means none.
     ...(rerank && { rerankModel: rerank === NO_RERANK ? null : rerank }),
   }
 }
@@ -70,7 +70,7 @@ interface HitGroup {
   readonly hits: readonly { readonly hit: Hit; readonly rank: number }[]
 }
 
-/** Hits that stand together by document, in the order of the answer. */
+/** Groups the hits by document, in the order of the result. */
 export function toGroups(hits: readonly Hit[]): readonly HitGroup[] {
   const groups = new Map<string, { document: HitGroup['document']; hits: { hit: Hit; rank: number }[] }>()
   for (const [index, hit] of hits.entries()) {

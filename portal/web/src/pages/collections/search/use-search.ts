@@ -10,12 +10,15 @@ type Searching =
   | { readonly state: 'found'; readonly found: Found; readonly ms: number }
 
 /**
- * Searches once for each input. A search costs, so nothing repeats it unasked: the input of an address that the reader
- * opens again shows what this page found before.
+ * Searches once for each input. A search costs, so nothing repeats it automatically: for the input of an address that
+ * the reader opens again, the page shows its earlier result.
  */
 export function useSearch(input: SearchInput | null): {
   readonly searching: Searching
-  /** Says that the reader asks for this input now, whatever was found before. It becomes `input`, unless it is that already. */
+  /**
+   * Requests a new search for this input, even if there is a result. The input becomes `input`, unless it is that
+   * already.
+   */
   readonly submit: (next: SearchInput | null) => void
 } {
   const client = useClient()

@@ -27,10 +27,10 @@ import {
   START_REEMBEDDING,
 } from './reembedding.ts'
 
-/** No event tells how far it is. */
+/** Poll interval. No event reports the progress. */
 const POLL_INTERVAL_MS = 2_000
 
-/** Another embedding model: its price, then how far it is, and what was before. */
+/** A change of the embedding model: its price, then its progress, and earlier changes. */
 export function Reembed({ collection, onEnded }: { readonly collection: CollectionFacts; readonly onEnded: () => void }) {
   const text = useText()
   const result = useQueryResult(COLLECTION_REEMBEDDINGS, { id: collection.id }, { types: ['Reembedding'] })
@@ -138,7 +138,7 @@ function UnderWay({ run }: { readonly run: Reembedding }) {
   const cancelling = useAction(CANCEL_REEMBEDDING)
   const [isConfirming, setConfirming] = useState(false)
   const { id, status, stage, progress, cost, error, embeddingModelId } = run
-  // A run that ended while the question was open.
+  // The run ended while the dialog was open.
   useEffect(() => {
     if (status !== 'RUNNING') setConfirming(false)
   }, [status])

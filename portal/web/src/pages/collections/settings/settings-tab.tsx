@@ -13,7 +13,7 @@ interface SettingsTabProps {
   readonly onChanged: () => void
 }
 
-/** What can be changed of a collection. */
+/** The settings of a collection that can be changed. */
 export function SettingsTab({ collection, onChanged }: SettingsTabProps) {
   const text = useText()
   const navigate = useNavigate()

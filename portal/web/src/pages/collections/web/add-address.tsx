@@ -15,10 +15,10 @@ export const REFRESH = { never: null, hourly: 3_600, daily: DAY, weekly: 7 * DAY
 type Refresh = keyof typeof REFRESH
 const REFRESH_NAMES = Object.keys(REFRESH) as readonly Refresh[]
 const KINDS = ['page', 'site'] as const
-/** What the service adds of one site at most. */
+/** Most pages that the service adds of one site. */
 const LIMITS = ['20', '100', '500'] as const
 
-/** Adds one page, or the pages that a sitemap or a page of links names. */
+/** Adds one page, or the pages in a sitemap or a page of links. */
 export function AddAddress({ collectionId }: { readonly collectionId: string }) {
   const text = useText()
   const { number } = useFormats()

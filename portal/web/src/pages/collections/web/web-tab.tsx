@@ -19,12 +19,12 @@ import { AddAddress, REFRESH } from './add-address.tsx'
 import { DELETE_SOURCE, DOCUMENT_MOVED, REFRESH_SOURCE, SOURCES, type Source } from './web.ts'
 
 const PAGE_SIZE = 50
-/** Between two questions, while many documents move. */
+/** Pause between two queries, while many documents change. */
 const PAUSE_MS = 1_500
-/** While addresses wait to be fetched: no event tells that one could not be. */
+/** Poll interval while addresses wait to be fetched: no event reports a failed fetch. */
 const POLL_INTERVAL_MS = 5_000
 
-/** The web addresses of a collection: those that it has, how each was fetched last, and the place for more. */
+/** The web addresses of a collection, how each was last fetched, and a form for more. */
 export function WebTab({ collectionId }: { readonly collectionId: string }) {
   const text = useText()
   const mayWrite = useScope('KNOWLEDGE_WRITE')
@@ -123,7 +123,7 @@ export function WebTab({ collectionId }: { readonly collectionId: string }) {
 
 const isWaiting = ({ checkedAt, errorReason }: Pick<Source, 'checkedAt' | 'errorReason'>) => checkedAt === null && errorReason === null
 
-/** Whether the address could be fetched the last time, and if not, why. */
+/** Whether the last fetch of the address succeeded, and if not, why. */
 function SourceStatus({ source }: { readonly source: Source }) {
   const text = useText()
   const { error, errorReason } = source
@@ -149,7 +149,7 @@ function Interval({ seconds }: { readonly seconds: number | null }) {
   return <Digits value={Math.round((seconds ?? 0) / 360) / 10} style="unit" unit="hour" unitDisplay="long" />
 }
 
-/** Asks before an address is fetched no more. */
+/** Asks for confirmation before an address is no longer fetched. */
 function DeleteSourceDialog({ source, onClose }: { readonly source: Source | null; readonly onClose: () => void }) {
   const text = useText()
   const { run, failure } = useAction(DELETE_SOURCE)

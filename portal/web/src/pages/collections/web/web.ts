@@ -14,7 +14,7 @@ export const SOURCES = graphql(`
 
 export type Source = NonNullable<ResultOf<typeof SOURCES>['collection']>['sources']['edges'][number]['node']
 
-/** A document of an address that was fetched, too, is one of the collection. */
+/** Also reports the documents of fetched addresses, which are documents of the collection. */
 export const DOCUMENT_MOVED = graphql(`
   subscription CollectionDocumentMoved($collectionId: ID!) {
     documentUpdated(collectionId: $collectionId) { documentId }

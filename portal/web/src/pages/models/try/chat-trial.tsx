@@ -17,7 +17,7 @@ import { Spent } from './spent.tsx'
 
 const IMAGE_TYPES = ['image/png', 'image/jpeg', 'image/webp', 'image/gif']
 const MAX_IMAGE_BYTES = 4 * 1024 * 1024
-/** What the page's own sentence does not tell apart. */
+/** Messages for the ways in which an answer is cut. */
 const CUT: Readonly<Record<string, MessageId>> = { LENGTH: 'models.try.cutLength', CONTENT_FILTER: 'models.try.cutFilter' }
 
 interface Call {
@@ -25,7 +25,7 @@ interface Call {
   readonly request: unknown
 }
 
-/** A conversation with one model. The service keeps none of it. */
+/** A conversation with one model. The service does not store it. */
 export function ChatTrial({ modelId, acceptsImages }: { readonly modelId: string; readonly acceptsImages: boolean }) {
   const text = useText()
   const [instructions, setInstructions] = useState('')
@@ -51,7 +51,7 @@ export function ChatTrial({ modelId, acceptsImages }: { readonly modelId: string
     setTyped('')
     setImage(null)
   }
-  /** Asks the same again. */
+  /** Repeats the last question. */
   const repeat = () => {
     setReply(NO_REPLY)
     setFailure(null)
@@ -109,8 +109,8 @@ interface ListenerProps {
 }
 
 /**
- * Makes one call while it is there; taking it away stops the engine. It sends no idempotency key: a call with one goes on
- * to its end, and is paid for, also when the reader stops it.
+ * Makes one call while it is mounted; unmounting it stops the engine. It sends no idempotency key: a call with one
+ * continues to its end, and is charged, even when the reader stops it.
  */
 function Listener({ request, onReply, onFailure }: ListenerProps) {
   const failure = useEvents(CHAT, { input: { request } }, ({ chatCompletion }) => onReply((now) => withEvent(now, chatCompletion)))
@@ -152,7 +152,7 @@ interface ComposerProps {
   readonly onImage: (image: string | null) => void
   readonly onSend: () => void
   readonly onStop: () => void
-  /** Null: there is nothing to begin anew. */
+  /** Null: there is nothing to restart. */
   readonly onRestart: (() => void) | null
 }
 
@@ -172,7 +172,8 @@ function Composer({ typed, image, acceptsImages, isBusy, onType, onImage, onSend
     setRefused(isGood ? null : file)
     if (isGood) onImage(await toDataUrl(file))
   }
-  // Enter sends, as in every chat; Shift and Enter begin a line. While a word is composed, Enter belongs to the keyboard.
+  // Enter sends, as in every chat; Shift+Enter starts a line. While a word is composed, Enter belongs to the input
+  // method.
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return
     event.preventDefault()
@@ -227,7 +228,7 @@ function Composer({ typed, image, acceptsImages, isBusy, onType, onImage, onSend
   )
 }
 
-/** Why a file is not sent as a picture. */
+/** Why a file is not sent as an image. */
 function Refused({ file }: { readonly file: File }) {
   const { bytesApart } = useFormats()
   const [size, limit] = bytesApart(file.size, MAX_IMAGE_BYTES)
@@ -239,7 +240,7 @@ function Refused({ file }: { readonly file: File }) {
   )
 }
 
-/** What the service did not honor, such as `seed_not_honored`, or `answered_by:<model>`. */
+/** A warning of the service, such as `seed_not_honored`, or `answered_by:<model>`. */
 function WarningText({ warning }: { readonly warning: string }) {
   const model = /^answered_by:(.*)$/s.exec(warning)?.[1]
   if (model !== undefined) return <Text id="models.try.answeredBy" values={{ model: <Code key="model">{decodeURI(model)}</Code> }} />

@@ -5,7 +5,7 @@ export interface Turn {
   readonly image?: string
 }
 
-/** What is known of an answer: it grows with each event. */
+/** The known part of a reply: it grows with each event. */
 export interface Reply {
   readonly text: string
   readonly finishReason: string | null
@@ -34,7 +34,7 @@ export function withEvent(reply: Reply, { textDelta, finishReason, warnings, usa
   }
 }
 
-/** The request of the next answer. An instruction that is empty is left out. */
+/** Returns the request of the next reply. An empty instruction is left out. */
 export function requestOf(model: string, instructions: string, turns: readonly Turn[]) {
   const messages = turns.map(({ role, text, image }) => ({
     role,
@@ -49,7 +49,7 @@ export function requestOf(model: string, instructions: string, turns: readonly T
   return { model, messages: system ? [{ role: 'system', content: system }, ...messages] : messages }
 }
 
-/** How alike two directions are: 1 the same, 0 nothing in common. Null: one of them has no length. */
+/** Returns the cosine similarity: 1 the same direction, 0 unrelated. Null: one of the vectors is zero. */
 export function cosine(a: readonly number[], b: readonly number[]): number | null {
   const dot = (one: readonly number[], other: readonly number[]) => one.reduce((sum, value, at) => sum + value * (other[at] ?? 0), 0)
   const length = Math.sqrt(dot(a, a) * dot(b, b))

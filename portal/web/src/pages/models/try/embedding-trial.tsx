@@ -17,7 +17,7 @@ interface Result {
   readonly cost: string | null
 }
 
-/** How near two texts are in meaning, by one embedding model. */
+/** How similar two texts are in meaning, by one embedding model. */
 export function EmbeddingTrial({ modelId }: { readonly modelId: string }) {
   const text = useText()
   const { number } = useFormats()

@@ -16,7 +16,7 @@ interface Result {
   readonly cost: string | null
 }
 
-/** The order that a model gives to texts, one in each line, for a question. */
+/** The order in which a model ranks texts, one in each line, for a question. */
 export function RerankTrial({ modelId }: { readonly modelId: string }) {
   const text = useText()
   const { number } = useFormats()

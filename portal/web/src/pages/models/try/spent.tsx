@@ -2,7 +2,7 @@ import type { ReactNode } from 'react'
 import { useText } from '../../../i18n/text.tsx'
 import { Money } from '../../../parts/money.tsx'
 
-/** What a call used and cost, in a line. */
+/** The usage and cost of a call, in one line. */
 export function Spent({ cost, children }: { readonly cost: string | null | undefined; readonly children?: ReactNode }) {
   const text = useText()
   return (

@@ -61,7 +61,7 @@ export function TranscriptionTrial({ modelId }: { readonly modelId: string }) {
               className="peer sr-only"
               onChange={({ target }) => setFile(target.files?.[0] ?? null)}
             />
-            {/* The browser writes on its own button in its own language. */}
+            {/* The browser labels its own button in its own language, so this button opens the dialog. */}
             <Button
               icon={FileAudio}
               tabIndex={-1}

@@ -14,7 +14,7 @@ import { TranscriptionTrial } from './transcription-trial.tsx'
 const route = getRouteApi('/models/$id/try')
 const TRIALS = { CHAT: ChatTrial, EMBEDDING: EmbeddingTrial, RERANK: RerankTrial, TRANSCRIPTION: TranscriptionTrial } as const
 
-/** One model at work, with the reader's own text. */
+/** Tries one model with the reader's own text. */
 export function TryPage() {
   const text = useText()
   const { id } = route.useParams()

@@ -1,6 +1,6 @@
 import type { JsonObject } from '../../../data/is-object.ts'
 
-/** A definition as the service keeps it; `schema/workflow.schema.json` describes it. */
+/** A definition as the service stores it; `schema/workflow.schema.json` describes it. */
 export interface Definition {
   readonly inputs?: JsonObject
   readonly nodes: readonly DefinitionNode[]
@@ -18,7 +18,7 @@ export interface DefinitionNode extends JsonObject {
 const NODE_TYPES = ['chat', 'agent', 'search', 'transcribe', 'template', 'branch', 'map'] as const
 export type NodeType = (typeof NODE_TYPES)[number]
 
-/** As people read and edit it. */
+/** Writes JSON for people to read and edit. */
 export function writeJson(value: unknown): string {
   return JSON.stringify(value, null, 2) ?? 'null'
 }

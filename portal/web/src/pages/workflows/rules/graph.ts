@@ -10,21 +10,21 @@ interface Edge {
 
 interface NodePosition {
   readonly id: string
-  /** From 0: how many nodes are done before it. */
+  /** The length of the longest path to the node, from 0. */
   readonly column: number
-  /** From the middle of the drawing, in rows. */
+  /** The distance from the middle of the drawing, in rows. */
   readonly row: number
 }
 
-/** The end of a run. Ids of nodes have no space. */
+/** The node for the end of a run. IDs of nodes contain no space, so this name is free. */
 export const OUTPUT = 'run output'
 
 const EXPRESSION = /\{\{([\s\S]*?)\}\}/g
-/** Texts inside an expression, such as of `join("…")`. A name in brackets is a path. */
+/** Text literals inside an expression, such as in `join("…")`. A name in brackets is a path. */
 const TEXTS = /(?<!\[\s*)"(?:[^"\\]|\\.)*"/g
 const NODE = /(?<![\w.\]])nodes\s*(?:\.\s*(\w+)|\[\s*"(\w+)"\s*\])/g
 
-/** The ids of the nodes that the templates of a value name. */
+/** Returns the IDs of the nodes that the templates of a value refer to. */
 export function namesIn(value: unknown): ReadonlySet<string> {
   const found = new Set<string>()
   const read = (expression: string) => {
@@ -42,12 +42,12 @@ export function namesIn(value: unknown): ReadonlySet<string> {
   return found
 }
 
-/** What a node says in templates; its schema is none. */
+/** Returns the templates of a node; its schema is none. */
 function templatesOf({ id: _id, type: _type, after: _after, response_schema: _schema, ...rest }: DefinitionNode): unknown {
   return rest
 }
 
-/** What waits for what. What a node names twice is one edge; a case says more than a name. */
+/** Returns the dependencies. Two references to the same node are one edge; one with a case wins over one without. */
 export function listEdges({ nodes, output }: Definition): readonly Edge[] {
   const ids = new Set(nodes.map(({ id }) => id))
   const known = (id: string) => ids.has(id)
@@ -65,14 +65,14 @@ export function listEdges({ nodes, output }: Definition): readonly Edge[] {
   return [...edges, ...outputs]
 }
 
-/** Each node stands one column after the last that it waits for, and in its column near those. */
+/** Places each node one column after the last that it waits for, and in its column near those. */
 export function layOut({ nodes }: Definition, edges: readonly Edge[]): readonly NodePosition[] {
   const before = Map.groupBy(edges, ({ to }) => to)
   const columns = new Map<string, number>()
   const columnOf = (id: string, way: ReadonlySet<string> = new Set()): number => {
     const known = columns.get(id)
     if (known !== undefined) return known
-    // Saved definitions have no circles.
+    // Saved definitions have no cycles.
     if (way.has(id)) return 0
     const next = new Set(way).add(id)
     const column = Math.max(-1, ...(before.get(id) ?? []).map(({ from }) => columnOf(from, next))) + 1

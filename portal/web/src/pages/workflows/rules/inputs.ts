@@ -4,19 +4,19 @@ import { writeJson } from './definition.ts'
 import { findProblems, type Problem } from './problems.ts'
 import { parseSource } from './source.ts'
 
-/** An input of a run as a form asks for it. `lines`: a list of texts, one a line. `json`: anything else. */
+/** A form field for an input of a run. `lines`: a list of texts, one a line. `json`: anything else. */
 export interface InputField {
   readonly name: string
   readonly kind: 'text' | 'number' | 'integer' | 'boolean' | 'choice' | 'lines' | 'json'
   readonly title: string
   readonly description: string | null
   readonly isRequired: boolean
-  /** Of a choice: the values in the schema. */
+  /** The values of a choice, from the schema. */
   readonly choices: readonly unknown[]
   readonly start: string
 }
 
-/** What stands in the form, by the name of the input. */
+/** The form's values by the name of the input. */
 export type InputDraft = Readonly<Record<string, string>>
 
 export type FieldProblem = 'missing' | 'number' | 'json' | Problem
@@ -28,7 +28,7 @@ function isSimple(schema: unknown): schema is JsonObject {
   return isObject(schema) && isObject(schema.properties) && Object.keys(schema.properties).length > 0
 }
 
-/** The fields for a schema of inputs; one field of JSON if the schema does not list them. */
+/** Returns the fields for a schema of inputs; one field of JSON if the schema does not list them. */
 export function fieldsOf(schema: unknown, from: unknown = undefined): readonly InputField[] {
   const provided = isObject(from) ? from : undefined
   if (!isSimple(schema)) {
@@ -99,7 +99,7 @@ function read({ kind, choices }: InputField, typed: string): unknown {
   }
 }
 
-/** The inputs that a form says, and what is wrong with them by the name of the field. */
+/** Returns the inputs in a form, and their problems by the name of the field. */
 export function readInputs(
   schema: unknown,
   fields: readonly InputField[],

@@ -2,11 +2,11 @@ import { type Schema, Validator } from '@cfworker/json-schema'
 import { isObject } from '../../../data/is-object.ts'
 import type { Path } from './source.ts'
 
-/** What is wrong with a value, by the keyword of its schema. */
+/** The problem of a value, by the keyword of its schema. */
 export interface Problem {
   readonly path: Path
   readonly keyword: Keyword
-  /** What the schema asks for: a number, a name, or a list of them. */
+  /** The value that the schema requires: a number, a name, or a list of them. */
   readonly wanted: string
 }
 
@@ -27,7 +27,7 @@ const KEYWORDS = [
 ] as const
 type Keyword = (typeof KEYWORDS)[number]
 
-/** These only hold others, which say what is wrong. */
+/** Keywords that only contain others. The contained ones report the problem. */
 const HOLDERS = new Set([
   '$ref',
   'allOf',
@@ -43,8 +43,8 @@ const HOLDERS = new Set([
 const MAX_PROBLEMS = 20
 
 /**
- * Checks a value by a JSON Schema. The Content-Security-Policy allows no compiled code, so this validator reads the
- * schema. Empty: nothing is wrong, or only the service can tell.
+ * Checks a value by a JSON Schema. The Content-Security-Policy allows no compiled code, so this validator interprets
+ * the schema. Empty: there is no problem, or only the service can find it.
  */
 export function findProblems(schema: object, value: unknown): readonly Problem[] {
   let errors: ReturnType<Validator['validate']>['errors']
@@ -74,7 +74,7 @@ function stepsOf(pointer: string): readonly string[] {
     .map((step) => decodeURIComponent(step).replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
-/** Steps into lists are numbers. */
+/** Converts a JSON pointer to a path. Steps into lists are numbers. */
 function readPointer(pointer: string, value: unknown): Path {
   let at = value
   return stepsOf(pointer).map((step) => {
@@ -84,7 +84,7 @@ function readPointer(pointer: string, value: unknown): Path {
   })
 }
 
-/** The value of a keyword, found through the references on the way to it. */
+/** Returns the value of a keyword, resolving the references on the path to it. */
 function wantedAt(schema: object, location: string): string {
   let at: unknown = schema
   for (const step of stepsOf(location)) {

@@ -1,10 +1,10 @@
 import type { NodeRun, NodeState, Run, RunEvent } from '../runs.ts'
 
-/** What the events of a run have said so far. */
+/** The progress of a run in its events so far. */
 export interface Progress {
   readonly cursor: string | null
   readonly nodes: ReadonlyMap<string, NodeProgress>
-  /** The end of the run, as its last event says it. */
+  /** The end of the run, from its last event. */
   readonly end: Pick<Run, 'status' | 'cost' | 'endedAt'> | null
 }
 
@@ -13,7 +13,7 @@ interface NodeProgress {
   readonly startedAt: string | null
   readonly endedAt: string | null
   readonly cost: string | null
-  /** Positions of the items of a map that are done. An event may come twice. */
+  /** Positions of the finished items of a map. An event may come twice. */
   readonly items: ReadonlySet<number>
 }
 
@@ -28,7 +28,7 @@ export function advance(progress: Progress, { type, cursor, at, nodeId, index, s
   if (nodeId === null) return next
   const node = progress.nodes.get(nodeId) ?? WAITING
   const change = (changed: Partial<NodeProgress>) => ({ ...next, nodes: new Map(progress.nodes).set(nodeId, { ...node, ...changed }) })
-  // Events are told again after a lost connection. What has ended does not begin again.
+  // Events are repeated after a lost connection. An ended node does not start again.
   if (type === 'NODE_STARTED' && !ENDED.has(node.state)) return change({ state: 'RUNNING', startedAt: at })
   if (type === 'ITEM_DONE' && index !== null) return change({ items: new Set(node.items).add(index) })
   if (type === 'NODE_ENDED' && state) return change({ state, endedAt: at, cost })
@@ -39,7 +39,7 @@ export interface ShownNode extends NodeRun {
   readonly itemsDone: number
 }
 
-/** A run as it was asked for, with what its events said since. */
+/** Returns a queried run with the changes of its later events. */
 export function apply(run: Run, { nodes, end }: Progress): Omit<Run, 'nodes'> & { readonly nodes: readonly ShownNode[] } {
   const shown = run.nodes.map((node): ShownNode => {
     const { items, ...said } = nodes.get(node.nodeId) ?? WAITING

@@ -1,13 +1,13 @@
 export type Path = readonly (string | number)[]
 
-/** JSON with the line of each of its values, so that a mistake can be shown where it stands. */
+/** JSON with the line of each of its values, so that a mistake can be shown at its line. */
 export type Parsed =
   | { readonly value: unknown; readonly lineOf: (path: Path) => number }
   | { readonly error: SyntaxMistake; readonly line: number; readonly column: number }
 
 export type SyntaxMistake = 'empty' | 'value' | 'name' | 'colon' | 'comma' | 'text' | 'escape' | 'number' | 'more' | 'deep' | 'repeated'
 
-/** The service takes no deeper JSON. */
+/** The service's limit of nesting. */
 const MAX_DEPTH = 64
 
 class Mistake {
@@ -19,7 +19,7 @@ class Mistake {
   }
 }
 
-/** Reads JSON, and says what is wrong at the first place that is. */
+/** Parses JSON, and reports its first mistake. */
 export function parseSource(source: string): Parsed {
   const offsets = new Map<string, number>()
   let at = 0
@@ -131,7 +131,7 @@ export function parseSource(source: string): Parsed {
   }
 }
 
-/** As the service writes paths: `nodes[2].template`. */
+/** Writes a path as the service does: `nodes[2].template`. */
 export function writePath(path: Path): string {
   return path.reduce<string>((before, step) => {
     if (typeof step === 'number') return `${before}[${step}]`
@@ -140,7 +140,7 @@ export function writePath(path: Path): string {
   }, '')
 }
 
-/** The path that `writePath` and the service write. */
+/** Parses a path of `writePath` or of the service. */
 export function readPath(written: string): Path {
   return [...written.matchAll(/\[(\d+)\]|\["((?:[^"\\]|\\.)*)"\]|([^.[\]]+)/g)].map(([, index, quoted, name]) =>
     index === undefined ? (quoted ?? name!) : Number(index),

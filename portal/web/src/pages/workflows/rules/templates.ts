@@ -1,7 +1,7 @@
 import type { JsonObject } from '../../../data/is-object.ts'
 import type { Definition } from './definition.ts'
 
-/** What a template asks for before it makes a definition. */
+/** The values that a template needs to create a definition. */
 export interface Needs {
   readonly model: string
   readonly collection: string

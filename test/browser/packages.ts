@@ -6,20 +6,15 @@ import { modulesWith } from '../support/installed.ts'
 /** A browser inside a package, what drives it, and what makes one script of a page's modules. */
 const PACKAGES = { '@sparticuz/chromium': '153.0.0', esbuild: '0.28.2', 'playwright-core': '1.65.1' }
 /** They make the browser share a process with its pages, which ends it with the first page that fails. */
-const UNWANTED = ['--single-process', '--no-zygote']
+const UNWANTED = /^--(?:single-process|no-zygote)$/
+/** Drawing by a graphics processor that is none costs more than drawing without. */
+const GRAPHICS = /^--(?:use-gl|use-angle|enable-unsafe-swiftshader|in-process-gpu|ignore-gpu)/
 
 /** What the suites use of Playwright's browser. */
 export interface Browser {
   newPage(): Promise<Page>
-  newContext(options: ContextOptions): Promise<Context>
+  newContext(options: { readonly locale: string; readonly reducedMotion: 'reduce' }): Promise<Context>
   close(): Promise<void>
-}
-
-export interface ContextOptions {
-  readonly locale?: string
-  readonly colorScheme?: 'light' | 'dark'
-  readonly viewport?: { readonly width: number; readonly height: number }
-  readonly reducedMotion?: 'reduce'
 }
 
 /** A browser of its own: no other context has its cookies and its storage. */
@@ -27,7 +22,9 @@ export interface Context {
   newPage(): Promise<Page>
   /** Cuts the network of its pages, sockets too. */
   setOffline(isOffline: boolean): Promise<void>
-  addCookies(cookies: Awaited<ReturnType<Context['cookies']>>): Promise<void>
+  addCookies(cookies: readonly { readonly name: string; readonly value: string; readonly url: string }[]): Promise<void>
+  clearCookies(): Promise<void>
+  newCDPSession(page: Page): Promise<{ send(method: string, parameters: object): Promise<unknown> }>
   cookies(): Promise<readonly { readonly name: string; readonly httpOnly: boolean; readonly sameSite: string; readonly value: string }[]>
   close(): Promise<void>
 }
@@ -37,6 +34,7 @@ export interface Page {
   goto(url: string): Promise<unknown>
   goBack(): Promise<unknown>
   url(): string
+  close(): Promise<void>
   on(event: 'pageerror', listen: (error: Error) => void): void
   on(event: 'console', listen: (message: { type(): string; text(): string }) => void): void
   on(event: 'request', listen: (request: { url(): string; postData(): string | null }) => void): void
@@ -100,7 +98,8 @@ export async function findChromium(): Promise<{ readonly file: string; readonly 
   const { default: chromium } = await import(
     pathToFileURL(createRequire(join(place.modules, 'any.js')).resolve('@sparticuz/chromium')).href
   )
-  return { file: await chromium.executablePath(), args: chromium.args.filter((argument: string) => !UNWANTED.includes(argument)) }
+  const args = chromium.args.filter((argument: string) => !UNWANTED.test(argument) && !GRAPHICS.test(argument))
+  return { file: await chromium.executablePath(), args: [...args, '--disable-gpu'] }
 }
 
 /** A Chromium that runs; or why there is none. The packages are installed once a machine. */

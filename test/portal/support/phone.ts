@@ -9,8 +9,7 @@ import type { Language } from './pages.ts'
 
 const { PRIORITY_LOW, PRIORITY_ABOVE_NORMAL, PRIORITY_HIGHEST } = constants.priority
 /** A phone has a processor for graphics. Without one, Chromium paints in threads, of which one shall do. */
-const SCREEN = ['--disable-gpu', '--num-raster-threads=1']
-const GRAPHICS = /^--(?:use-gl|use-angle|enable-unsafe-swiftshader|in-process-gpu|ignore-gpu)/
+const SCREEN = '--num-raster-threads=1'
 /** Between two looks for new pages. */
 const LOOK_MS = 50
 
@@ -42,8 +41,8 @@ export async function startPhone(modules: string, language: Language): Promise<P
   if ('reason' in chromium) throw new Error(chromium.reason)
   const puppeteer = (await import(pathToFileURL(createRequire(join(modules, 'any.js')).resolve('puppeteer-core')).href)).default
   const folder = mkdtempSync(join(tmpdir(), 'kis-lighthouse-'))
-  const flags = [...SCREEN, `--accept-lang=${language}`, '--remote-debugging-port=0', `--user-data-dir=${folder}`]
-  const args = chromium.args.filter((argument) => !argument.startsWith('--remote-debugging') && !GRAPHICS.test(argument))
+  const flags = [SCREEN, `--accept-lang=${language}`, '--remote-debugging-port=0', `--user-data-dir=${folder}`]
+  const args = chromium.args.filter((argument) => !argument.startsWith('--remote-debugging'))
   const child = spawn(chromium.file, [...args, ...flags, 'about:blank'], { stdio: ['ignore', 'ignore', 'pipe'] })
   // Its threads and processes take it over.
   prioritize(child.pid!, PRIORITY_ABOVE_NORMAL)

@@ -44,7 +44,7 @@ export async function startVendor(): Promise<LLMock> {
   return vendor
 }
 
-/** Adds the models of the vendor to a catalog. */
+/** Adds the models of the vendor to a catalog, and one of its mock vendor that waits at the gate. */
 export const withVendor =
   (vendor: LLMock) =>
   (catalog: string): string =>
@@ -61,6 +61,7 @@ export const withVendor =
         `models:
   - { id: vendor-chat, engine: vendor, kind: chat, supports: [vision, tools], context_window: 128000, max_output_tokens: 1000, price: { input: "1", output: "2" } }
   - { id: vendor-embed, engine: vendor, kind: embedding, dimensions: 1536, context_window: 8192, price: { input: "1" } }
+  - { id: mock-embed-gate, engine: mock, kind: embedding, dimensions: 8, context_window: 8192, price: { input: "1" } }
   - { id: vendor-rank, engine: vendor-ranks, kind: rerank, price: { search: "2" } }
   - { id: vendor-speech, engine: vendor, kind: transcription, price: { audio: "0.006" } }
 `,

@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type BrowserPackages, startBrowser } from '../browser/packages.ts'
-import { addDocument, type Caller, newCollection, newOrganization } from '../support/client.ts'
-import { TcpProxy } from '../support/engines/tcp-proxy.ts'
-import { eventually } from '../support/eventually.ts'
-import { paragraphs } from '../support/knowledge.ts'
-import { type RunningPortal, startPortal } from './support/portal.ts'
-import { type Visit, Visitor } from './support/visitor.ts'
+import { beforeAll, expect, it } from 'vitest'
+import { addDocument, type Caller, newCollection } from '../../support/client.ts'
+import { TcpProxy } from '../../support/engines/tcp-proxy.ts'
+import { eventually } from '../../support/eventually.ts'
+import type { SharedPortal } from '../support/shared-portal.ts'
+import type { Visitor } from '../support/visitor.ts'
 
 /** Every process refuses a revoked key within 5 s. The rest is for a busy machine. */
 const ENDED_MS = 20_000
@@ -13,23 +11,12 @@ const GRAPHQL = /\/graphql$/
 const LOST = 'The connection is lost. Trying again…'
 const HOSTILE = ['<img src=x onerror="window.wasRun = true"><script>window.wasRun = true</script>', 'W'.repeat(100), 'م'.repeat(100)]
 
-const started = await startBrowser()
-const missing = 'reason' in started ? started.reason : null
-
-describe.skipIf(missing !== null)(`trouble at the portal in Chromium${missing === null ? '' : ` (${missing})`}`, () => {
-  const { browser } = started as BrowserPackages
-  let portal: RunningPortal
+export function troubles(portal: SharedPortal): void {
   let owner: Caller & { readonly organizationId: string }
   beforeAll(async () => {
-    portal = await startPortal()
-    owner = await newOrganization(portal.operator, portal.service, { name: 'Harbour Museum' })
-  }, 240_000)
-  afterAll(async () => {
-    await browser?.close()
-    await portal?.[Symbol.asyncDispose]()
+    owner = await portal.newTenant()
   })
 
-  const come = (visit?: Visit) => Visitor.come(browser, portal.service.rest, visit)
   const newKey = async (name: string) =>
     (await owner.rest('POST', '/v1/keys', { name })).body as { readonly id: string; readonly key: string }
   const newAgent = async () => {
@@ -42,10 +29,10 @@ describe.skipIf(missing !== null)(`trouble at the portal in Chromium${missing ==
   }
   const pathOf = ({ page }: Visitor) => page.evaluate<string>('location.pathname')
 
-  it('keeps the page of somebody whose key was revoked, and goes on with another key', async () => {
+  // These mostly wait: for keys to end, pings to fail, the next try.
+  it.concurrent('keeps the page of somebody whose key was revoked, and goes on with another key', async () => {
     const { id, key } = await newKey('short-lived')
-    await using visitor = await come()
-    await visitor.signIn(key, '/models')
+    await using visitor = await portal.come({ key, path: '/models' })
     await owner.rest('DELETE', `/v1/keys/${id}`)
     const ask = `fetch('/graphql', { method: 'POST', headers: { 'content-type': 'application/json' }, body: '{"query":"{ viewer { id } }"}' })`
     await eventually(() => visitor.page.evaluate<boolean>(`${ask}.then(({ status }) => status === 401)`), ENDED_MS)
@@ -59,20 +46,8 @@ describe.skipIf(missing !== null)(`trouble at the portal in Chromium${missing ==
     expect(await pathOf(visitor)).toBe('/home')
   })
 
-  it('signs out: the cookie is over, and so is what it opened', async () => {
-    await using visitor = await come()
-    await visitor.signIn(owner.key)
-    await visitor.page.getByRole('button', { name: 'First admin key' }).click()
-    await visitor.page.getByRole('menuitem', { name: 'Sign out' }).click()
-    await visitor.page.waitForURL((url) => url.pathname === '/sign-in')
-    expect((await visitor.context.cookies()).filter(({ name }) => name === 'kis_session')).toEqual([])
-    await visitor.open('/models')
-    expect(await pathOf(visitor)).toBe('/sign-in')
-  })
-
-  it('says that the connection is lost, and mends itself without a reload', async () => {
-    await using visitor = await come()
-    await visitor.signIn(owner.key)
+  it.concurrent('says that the connection is lost, and mends itself without a reload', async () => {
+    await using visitor = await portal.come({ key: owner.key })
     await visitor.page.evaluate('window.isSamePage = true')
     await visitor.context.setOffline(true)
     await visitor.page.locator('nav a[href="/models"]').first().click()
@@ -81,19 +56,19 @@ describe.skipIf(missing !== null)(`trouble at the portal in Chromium${missing ==
     await visitor.page.getByText(LOST).first().waitFor({ state: 'hidden', timeout: 40_000 })
     await visitor.page.getByText('mock-chat').first().waitFor()
     expect(await visitor.page.evaluate('window.isSamePage')).toBe(true)
-  }, 90_000)
+  })
 
-  it('goes on with an answer and an upload when the network was silent for a while, and the answer is paid once', async () => {
+  it.concurrent('goes on with an answer and an upload when the network was silent for a while, and the answer is paid once', async () => {
     const collection = await newCollection(owner, 'mock-embed')
     const agent = await newAgent()
     await using network = await TcpProxy.start(portal.service.rest)
-    await using visitor = await Visitor.come(browser, network.url)
-    await using other = await Visitor.come(browser, network.url)
-    await visitor.signIn(owner.key, `/agents/${agent.id}`)
-    await other.signIn(owner.key, `/collections/${collection.id}`)
-    const chats = portal.mock.chats
-    await ask(visitor, 'Who waits at the gate')
-    await eventually(() => portal.mock.chats === chats + 1)
+    await using visitor = await portal.come({ origin: network.url, key: owner.key, path: `/agents/${agent.id}` })
+    await using other = await portal.come({ origin: network.url, key: owner.key, path: `/collections/${collection.id}` })
+    portal.mock.closeGate()
+    const question = 'Who waits at the gate'
+    const chats = () => portal.mock.requests.filter((body) => JSON.stringify(body).includes(question)).length
+    await ask(visitor, question)
+    await eventually(() => chats() === 1)
     network.freeze()
     await other.drop([{ name: 'letter.txt', bytes: Buffer.from('The harbour was built in 1931.') }])
     await visitor.page.getByText(LOST).first().waitFor()
@@ -103,35 +78,10 @@ describe.skipIf(missing !== null)(`trouble at the portal in Chromium${missing ==
     await visitor.page.getByRole('log').getByText('Hello from the mock').waitFor()
     await other.page.locator('main tbody tr', { hasText: 'letter.txt' }).getByText('Ready', { exact: true }).waitFor()
     for (const { page } of [visitor, other]) await page.getByText(LOST).first().waitFor({ state: 'hidden' })
-    expect(portal.mock.chats).toBe(chats + 1)
+    expect(chats()).toBe(1)
   }, 120_000)
 
-  it('shows what became of a document before the events began', async () => {
-    const { id } = await newCollection(owner, 'mock-embed-slow')
-    await using visitor = await come()
-    const begin = Promise.withResolvers<void>()
-    let isAsked = false
-    // The events come by it.
-    await visitor.page.route(/\/assets\/socket-[^/]*\.js/, async (route) => {
-      isAsked = true
-      await begin.promise
-      await route.continue()
-    })
-    await visitor.signIn(owner.key)
-    const work = addDocument(owner, id, 'letter.txt', paragraphs(480, 'harbour'))
-    await eventually(async () => (await owner.rest('GET', `/v1/collections/${id}/documents`)).body.data.length === 1)
-    await visitor.open(`/collections/${id}`)
-    const row = visitor.page.locator('main tbody tr', { hasText: 'letter.txt' })
-    await row.waitFor()
-    const ready = row.getByText('Ready', { exact: true })
-    expect(await ready.isVisible()).toBe(false)
-    expect((await work).status).toBe('ready')
-    await eventually(() => isAsked)
-    begin.resolve()
-    await ready.waitFor()
-  }, 180_000)
-
-  it.each([
+  it.concurrent.each([
     ['the text of an answer', 'markdown', '[role=log] p >> text=Hello from the mock'],
     ['the settings of an agent', 'settings', 'form'],
     ['the versions of an agent', 'versions', 'section h2 >> text=Versions'],
@@ -139,7 +89,7 @@ describe.skipIf(missing !== null)(`trouble at the portal in Chromium${missing ==
     'asks again for the module of %s when the network breaks',
     async (_what, module, shown) => {
       const agent = await newAgent()
-      await using visitor = await come()
+      await using visitor = await portal.come()
       let asked = 0
       await visitor.page.route(new RegExp(`/assets/${module}-[^/]*\\.js`), (route) => (++asked <= 2 ? route.abort() : route.continue()))
       await visitor.signIn(owner.key, `/agents/${agent.id}${module === 'markdown' ? '' : '?tab=settings'}`)
@@ -152,10 +102,19 @@ describe.skipIf(missing !== null)(`trouble at the portal in Chromium${missing ==
     60_000,
   )
 
+  it('signs out: the cookie is over, and so is what it opened', async () => {
+    await using visitor = await portal.come({ key: owner.key })
+    await visitor.page.getByRole('button', { name: 'First admin key' }).click()
+    await visitor.page.getByRole('menuitem', { name: 'Sign out' }).click()
+    await visitor.page.waitForURL((url) => url.pathname === '/sign-in')
+    expect((await visitor.context.cookies()).filter(({ name }) => name === 'kis_session')).toEqual([])
+    await visitor.open('/models')
+    expect(await pathOf(visitor)).toBe('/sign-in')
+  })
+
   it('asks again with one click when a run has failed', async () => {
     const agent = await newAgent()
-    await using visitor = await come()
-    await visitor.signIn(owner.key, `/agents/${agent.id}`)
+    await using visitor = await portal.come({ key: owner.key, path: `/agents/${agent.id}` })
     const log = visitor.page.getByRole('log')
     portal.mock.failWith(500)
     await ask(visitor, 'How high is the lighthouse?')
@@ -164,11 +123,38 @@ describe.skipIf(missing !== null)(`trouble at the portal in Chromium${missing ==
     await log.getByRole('button', { name: 'Try again' }).click()
     await log.getByText('Hello from the mock').waitFor()
     await log.getByRole('alert').getByRole('button').waitFor()
-  }, 60_000)
+  })
 
-  it('says what it can when the service fails, and tries again on request', async () => {
-    await using visitor = await come()
+  // This waits until the page asks again by itself. No other test beside it closes the gate.
+  it.concurrent('shows what became of a document before the events began', async () => {
+    portal.mock.closeGate()
+    const { id } = await newCollection(owner, 'mock-embed-gate')
+    await using visitor = await portal.come()
+    const begin = Promise.withResolvers<void>()
+    let isAsked = false
+    // The events come by it.
+    await visitor.page.route(/\/assets\/socket-[^/]*\.js/, async (route) => {
+      isAsked = true
+      await begin.promise
+      await route.continue()
+    })
     await visitor.signIn(owner.key)
+    const work = addDocument(owner, id, 'letter.txt', 'The harbour was built in 1931.')
+    await eventually(async () => (await owner.rest('GET', `/v1/collections/${id}/documents`)).body.data.length === 1)
+    await visitor.open(`/collections/${id}`)
+    const row = visitor.page.locator('main tbody tr', { hasText: 'letter.txt' })
+    await row.waitFor()
+    const ready = row.getByText('Ready', { exact: true })
+    expect(await ready.isVisible()).toBe(false)
+    portal.mock.openGate()
+    expect((await work).status).toBe('ready')
+    await eventually(() => isAsked)
+    begin.resolve()
+    await ready.waitFor()
+  })
+
+  it.concurrent('says what it can when the service fails, and tries again on request', async () => {
+    await using visitor = await portal.come({ key: owner.key })
     await visitor.page.route(GRAPHQL, (route) =>
       route.fulfill({
         status: 503,
@@ -183,9 +169,8 @@ describe.skipIf(missing !== null)(`trouble at the portal in Chromium${missing ==
     await visitor.page.getByText('mock-chat').first().waitFor()
   })
 
-  it('shows that it is loading on a slow network', async () => {
-    await using visitor = await come()
-    await visitor.signIn(owner.key)
+  it.concurrent('shows that it is loading on a slow network', async () => {
+    await using visitor = await portal.come({ key: owner.key })
     const gate = Promise.withResolvers<void>()
     await visitor.page.route(GRAPHQL, async (route) => {
       await gate.promise
@@ -198,10 +183,9 @@ describe.skipIf(missing !== null)(`trouble at the portal in Chromium${missing ==
     await visitor.page.getByText('mock-chat').first().waitFor()
   })
 
-  it('keeps a field that one has opened while its choices are on their way', async () => {
-    await using visitor = await come()
+  it.concurrent('keeps a field that one has opened while its choices are on their way', async () => {
+    await using visitor = await portal.come({ key: owner.key, path: '/agents' })
     const { page } = visitor
-    await visitor.signIn(owner.key, '/agents')
     const gate = Promise.withResolvers<void>()
     await page.route(GRAPHQL, async (route) => {
       await gate.promise
@@ -218,9 +202,8 @@ describe.skipIf(missing !== null)(`trouble at the portal in Chromium${missing ==
       .waitFor()
   })
 
-  it('changes the language in place by the menu, and keeps it', async () => {
-    await using visitor = await come()
-    await visitor.signIn(owner.key, '/models')
+  it.concurrent('changes the language in place by the menu, and keeps it', async () => {
+    await using visitor = await portal.come({ key: owner.key, path: '/models' })
     await visitor.page.evaluate('window.isSamePage = true')
     await visitor.page.getByRole('button', { name: 'Language and display' }).first().click()
     await visitor.page.getByRole('menuitemradio', { name: 'العربية' }).click()
@@ -234,12 +217,12 @@ describe.skipIf(missing !== null)(`trouble at the portal in Chromium${missing ==
     expect(await read()).toBe('ar rtl ')
   })
 
-  it('shows names with markup and without an end harmlessly', async () => {
+  it.concurrent('shows names with markup and without an end harmlessly', async () => {
     for (const name of HOSTILE) {
       const { key } = (await portal.operator.rest('POST', '/v1/organizations', { name })).body
+      await using visitor = await portal.come({ key })
       for (const width of [360, 1440]) {
-        await using visitor = await come({ width })
-        await visitor.signIn(key)
+        await visitor.page.setViewportSize({ width, height: 900 })
         expect(await visitor.page.evaluate('window.wasRun ?? false')).toBe(false)
         expect(await visitor.findOverflow(), name).toEqual([])
         const shown = await visitor.page.evaluate<boolean>(
@@ -248,5 +231,5 @@ describe.skipIf(missing !== null)(`trouble at the portal in Chromium${missing ==
         expect(shown, name).toBe(true)
       }
     }
-  }, 90_000)
-})
+  })
+}

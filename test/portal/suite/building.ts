@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type BrowserPackages, startBrowser } from '../browser/packages.ts'
-import { type Caller, newOrganization } from '../support/client.ts'
-import { TestMcpServer } from '../support/engines/mcp-server.ts'
-import { eventually } from '../support/eventually.ts'
-import { type RunningPortal, startPortal } from './support/portal.ts'
-import { type Visit, Visitor } from './support/visitor.ts'
-import { numberOf, plain, wordsOf } from './support/words.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import type { Caller } from '../../support/client.ts'
+import { eventually } from '../../support/eventually.ts'
+import { isSound, type SharedPortal } from '../support/shared-portal.ts'
+import type { Visit } from '../support/visitor.ts'
+import { numberOf, plain, wordsOf } from '../support/words.ts'
 
 /** What the vendor of the test always answers. */
 const ANSWER = 'Hello from the mock مرحبا'
@@ -24,42 +22,20 @@ const PASSES = [
   { language: 'ar', theme: 'dark', width: 360 },
 ] as const satisfies readonly Visit[]
 
-const started = await startBrowser()
-const missing = 'reason' in started ? started.reason : null
-
-describe.skipIf(missing !== null)(`agents and workflows in Chromium${missing === null ? '' : ` (${missing})`}`, () => {
-  const { browser } = started as BrowserPackages
-  let tools: TestMcpServer
-  let portal: RunningPortal
+/** Agents and workflows. */
+export function building(portal: SharedPortal): void {
   let owner: Caller & { readonly organizationId: string }
   beforeAll(async () => {
-    tools = await TestMcpServer.start()
-    portal = await startPortal({ KIS_EGRESS_ALLOW: tools.hostAndPort })
-    owner = await newOrganization(portal.operator, portal.service, { name: 'Harbour Museum' })
-  }, 240_000)
-  afterAll(async () => {
-    await browser?.close()
-    await portal?.[Symbol.asyncDispose]()
-    await tools?.[Symbol.asyncDispose]()
+    owner = await portal.newTenant()
   })
 
   describe.each(PASSES)('in $language', (pass) => {
     const { language } = pass
     const say = wordsOf(language)
     const number = numberOf(language)
-    const come = async (path: string) => {
-      const visitor = await Visitor.come(browser, portal.service.rest, pass)
-      await visitor.signIn(owner.key, path)
-      return visitor
-    }
-    /** Whoever looks at the page as it is meets no barrier, and nothing is cut off. */
-    const isSound = async (visitor: Visitor) => {
-      expect(await visitor.findBarriers()).toEqual([])
-      expect(await visitor.findOverflow()).toEqual([])
-    }
 
     it('an agent gets a schema and an MCP server, is changed, compared with its earlier version, and called by programs', async () => {
-      await using visitor = await come('/agents/new')
+      await using visitor = await portal.come({ ...pass, key: owner.key, path: '/agents/new' })
       const { page } = visitor
       const field = (id: string) => page.getByLabel(say(id), { exact: true })
       const press = (id: string) => page.getByRole('button', { name: say(id), exact: true }).click()
@@ -87,7 +63,7 @@ describe.skipIf(missing !== null)(`agents and workflows in Chromium${missing ===
       await field('agents.serverUrl').fill('harbour')
       await press('agents.create')
       await page.getByText(say('agents.problem.url'), { exact: true }).waitFor()
-      await field('agents.serverUrl').fill(tools.toUrl('good'))
+      await field('agents.serverUrl').fill(portal.tools.toUrl('good'))
       await field('agents.serverHeaders').fill(`authorization: ${SECRET}`)
       await isSound(visitor)
       await press('agents.create')
@@ -96,7 +72,9 @@ describe.skipIf(missing !== null)(`agents and workflows in Chromium${missing ===
       const [id] = /agt_\w+/.exec(page.url())!
       const { body: made } = await owner.rest('GET', `/v1/agents/${id}`)
       expect(made).toMatchObject({ code: `clerk-${language}`, model: 'mock-chat', version: 1, response_schema: { type: 'object' } })
-      expect(made.mcp_servers).toEqual([{ name: 'crm', url: tools.toUrl('good'), header_names: ['authorization'], allowed_tools: null }])
+      expect(made.mcp_servers).toEqual([
+        { name: 'crm', url: portal.tools.toUrl('good'), header_names: ['authorization'], allowed_tools: null },
+      ])
 
       await page.getByRole('tab', { name: say('agents.tab.settings') }).click()
       await field('agents.instructions').fill('Answer in one sentence.')
@@ -127,11 +105,11 @@ describe.skipIf(missing !== null)(`agents and workflows in Chromium${missing ===
         expect(await page.getByRole('region', { name: say(`agents.use.${way}`) }).textContent()).toContain(expected)
       }
       await isSound(visitor)
-    }, 90_000)
+    })
 
     it('a workflow is written, drawn along the line of text, run before one’s eyes, and cancelled', async () => {
       portal.mock.closeGate()
-      await using visitor = await come('/workflows')
+      await using visitor = await portal.come({ ...pass, key: owner.key, path: '/workflows' })
       const { page } = visitor
       await page
         .getByRole('button', { name: say('workflows.create') })
@@ -223,10 +201,10 @@ describe.skipIf(missing !== null)(`agents and workflows in Chromium${missing ===
       const version = page.getByRole('dialog', { name: say('workflows.versionNumber', { version: number(2) }) })
       await version.getByText('They say: {{ nodes.ask.text }}').waitFor()
       await isSound(visitor)
-    }, 90_000)
+    })
 
     it('digits and the calendar are as the reader chooses, in place', async () => {
-      await using visitor = await come('/organization')
+      await using visitor = await portal.come({ ...pass, key: owner.key, path: '/organization' })
       const { page } = visitor
       const date = page.locator('main time').first()
       await date.waitFor()
@@ -252,4 +230,4 @@ describe.skipIf(missing !== null)(`agents and workflows in Chromium${missing ===
       await isSound(visitor)
     })
   })
-})
+}

@@ -1,25 +1,17 @@
-import type { LLMock } from '@copilotkit/aimock'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type BrowserPackages, startBrowser } from '../browser/packages.ts'
-import { type Caller, type Json, makeCaller, nano, newOrganization } from '../support/client.ts'
-import { eventually } from '../support/eventually.ts'
-import { ARABIC, ENGLISH, type Known } from './support/harbour.ts'
-import { type RunningPortal, startPortal } from './support/portal.ts'
-import { startVendor, withVendor } from './support/vendor.ts'
-import { type Visit, Visitor } from './support/visitor.ts'
-import { numberOf, plain, wordsOf } from './support/words.ts'
+import { expect, it } from 'vitest'
+import { type Caller, type Json, nano } from '../../support/client.ts'
+import { eventually } from '../../support/eventually.ts'
+import { ARABIC, ENGLISH, type Known } from '../support/harbour.ts'
+import { isSound, type SharedPortal } from '../support/shared-portal.ts'
+import type { Visit, Visitor } from '../support/visitor.ts'
+import { numberOf, plain, wordsOf } from '../support/words.ts'
 
-/** The service ends a key within 5 s. The rest is for a busy machine. */
-const ENDED_MS = 20_000
+const TABLET = 768
 const FILES = [ENGLISH, ARABIC]
 const PASSES = [
   { language: 'en', theme: 'light', width: 1440 },
   { language: 'ar', theme: 'dark', width: 360 },
-  { language: 'ar', theme: 'light', width: 768 },
 ] as const satisfies readonly Visit[]
-
-const started = await startBrowser()
-const missing = 'reason' in started ? started.reason : null
 
 /** Somebody on their way through the portal. */
 interface Walk {
@@ -28,32 +20,22 @@ interface Walk {
   readonly number: ReturnType<typeof numberOf>
   /** The organization, asked directly. */
   readonly owner: Caller
+  /** Where pages must fit, too. The last is the width of the visitor's window. */
+  readonly widths: readonly number[]
 }
 
 /** The amount in a text that shows one. */
 const amountIn = (text: string | null) => nano(/\d[\d.,]*/.exec(plain(text))![0].replaceAll(',', ''))
 const escaped = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
 
-describe.skipIf(missing !== null)(`the way through the portal in Chromium${missing === null ? '' : ` (${missing})`}`, () => {
-  const { browser } = started as BrowserPackages
-  let vendor: LLMock
-  let portal: RunningPortal
-  beforeAll(async () => {
-    vendor = await startVendor()
-    portal = await startPortal({}, withVendor(vendor))
-  }, 240_000)
-  afterAll(async () => {
-    await browser?.close()
-    await portal?.[Symbol.asyncDispose]()
-    await vendor?.stop()
-  })
-
+export function journey(portal: SharedPortal): void {
   it.each(PASSES)(
     'leads from the key to documents, answers, their sources, their price and the usage ($language, $theme, $width px)',
     async (pass) => {
-      const owner = await newOrganization(portal.operator, portal.service, { name: 'Harbour Museum متحف الميناء' })
-      await using visitor = await Visitor.come(browser, portal.service.rest, pass)
-      const walk: Walk = { visitor, owner, say: wordsOf(pass.language), number: numberOf(pass.language) }
+      const owner = await portal.newTenant({ name: 'Harbour Museum متحف الميناء' })
+      await using visitor = await portal.come(pass)
+      const widths = pass.width < TABLET ? [TABLET, pass.width] : []
+      const walk: Walk = { visitor, owner, widths, say: wordsOf(pass.language), number: numberOf(pass.language) }
       await signIn(walk)
       await createCollection(walk)
       await dropFiles(walk)
@@ -63,7 +45,6 @@ describe.skipIf(missing !== null)(`the way through the portal in Chromium${missi
       for (const file of FILES) await ask(walk, file)
       await openCitation(walk)
       expect(await sumOfReceipts(walk)).toBe(before - (await balanceOf(walk)))
-      await makeAndRevokeKey(walk)
       await seeUsage(walk)
       expect(visitor.foreign).toEqual([])
       // The console names the answer 401 to whoever is not signed in yet, and 503 of a busy process, which is asked again.
@@ -110,7 +91,7 @@ describe.skipIf(missing !== null)(`the way through the portal in Chromium${missi
   }
 
   /** The passage is the first by meaning and by words, with its page, and the page says why. A model answers from it. */
-  async function search({ visitor: { page }, visitor, say, number }: Walk, { name, question, words }: Known): Promise<void> {
+  async function search({ visitor: { page }, visitor, say, number, widths }: Walk, { name, question, words }: Known): Promise<void> {
     await page.getByRole('tab', { name: say('collections.tab.search') }).click()
     await page.getByRole('searchbox', { name: say('searching.query') }).fill(question)
     const before = visitor.searches
@@ -138,8 +119,7 @@ describe.skipIf(missing !== null)(`the way through the portal in Chromium${missi
       .locator('main p', { hasText: say('searching.cost') })
       .first()
       .waitFor()
-    expect(await visitor.findBarriers()).toEqual([])
-    expect(await visitor.findOverflow()).toEqual([])
+    await isSound(visitor, widths)
   }
 
   async function createAgent({ visitor: { page }, visitor, say }: Walk): Promise<void> {
@@ -187,7 +167,7 @@ describe.skipIf(missing !== null)(`the way through the portal in Chromium${missi
   }
 
   /** The mark of the last answer leads to its passage, on its page of the document; and back again. */
-  async function openCitation({ visitor: { page }, visitor, say }: Walk): Promise<void> {
+  async function openCitation({ visitor: { page }, visitor, say, widths }: Walk): Promise<void> {
     const { name, words } = ARABIC
     await page
       .getByRole('button', { name: new RegExp(escaped(name)) })
@@ -195,14 +175,13 @@ describe.skipIf(missing !== null)(`the way through the portal in Chromium${missi
       .click()
     const passage = page.getByRole('dialog', { name: new RegExp(escaped(name)) })
     await passage.getByText(words).waitFor()
-    expect(await visitor.findBarriers()).toEqual([])
+    await isSound(visitor, widths)
     await passage.getByRole('link', { name: say('agents.openPassage') }).click()
     await page.waitForURL(/\/documents\/doc_\w+\?passage=/)
     await page.locator('mark', { hasText: words }).waitFor()
     const place = page.getByRole('navigation', { name: say('common.pages') }).getByRole('status')
     expect(plain(await place.textContent())).toBe(say('document.pageOf', { page: 2, last: 2 }))
-    expect(await visitor.findBarriers()).toEqual([])
-    expect(await visitor.findOverflow()).toEqual([])
+    await isSound(visitor, widths)
     await page.goBack()
     await visitor.settle()
     for (const file of FILES) await page.getByRole('log').getByText(file.question, { exact: true }).waitFor()
@@ -242,52 +221,14 @@ describe.skipIf(missing !== null)(`the way through the portal in Chromium${missi
     return nano(wallet.balance_usd)
   }
 
-  /** The key shows once, works, and is refused soon after it is revoked. */
-  async function makeAndRevokeKey({ visitor: { page }, visitor, say }: Walk): Promise<void> {
-    await visitor.go('keys')
-    await page
-      .getByRole('button', { name: say('keys.create') })
-      .first()
-      .click()
-    await page.getByLabel(say('keys.name'), { exact: true }).fill('Website')
-    await page
-      .getByRole('dialog', { name: say('keys.create') })
-      .getByRole('button', { name: say('keys.create') })
-      .click()
-    const dialog = page.getByRole('dialog', { name: say('keys.secretTitle') })
-    const website = makeCaller(portal.service, (await dialog.locator('code').textContent())!)
-    await dialog.getByRole('button', { name: say('common.secretStored') }).click()
-    await dialog.waitFor({ state: 'hidden' })
-    expect(await page.evaluate<string>('document.documentElement.outerHTML')).not.toContain(website.key)
-    const said = await website.openai.chat.completions.create({ model: 'vendor-chat', messages: [{ role: 'user', content: 'Hello' }] })
-    expect(said.choices[0]!.message.content).toBe('You said: Hello')
-
-    await page.getByRole('link', { name: 'Website', exact: true }).click()
-    await page
-      .getByRole('dialog', { name: 'Website' })
-      .getByRole('button', { name: say('keys.revoke') })
-      .click()
-    await page
-      .getByRole('alertdialog')
-      .getByRole('button', { name: say('keys.revoke') })
-      .click()
-    await page.getByRole('dialog', { name: 'Website' }).getByText(say('keys.state.revoked'), { exact: true }).waitFor()
-    await eventually(async () => (await website.rest('GET', '/v1/models')).status === 401, ENDED_MS)
-    await page
-      .getByRole('dialog', { name: 'Website' })
-      .getByRole('button', { name: say('common.close') })
-      .click()
-  }
-
   /** The chart is there, and its table names each model with what the service says that it cost. */
-  async function seeUsage({ visitor: { page }, visitor, say, owner }: Walk): Promise<void> {
+  async function seeUsage({ visitor: { page }, visitor, say, owner, widths }: Walk): Promise<void> {
     const { body } = await owner.rest('GET', '/v1/usage?limit=100')
     await visitor.go('usage')
     await page.locator('svg.recharts-surface').first().waitFor()
     for (const model of ['vendor-chat', 'e5-small-ar-en']) await page.locator('main table').getByText(model).waitFor()
     const calls = page.locator('main dl > *', { hasText: say('usage.measure.calls') }).locator('dd')
     expect(plain(await calls.textContent())).toBe(String(body.data.length))
-    expect(await visitor.findBarriers()).toEqual([])
-    expect(await visitor.findOverflow()).toEqual([])
+    await isSound(visitor, widths)
   }
-})
+}

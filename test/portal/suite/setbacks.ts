@@ -1,14 +1,13 @@
 import PDFDocument from 'pdfkit'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type BrowserPackages, startBrowser } from '../browser/packages.ts'
-import { type Caller, type Json, newCollection, newOrganization } from '../support/client.ts'
-import { png } from '../support/data/pictures.ts'
-import { wav } from '../support/data/sound.ts'
-import { eventually } from '../support/eventually.ts'
-import { ENGLISH } from './support/harbour.ts'
-import { type RunningPortal, startPortal } from './support/portal.ts'
-import { type Visit, Visitor } from './support/visitor.ts'
-import { plain, wordsOf } from './support/words.ts'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { type Caller, type Json, newCollection } from '../../support/client.ts'
+import { png } from '../../support/data/pictures.ts'
+import { wav } from '../../support/data/sound.ts'
+import { eventually } from '../../support/eventually.ts'
+import { ENGLISH } from '../support/harbour.ts'
+import { isSound, type SharedPortal } from '../support/shared-portal.ts'
+import type { Visit, Visitor } from '../support/visitor.ts'
+import { plain, wordsOf } from '../support/words.ts'
 
 /** A process is started to parse a file, which takes a second on an idle machine. */
 const PARSED_MS = 30_000
@@ -26,9 +25,6 @@ const PASSES = [
   { language: 'ar', theme: 'light', width: 360 },
 ] as const satisfies readonly Visit[]
 
-const started = await startBrowser()
-const missing = 'reason' in started ? started.reason : null
-
 type Say = ReturnType<typeof wordsOf>
 /** A message with values that the test does not know. */
 const pattern = (say: Say, id: string) =>
@@ -38,26 +34,13 @@ const pattern = (say: Say, id: string) =>
       .replace(/\{\w+\}/g, '.+'),
   )
 
-describe.skipIf(missing !== null)(`setbacks at the portal in Chromium${missing === null ? '' : ` (${missing})`}`, () => {
-  const { browser } = started as BrowserPackages
-  let portal: RunningPortal
+export function setbacks(portal: SharedPortal): void {
   let locked: Buffer
   beforeAll(async () => {
-    portal = await startPortal()
     locked = await lockedPdf()
-  }, 240_000)
-  afterAll(async () => {
-    await browser?.close()
-    await portal?.[Symbol.asyncDispose]()
   })
 
-  const newTenant = (options: Parameters<typeof newOrganization>[2] = {}) =>
-    newOrganization(portal.operator, portal.service, { name: 'Harbour Museum', ...options })
-  const come = async (pass: Visit, { key }: Caller, path: string) => {
-    const visitor = await Visitor.come(browser, portal.service.rest, pass)
-    await visitor.signIn(key, path)
-    return visitor
-  }
+  const come = (pass: Visit, { key }: Caller, path: string) => portal.come({ ...pass, key, path })
   const rowOf = ({ page }: Visitor, name: string) => page.locator('main tbody tr', { hasText: name })
   const isReady = (visitor: Visitor, say: Say, name: string) =>
     rowOf(visitor, name).getByText(say('documents.status.READY'), { exact: true }).waitFor()
@@ -66,7 +49,7 @@ describe.skipIf(missing !== null)(`setbacks at the portal in Chromium${missing =
     const say = wordsOf(pass.language)
 
     it('an empty wallet is named, is charged nothing, and loses no text; after a top-up the same goes on', async () => {
-      const tenant = await newTenant({ creditUsd: '0' })
+      const tenant = await portal.newTenant({ creditUsd: '0' })
       const collection = await newCollection(tenant, 'mock-embed')
       const { body: agent } = await tenant.rest('POST', '/v1/agents', { code: 'guide', name: 'Guide', model: 'mock-chat' })
       const asked = portal.mock.requests.length
@@ -81,7 +64,7 @@ describe.skipIf(missing !== null)(`setbacks at the portal in Chromium${missing =
       await conversation.getByRole('alert').getByText(say('error.insufficient_quota')).waitFor()
       await conversation.getByRole('alert').getByText(NO_CREDIT[pass.language]).waitFor()
       await conversation.getByText(QUESTION, { exact: true }).waitFor()
-      expect(await visitor.findBarriers()).toEqual([])
+      await isSound(visitor)
 
       await using other = await come(pass, tenant, `/agents/${agent.id}`)
       await other.page.getByRole('textbox', { name: say('agents.question') }).fill(QUESTION)
@@ -89,7 +72,7 @@ describe.skipIf(missing !== null)(`setbacks at the portal in Chromium${missing =
       const log = other.page.getByRole('log')
       await log.getByRole('alert').getByText(say('error.insufficient_quota')).waitFor()
       await log.getByText(QUESTION, { exact: true }).waitFor()
-      expect(await other.findBarriers()).toEqual([])
+      await isSound(other)
 
       expect(portal.mock.requests).toHaveLength(asked)
       expect((await tenant.rest('GET', '/v1/usage')).body.data).toEqual([])
@@ -107,10 +90,10 @@ describe.skipIf(missing !== null)(`setbacks at the portal in Chromium${missing =
         .click()
       await isReady(visitor, say, TEXT.name)
       expect((await tenant.rest('GET', '/v1/usage')).body.data).toHaveLength(3)
-    }, 90_000)
+    })
 
     it('a document that fails says why and can be tried again; those that stay so are deleted together', async () => {
-      const tenant = await newTenant()
+      const tenant = await portal.newTenant()
       const collection = await newCollection(tenant, 'mock-embed')
       const broken = { name: 'broken.pdf', bytes: ENGLISH.bytes.subarray(0, 400) }
       const secret = { name: 'secret.pdf', bytes: locked }
@@ -127,8 +110,7 @@ describe.skipIf(missing !== null)(`setbacks at the portal in Chromium${missing =
           .getByText(say(`documents.error.${reason}`))
           .waitFor()
       portal.mock.failWith(null)
-      expect(await visitor.findBarriers()).toEqual([])
-      expect(await visitor.findOverflow()).toEqual([])
+      await isSound(visitor)
       for (const { name } of [TEXT, broken])
         await rowOf(visitor, name)
           .getByRole('button', { name: say('documents.retryOf', { name }) })
@@ -150,10 +132,10 @@ describe.skipIf(missing !== null)(`setbacks at the portal in Chromium${missing =
       for (const { name } of [broken, secret]) await rowOf(visitor, name).waitFor({ state: 'hidden' })
       await isReady(visitor, say, TEXT.name)
       expect((await tenant.rest('GET', `/v1/collections/${collection.id}/documents`)).body.data).toHaveLength(1)
-    }, 90_000)
+    })
 
     it('files that the service would not take are named before anything of them is sent', async () => {
-      const tenant = await newTenant({ plan: 'tiny' })
+      const tenant = await portal.newTenant({ plan: 'tiny' })
       const collection = await newCollection(tenant, 'mock-embed')
       await using visitor = await come(pass, tenant, `/collections/${collection.id}`)
       const sent: string[] = []
@@ -180,11 +162,10 @@ describe.skipIf(missing !== null)(`setbacks at the portal in Chromium${missing =
       }
       await isReady(visitor, say, TEXT.name)
       expect(sent).toEqual([TEXT.name])
-      expect(await visitor.findBarriers()).toEqual([])
-      expect(await visitor.findOverflow()).toEqual([])
-    }, 90_000)
+      await isSound(visitor)
+    })
   })
-})
+}
 
 function lockedPdf(): Promise<Buffer> {
   const pdf = new PDFDocument({ userPassword: 'open sesame' })

@@ -1,16 +1,12 @@
-import type { LLMock } from '@copilotkit/aimock'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type BrowserPackages, startBrowser } from '../browser/packages.ts'
-import { type Json, newOrganization } from '../support/client.ts'
-import { png } from '../support/data/pictures.ts'
-import { wav } from '../support/data/sound.ts'
-import { eventually } from '../support/eventually.ts'
-import { PeopleIssuer } from '../support/processes/people-issuer.ts'
-import { freePorts } from '../support/processes/service.ts'
-import { type RunningPortal, startPortal } from './support/portal.ts'
-import { HEARD, RANKED, SEEN, startVendor, withVendor } from './support/vendor.ts'
-import { type Visit, Visitor } from './support/visitor.ts'
-import { plain, wordsOf } from './support/words.ts'
+import { describe, expect, it } from 'vitest'
+import type { Json } from '../../support/client.ts'
+import { png } from '../../support/data/pictures.ts'
+import { wav } from '../../support/data/sound.ts'
+import { eventually } from '../../support/eventually.ts'
+import { isSound, type SharedPortal } from '../support/shared-portal.ts'
+import { HEARD, RANKED, SEEN } from '../support/vendor.ts'
+import type { Visit, Visitor } from '../support/visitor.ts'
+import { plain, wordsOf } from '../support/words.ts'
 
 /** The service ends keys and sessions within 5 s. The rest is for a busy machine. */
 const ENDED_MS = 20_000
@@ -20,28 +16,8 @@ const PASSES = [
   { language: 'ar', theme: 'dark', width: 360 },
 ] as const satisfies readonly Visit[]
 
-const started = await startBrowser()
-const missing = 'reason' in started ? started.reason : null
-
-describe.skipIf(missing !== null)(`operators, people and models in Chromium${missing === null ? '' : ` (${missing})`}`, () => {
-  const { browser } = started as BrowserPackages
-  let vendor: LLMock
-  let issuer: PeopleIssuer
-  let portal: RunningPortal
-  beforeAll(async () => {
-    const [port] = await freePorts(1)
-    vendor = await startVendor()
-    issuer = await PeopleIssuer.start({ publicUrl: `http://127.0.0.1:${port}`, host: 'localhost' })
-    portal = await startPortal({ PORT: String(port), ...issuer.env }, withVendor(vendor))
-  }, 240_000)
-  afterAll(async () => {
-    await browser?.close()
-    await portal?.[Symbol.asyncDispose]()
-    await issuer?.[Symbol.asyncDispose]()
-    await vendor?.stop()
-  })
-
-  const come = (pass: Visit) => Visitor.come(browser, portal.service.rest, pass)
+/** Operators, people and models. */
+export function administration(portal: SharedPortal): void {
   const statusOf = async (key: string) =>
     (await fetch(`${portal.service.rest}/v1/models`, { headers: { authorization: `Bearer ${key}` } })).status
   /** What a dialog shows once. */
@@ -58,15 +34,14 @@ describe.skipIf(missing !== null)(`operators, people and models in Chromium${mis
     const say = wordsOf(language)
 
     it('the operator creates an organization, tops it up, suspends, resumes and deletes it', async () => {
-      await using visitor = await come(pass)
-      await using theirs = await come(pass)
+      await using visitor = await portal.come({ ...pass, key: portal.operator.key, path: '/operator' })
+      await using theirs = await portal.come(pass)
       const { page } = visitor
       const name = `Museum متحف ${language}`
-      await visitor.signIn(portal.operator.key, '/operator')
       await page.getByRole('button', { name: say('operator.create') }).click()
       const form = page.getByRole('dialog', { name: say('operator.create') })
       await form.getByLabel(say('operator.name'), { exact: true }).fill(name)
-      expect(await visitor.findBarriers()).toEqual([])
+      await isSound(visitor)
       await form.getByRole('button', { name: say('operator.create') }).click()
       const key = await takeSecret(visitor, say('operator.secretTitle'), say('common.secretStored'))
       expect(await statusOf(key)).toBe(200)
@@ -79,8 +54,7 @@ describe.skipIf(missing !== null)(`operators, people and models in Chromium${mis
       await credit.waitFor({ state: 'hidden' })
       const wallet = page.getByRole('region', { name: say('operator.wallet') })
       await eventually(async () => plain(await wallet.textContent()).includes('12.50'))
-      expect(await visitor.findBarriers()).toEqual([])
-      expect(await visitor.findOverflow()).toEqual([])
+      await isSound(visitor)
 
       const question = page.getByRole('alertdialog')
       const status = page.getByRole('heading', { level: 1 })
@@ -110,13 +84,12 @@ describe.skipIf(missing !== null)(`operators, people and models in Chromium${mis
       await question.waitFor({ state: 'hidden' })
       await status.getByText(new RegExp(`${say('operator.status.DELETING')}|${say('operator.status.DELETED')}`)).waitFor()
       await eventually(async () => (await statusOf(key)) === 401, ENDED_MS)
-    }, 90_000)
+    })
 
     it('the operator sets a limit, which the organization sees; its admin changes where data may be processed', async () => {
-      const tenant = await newOrganization(portal.operator, portal.service, { name: `Archive ${language}` })
-      await using operator = await come(pass)
-      await using admin = await come(pass)
-      await operator.signIn(portal.operator.key, `/operator/organizations/${tenant.organizationId}`)
+      const tenant = await portal.newTenant({ name: `Archive ${language}` })
+      const path = `/operator/organizations/${tenant.organizationId}`
+      await using operator = await portal.come({ ...pass, key: portal.operator.key, path })
       await operator.page.getByRole('button', { name: say('operator.changePlan') }).click()
       const form = operator.page.getByRole('dialog', { name: say('operator.changePlan') })
       const limit = form.getByLabel(say('operator.limit.requestsPerMinute'), { exact: true })
@@ -124,11 +97,11 @@ describe.skipIf(missing !== null)(`operators, people and models in Chromium${mis
       await form.getByRole('button', { name: say('common.save') }).click()
       await form.getByText(say('operator.problem.limit')).waitFor()
       await limit.fill('٤٣٢')
-      expect(await operator.findBarriers()).toEqual([])
+      await isSound(operator)
       await form.getByRole('button', { name: say('common.save') }).click()
       await form.waitFor({ state: 'hidden' })
 
-      await admin.signIn(tenant.key, '/organization')
+      await using admin = await portal.come({ ...pass, key: tenant.key, path: '/organization' })
       const { page } = admin
       await eventually(async () => plain(await page.locator('main').textContent()).includes('432'))
       const policies = page.getByRole('radiogroup', { name: say('organization.residency') })
@@ -139,36 +112,35 @@ describe.skipIf(missing !== null)(`operators, people and models in Chromium${mis
         .waitFor()
       await page.getByRole('button', { name: say('organization.changePolicy') }).click()
       const question = page.getByRole('alertdialog')
-      expect(await admin.findBarriers()).toEqual([])
+      await isSound(admin)
       await question.getByRole('button', { name: say('organization.changePolicy') }).click()
       await question.waitFor({ state: 'hidden' })
       const asked = '{ viewer { organization { residencyPolicy limits { requestsPerMinute } } } }'
       const { data } = await tenant.graphql(asked, {})
       expect(data).toEqual({ viewer: { organization: { residencyPolicy: 'LOCAL_ONLY', limits: { requestsPerMinute: 432 } } } })
-    }, 90_000)
+    })
 
     it('an invitation is accepted at the provider; the role changes, the session ends, the member is removed', async () => {
-      const tenant = await newOrganization(portal.operator, portal.service, { name: 'Harbour Museum' })
+      const tenant = await portal.newTenant()
       const login = `mona-${language}`
-      await using admin = await come(pass)
-      await using member = await come(pass)
+      await using admin = await portal.come({ ...pass, key: tenant.key, path: '/people' })
+      await using member = await portal.come(pass)
       const keysEntry = member.page.getByRole('navigation').getByRole('link', { name: say('keys.title'), exact: true })
       const openMenu = async () => {
         const menu = member.page.getByRole('button', { name: say('shell.menu') })
         if (await menu.isVisible()) await menu.click()
       }
-      await admin.signIn(tenant.key, '/people')
       await admin.page.getByRole('button', { name: say('people.invite') }).click()
       const invite = admin.page.getByRole('dialog', { name: say('people.invite') })
       await invite.getByLabel(say('people.email'), { exact: true }).fill(`${login}@example.org`)
       await invite.getByRole('radio', { name: new RegExp(`^${say('people.role.VIEWER')}`) }).click()
-      expect(await admin.findBarriers()).toEqual([])
+      await isSound(admin)
       await invite.getByRole('button', { name: say('people.inviteAction') }).click()
       const link = await takeSecret(admin, say('people.linkTitle'), say('common.secretStored'))
 
       await member.page.goto(link)
       await member.page.getByText(say('signIn.invited')).waitFor()
-      expect(await member.findBarriers()).toEqual([])
+      await isSound(member)
       const provider = member.page.getByRole('link', { name: /Example/ })
       await provider.click()
       await member.page.locator('input[name=login]').fill(login)
@@ -257,13 +229,10 @@ describe.skipIf(missing !== null)(`operators, people and models in Chromium${mis
     it('a member of two organizations chooses one after signing in, and goes over to the other', async () => {
       const login = `two-${language}`
       const names = [`First الأولى ${language}`, `Second الثانية ${language}`] as const
-      const both = [
-        await newOrganization(portal.operator, portal.service, { name: names[0] }),
-        await newOrganization(portal.operator, portal.service, { name: names[1] }),
-      ]
+      const both = [await portal.newTenant({ name: names[0] }), await portal.newTenant({ name: names[1] })]
       const ids = both.map(({ organizationId }) => organizationId)
-      issuer.people.set(login, { email: `${login}@example.org`, name: 'Mona', kis_organization: ids, groups: ['staff'] })
-      await using visitor = await come(pass)
+      portal.issuer.people.set(login, { email: `${login}@example.org`, name: 'Mona', kis_organization: ids, groups: ['staff'] })
+      await using visitor = await portal.come(pass)
       const { page } = visitor
       await visitor.open('/sign-in?next=/collections')
       await page.getByRole('link', { name: /Example/ }).click()
@@ -273,8 +242,7 @@ describe.skipIf(missing !== null)(`operators, people and models in Chromium${mis
       await page.getByRole('button', { name: 'Continue' }).click()
       await page.getByRole('heading', { name: say('signIn.organization') }).waitFor()
       await page.getByRole('link', { name: names[0] }).waitFor()
-      expect(await visitor.findBarriers()).toEqual([])
-      expect(await visitor.findOverflow()).toEqual([])
+      await isSound(visitor)
       await page.getByRole('link', { name: names[1] }).click()
       await page.waitForURL(/\/collections$/)
       await visitor.settle()
@@ -294,26 +262,24 @@ describe.skipIf(missing !== null)(`operators, people and models in Chromium${mis
       await openMenu()
       await page.getByRole('button', { name: 'Mona' }).click()
       await page.getByText(say('shell.otherOrganizations')).waitFor()
-      expect(await visitor.findBarriers()).toEqual([])
+      await isSound(visitor)
       await page.getByRole('menuitem', { name: names[0] }).click()
       await page.waitForURL(/\/home$/)
       await visitor.settle()
       await page.getByRole('link', { name: names[0] }).first().waitFor()
       expect((await own()).organization_id).toBe(ids[0])
-    }, 90_000)
+    })
 
     it('each kind of model can be tried: a chat with a picture, two texts, an order, a recording', async () => {
-      const tenant = await newOrganization(portal.operator, portal.service, { name: 'Harbour Museum' })
-      await using visitor = await come(pass)
+      const tenant = await portal.newTenant()
+      await using visitor = await portal.come({ ...pass, key: tenant.key, path: '/models/vendor-chat/try' })
       const { page } = visitor
       const fill = (field: string, text: string) => page.getByLabel(say(field), { exact: true }).fill(text)
       const press = (action: string) => page.getByRole('button', { name: say(action), exact: true }).click()
       const isPaid = async () => {
         await page.getByText(say('models.try.cost')).waitFor()
-        expect(await visitor.findBarriers()).toEqual([])
-        expect(await visitor.findOverflow()).toEqual([])
+        await isSound(visitor)
       }
-      await visitor.signIn(tenant.key, '/models/vendor-chat/try')
       const pick = (name: string, buffer: Buffer) =>
         page.locator('main input[type=file]').setInputFiles([{ name, mimeType: 'image/png', buffer }])
       await pick('too-large.png', png(64, 64, { padding: 4 * MIB }))
@@ -350,6 +316,6 @@ describe.skipIf(missing !== null)(`operators, people and models in Chromium${mis
       await page.getByText(HEARD).waitFor()
       await isPaid()
       expect((await tenant.rest('GET', '/v1/usage')).body.data).toHaveLength(4)
-    }, 90_000)
+    })
   })
-})
+}

@@ -41,7 +41,7 @@ const HOLDS_END_MS = 75_000
 const ANCHORS = 6
 const PARAGRAPHS = 50
 /** Between two things that are done over and over. */
-const PAUSE_MS = 20
+const PAUSE_MS = 100
 
 interface Running {
   readonly service: Service

@@ -68,10 +68,13 @@ describe.concurrent('a frozen folder', () => {
             const { code, lines, errors } = await kis(service, list.key, 'verify', '--json')
             return { code, errors, findings: lines.map((line) => JSON.parse(line)).filter(({ kind }) => kind) }
           }
-          const { findings } = await verified()
-          expect(findings.filter(({ kind }) => kind !== 'old_terms')).toEqual([])
-          if (findings.length > 0) expect(await kis(service, list.key, 'reindex', '--json')).toMatchObject({ code: 0, errors: '' })
-          expect(await verified()).toEqual({ code: 0, errors: '', findings: [] })
+          let judged = await verified()
+          expect(judged.findings.filter(({ kind }) => kind !== 'old_terms')).toEqual([])
+          if (judged.findings.length > 0) {
+            expect(await kis(service, list.key, 'reindex', '--json')).toMatchObject({ code: 0, errors: '' })
+            judged = await verified()
+          }
+          expect(judged).toEqual({ code: 0, errors: '', findings: [] })
           expect(await command('export', archive, '--with-secret', '--check')).toMatchObject({ code: 0, errors: '' })
         })
         rmSync(data, { recursive: true })

@@ -20,7 +20,6 @@ import { type MockEngine, startMockEngine } from '../../support/engines/mock-eng
 import { eventually } from '../../support/eventually.ts'
 import { kis, launchKis, runKis } from '../../support/processes/cli.ts'
 import { clockWrongBy, type Service, startEmbedded } from '../../support/processes/service.ts'
-import { startInTurn } from '../../support/processes/starts.ts'
 import { full } from '../../support/soak.ts'
 
 /** An open hold of a process that is gone is resolved by billing within this. */
@@ -195,7 +194,8 @@ describe('kis export and kis import of all data', () => {
       await importing.ended
       const isHalf = await isHalfImported(data)
       if (isHalf) {
-        expect(await startInTurn(env)).toContain('has not ended')
+        const refused = await launchKis({ ...env, PORT: '0', KIS_PORTAL: 'off' }, 'start').ended
+        expect(refused).toMatchObject({ code: 1, errors: expect.stringContaining('has not ended') })
         expect(await run('export', join(folder, 'half.kis'))).toMatchObject({ code: 2, errors: expect.stringContaining('has not ended') })
       }
       const again = await run('import', archive)

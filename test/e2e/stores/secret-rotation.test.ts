@@ -11,8 +11,7 @@ import { VendorCloud } from '../../support/engines/vendor-cloud.ts'
 import { type Place, WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
 import { eventually } from '../../support/eventually.ts'
 import { launchKis } from '../../support/processes/cli.ts'
-import { type Service, startEmbedded, TEST_SECRET } from '../../support/processes/service.ts'
-import { startInTurn } from '../../support/processes/starts.ts'
+import { type Service, ServiceProcess, startEmbedded, TEST_SECRET } from '../../support/processes/service.ts'
 import { soaking } from '../../support/soak.ts'
 
 const HEADER = 'Bearer of a secret'
@@ -51,8 +50,16 @@ function suite(name: string, { env, before, rotating, after }: Stores, drop: () 
       if (tenant) tenant = makeCaller(service, tenant.key)
     }
     const COMMAND = [{ ...env, ...rotating, KIS_DATA_DIR: data }, 'secret', 'rotate'] as const
-    const refused = (secret: Readonly<Record<string, string>>) =>
-      startInTurn({ ...environment(), ...secret, KIS_DATA_DIR: data, KIS_CATALOG: join(folder, 'catalog.yaml') })
+    const refused = async (secret: Readonly<Record<string, string>>) => {
+      const launched = ServiceProcess.launch([], {
+        ...environment(),
+        ...secret,
+        KIS_DATA_DIR: data,
+        KIS_CATALOG: join(folder, 'catalog.yaml'),
+      })
+      await eventually(() => launched.hasEnded, 60_000)
+      return launched.errors
+    }
 
     beforeAll(async () => {
       cloud = await VendorCloud.start()

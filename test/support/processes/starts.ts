@@ -11,7 +11,8 @@ let last = 0
 
 /**
  * Why a start with these variables ended by itself, which `kis start` shows before it ends with code 1; null: it became
- * ready, and was stopped. With `mayWait`, also when it waits for something.
+ * ready, and was stopped. With `mayWait`, also when it waits for something. A start that failed may keep its data folder
+ * in use: give it a copy.
  */
 export function startInTurn(env: Readonly<Record<string, string>>, { mayWait = false } = {}): Promise<string | null> {
   starts ??= fork(IN_TURN, {

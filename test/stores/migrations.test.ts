@@ -89,8 +89,11 @@ function mongoPlace(url: string): Place {
 }
 
 /** Suites that run at once, each of which has one place after the other. */
-const atOnce = (name: string, declare: () => void) =>
-  describe.concurrent(name, () => describe('one by one', { concurrent: false }, declare))
+function atOnce(name: string, declare: () => void): void {
+  describe.concurrent(name, () => {
+    describe('one by one', { concurrent: false }, declare)
+  })
+}
 
 function suite(newPlace: () => Place): void {
   let place: Place

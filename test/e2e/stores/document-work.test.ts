@@ -31,7 +31,8 @@ const ONE_BY_ONE = { concurrent: false, timeout: TIMEOUT_MS }
 const SLOW = 'mock-embed-slow'
 const SLOW_WIDE = 'mock-embed-wide'
 /** Its batches wait until the mock's gate opens. */
-const GATED = '  - { id: mock-embed-gate, engine: mock, kind: embedding, dimensions: 8, context_window: 8192, price: { input: "1" } }\n'
+const GATED_MODEL = 'mock-embed-gate'
+const GATED = `  - { id: ${GATED_MODEL}, engine: mock, kind: embedding, dimensions: 8, context_window: 8192, price: { input: "1" } }\n`
 /** Of the mock's embeddings. */
 const TOKENS_A_TEXT = 10
 const KILLS = full(4)
@@ -287,6 +288,18 @@ function documentWork(name: string, start: (catalog: string) => Promise<Running>
       ])
     })
 
+    let killed: { readonly anew: Awaited<ReturnType<typeof reembedding>>; readonly replaced: Awaited<ReturnType<typeof replacement>> }
+    it('all that works on documents is killed while one is replaced, and a collection embedded anew', ONE_BY_ONE, async () => {
+      killed = { anew: await reembedding(await newTenant()), replaced: await replacement(await newTenant()) }
+      await killed.anew.begin()
+      await killed.replaced.begin()
+      for (let kill = 0; kill < KILLS; kill++) {
+        await sleep(150)
+        await running.kill()
+      }
+    })
+
+    // Meanwhile the leases of what was killed end.
     it('documents are known by an external id, and by texts that are nearly the same', ONE_BY_ONE, async () => {
       const tenant = await newTenant()
       const { id: collection } = await newCollection(tenant.caller(), 'mock-embed')
@@ -304,32 +317,14 @@ function documentWork(name: string, start: (catalog: string) => Promise<Running>
       expect(data[0]).toMatchObject({ object: 'similar_document', document: { id: first.body.id } })
       expect(data[0].similarity).toBeGreaterThan(0.85)
     })
-    let paid: () => Promise<void>
-    it(
-      'a document is replaced, and a collection embedded anew, through kills, and every search finds what it found',
-      ONE_BY_ONE,
-      async () => {
-        const anew = await reembedding(await newTenant())
-        const replaced = await replacement(await newTenant())
-        await anew.begin()
-        await replaced.begin()
-        for (let kill = 0; kill < KILLS; kill++) {
-          await sleep(150)
-          await running.kill()
-        }
-        await Promise.all([anew.ended(), replaced.ended()])
-        paid = anew.isPaidOnce
-      },
-    )
 
     it('embedding anew is cancelled: nothing of it stays, and nothing is held', ONE_BY_ONE, async () => {
       const tenant = await newTenant()
       const collection = await newCollection(tenant.caller(), SLOW_WIDE)
       await addDocument(tenant.caller(), collection.id, 'a.txt', paragraphs(16))
-      const { embeddings } = mock
       const path = `/v1/collections/${collection.id}`
-      const { id } = await tenant.ask('POST', `${path}/reembeddings`, { embedding_model: 'mock-embed-gate' })
-      await eventually(() => mock.embeddings > embeddings, 60_000)
+      const { id } = await tenant.ask('POST', `${path}/reembeddings`, { embedding_model: GATED_MODEL })
+      await eventually(() => mock.requests.some(({ model }) => model === GATED_MODEL), 60_000)
       // The batch that waits goes on, and the next one waits: nothing ends before it is cancelled.
       mock.openGate()
       mock.closeGate()
@@ -340,6 +335,10 @@ function documentWork(name: string, start: (catalog: string) => Promise<Running>
       expect(await tenant.ask('GET', path)).toMatchObject({ embedding_model: SLOW_WIDE, dimensions: 16 })
       expect((await tenant.ask('GET', '/v1/wallet')).held_usd).toBe('0')
     })
+
+    it('after the kills both come to their end, and every search found what it should', ONE_BY_ONE, () =>
+      Promise.all([killed.anew.ended(), killed.replaced.ended()]),
+    )
 
     describe('kis reindex', { concurrent: false }, () => {
       let tenant: Tenant
@@ -408,7 +407,7 @@ function documentWork(name: string, start: (catalog: string) => Promise<Running>
         await eventually(async () => (await ask('GET', '/v1/wallet')).held_usd === '0', HOLDS_END_MS)
         await balancedWallet(caller())
       }
-      await paid()
+      await killed.anew.isPaidOnce()
       expect(await operate('verify')).toMatchObject({ code: 0, errors: '' })
     })
   })

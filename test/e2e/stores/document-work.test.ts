@@ -21,7 +21,7 @@ import { eventually } from '../../support/eventually.ts'
 import { paragraphs } from '../../support/knowledge.ts'
 import { kis } from '../../support/processes/cli.ts'
 import { onBothEngines } from '../../support/processes/replicas.ts'
-import { clockWrongBy, type Service, startEmbedded } from '../../support/processes/service.ts'
+import { type Service, startEmbedded } from '../../support/processes/service.ts'
 import { full } from '../../support/soak.ts'
 
 const TIMEOUT_MS = 300_000
@@ -419,9 +419,7 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }))
 documentWork(
   'one process on its own files',
   async (catalog) => {
-    let awayMs = 0
-    // As after a minute: nobody waits for holds to end.
-    const start = () => startEmbedded({ folder, catalog, env: clockWrongBy(awayMs) })
+    const start = () => startEmbedded({ folder, catalog })
     let service = await start()
     const { key } = service
     return {
@@ -430,7 +428,6 @@ documentWork(
       },
       async kill() {
         await service.processes.get('all')!.end('SIGKILL')
-        awayMs += 60_000
         service = await start()
       },
       close: () => service.close(),

@@ -23,8 +23,8 @@ export async function migrateStores(config: Config, say: (line: string) => void)
   const files = dataFiles(config.dataDirectory)
   const newId = () => idSource(systemClock)('inst')
   let id: string | undefined
-  const ask = () => (id === undefined ? null : Promise.resolve(id))
-  const folder = new DataFolder({ files: ownFiles(config, 'all'), ask, newId })
+  const readInstallationId = () => (id === undefined ? null : Promise.resolve(id))
+  const folder = new DataFolder({ files: ownFiles(config, 'all'), readInstallationId, newId })
   const migrated = async (part: string, options: Omit<OwnDocumentsOptions, 'log'>) => {
     const open = async () => {
       const { store, installation } = await openOwnDocuments({ ...options, log })
@@ -38,14 +38,14 @@ export async function migrateStores(config: Config, say: (line: string) => void)
     say(`${part}: the documents have the version of this program`)
   }
   const claim = { id: null, newId } as const
-  const own = async () => (billing.mongodb ? { id: id! } : (await folder.look()).installation)
+  const own = async () => (billing.mongodb ? { id: id! } : (await folder.inspect()).installation)
   await migrated('billing', {
     mongodb: billing.mongodb,
     file: files.billing.path,
     own,
     claim,
     kinds: BILLING_KINDS,
-    look: requireSecret(config.secret),
+    inspect: requireSecret(config.secret),
   })
   await migrated('inference', { mongodb: inference.mongodb, file: files.inference.path, own, kinds: INFERENCE_KINDS })
   await migrated('knowledge', { mongodb: knowledge.mongodb, file: files.knowledge.path, own, kinds: KNOWLEDGE_KINDS })

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 
 /** How often the parent is checked. */
-const LOOK_MS = 500
+const POLL_MS = 500
 
 /**
  * npm starts a script through a shell and sends its signals only to that shell; when npm is killed by SIGKILL, it sends
@@ -20,7 +20,7 @@ export function whenNpmIsGone(callback: () => void): void {
     if (process.ppid === parent && (npm === null || findParent(parent) === npm)) return
     clearInterval(timer)
     callback()
-  }, LOOK_MS).unref()
+  }, POLL_MS).unref()
 }
 
 /** npm sets its variables in the environment of its shell, not in its own. */

@@ -21,9 +21,9 @@ import { Unfit } from '../subgraphs/common/process/opening.ts'
 import { VERSIONS } from '../subgraphs/common/process/versions.ts'
 import { LargeBodies } from '../subgraphs/common/server/admission/large-bodies.ts'
 import { LoadShedder } from '../subgraphs/common/server/admission/load-shedder.ts'
-import { asksForHealth, healthRoutes } from '../subgraphs/common/server/health.ts'
+import { healthRoutes, isHealthRequest } from '../subgraphs/common/server/health.ts'
 import { type Admit, APP_OPTIONS, type Drainable, listen, WITHOUT_SCHEMAS } from '../subgraphs/common/server/listen.ts'
-import { answerMalformedRequest } from '../subgraphs/common/server/malformed-requests.ts'
+import { respondToMalformedRequest } from '../subgraphs/common/server/malformed-requests.ts'
 import { QueueWatch } from '../subgraphs/common/server/queue-watch.ts'
 import { noTelemetry, type Telemetry } from '../subgraphs/common/telemetry/telemetry.ts'
 import { authenticateBy } from './links/authenticate-by.ts'
@@ -36,7 +36,7 @@ import { sessionsBy } from './links/sessions-by.ts'
 import { signInBy } from './links/sign-in-by.ts'
 import type { Config, Settings } from './settings/config.ts'
 import { ownFiles } from './settings/own-files.ts'
-import { keepPrivate } from './settings/private-folder.ts'
+import { restrictPermissions } from './settings/private-folder.ts'
 import { httpsAt } from './settings/public-address.ts'
 import type { Role } from './settings/roles.ts'
 import { openTelemetry } from './telemetry/open-telemetry.ts'
@@ -58,7 +58,7 @@ const READY_TIMEOUT_MS = 2_000
 const SUBGRAPH_READY_MS = 2_500
 const GATEWAY_READY_MS = 3_500
 /** How often a waiting start checks again. */
-const LOOK_MS = 250
+const POLL_MS = 250
 
 /** The gateway itself waits for subgraphs, one after the other. */
 const GATEWAY_PATIENCE = 4
@@ -131,7 +131,7 @@ class Start {
    * Asks billing for the installation that its store belongs to. Undefined: this process itself names a new
    * installation.
    */
-  #askInstallation: (() => Promise<string>) | undefined
+  #readInstallation: (() => Promise<string>) | undefined
   #tokensOfAll: PrincipalTokens | undefined
 
   constructor(role: Role | 'all', config: Config, stack: AsyncDisposableStack, stopping: AbortSignal) {
@@ -150,20 +150,20 @@ class Start {
     this.#basics = { clock, ids: idSource(clock), log: this.#log }
     this.#folder = new DataFolder({
       files: ownFiles(config, role),
-      ask: () => this.#askInstallation?.() ?? null,
+      readInstallationId: () => this.#readInstallation?.() ?? null,
       newId: () => this.#basics.ids('inst'),
     })
   }
 
   async run(): Promise<Listening> {
     for (const sentence of this.#config.ignored) this.#log.warn(sentence)
-    for (const path of keepPrivate(this.#config.dataDirectory))
+    for (const path of restrictPermissions(this.#config.dataDirectory))
       this.#log.warn(
         { path },
         'other users of this machine can read this; restrict it (chmod go-rwx), or use a data folder for the service alone',
       )
     this.#telemetry = await openTelemetry({ role: this.#role, version: VERSIONS.version }, this.#config.telemetry, this.#log, this.#stack)
-    await this.#lookAtFolder()
+    await this.#inspectFolder()
     const listening = await this.#run()
     const { stores = [] } = listening
     Promise.all(stores.map(({ opened }) => opened))
@@ -178,10 +178,10 @@ class Start {
    * Checks the data folder before anything works on stores that must not be used. Problems that can pass are waited for
    * when the stores open.
    */
-  async #lookAtFolder(): Promise<void> {
+  async #inspectFolder(): Promise<void> {
     const { mongodb } = this.#settings.billing
     if (mongodb || !['all', 'billing'].includes(this.#role)) return
-    await this.#folder.look().catch((error) => {
+    await this.#folder.inspect().catch((error) => {
       if (!(error instanceof Unfit)) throw error
     })
   }
@@ -197,7 +197,7 @@ class Start {
       case 'knowledge': {
         const billing = this.#remote('billing')
         const clock = this.#watchClock(billing, { service: this.#role } as Caller, 'billing')
-        this.#askInstallation = () => fetchInstallation(billing, this.#config.urls.billing, clock.read)
+        this.#readInstallation = () => fetchInstallation(billing, this.#config.urls.billing, clock.read)
         const part =
           this.#role === 'inference'
             ? await this.#inference(billing, this.#remote('knowledge'))
@@ -213,7 +213,7 @@ class Start {
         const portal = await this.#portal()
         const problems = async () => [...new Set([...(clock.problems().length > 0 ? ['billing'] : []), ...(await problemsOf(links))])]
         const clientErrorHandler = (error: Error, socket: Duplex) =>
-          answerMalformedRequest(error, socket, this.#basics.ids('req'), graphqlBody)
+          respondToMalformedRequest(error, socket, this.#basics.ids('req'), graphqlBody)
         const ready = await this.#listen(
           (app) => {
             portal?.register(app)
@@ -247,7 +247,7 @@ class Start {
   async #all(): Promise<Listening> {
     const billing = await this.#billing()
     const billingLink = this.#local(billing)
-    if (this.#settings.billing.mongodb) this.#askInstallation = () => fetchInstallation(billingLink)
+    if (this.#settings.billing.mongodb) this.#readInstallation = () => fetchInstallation(billingLink)
     // The two call each other. Nothing is called before both exist.
     const knowledgeLink = {} as Link
     // With another secret than that of the data nothing works on it.
@@ -338,7 +338,7 @@ class Start {
         bytePaths: this.#bytePaths(),
         authenticate: authenticateBy(links.billing, issued),
         sessions: sessionsBy(links.billing),
-        people: oidc && { oidc, signIn: signInBy(links.billing), sealed: sealedBy(this.#config.secret, 'sign-ins') },
+        memberSignIn: oidc && { oidc, signIn: signInBy(links.billing), sealed: sealedBy(this.#config.secret, 'sign-ins') },
         isService,
         loadShedder: this.#loadShedder,
         supergraphSdl: readSdl('supergraph'),
@@ -454,7 +454,7 @@ class Start {
     const read = () => part.readClock({ caller, requestId: 'clock', signal: AbortSignal.timeout(READY_TIMEOUT_MS) })
     let isSet = false
     let problem = 'no answer yet'
-    const asked = async () => {
+    const waitForClock = async () => {
       while (!isSet) {
         isSet = await clock.follow(read).then(
           () => true,
@@ -463,10 +463,10 @@ class Start {
             return false
           },
         )
-        if (!isSet) await systemClock.sleep(LOOK_MS, stopping.signal)
+        if (!isSet) await systemClock.sleep(POLL_MS, stopping.signal)
       }
     }
-    const opened = asked()
+    const opened = waitForClock()
     // When the process ends, nobody waits for it any more.
     opened.catch(() => undefined)
     return { opened, problems: () => (isSet ? [] : [`${name}: ${problem}`]), read: () => clock.setBy(read) }
@@ -490,7 +490,7 @@ class Start {
     const parts = await register(app)
     const admitNoted: Admit = (request, response, start) => {
       note(request)
-      if (!asksForHealth(request)) watched(request, response)
+      if (!isHealthRequest(request)) watched(request, response)
       admit(request, response, start)
     }
     const options = { ...this.#listening(), admit: admitNoted, hasPeers: this.#role !== 'all' }
@@ -511,8 +511,8 @@ class Start {
  */
 async function fetchInstallation(billing: Link, urls: readonly string[] = [], setClock = async () => {}): Promise<string> {
   const context = { caller: { service: 'knowledge' } as Caller, requestId: 'installation', signal: AbortSignal.timeout(READY_TIMEOUT_MS) }
-  const asked = setClock().then(() => billing.execute({ query: 'query InstallationId { installationId }' }, context))
-  const { data, errors } = await asked.catch((error) => {
+  const fetched = setClock().then(() => billing.execute({ query: 'query InstallationId { installationId }' }, context))
+  const { data, errors } = await fetched.catch((error) => {
     throw new Unfit([describeSilence(error, urls)], { part: 'billing', cause: error })
   })
   const error = errors?.[0] && KisError.fromGraphQL(errors[0])

@@ -1,7 +1,7 @@
 import { systemClock } from '../subgraphs/common/process/clock.ts'
 
 /** How often it checks again. */
-const LOOK_MS = 250
+const POLL_MS = 250
 
 /**
  * Resolves when there are no problems left. `say` gets what it waits for, whenever that changes. Rejects as soon as one of
@@ -15,13 +15,13 @@ export async function untilOpen(
 ): Promise<void> {
   const failed = Promise.withResolvers<never>()
   for (const each of opened) each.catch(failed.reject)
-  for (let told = ''; ; ) {
+  for (let reported = ''; ; ) {
     const found = await Promise.race([problems(), failed.promise])
     signal.throwIfAborted()
     if (found.length === 0) return
     const waiting = `waiting for ${[...new Set(found)].join('; ')}`
-    if (waiting !== told) say(waiting)
-    told = waiting
-    await Promise.race([systemClock.sleep(LOOK_MS, signal), failed.promise])
+    if (waiting !== reported) say(waiting)
+    reported = waiting
+    await Promise.race([systemClock.sleep(POLL_MS, signal), failed.promise])
   }
 }

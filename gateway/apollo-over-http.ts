@@ -16,18 +16,18 @@ const SHA256_DIGITS = 64
 
 /** Apollo Server, which answers what needs GraphQL over HTTP in full. */
 export interface ApolloOverHttp extends AsyncDisposable {
-  answer(request: FastifyRequest, reply: FastifyReply, context: HttpContext): Promise<unknown>
+  handle(request: FastifyRequest, reply: FastifyReply, context: HttpContext): Promise<unknown>
 }
 
 export async function openApollo(parts: HttpParts): Promise<ApolloOverHttp> {
   const server = createServer(parts)
   await server.start()
   const contexts = new WeakMap<FastifyRequest, HttpContext>()
-  const answer = fastifyApolloHandler(server, { context: async (request: FastifyRequest) => contexts.get(request)! })
+  const handler = fastifyApolloHandler(server, { context: async (request: FastifyRequest) => contexts.get(request)! })
   return {
-    async answer(request, reply, context) {
+    async handle(request, reply, context) {
       contexts.set(request, context)
-      return answer.call(request.server, request, reply)
+      return handler.call(request.server, request, reply)
     },
     [Symbol.asyncDispose]: () => server.stop(),
   }

@@ -49,10 +49,10 @@ export async function serveDownloads(app: FastifyInstance, parts: Parts): Promis
       route.config = { ...route.config, cors: origins.corsOfRoute(EXPOSED_HEADERS) }
     })
     serveBytes(scope, {
-      async begin(request, reply) {
+      async startRequest(request, reply) {
         const isOurs = await isService(request.raw)
         const requestId = chooseRequestId(request.headers['x-request-id'], isOurs, ids)
-        telemetry.requests.begin(requestId, isOurs)
+        telemetry.requests.start(requestId, isOurs)
         reply.headers({ 'x-request-id': requestId, ...clientRequestIdHeader(request.headers) })
         return requestId
       },

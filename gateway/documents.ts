@@ -21,7 +21,7 @@ import { locate } from './locations.ts'
 /**
  * Bytes of operations kept parsed and validated. Enough for thousands, far more than a service and its frontends have.
  */
-const MAX_KEPT_BYTES = 48 * 1024 * 1024
+const MAX_CACHED_BYTES = 48 * 1024 * 1024
 /**
  * Characters of an operation's text: ten times the longest that a frontend writes. graphql-js takes a second to read a
  * block string of 4 million.
@@ -65,7 +65,7 @@ export class Documents {
   readonly #federation: Pick<Federation, 'schema' | 'requirements'>
   readonly #rules
   readonly #introspection: boolean
-  readonly #kept = new WeighedCache<Checked>(MAX_KEPT_BYTES)
+  readonly #cache = new WeighedCache<Checked>(MAX_CACHED_BYTES)
   /** Documents that were prepared but are not kept. They live as long as something else refers to them. */
   readonly #checked = new WeakMap<DocumentNode, Checked>()
 
@@ -82,7 +82,7 @@ export class Documents {
   prepare(query: string, operationName: string | undefined, parsed?: DocumentNode): Prepared | readonly GraphQLError[] {
     checkText(query)
     const hash = sha256(query)
-    const checked = this.#kept.get(hash) ?? this.check(query, parsed)
+    const checked = this.#cache.get(hash) ?? this.check(query, parsed)
     if (!('document' in checked)) return checked
     const prepared = prepareChecked(checked, query, operationName)
     if (prepared) return prepared
@@ -91,18 +91,18 @@ export class Documents {
 
   /** The kept document of the text with this SHA-256. */
   findDocument(hash: string): DocumentNode | undefined {
-    return this.#kept.get(hash)?.document
+    return this.#cache.get(hash)?.document
   }
 
   /**
    * Keeps an operation that has run without an error, so that failing operations take no memory. `owner` is the
    * organization that it counts against.
    */
-  keep({ document, hash }: Prepared, owner: string): void {
+  cache({ document, hash }: Prepared, owner: string): void {
     const checked = this.#checked.get(document)
     if (!checked) return
     this.#checked.delete(document)
-    this.#kept.set(hash, checked, checked.weight, owner)
+    this.#cache.set(hash, checked, checked.weight, owner)
   }
 
   /**

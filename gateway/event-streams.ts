@@ -21,7 +21,7 @@ interface EventStreamParts {
 type Begun = (first: ExecutionResult) => void
 
 /** What a request asks for. */
-interface Asked {
+interface StreamRequest {
   readonly query: string
   readonly operationName: string | undefined
   readonly variables: Variables
@@ -43,29 +43,34 @@ export class EventStreams implements Drainable {
    * Answers with events if the client wants that: it takes nothing else, or takes them and asks for a subscription.
    * False: the request is answered in another way. `begun` hears of the first result.
    */
-  async answer(request: FastifyRequest, reply: FastifyReply, context: HttpContext, begun: Begun): Promise<boolean> {
+  async handle(request: FastifyRequest, reply: FastifyReply, context: HttpContext, begun: Begun): Promise<boolean> {
     const { accept = '' } = request.headers
-    const asked = accept.includes('text/event-stream') ? readAsked(request) : undefined
-    if (!asked) return false
-    const results = this.#begin(asked, request.method, context, /json|\*\/\*/.test(accept))
+    const streamRequest = accept.includes('text/event-stream') ? readStreamRequest(request) : undefined
+    if (!streamRequest) return false
+    const results = this.#start(streamRequest, request.method, context, /json|\*\/\*/.test(accept))
     if (!results) return false
     await this.#send(reply, results, context, begun)
     return true
   }
 
   /** Undefined: the operation is answered as JSON. */
-  #begin({ query, operationName, variables }: Asked, method: string, context: HttpContext, takesJson: boolean): Results | undefined {
+  #start(
+    { query, operationName, variables }: StreamRequest,
+    method: string,
+    context: HttpContext,
+    acceptsJson: boolean,
+  ): Results | undefined {
     const { operations, persisted, registry } = this.#parts
     const failed = (error: unknown) => single(async () => operations.failed(error, context.requestId))
     const prepared = operations.prepare(query, operationName, context.requestId)
-    if (!('document' in prepared)) return takesJson ? undefined : single(async () => prepared)
+    if (!('document' in prepared)) return acceptsJson ? undefined : single(async () => prepared)
     const kind = prepared.operation.operation
-    if (takesJson && kind !== 'subscription') return undefined
+    if (acceptsJson && kind !== 'subscription') return undefined
     try {
       if (method === 'GET' && kind === 'mutation') throw new KisError('invalid_request', 'Send a mutation by POST.')
       if (!context.isService) persisted.requireOpen(prepared.hash, context.caller)
-      const leave = registry.beginStream(context.caller)
-      if (!leave)
+      const release = registry.startStream(context.caller)
+      if (!release)
         throw new KisError(
           'rate_limit_exceeded',
           'This key, or its organization, has reached its limit of concurrent operations over sockets and event streams. Wait until one of them ends.',
@@ -73,8 +78,8 @@ export class EventStreams implements Drainable {
         )
       const results =
         kind === 'subscription'
-          ? operations.subscribe(prepared, variables, context, leave)
-          : single(() => operations.execute(prepared, variables, context), leave)
+          ? operations.subscribe(prepared, variables, context, release)
+          : single(() => operations.execute(prepared, variables, context), release)
       return this.#drain.results(results, () => operations.failed(new EndedByRestart(), context.requestId))
     } catch (error) {
       return failed(error)
@@ -83,8 +88,8 @@ export class EventStreams implements Drainable {
 
   async #send(reply: FastifyReply, results: Results, { signal }: HttpContext, begun: Begun): Promise<void> {
     using events = new EventStream(reply, this.#parts.clock)
-    const leave = () => void results.return?.()
-    signal.addEventListener('abort', leave, { once: true })
+    const cancel = () => void results.return?.()
+    signal.addEventListener('abort', cancel, { once: true })
     let isFirst = true
     try {
       // A subscription without an event so far is open all the same.
@@ -98,7 +103,7 @@ export class EventStreams implements Drainable {
     } catch (error) {
       if (!signal.aborted) throw error
     } finally {
-      leave()
+      cancel()
       events.end()
     }
   }
@@ -114,10 +119,10 @@ function format(event: 'next' | 'complete', result?: ExecutionResult): string {
 }
 
 /** Undefined: the request is not well-formed, which GraphQL over HTTP answers. */
-function readAsked({ method, url, body }: FastifyRequest): Asked | undefined {
-  const given = method === 'GET' ? Object.fromEntries(new URLSearchParams(url.split('?', 2)[1])) : body
-  if (typeof given !== 'object' || given === null) return undefined
-  const { query, operationName, variables, extensions } = given as Record<string, unknown>
+function readStreamRequest({ method, url, body }: FastifyRequest): StreamRequest | undefined {
+  const input = method === 'GET' ? Object.fromEntries(new URLSearchParams(url.split('?', 2)[1])) : body
+  if (typeof input !== 'object' || input === null) return undefined
+  const { query, operationName, variables, extensions } = input as Record<string, unknown>
   // The size of a body was checked, but not of JSON inside its texts. Apollo Server refuses such a body, too.
   if (method !== 'GET' && (typeof variables === 'string' || typeof extensions === 'string')) return undefined
   const values = typeof variables === 'string' ? parsedOrNull(variables) : (variables ?? {})

@@ -6,8 +6,8 @@ const form = document.querySelector('form')
 
 form.addEventListener('submit', (event) => {
   event.preventDefault()
-  const given = form.elements.namedItem('key').value.trim()
-  if (given) sessionStorage.setItem(KEY, given)
+  const entered = form.elements.namedItem('key').value.trim()
+  if (entered) sessionStorage.setItem(KEY, entered)
   else sessionStorage.removeItem(KEY)
   location.reload()
 })

@@ -66,7 +66,7 @@ ${WORKERS}
 `
 
 /** True for a browser that opens the address: it has no key yet. GraphiQL keeps the query in the address. */
-export function asksForPage({ method, headers }: FastifyRequest): boolean {
+export function wantsPage({ method, headers }: FastifyRequest): boolean {
   return method === 'GET' && headers.authorization === undefined && (headers.accept ?? '').includes('text/html')
 }
 

@@ -9,10 +9,10 @@ import type { IdSource } from '../subgraphs/common/process/ids.ts'
 import type { Log } from '../subgraphs/common/process/log.ts'
 import { endTinyPieces, type LargeBodies } from '../subgraphs/common/server/admission/large-bodies.ts'
 import type { LoadShedder } from '../subgraphs/common/server/admission/load-shedder.ts'
-import { checkJsonSize, requirePlainBody } from '../subgraphs/common/server/bodies/bounded-json.ts'
+import { checkJsonSize, requirePlainBody } from '../subgraphs/common/server/bodies/limited-json.ts'
 import { countBody, countsBySize, isRefusal, requireRequestLeft } from '../subgraphs/common/server/bodies/request-counts.ts'
-import { compressAnswers } from '../subgraphs/common/server/compression.ts'
-import { asksForHealth } from '../subgraphs/common/server/health.ts'
+import { compressResponses } from '../subgraphs/common/server/compression.ts'
+import { isHealthRequest } from '../subgraphs/common/server/health.ts'
 import type { Admit } from '../subgraphs/common/server/listen.ts'
 import type { Origins } from '../subgraphs/common/server/origins.ts'
 import { clientRequestIdHeader } from '../subgraphs/common/server/request-headers.ts'
@@ -25,7 +25,7 @@ import type { ApolloOverHttp } from './apollo-over-http.ts'
 import { checkText, type Documents } from './documents.ts'
 import type { EventStreams } from './event-streams.ts'
 import type { Federation } from './federation/federation.ts'
-import { asksForPage, registerAssets, sendPage } from './graphiql.ts'
+import { registerAssets, sendPage, wantsPage } from './graphiql.ts'
 import type { Authenticator } from './keys/authenticate.ts'
 import type { Mask } from './mask.ts'
 import type { Operations, SubscriptionContext } from './operations.ts'
@@ -73,7 +73,7 @@ export async function serveHttp(app: FastifyInstance, parts: HttpParts): Promise
   // It takes a tenth of a second to load, and no other door of the service needs it.
   const openApollo = () => (apollo ??= import('./apollo-over-http.ts').then((loaded) => loaded.openApollo(parts)))
   await app.register(async (scope) => {
-    await compressAnswers(scope)
+    await compressResponses(scope)
     registerHttp(scope, openApollo, parts)
     if (parts.introspection) registerAssets(scope)
   })
@@ -109,7 +109,7 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
     bodyLimit: maxBodyBytes,
     // Before the body is read, so that callers without a key cannot fill the memory.
     onRequest: async (request, reply) => {
-      if (hasPage && asksForPage(request)) return sendPage(reply)
+      if (hasPage && wantsPage(request)) return sendPage(reply)
       const context = await buildContext(parts, request, reply, () => counted.add(request))
       contexts.set(request, context)
       requirePlainBody(request.headers)
@@ -127,7 +127,7 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
     onSend: (request, reply, payload, done) => {
       const context = contexts.get(request)
       if (context && countsBody(request, context) && hasErrors(payload)) judge(request, JSON.parse(payload))
-      const facts = context?.isService ? requests.takeUnsent(context.requestId) : undefined
+      const facts = context?.isService ? requests.drainUnsent(context.requestId) : undefined
       if (facts) reply.header(FACTS_HEADER, facts)
       if (!context) return done(null, payload)
       bodies.admitResponse(reply, payload, () => context.caller.organizationId).then(() => done(null, payload), done)
@@ -149,8 +149,8 @@ function registerHttp(app: FastifyInstance, openApollo: () => Promise<ApolloOver
     },
     async handler(request, reply) {
       const context = contexts.get(request)!
-      if (await parts.streams.answer(request, reply, context, (first) => judge(request, first))) return reply
-      return (await openApollo()).answer(request, reply, context)
+      if (await parts.streams.handle(request, reply, context, (first) => judge(request, first))) return reply
+      return (await openApollo()).handle(request, reply, context)
     },
   })
   app.options('/graphql', { config: { cors } }, async (_request, reply) => reply.code(204).header('allow', METHODS).send())
@@ -186,7 +186,7 @@ function isRefused({ errors }: Pick<ExecutionResult, 'errors'>, wasRead: boolean
 /** Answers requests that the load shedder refuses in the format of GraphQL. Health checks always go on. */
 export function admitBy({ loadShedder, ids, mask, origins }: Pick<HttpParts, 'loadShedder' | 'ids' | 'mask' | 'origins'>): Admit {
   return (request, response, start) => {
-    if (asksForHealth(request)) return start()
+    if (isHealthRequest(request)) return start()
     try {
       const credentials = request.headers.authorization ?? sessionOf(request.headers)
       response.once('close', loadShedder.enter(credentials, clientAddress(request), start))
@@ -196,7 +196,7 @@ export function admitBy({ loadShedder, ids, mask, origins }: Pick<HttpParts, 'lo
       const body = JSON.stringify({ errors: [mask(error, id)] })
       response
         .writeHead(ERRORS[code].status, {
-          ...origins.answerHeaders(request.headers, EXPOSED_HEADERS),
+          ...origins.responseHeaders(request.headers, EXPOSED_HEADERS),
           'x-request-id': id,
           ...clientRequestIdHeader(request.headers),
           'retry-after': String(Math.ceil((retryAfterMs ?? 0) / 1_000)),
@@ -225,7 +225,7 @@ async function buildContext(
   const isOurs = await isService(request.raw)
   const requestId = chooseRequestId(request.headers['x-request-id'], isOurs, ids)
   reply.headers({ 'x-request-id': requestId, ...clientRequestIdHeader(request.headers) })
-  telemetry.requests.begin(requestId, isOurs)
+  telemetry.requests.start(requestId, isOurs)
   const gone = new AbortController()
   reply.raw.once('close', () => {
     if (!reply.raw.writableFinished) gone.abort(REQUEST_OVER)

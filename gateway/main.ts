@@ -37,7 +37,7 @@ export interface GatewayOptions {
   readonly authenticate: Authenticate
   readonly sessions: SessionStore
   /** How people sign in. Default: only by a key. */
-  readonly people?: Pick<SignInRouteParts, 'oidc' | 'signIn' | 'sealed'> | null
+  readonly memberSignIn?: Pick<SignInRouteParts, 'oidc' | 'signIn' | 'sealed'> | null
   /**
    * Whether a socket comes from a process of this service. It then gets the limits of services instead of those of one
    * key. Default: never.
@@ -65,7 +65,18 @@ export interface Gateway extends AsyncDisposable {
 }
 
 export async function createGateway(options: GatewayOptions): Promise<Gateway> {
-  const { links, authenticate, supergraphSdl, loadShedder, clock, log, config, bodies, people = null, telemetry = noTelemetry } = options
+  const {
+    links,
+    authenticate,
+    supergraphSdl,
+    loadShedder,
+    clock,
+    log,
+    config,
+    bodies,
+    memberSignIn = null,
+    telemetry = noTelemetry,
+  } = options
   const isService = async (request: IncomingMessage) => (await options.isService?.(request).catch(() => false)) ?? false
   const ids = idSource(clock)
   const federation = await Federation.open(supergraphSdl, links, telemetry.metrics, log)
@@ -74,7 +85,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
   const authenticator = new Authenticator(authenticate, clock, {
     acceptsTokens: config.oauth !== null,
     accepted: (credentials) => loadShedder.recognise(credentials),
-    identified: (requestId, { organizationId, apiKeyId }) => telemetry.requests.tell(requestId, { organizationId, apiKeyId }),
+    identified: (requestId, { organizationId, apiKeyId }) => telemetry.requests.report(requestId, { organizationId, apiKeyId }),
     lookedUp: (isKnown) => telemetry.metrics.add('kis_cache_lookups_total', 1, 'principals', isKnown ? 'hit' : 'miss'),
   })
   const watch = new KeyWatch(authenticator, clock, ids)
@@ -89,7 +100,7 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
     federation,
     authenticator,
     sessions: options.sessions,
-    oidc: people?.oidc ?? null,
+    oidc: memberSignIn?.oidc ?? null,
     mask,
     loadShedder,
     clock,
@@ -117,25 +128,25 @@ export async function createGateway(options: GatewayOptions): Promise<Gateway> {
       const http = await serveHttp(app, { ...parts, streams })
       await serveDownloads(app, { ...parts, paths: options.bytePaths, openBytes })
       await serveSessions(app, parts)
-      if (people) {
+      if (memberSignIn) {
         const { serveSignIn } = await import('./sign-in/sign-in-routes.ts')
-        await serveSignIn(app, { ...parts, ...people })
+        await serveSignIn(app, { ...parts, ...memberSignIn })
       }
       const sockets = serveSockets(parts, registry)
       const ofServicesRegistry = new SocketRegistry(SERVICE_SOCKETS)
       const ofServices = { ...parts, persisted: new PersistedOperations(new Map(), false) }
       const serviceSockets = serveSockets(ofServices, ofServicesRegistry)
       served.push(sockets, serviceSockets, http)
-      const doors = { clients: registry, services: ofServicesRegistry }
-      const perDoor = (count: (door: SocketRegistry) => number) => () =>
-        Object.entries(doors).map(([name, door]) => [count(door), name] as const)
+      const registries = { clients: registry, services: ofServicesRegistry }
+      const perRegistry = (count: (one: SocketRegistry) => number) => () =>
+        Object.entries(registries).map(([name, one]) => [count(one), name] as const)
       gauges.use(
         telemetry.metrics.gauge(
           'kis_sockets',
-          perDoor(({ connections }) => connections.size),
+          perRegistry(({ connections }) => connections.size),
         ),
       )
-      gauges.use(telemetry.metrics.gauge('kis_subscriptions', perDoor(countOperations)))
+      gauges.use(telemetry.metrics.gauge('kis_subscriptions', perRegistry(countOperations)))
       app.server.on('upgrade', async (request, connection, head) => {
         connection.on('error', () => connection.destroy())
         if (request.url?.split('?')[0] !== '/graphql') return refuseUpgrade(connection, '404 Not Found')

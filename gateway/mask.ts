@@ -21,26 +21,26 @@ export function createMask(log: Log): Mask {
       positions,
       extensions = {},
     } = (error ?? {}) as Partial<GraphQLError>
-    const told = (message: string, extensions: object) =>
+    const toGraphQLError = (message: string, extensions: object) =>
       new GraphQLError(message, { path, source, positions, extensions: { ...extensions } })
     // The message may quote the request, and be as long.
     const message = cut(text)
-    if (TOO_MANY_TOKENS.test(message)) return told(message, new KisError('operation_too_complex', message).extensions)
+    if (TOO_MANY_TOKENS.test(message)) return toGraphQLError(message, new KisError('operation_too_complex', message).extensions)
     if (toErrorCode(extensions.code)) {
       const error = KisError.fromGraphQL({ message, extensions })
       if (path && error.code === 'service_unavailable')
-        return told(message, new KisError('part_unavailable', message, { retryAfterMs: error.retryAfterMs }).extensions)
+        return toGraphQLError(message, new KisError('part_unavailable', message, { retryAfterMs: error.retryAfterMs }).extensions)
       const known = error.extensions
-      return told(message, { ...known, param: known.param && cut(known.param) })
+      return toGraphQLError(message, { ...known, param: known.param && cut(known.param) })
     }
     if (error instanceof GraphQLError) {
       const invalid = new KisError('invalid_request', message).extensions
-      if (extensions.code === PERSISTED_QUERY_NOT_FOUND) return told(message, { ...invalid, code: PERSISTED_QUERY_NOT_FOUND })
-      if (COMPLAINTS.has(extensions.code) || (!extensions.code && isOfGraphql(error))) return told(message, invalid)
+      if (extensions.code === PERSISTED_QUERY_NOT_FOUND) return toGraphQLError(message, { ...invalid, code: PERSISTED_QUERY_NOT_FOUND })
+      if (COMPLAINTS.has(extensions.code) || (!extensions.code && isOfGraphql(error))) return toGraphQLError(message, invalid)
     }
     if (!isAbort(error)) log.error({ requestId, err: error, path: path?.join('.') }, 'defect behind the gateway')
     const masked = new KisError('internal', 'The service failed to answer; the request id leads to the cause in its log.')
-    return told(masked.message, masked.extensions)
+    return toGraphQLError(masked.message, masked.extensions)
   }
 }
 

@@ -45,18 +45,18 @@ export class Operations {
   readonly #federation: Federation
   readonly #mask: Mask
   readonly #watch: Pick<KeyWatch, 'watch'>
-  readonly #authenticator: Pick<Authenticator, 'forgetAfterChange'>
+  readonly #authenticator: Pick<Authenticator, 'evictAfterChange'>
   readonly #config: Pick<GatewayConfig, 'introspection' | 'countNodes'>
-  readonly #requests: Pick<RequestFacts, 'tell'>
+  readonly #requests: Pick<RequestFacts, 'report'>
 
   constructor(
     documents: Documents,
     federation: Federation,
     mask: Mask,
     watch: Pick<KeyWatch, 'watch'>,
-    authenticator: Pick<Authenticator, 'forgetAfterChange'>,
+    authenticator: Pick<Authenticator, 'evictAfterChange'>,
     config: Pick<GatewayConfig, 'introspection' | 'countNodes'>,
-    requests: Pick<RequestFacts, 'tell'> = { tell: () => undefined },
+    requests: Pick<RequestFacts, 'report'> = { report: () => undefined },
   ) {
     this.#documents = documents
     this.#federation = federation
@@ -80,7 +80,7 @@ export class Operations {
   /** Runs a query or mutation. Rejects only when the signal aborts. */
   async execute(prepared: Prepared, variables: Variables, context: OperationContext): Promise<ExecutionResult> {
     context.signal.throwIfAborted()
-    this.#requests.tell(context.requestId, { operation: nameOf(prepared) })
+    this.#requests.report(context.requestId, { operation: nameOf(prepared) })
     if (prepared.operation.operation === 'subscription') {
       return this.failed(
         new KisError('invalid_request', 'Subscriptions run over WebSocket, or with `accept: text/event-stream`, at this address.'),
@@ -91,14 +91,14 @@ export class Operations {
     try {
       const coerced = this.#judge(prepared, variables, context)
       isLetIn = true
-      const answer = await this.#federation.execute(prepared, coerced, context)
-      this.#learn(prepared, answer, context)
-      return this.#masked(answer, prepared, context.requestId)
+      const result = await this.#federation.execute(prepared, coerced, context)
+      this.#learn(prepared, result, context)
+      return this.#masked(result, prepared, context.requestId)
     } catch (error) {
       return this.failed(error, context.requestId, prepared)
     } finally {
       // Also after a failure: the change may be stored, and only its response lost.
-      if (isLetIn && mayChangeRules(prepared)) this.#authenticator.forgetAfterChange(context.caller, mayLiftRefusals(prepared))
+      if (isLetIn && mayChangeRules(prepared)) this.#authenticator.evictAfterChange(context.caller, mayLiftRefusals(prepared))
       context.signal.throwIfAborted()
     }
   }
@@ -114,7 +114,7 @@ export class Operations {
     let hasBegun = false
     let refusal: Error | undefined
     let unwatch: (() => void) | undefined
-    this.#requests.tell(context.requestId, { operation: nameOf(prepared) })
+    this.#requests.report(context.requestId, { operation: nameOf(prepared) })
     const watched: Watched = {
       judge: (caller) => findDenial(prepared, caller),
       end: (why) => {
@@ -137,7 +137,7 @@ export class Operations {
         return failed(error)
       }
     }
-    const begin = async () => {
+    const startEvents = async () => {
       try {
         if (refusal) throw refusal
         unwatch ??= this.#watch.watch(context.credentials, watched)
@@ -150,7 +150,7 @@ export class Operations {
     return endableIterator<ExecutionResult>(
       () => {
         if (over) return Promise.resolve({ done: true, value: undefined })
-        return events ? events.next().then(passed, failed) : begin()
+        return events ? events.next().then(passed, failed) : startEvents()
       },
       () => {
         unwatch?.()
@@ -170,8 +170,8 @@ export class Operations {
   /** Keeps the document and the plan of an operation that ran without an error. Drops those of any other. */
   #learn(prepared: Prepared, { data, errors }: ExecutionResult, context: OperationContext): void {
     if (data && context.counted && countsItself(prepared, data, this.#federation.schema)) context.counted()
-    if (!errors?.length) this.#documents.keep(prepared, context.caller.organizationId)
-    else if (this.#documents.findDocument(prepared.hash) === undefined) this.#federation.forget(prepared, context)
+    if (!errors?.length) this.#documents.cache(prepared, context.caller.organizationId)
+    else if (this.#documents.findDocument(prepared.hash) === undefined) this.#federation.evict(prepared, context)
   }
 
   /**
@@ -191,25 +191,25 @@ export class Operations {
   /** @throws {KisError} `operation_too_complex`: the answer may have more nodes than the caller's plan allows */
   #requireAffordable(prepared: Prepared, variables: Variables, { plan }: Principal): void {
     const allowed = this.#config.countNodes(plan.code)
-    const { nodes, dearest } = this.#federation.estimateCost(prepared, variables)
+    const { nodes, mostExpensive } = this.#federation.estimateCost(prepared, variables)
     if (nodes <= allowed) return
     throw new KisError(
       'operation_too_complex',
-      `The answer may have ${nodes} nodes, ${dearest.nodes} of them in \`${dearest.name}\`; the plan \`${plan.code}\` allows ${allowed}. Ask for fewer at once: a smaller \`first\`, or fewer lists inside lists.`,
+      `The answer may have ${nodes} nodes, ${mostExpensive.nodes} of them in \`${mostExpensive.name}\`; the plan \`${plan.code}\` allows ${allowed}. Ask for fewer at once: a smaller \`first\`, or fewer lists inside lists.`,
     )
   }
 
   /** Drops `extensions`: Apollo's executor puts there what it found wrong with the subgraphs' values. */
   #masked({ data, errors }: ExecutionResult, prepared: Prepared, requestId: string): ExecutionResult {
     if (!errors?.length) return data === undefined ? {} : { data }
-    const told = this.#maskAll(locate(errors.slice(0, MAX_ERRORS), prepared), requestId)
-    return { ...(data !== undefined && { data }), ...(told.length > 0 && { errors: told }) }
+    const masked = this.#maskAll(locate(errors.slice(0, MAX_ERRORS), prepared), requestId)
+    return { ...(data !== undefined && { data }), ...(masked.length > 0 && { errors: masked }) }
   }
 
   #maskAll(errors: readonly unknown[], requestId: string): readonly GraphQLError[] {
     const masked = errors.map((error) => this.#mask(error, requestId))
     const code = toErrorCode(masked[0]?.extensions.code)
-    if (code) this.#requests.tell(requestId, { error: code })
+    if (code) this.#requests.report(requestId, { error: code })
     return masked
   }
 }
@@ -269,10 +269,10 @@ function countsItself({ alone, operation }: Prepared, data: ExecutionResult['dat
 
 /** Makes an iterator of one result. */
 export function single(result: () => Promise<ExecutionResult>, ended: () => void = () => undefined): Results {
-  let given = false
+  let isDone = false
   return endableIterator<ExecutionResult>(async () => {
-    if (given) return { done: true, value: undefined }
-    given = true
+    if (isDone) return { done: true, value: undefined }
+    isDone = true
     return { done: false, value: await result() }
   }, ended)
 }

@@ -19,10 +19,10 @@ it('lets all sockets of an organization together send as many bytes as it may, a
   const registry = new SocketRegistry({ ...PUBLIC_SOCKETS, organizationBytesPerSecond: 10, organizationByteBurst: 100 })
   const open = (organizationId: string, apiKeyId: string) => registry.add({} as never, 'key', { organizationId, apiKeyId })!
   const first = open('org_many', 'key_1')
-  expect(registry.takeBytes(first, 60, clock)).toBe(true)
+  expect(registry.consumeBytes(first, 60, clock)).toBe(true)
   registry.delete(first)
   const next = open('org_many', 'key_2')
-  expect([registry.takeBytes(next, 60, clock), registry.takeBytes(open('org_other', 'key_3'), 60, clock)]).toEqual([false, true])
+  expect([registry.consumeBytes(next, 60, clock), registry.consumeBytes(open('org_other', 'key_3'), 60, clock)]).toEqual([false, true])
   ms += 2_000
-  expect(registry.takeBytes(next, 60, clock)).toBe(true)
+  expect(registry.consumeBytes(next, 60, clock)).toBe(true)
 })

@@ -65,7 +65,7 @@ export interface Connection {
   /** Aborting one ends that operation. */
   readonly operations: Set<AbortController>
   /** Gives its place back. */
-  readonly leave: () => void
+  readonly release: () => void
   /** When the client was first seen to leave too much unread, in milliseconds since 1970; undefined while it reads. */
   slowSince: number | undefined
   /** Set when this side closes the socket: whether its client may come back for its subscriptions. */
@@ -76,39 +76,39 @@ export interface Connection {
 export class SocketRegistry {
   readonly connections = new Set<Connection>()
   readonly limits: SocketLimits
-  readonly #places: FairSemaphore
+  readonly #permits: FairSemaphore
   /** Operations by server-sent events, by key. */
   readonly #streams = new Map<string, number>()
   /** Of the bytes that the sockets of an organization send, by organization. They stay when sockets close. */
-  readonly #byteRates = new LRUCache<string, TakeTokens>({ max: MAX_BYTE_RATES })
+  readonly #byteRates = new LRUCache<string, ConsumeTokens>({ max: MAX_BYTE_RATES })
 
   constructor(limits: SocketLimits) {
     this.limits = limits
-    this.#places = new FairSemaphore(limits.sockets)
+    this.#permits = new FairSemaphore(limits.sockets)
   }
 
   /** Undefined when the key, or its organization, has as many sockets as it may. */
   add(socket: WebSocket, credentials: string, { apiKeyId, organizationId }: Owner): Connection | undefined {
     if (this.#of(apiKeyId).length >= this.limits.socketsPerKey) return undefined
-    const leave = this.#places.tryTake(organizationId)
-    if (!leave) return undefined
-    const connection: Connection = { socket, credentials, apiKeyId, organizationId, operations: new Set(), leave, slowSince: undefined }
+    const release = this.#permits.tryAcquire(organizationId)
+    if (!release) return undefined
+    const connection: Connection = { socket, credentials, apiKeyId, organizationId, operations: new Set(), release, slowSince: undefined }
     this.connections.add(connection)
     return connection
   }
 
   /** Counts a message against what the sockets of its organization may send. False: it is above that. */
-  takeBytes({ organizationId }: Connection, bytes: number, clock: Clock): boolean {
+  consumeBytes({ organizationId }: Connection, bytes: number, clock: Clock): boolean {
     const { organizationBytesPerSecond, organizationByteBurst } = this.limits
-    const take = this.#byteRates.get(organizationId) ?? tokenBucket(organizationBytesPerSecond, organizationByteBurst, clock)
-    this.#byteRates.set(organizationId, take)
-    return take(bytes)
+    const consume = this.#byteRates.get(organizationId) ?? tokenBucket(organizationBytesPerSecond, organizationByteBurst, clock)
+    this.#byteRates.set(organizationId, consume)
+    return consume(bytes)
   }
 
   /** Its socket is closed. */
   delete(connection: Connection): void {
     this.connections.delete(connection)
-    connection.leave()
+    connection.release()
     for (const operation of connection.operations) operation.abort()
   }
 
@@ -116,7 +116,7 @@ export class SocketRegistry {
    * Undefined when the key runs as many operations as it may. The caller deletes the controller from `operations` at
    * the end.
    */
-  begin(connection: Connection): AbortController | undefined {
+  start(connection: Connection): AbortController | undefined {
     if (this.#countOperations(connection.apiKeyId) >= this.limits.operationsPerKey) return undefined
     const operation = new AbortController()
     connection.operations.add(operation)
@@ -133,13 +133,13 @@ export class SocketRegistry {
    * Counts an operation that has a connection of its own and no socket. Gives the function to call at its end, once;
    * undefined when the key runs as many operations, or its organization has as many connections, as it may.
    */
-  beginStream({ apiKeyId, organizationId }: Owner): (() => void) | undefined {
+  startStream({ apiKeyId, organizationId }: Owner): (() => void) | undefined {
     if (this.#countOperations(apiKeyId) >= this.limits.operationsPerKey) return undefined
-    const leave = this.#places.tryTake(organizationId)
-    if (!leave) return undefined
+    const release = this.#permits.tryAcquire(organizationId)
+    if (!release) return undefined
     this.#streams.set(apiKeyId, (this.#streams.get(apiKeyId) ?? 0) + 1)
     return () => {
-      leave()
+      release()
       const left = this.#streams.get(apiKeyId)! - 1
       if (left > 0) this.#streams.set(apiKeyId, left)
       else this.#streams.delete(apiKeyId)
@@ -166,15 +166,15 @@ export class SocketRegistry {
 const MESSAGE_BYTES = 32 * 1024
 
 /** Counts a message of so many bytes. False: the socket sends more than it may. */
-export function messageRate({ messagesPerSecond, messageBurst }: SocketLimits, clock: Clock): TakeTokens {
-  const take = tokenBucket(messagesPerSecond, messageBurst, clock)
-  return (bytes) => take(1 + Math.floor(bytes / MESSAGE_BYTES))
+export function messageRate({ messagesPerSecond, messageBurst }: SocketLimits, clock: Clock): ConsumeTokens {
+  const consume = tokenBucket(messagesPerSecond, messageBurst, clock)
+  return (bytes) => consume(1 + Math.floor(bytes / MESSAGE_BYTES))
 }
 
 /** Takes tokens, and returns false if there are not as many. */
-type TakeTokens = (tokens: number) => boolean
+type ConsumeTokens = (tokens: number) => boolean
 
-function tokenBucket(perSecond: number, burst: number, clock: Clock): TakeTokens {
+function tokenBucket(perSecond: number, burst: number, clock: Clock): ConsumeTokens {
   let left = burst
   let at = clock.now().getTime()
   return (tokens) => {

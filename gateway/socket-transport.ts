@@ -43,13 +43,13 @@ export function runOnSocket<Extra>(server: Server<Extra>, socket: WebSocket, ext
 }
 
 function ping(socket: WebSocket): () => void {
-  let answered = true
+  let hasResponded = true
   socket.on('pong', () => {
-    answered = true
+    hasResponded = true
   })
   const timer = setInterval(() => {
-    if (!answered) return socket.terminate()
-    answered = false
+    if (!hasResponded) return socket.terminate()
+    hasResponded = false
     socket.ping()
   }, PING_MS)
   return () => clearInterval(timer)

@@ -32,7 +32,7 @@ const INIT_TIMEOUT_MS = 3_000
 /** How long a client has to answer a close frame before it is disconnected. */
 const CLOSE_TIMEOUT_MS = 1_000
 /** How often open sockets are checked: is the key still valid, does the client read? */
-const LOOK_MS = 1_000
+const POLL_MS = 1_000
 /**
  * A client that leaves more than this unread for this long is disconnected. Each operation waits until its last message
  * is sent, so this bounds the memory.
@@ -85,7 +85,7 @@ interface Call {
   readonly prepared: Prepared
   readonly context: SubscriptionContext
   readonly end: () => void
-  readonly told: SocketOperation
+  readonly socketOperation: SocketOperation
 }
 
 interface Sockets extends AsyncDisposable, Drainable {
@@ -98,7 +98,7 @@ export function serveSockets(parts: SocketParts, registry: SocketRegistry): Sock
   const { operations, clock, log } = parts
   const { limits } = registry
   const drain = new SocketDrain()
-  const strangers = new UnauthenticatedSockets()
+  const unauthenticated = new UnauthenticatedSockets()
   // `closeTimeout` is missing in @types/ws 8.18.
   const options: ServerOptions & { closeTimeout: number } = {
     noServer: true,
@@ -110,7 +110,7 @@ export function serveSockets(parts: SocketParts, registry: SocketRegistry): Sock
   const wss = new WebSocketServer(options)
   const server = makeServer<Record<string, unknown>, Extra>({
     connectionInitWaitTimeout: INIT_TIMEOUT_MS,
-    onConnect: connector(parts, registry, drain, strangers),
+    onConnect: connector(parts, registry, drain, unauthenticated),
     onClose: (context) => {
       const { connection } = context.extra
       drain.closed(context)
@@ -119,14 +119,14 @@ export function serveSockets(parts: SocketParts, registry: SocketRegistry): Sock
     onSubscribe: beginner(parts, registry, drain, limits === SERVICE_SOCKETS),
     // A single result is an iterator, too: graphql-ws tells only an iterator that the client has cancelled.
     execute: ({ contextValue, variableValues }) => {
-      const { prepared, context, end, told } = contextValue as Call
+      const { prepared, context, end, socketOperation } = contextValue as Call
       const result = single(() => operations.execute(prepared, variableValues ?? {}, context), end)
-      return told.results(drain.results(result, () => operations.failed(new EndedByRestart(), context.requestId)))
+      return socketOperation.results(drain.results(result, () => operations.failed(new EndedByRestart(), context.requestId)))
     },
     subscribe: ({ contextValue, variableValues }) => {
-      const { prepared, context, end, told } = contextValue as Call
+      const { prepared, context, end, socketOperation } = contextValue as Call
       const events = operations.subscribe(prepared, variableValues ?? {}, context, end)
-      return told.results(drain.results(events, () => operations.failed(new EndedByRestart(), context.requestId)))
+      return socketOperation.results(drain.results(events, () => operations.failed(new EndedByRestart(), context.requestId)))
     },
   })
   const stopping = new AbortController()
@@ -134,9 +134,9 @@ export function serveSockets(parts: SocketParts, registry: SocketRegistry): Sock
 
   return {
     upgrade(request, connection, head) {
-      if (wss.clients.size >= MAX_SOCKETS || strangers.isFull) return refuseUpgrade(connection, '503 Service Unavailable')
+      if (wss.clients.size >= MAX_SOCKETS || unauthenticated.isFull) return refuseUpgrade(connection, '503 Service Unavailable')
       wss.handleUpgrade(request, connection, head, (socket) => {
-        strangers.enter(connection)
+        unauthenticated.enter(connection)
         const extra: Extra = { socket, request, cuts: new CutOperations(socket) }
         limitMessages(extra, registry, clock)
         runOnSocket(server, socket, extra, log)
@@ -169,7 +169,7 @@ function connector(
   { authenticator, ids }: SocketParts,
   registry: SocketRegistry,
   drain: SocketDrain,
-  strangers: UnauthenticatedSockets,
+  unauthenticated: UnauthenticatedSockets,
 ): OnConnect {
   return async (context) => {
     const { extra, connectionParams } = context
@@ -186,11 +186,11 @@ function connector(
       const owner = await authenticator.getPrincipal(credentials, ids('req'))
       // If the client has left meanwhile, nothing would remove it from the registry.
       if (socket.readyState !== socket.OPEN) return false
-      if (!drain.takesOn) return refuse(CLOSE.goingAway)
+      if (!drain.isAccepting) return refuse(CLOSE.goingAway)
       const connection = registry.add(socket, credentials, owner)
       if (!connection) return refuse(CLOSE.tooManySockets)
       extra.connection = connection
-      strangers.know(request.socket)
+      unauthenticated.know(request.socket)
       drain.opened(context)
       return true
     } catch (error) {
@@ -208,10 +208,10 @@ function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDra
     const connection = extra.connection!
     const requestId = chooseRequestId(extensions?.requestId, isService, ids)
     const subscription = readSubscription(extensions)
-    if (!drain.takesOn) return refusal()
+    if (!drain.isAccepting) return refusal()
     const { traceparent } = extensions ?? {}
-    const told = new SocketOperation(telemetry, { requestId, name: 'GraphQL over a socket', isService, traceparent })
-    const underWay = registry.begin(connection)
+    const socketOperation = new SocketOperation(telemetry, { requestId, name: 'GraphQL over a socket', isService, traceparent })
+    const underWay = registry.start(connection)
     if (!underWay) {
       const tooMany = new KisError(
         'rate_limit_exceeded',
@@ -219,26 +219,26 @@ function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDra
         { retryAfterMs: FULL_RETRY_MS },
       )
       const { errors } = operations.failed(tooMany, requestId)
-      told.end()
+      socketOperation.end()
       return errors!
     }
-    let leave = () => {}
+    let release = () => {}
     const end = () => {
-      leave()
+      release()
       connection.operations.delete(underWay)
       underWay.abort()
     }
     try {
       await new Promise<void>((start) => {
-        leave = loadShedder.enter(connection.credentials, clientAddress(extra.request), start)
+        release = loadShedder.enter(connection.credentials, clientAddress(extra.request), start)
       })
-      const caller = await told.within(() => authenticator.getPrincipal(connection.credentials, requestId))
+      const caller = await socketOperation.within(() => authenticator.getPrincipal(connection.credentials, requestId))
       const prepared = operations.prepare(persisted.findText(payload, caller), operationName ?? undefined, requestId)
       if ('document' in prepared) {
         persisted.requireOpen(prepared.hash, caller)
         const { credentials } = connection
         const isCut = () => connection.isLost ?? extra.cuts.has(subscription)
-        const call: Call = { prepared, context: { caller, requestId, signal: underWay.signal, credentials, isCut }, end, told }
+        const call: Call = { prepared, context: { caller, requestId, signal: underWay.signal, credentials, isCut }, end, socketOperation }
         return {
           schema: federation.schema,
           document: prepared.document,
@@ -248,12 +248,12 @@ function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDra
         }
       }
       end()
-      told.end()
+      socketOperation.end()
       return prepared.errors!
     } catch (error) {
       end()
       const { errors } = operations.failed(error, requestId)
-      told.end()
+      socketOperation.end()
       return errors!
     }
   }
@@ -265,7 +265,7 @@ function limitMessages(extra: Extra, registry: SocketRegistry, clock: Clock): vo
   socket.on('message', (data) => {
     const { connection } = extra
     const bytes = countBytes(data)
-    const isWithin = isWithinRate(bytes) && (!connection || registry.takeBytes(connection, bytes, clock))
+    const isWithin = isWithinRate(bytes) && (!connection || registry.consumeBytes(connection, bytes, clock))
     if (isWithin || socket.readyState !== socket.OPEN) return
     socket.close(...CLOSE.tooManyMessages)
     socket.pause()
@@ -284,7 +284,7 @@ async function watch({ authenticator, clock, ids }: SocketParts, registry: Socke
       if (isRefusal(error)) registry.close(connection, ...closeFor(error, connection.credentials))
     })
   while (!signal.aborted) {
-    await clock.sleep(LOOK_MS, signal).catch(() => undefined)
+    await clock.sleep(POLL_MS, signal).catch(() => undefined)
     const now = clock.now().getTime()
     for (const connection of registry.connections) {
       connection.slowSince = connection.socket.bufferedAmount > MAX_UNREAD_BYTES ? (connection.slowSince ?? now) : undefined

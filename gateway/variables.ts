@@ -116,10 +116,10 @@ function typeOf(schema: GraphQLSchema, definition: VariableDefinitionNode): Grap
 }
 
 /** Checks sizes before coercion, whose cost grows with them. Coercion reports fields that the type does not have. */
-function checkSize(value: unknown, givenType: GraphQLInputType, path: Path): void {
+function checkSize(value: unknown, inputType: GraphQLInputType, path: Path): void {
   if (path.length > MAX_DEPTH)
     refuse('invalid_request', formatPath(path.slice(0, 1)), `'${path[0]}' is nested deeper than ${MAX_DEPTH} levels.`)
-  const type = getNullableType(givenType)
+  const type = getNullableType(inputType)
   if (isListType(type) && Array.isArray(value)) {
     if (value.length > MAX_ITEMS)
       refuse(

@@ -1,11 +1,11 @@
 import type { FastifyInstance } from 'fastify'
 import { EndedByRestart } from '../subgraphs/common/process/socket-drain.ts'
-import { compressAnswers } from '../subgraphs/common/server/compression.ts'
+import { compressResponses } from '../subgraphs/common/server/compression.ts'
 import type { Admit, Drainable } from '../subgraphs/common/server/listen.ts'
 import { enableCors } from '../subgraphs/common/server/origins.ts'
 import { noTelemetry } from '../subgraphs/common/telemetry/telemetry.ts'
 import { keyRoutes } from './accounts/keys.ts'
-import { peopleRoutes } from './accounts/people.ts'
+import { memberRoutes } from './accounts/members.ts'
 import { residencyEffectRoutes } from './accounts/residency-effects.ts'
 import { sessionRoutes } from './accounts/sessions.ts'
 import { viewerRoutes } from './accounts/viewer.ts'
@@ -97,7 +97,7 @@ export const restRoutes: readonly Route[] = [
   ...workflowRunRoutes,
   ...viewerRoutes,
   ...keyRoutes,
-  ...peopleRoutes,
+  ...memberRoutes,
   ...sessionRoutes,
   ...erasureRoutes,
   ...organizationRoutes,
@@ -114,8 +114,8 @@ export const restRoutes: readonly Route[] = [
  * The REST API: takes HTTP of the chat protocol, asks operations of the gateway. It depends on nothing else of the
  * service.
  */
-export function createRestAdapter(given: RestDeps): RestAdapter {
-  const deps: RestParts = { telemetry: noTelemetry, ...given, underWay: new UnderWay() }
+export function createRestAdapter(options: RestDeps): RestAdapter {
+  const deps: RestParts = { telemetry: noTelemetry, ...options, underWay: new UnderWay() }
   const openapi = readOpenApi()
   return {
     serverOptions: serverOptions(deps),
@@ -125,7 +125,7 @@ export function createRestAdapter(given: RestDeps): RestAdapter {
       app.server.on('checkExpectation', (request, response) => app.server.emit('request', request, response))
       await enableCors(app)
       await app.register(async (scope) => {
-        await compressAnswers(scope)
+        await compressResponses(scope)
         registerRequestRules(scope, deps)
         registerRoutes(scope, restRoutes, openapi, deps)
         registerNotOffered(scope)

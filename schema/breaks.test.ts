@@ -21,8 +21,6 @@ it('accepts the breaks that the change log names since the release', async () =>
 
 ## [Unreleased]
 
-## [0.3.0] - 2026-12-01
-
 ### Breaking
 
 - Breaking for GraphQL: fields of \`Query.*\` are nullable,

@@ -50,9 +50,9 @@ export function isAccepted({ coordinate, isNullable }: Break, accepted: readonly
   })
 }
 
-/** The version below the one that is in the making. */
+/** The last version that the change log names; what is being developed is under `Unreleased`. */
 export function lastRelease(changes: string): string | undefined {
-  return [...changes.matchAll(/^## \[([\d.]+)\]/gm)][1]?.[1]
+  return [...changes.matchAll(/^## \[([\d.]+)\]/gm)][0]?.[1]
 }
 
 /** Without descriptions: they break nothing, and are most of the text. */

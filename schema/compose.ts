@@ -44,8 +44,8 @@ function unsizedLists({ definitions }: DocumentNode): readonly string[] {
     .filter(({ directives }) => !has(directives, ['inaccessible']))
     .flatMap(({ name: type, fields = [] }) =>
       fields
-        .filter(({ name, type: given, directives }) => {
-          const list = given.kind === 'NonNullType' ? given.type : given
+        .filter(({ name, type: fieldType, directives }) => {
+          const list = fieldType.kind === 'NonNullType' ? fieldType.type : fieldType
           // The edges of a page are as many as its field was asked for.
           if (list.kind !== 'ListType' || name.value === 'edges' || has(directives, ['inaccessible', 'listSize'])) return false
           const item = list.type.kind === 'NonNullType' ? list.type.type : list.type

@@ -17,7 +17,7 @@ interface Scalars {
   /** Base64, or within a process something that becomes it in JSON. */
   readonly Vector: string | { readonly floats: Float32Array; toJSON(): string }
   /** The same. */
-  readonly TokenStates: string | { readonly states: Int8Array; toJSON(): string }
+  readonly TokenStates: string | { readonly embeddings: Int8Array; toJSON(): string }
   readonly JSON: unknown
   readonly ChatProtocolRequest: unknown
   readonly ChatProtocolResponse: Readonly<Record<string, unknown>>
@@ -35,15 +35,15 @@ declare const inference: Reader<Inference>
 declare const knowledge: Reader<Knowledge>
 
 /** Variables as they may be given: nothing changes them, and what is undefined is left out. */
-type Given<T> = T extends readonly (infer Item)[]
-  ? readonly Given<Item>[]
+type Provided<T> = T extends readonly (infer Item)[]
+  ? readonly Provided<Item>[]
   : T extends object
-    ? { readonly [Key in keyof T]: Given<T[Key]> | (object extends Pick<T, Key> ? undefined : never) }
+    ? { readonly [Key in keyof T]: Provided<T[Key]> | (object extends Pick<T, Key> ? undefined : never) }
     : T
 
 /** `read` is never called: the compiler takes the types from what it would return. */
 function typed<Document>(text: string, _read: () => Document) {
-  return text as OperationText<ResultOf<Document>, Given<VariablesOf<Document>>>
+  return text as OperationText<ResultOf<Document>, Provided<VariablesOf<Document>>>
 }
 
 type Letter =

@@ -44,7 +44,7 @@ export const resolverTypes = {
     QuotedModel: 'use-cases/calls/quote-chat-completion.ts#QuotedModel as Quoted',
     QuotedReranker: 'use-cases/rerank/quote-rerank.ts#QuotedReranker as QuotedRanker',
     RerankQuote: 'resolvers/rerank.ts#RerankQuote as QuoteOfRerank',
-    Reranking: 'use-cases/rerank/create-rerank.ts#RerankAnswer',
+    Reranking: 'use-cases/rerank/create-rerank.ts#RerankResponse',
     RunEnded: '../common/events/event-log.ts#EventRecord',
     Thread: 'use-cases/tables.ts#ThreadRecord',
     Transcription: 'use-cases/transcription/create-transcription.ts#Transcription as Transcript',
@@ -54,7 +54,7 @@ export const resolverTypes = {
     WorkflowRun: 'use-cases/tables.ts#WorkflowRunRecord',
     WorkflowRunError: 'domain/workflows/run.ts#WorkflowError',
     WorkflowRunEvent: 'resolvers/workflow-runs.ts#Followed',
-    WorkflowVersion: 'use-cases/versions.ts#KeptVersion as WorkflowAtVersion',
+    WorkflowVersion: 'use-cases/versions.ts#StoredVersion as WorkflowAtVersion',
   },
   knowledge: {
     Evaluation: 'domain/records.ts#EvaluationRecord',

@@ -1,8 +1,8 @@
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { openElasticsearchChunkIndex } from '../../subgraphs/knowledge/adapters/elasticsearch/chunk-index.ts'
 import { openSqliteChunkIndex } from '../../subgraphs/knowledge/adapters/sqlite/chunk-index.ts'
-import { takeAim } from '../../subgraphs/knowledge/domain/search/aim.ts'
 import { fuse } from '../../subgraphs/knowledge/domain/search/fuse.ts'
+import { createAim } from '../../subgraphs/knowledge/domain/search/query-vectors.ts'
 import type { SearchFilter } from '../../subgraphs/knowledge/domain/search/search-filter.ts'
 import { queryTerms } from '../../subgraphs/knowledge/domain/text/text-analysis.ts'
 import type { Question } from './eval-passages.ts'
@@ -52,7 +52,7 @@ async function run({ questions, mode, filter, atOnce }: Searches): Promise<Searc
       const start = performance.now()
       const terms = mode === 'hybrid' ? queryTerms(text) : { words: [], grams: [] }
       const query = { collectionId, vector: Float32Array.from(vector), ...terms, candidates: CANDIDATES, filter }
-      const aim = takeAim(query.vector, null, null)
+      const aim = createAim(query.vector, null, null)
       const best = fuse(await index.search(query, new AbortController().signal), { aim, spread: SPREAD, mode, limit: 10, language: null })
       times[i] = performance.now() - start
       topTens[i] = best.map(({ chunkId }) => chunkId)

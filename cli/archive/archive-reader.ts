@@ -79,7 +79,7 @@ export class ArchiveReader {
     let digest = ''
     let entries = 0
     for await (const { name, size, bytes } of entriesOf(this.#file)) {
-      if (manifest || ++entries > MAX_ENTRIES) throw this.#damaged('there is something after its end')
+      if (manifest || ++entries > MAX_ENTRIES) throw this.#corrupted('there is something after its end')
       if (name === MANIFEST) {
         const text = await wholeOf({ name, size, bytes }, MAX_DESCRIPTION_BYTES, this.#file)
         manifest = unfit(this.#file, () => parseManifest(text))
@@ -102,15 +102,15 @@ export class ArchiveReader {
       } else if (name === HEAD && entries === 1) {
         const text = await wholeOf({ name, size, bytes: hashed }, MAX_DESCRIPTION_BYTES, this.#file)
         if (text !== JSON.stringify(this.head)) unfit(this.#file, () => parseHead(text, VERSIONS.version))
-      } else throw this.#damaged(`it has an entry ${JSON.stringify(name.slice(0, 100))}`)
+      } else throw this.#corrupted(`it has an entry ${JSON.stringify(name.slice(0, 100))}`)
     }
     if (!manifest) throw new Error(`${this.#file} is not complete: its end is missing.`)
     listener.end?.()
-    if (manifest.sha256 !== digest.slice(0, 64)) throw this.#damaged('it has another SHA-256 than its manifest says')
+    if (manifest.sha256 !== digest.slice(0, 64)) throw this.#corrupted('it has another SHA-256 than its manifest says')
     const kinds = new Set([...Object.keys(manifest.records), ...records.keys()])
     const wrong = [...kinds].find((kind) => (manifest.records[kind] ?? 0) !== (records.get(kind) ?? 0))
     if (wrong !== undefined || manifest.files.count !== files.count || manifest.files.bytes !== files.bytes)
-      throw this.#damaged(`it has other counts than its manifest says${wrong === undefined ? '' : ` of ${wrong}`}`)
+      throw this.#corrupted(`it has other counts than its manifest says${wrong === undefined ? '' : ` of ${wrong}`}`)
     this.#digest ??= digest
     if (this.#digest !== digest) throw new Error(`${this.#file} has changed while it was read.`)
     return manifest
@@ -118,18 +118,18 @@ export class ArchiveReader {
 
   #parse(name: string, text: string): readonly unknown[] {
     const lines = text.split('\n', MAX_PART_LINES + 2)
-    if (lines.length > MAX_PART_LINES + 1) throw this.#damaged(`${name} has too many lines`)
-    if (lines.pop() !== '' || lines.length === 0) throw this.#damaged(`${name} does not end with a line`)
+    if (lines.length > MAX_PART_LINES + 1) throw this.#corrupted(`${name} has too many lines`)
+    if (lines.pop() !== '' || lines.length === 0) throw this.#corrupted(`${name} does not end with a line`)
     return lines.map((line, i) => {
       try {
         return JSON.parse(line) as unknown
       } catch (error) {
-        throw this.#damaged(`line ${i + 1} of ${name} is not JSON`, error)
+        throw this.#corrupted(`line ${i + 1} of ${name} is not JSON`, error)
       }
     })
   }
 
-  #damaged(why: string, cause?: unknown): Error {
+  #corrupted(why: string, cause?: unknown): Error {
     return new Error(`${this.#file} is damaged: ${why}.`, { cause })
   }
 }

@@ -69,7 +69,7 @@ export class ArchiveWriter implements ArchiveSink, AsyncDisposable {
     this.#files.bytes += sizeBytes
   }
 
-  leave(what: string, count = 1): void {
+  skip(what: string, count = 1): void {
     this.#left.set(what, (this.#left.get(what) ?? 0) + count)
   }
 
@@ -150,7 +150,7 @@ export function syncFolder(folder: string): void {
 
 /** Removes what exports to this file have left that were killed. */
 function removeParts(file: string): void {
-  const begin = `${basename(file)}.`
+  const prefix = `${basename(file)}.`
   for (const name of readdirSync(dirname(file)))
-    if (name.startsWith(begin) && PART.test(name.slice(begin.length))) rmSync(join(dirname(file), name), { force: true })
+    if (name.startsWith(prefix) && PART.test(name.slice(prefix.length))) rmSync(join(dirname(file), name), { force: true })
 }

@@ -2,12 +2,12 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { expect, it } from 'vitest'
-import { beginImport } from '../../subgraphs/billing/import-mark.ts'
+import { startImport } from '../../subgraphs/billing/import-mark.ts'
 import { ORGANIZATION } from '../../subgraphs/billing/use-cases/portable/kinds.ts'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { VERSIONS } from '../../subgraphs/common/process/versions.ts'
 import { readConfig } from '../settings/config.ts'
-import { readPlacesOfStores } from '../settings/servers.ts'
+import { readStoreLocations } from '../settings/servers.ts'
 import { ArchiveWriter } from './archive-writer.ts'
 import { runExport, runImport } from './commands.ts'
 import { FORMAT } from './format.ts'
@@ -19,12 +19,12 @@ it('neither reads nor writes stores into which an import of all data has not end
   const folder = mkdtempSync(join(tmpdir(), 'kis-half-'))
   try {
     const environment = { KIS_DATA_DIR: join(folder, 'data') }
-    const { places } = readPlacesOfStores(environment)
+    const { locations: places } = readStoreLocations(environment)
     {
       // Makes the secret of the folder, too.
       readConfig(environment)
       await using stores = await openToWrite(places, { installation: null, log: silentLog })
-      await beginImport(stores.documents.billing, 'exp_1')
+      await startImport(stores.documents.billing, 'exp_1')
     }
     const file = join(folder, 'all.kis')
     const asked = { file, organizationId: undefined, withSecret: false, check: false }

@@ -5,7 +5,7 @@ import { idSource } from '../../subgraphs/common/process/ids.ts'
 import { createLog } from '../../subgraphs/common/process/log.ts'
 import { readConfig } from '../settings/config.ts'
 import { trackReads } from '../settings/environment.ts'
-import { readPlacesOfStores } from '../settings/servers.ts'
+import { readStoreLocations } from '../settings/servers.ts'
 import { ArchiveReader } from './archive-reader.ts'
 import { exportInstallation } from './export-installation.ts'
 import { exportOrganization } from './export-organization.ts'
@@ -38,27 +38,27 @@ type Say = (line: string) => void
 const GROUP_AND_OTHERS = 0o077
 
 /** @throws {Error} see `exportInstallation` and `exportOrganization`; or the passphrase is missing or short */
-export async function runExport(given: ExportArguments, environment: NodeJS.ProcessEnv, say: Say): Promise<void> {
-  const { organizationId, withSecret, check } = given
+export async function runExport(args: ExportArguments, environment: NodeJS.ProcessEnv, say: Say): Promise<void> {
+  const { organizationId, withSecret, check } = args
   if (organizationId !== undefined) requireOrganizationId(organizationId)
-  const passphrase = withSecret ? await givenPassphrase(environment) : null
-  const { places, given: secret } = readPlacesOfStores(environment)
-  requireData(places)
+  const passphrase = withSecret ? await requirePassphrase(environment) : null
+  const { locations, environmentSecret: secret } = readStoreLocations(environment)
+  requireData(locations)
   process.umask(GROUP_AND_OTHERS)
-  const file = resolve(given.file)
-  const options = { places, file, passphrase }
+  const file = resolve(args.file)
+  const options = { locations, file, passphrase }
   if (organizationId === undefined) {
-    const { manifest, bytes } = await exportInstallation({ ...options, given: secret, say })
+    const { manifest, bytes } = await exportInstallation({ ...options, environmentSecret: secret, say })
     const { to, records, files } = manifest
-    say(`${given.file}: ${countsOf(records)}, and ${megabytes(files.bytes)} of contents, as of ${to}, in ${megabytes(bytes)}`)
-    if (check) say(await judge(await ArchiveReader.open(file), given.file))
+    say(`${args.file}: ${countsOf(records)}, and ${megabytes(files.bytes)} of contents, as of ${to}, in ${megabytes(bytes)}`)
+    if (check) say(await judge(await ArchiveReader.open(file), args.file))
     if (!passphrase) say('The secret is not in it. Keep the secret as well: without it no API key works after an import.')
     return
   }
   const { name, manifest, bytes } = await exportOrganization({ ...options, config: configOf(environment), organizationId })
   const { from, to, records, files, left } = manifest
   const when = from === to ? `as of ${to}` : `as it was between ${from} and ${to}`
-  say(`${given.file}: ${quoted(name)} (${organizationId}) ${when}, in ${megabytes(bytes)}`)
+  say(`${args.file}: ${quoted(name)} (${organizationId}) ${when}, in ${megabytes(bytes)}`)
   say(`It has ${countsOf(records)}, and ${files.count} files of ${megabytes(files.bytes)}.`)
   if (Object.keys(left).length > 0)
     say(
@@ -66,7 +66,7 @@ export async function runExport(given: ExportArguments, environment: NodeJS.Proc
         .map(([what, count]) => `${count} ${what}`)
         .join(', ')}.`,
     )
-  if (check) say(await judge(await ArchiveReader.open(file), given.file))
+  if (check) say(await judge(await ArchiveReader.open(file), args.file))
   say('Its keys are in it without their secrets, and its balance as a report only.')
 }
 
@@ -75,16 +75,16 @@ export async function runImport({ file, as, check }: ImportArguments, environmen
   const target = as === 'new' ? idSource(systemClock)('org') : as === undefined ? null : requireOrganizationId(as)
   const archive = await ArchiveReader.open(resolve(file))
   const { scope } = archive.head
-  const passphrase = () => givenPassphrase(environment)
+  const passphrase = () => requirePassphrase(environment)
   process.umask(GROUP_AND_OTHERS)
   if (scope.what === 'installation') {
     if (target !== null) throw new Error(`${file} has all data of an installation, and --as is for that of one organization.`)
     return check ? say(await judge(archive, file)) : importAll({ archive, scope, passphrase }, environment, say)
   }
-  const { places } = readPlacesOfStores(environment)
+  const { locations } = readStoreLocations(environment)
   const { organizationId, manifest, rules, wasDone, key, lackingModels, problems } = await importOrganization({
     config: configOf(environment),
-    places,
+    locations,
     archive,
     scope,
     as: target,
@@ -114,14 +114,15 @@ async function importAll(
   environment: NodeJS.ProcessEnv,
   say: Say,
 ): Promise<void> {
-  const { places, given, logLevel } = readPlacesOfStores(environment)
+  const { locations, environmentSecret, logLevel } = readStoreLocations(environment)
   const log = createLog('import', logLevel)
-  const { manifest, lacking } = await importInstallation({ archive, scope, places, given, passphrase, log, say })
-  const into = places.mongodb ? 'The databases have' : `${places.dataDirectory} has`
+  const { manifest, lacking } = await importInstallation({ archive, scope, locations, environmentSecret, passphrase, log, say })
+  const into = locations.mongodb ? 'The databases have' : `${locations.dataDirectory} has`
   say(`${into} ${countsOf(manifest.records)}, as of ${manifest.to}.`)
-  if (!archive.head.secret && !given)
-    say(`The secret was not in the archive: put its file into ${places.dataDirectory}, or set KIS_SECRET.`)
-  else if (!given && places.mongodb) say(`The secret is in ${places.dataDirectory}: give it to every process as KIS_SECRET.`)
+  if (!archive.head.secret && !environmentSecret)
+    say(`The secret was not in the archive: put its file into ${locations.dataDirectory}, or set KIS_SECRET.`)
+  else if (!environmentSecret && locations.mongodb)
+    say(`The secret is in ${locations.dataDirectory}: give it to every process as KIS_SECRET.`)
   if (lacking.length === 0) return say('Start the service, then run `kis verify`.')
   say(`The vectors of ${lacking.length} documents are not in the archive. The first is ${lacking[0]}.`)
   say('Start the service, then run `kis verify --repair`: it embeds them again, and the operator pays.')
@@ -160,7 +161,7 @@ function configOf(environment: NodeJS.ProcessEnv) {
   return config
 }
 
-async function givenPassphrase(environment: NodeJS.ProcessEnv): Promise<string> {
+async function requirePassphrase(environment: NodeJS.ProcessEnv): Promise<string> {
   const { env, problems } = trackReads(environment)
   const passphrase = await readPassphrase(env)
   if (problems().length > 0) throw new Error(problems().join('\n'))

@@ -1,13 +1,13 @@
 import { createHash } from 'node:crypto'
 import { encodeDocument, toStored } from '../../subgraphs/common/adapters/documents/stored-value.ts'
-import { readKeptSecret } from '../../subgraphs/common/identity/secret-file.ts'
+import { readStoredSecret } from '../../subgraphs/common/identity/secret-file.ts'
 import { fingerprintSecret } from '../../subgraphs/common/identity/secrets.ts'
 import type { StoredDocument } from '../../subgraphs/common/ports/document-store.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
 import { idSource } from '../../subgraphs/common/process/ids.ts'
 import { TASK_LEASES } from '../../subgraphs/common/process/tasks.ts'
 import { VERSIONS } from '../../subgraphs/common/process/versions.ts'
-import type { StorePlaces } from '../settings/servers.ts'
+import type { StoreLocations } from '../settings/servers.ts'
 import { ArchiveWriter } from './archive-writer.ts'
 import { FORMAT } from './format.ts'
 import { type Sealed, seal } from './sealed-secret.ts'
@@ -31,8 +31,8 @@ export const LARGE_BYTES = 1024 * 1024
 const MAX_LARGE = 1_000_000
 
 interface InstallationExport {
-  readonly places: StorePlaces
-  readonly given: Uint8Array | null
+  readonly locations: StoreLocations
+  readonly environmentSecret: Uint8Array | null
   readonly file: string
   /** Null: the secret stays behind. */
   readonly passphrase: string | null
@@ -44,11 +44,11 @@ interface InstallationExport {
  * it writes.
  * @throws {Error} the file exists, a store fails or is not whole, or what was read has changed meanwhile
  */
-export async function exportInstallation({ places, given, file, passphrase, say }: InstallationExport) {
-  await using stores = await openToRead(places)
+export async function exportInstallation({ locations, environmentSecret, file, passphrase, say }: InstallationExport) {
+  await using stores = await openToRead(locations)
   const { installation } = stores
-  const secret = passphrase === null ? null : sealSecret(places.dataDirectory, installation, given, passphrase)
-  const begun = stores.madeAt ?? new Date()
+  const secret = passphrase === null ? null : sealSecret(locations.dataDirectory, installation, environmentSecret, passphrase)
+  const begun = stores.snapshotAt ?? new Date()
   await using archive = await ArchiveWriter.create(file, {
     what: 'kis-archive',
     format: FORMAT,
@@ -58,12 +58,12 @@ export async function exportInstallation({ places, given, file, passphrase, say 
     begunAt: begun.toISOString(),
     secret,
   })
-  if (!stores.madeAt)
+  if (!stores.snapshotAt)
     say('These databases show no common moment, so everything is read twice. Stop the processes of the service, or let them rest.')
   const before = await readRecords(stores, (name, line) => archive.line(name, line))
   await writeContents(stores, archive)
-  if (!stores.madeAt) await refuseChanged(stores, before)
-  const moment = (stores.madeAt ?? new Date()).toISOString()
+  if (!stores.snapshotAt) await refuseChanged(stores, before)
+  const moment = (stores.snapshotAt ?? new Date()).toISOString()
   return await archive.finish({ from: moment, to: moment })
 }
 
@@ -155,8 +155,13 @@ async function writeContents(stores: ReadStores, archive: ArchiveWriter): Promis
 }
 
 /** @throws {Error} the secret is missing, or another one than that of the data */
-function sealSecret(dataDirectory: string, { id, secretFingerprint }: Marked, given: Uint8Array | null, passphrase: string): Sealed {
-  const secret = given ?? readKeptSecret(dataDirectory)
+function sealSecret(
+  dataDirectory: string,
+  { id, secretFingerprint }: Marked,
+  environmentSecret: Uint8Array | null,
+  passphrase: string,
+): Sealed {
+  const secret = environmentSecret ?? readStoredSecret(dataDirectory)
   if (fingerprintSecret(secret) !== secretFingerprint)
     throw new Error('The secret is another one than that of the data. Set KIS_SECRET to the secret of the service.')
   return seal(secret, passphrase, id)

@@ -8,7 +8,7 @@ import { VERSIONS } from '../../subgraphs/common/process/versions.ts'
 import { exportAgents, openAgentCollections } from '../../subgraphs/inference/portable.ts'
 import { exportKnowledge, knowledgeStore } from '../../subgraphs/knowledge/portable.ts'
 import type { Config } from '../settings/config.ts'
-import type { StorePlaces } from '../settings/servers.ts'
+import type { StoreLocations } from '../settings/servers.ts'
 import { ArchiveWriter } from './archive-writer.ts'
 import { FORMAT } from './format.ts'
 import { seal } from './sealed-secret.ts'
@@ -16,7 +16,7 @@ import { openToRead } from './stores.ts'
 
 interface ExportOptions {
   readonly config: Config
-  readonly places: StorePlaces
+  readonly locations: StoreLocations
   readonly organizationId: string
   /** The archive to make. */
   readonly file: string
@@ -28,9 +28,9 @@ interface ExportOptions {
  * Writes one organization to an archive. The service may run meanwhile. The archive gets its name when it is complete.
  * @throws {Error} there is no such organization, the file exists, or a store fails
  */
-export async function exportOrganization({ config, places, organizationId, file, passphrase }: ExportOptions) {
-  await using stores = await openToRead(places)
-  const begun = stores.madeAt ?? new Date()
+export async function exportOrganization({ config, locations, organizationId, file, passphrase }: ExportOptions) {
+  await using stores = await openToRead(locations)
+  const begun = stores.snapshotAt ?? new Date()
   const accounts = await accountsOf(openAccountCollections(stores.documents.billing), organizationId)
   const key = passphrase === null ? null : randomBytes(32)
   const { name } = accounts.organization
@@ -51,5 +51,5 @@ export async function exportOrganization({ config, places, organizationId, file,
   const sealing = key && { own, archive: { secrets: new SealedTexts(key), organizationId } }
   await exportAgents({ collections: openAgentCollections(stores.documents.inference), organizationId, sealing }, archive)
   await exportKnowledge({ store: knowledgeStore(stores.documents.knowledge), blobs: stores.blobs, organizationId }, archive)
-  return { name, ...(await archive.finish({ from: begun.toISOString(), to: (stores.madeAt ?? new Date()).toISOString() })) }
+  return { name, ...(await archive.finish({ from: begun.toISOString(), to: (stores.snapshotAt ?? new Date()).toISOString() })) }
 }

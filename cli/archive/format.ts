@@ -77,10 +77,10 @@ export type Manifest = z.output<typeof MANIFEST_SCHEMA>
 /** @throws {Error} the message follows the archive's name */
 export function parseHead(text: string, version: string): Head {
   const value = parse(text, HEAD)
-  const { what, format, version: maker } = (value ?? {}) as { readonly [field: string]: unknown }
+  const { what, format, version: writtenBy } = (value ?? {}) as { readonly [field: string]: unknown }
   if (what !== 'kis-archive') throw new Error('is no archive of `kis export`')
-  if (typeof maker === 'string' && isNewer(maker, version))
-    throw new Error(`was made by version ${maker}, and this is ${version}: import it with that version or a newer one`)
+  if (typeof writtenBy === 'string' && isNewer(writtenBy, version))
+    throw new Error(`was made by version ${writtenBy}, and this is ${version}: import it with that version or a newer one`)
   if (typeof format === 'number' && format > FORMAT)
     throw new Error(`has format ${format}, and this program reads formats up to ${FORMAT}: use a newer one`)
   return checked(HEAD_SCHEMA, value, HEAD)
@@ -105,8 +105,8 @@ export function visible(text: string): string {
 /** Versions have three numbers, and may have more after them. */
 function isNewer(one: string, other: string): boolean {
   const [a, b] = [one, other].map((text) => text.split(/[.-]/).slice(0, 3).map(Number))
-  const place = a!.findIndex((number, i) => number !== b![i])
-  return place >= 0 && a![place]! > b![place]!
+  const index = a!.findIndex((number, i) => number !== b![i])
+  return index >= 0 && a![index]! > b![index]!
 }
 
 function parse(text: string, name: string): unknown {

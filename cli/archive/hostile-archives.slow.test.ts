@@ -9,7 +9,7 @@ import { afterEach, beforeEach, expect, it } from 'vitest'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { VERSIONS } from '../../subgraphs/common/process/versions.ts'
 import { readConfig } from '../settings/config.ts'
-import { readPlacesOfStores } from '../settings/servers.ts'
+import { readStoreLocations } from '../settings/servers.ts'
 import { ArchiveReader } from './archive-reader.ts'
 import { FORMAT, HEAD, MANIFEST } from './format.ts'
 import { importOrganization } from './import-organization.ts'
@@ -98,8 +98,8 @@ const importing = async (file: string) => {
   const archive = await ArchiveReader.open(file)
   const { scope } = archive.head
   if (scope.what !== 'organization') throw new Error('is of an installation')
-  const places = { config: readConfig(environment()), places: readPlacesOfStores(environment()).places }
-  return importOrganization({ ...places, archive, scope, as: null, check: false, passphrase: async () => '', log: silentLog })
+  const target = { config: readConfig(environment()), locations: readStoreLocations(environment()).locations }
+  return importOrganization({ ...target, archive, scope, as: null, check: false, passphrase: async () => '', log: silentLog })
 }
 
 /** The first entry is a link. */

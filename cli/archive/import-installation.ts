@@ -1,15 +1,15 @@
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { z } from 'zod'
-import { beginImport, endImport, findHalfImported } from '../../subgraphs/billing/import-mark.ts'
+import { endImport, findHalfImported, startImport } from '../../subgraphs/billing/import-mark.ts'
 import { type AnyDocument, migrated } from '../../subgraphs/common/adapters/documents/kinds.ts'
 import { withDates } from '../../subgraphs/common/adapters/documents/stored-value.ts'
-import { keptFiles } from '../../subgraphs/common/identity/secret-file.ts'
+import { secretFilesOf } from '../../subgraphs/common/identity/secret-file.ts'
 import { fingerprintSecret } from '../../subgraphs/common/identity/secrets.ts'
 import type { StoredDocument } from '../../subgraphs/common/ports/document-store.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
 import { fillIndex, knowledgeStore } from '../../subgraphs/knowledge/portable.ts'
-import type { StorePlaces } from '../settings/servers.ts'
+import type { StoreLocations } from '../settings/servers.ts'
 import type { ArchiveListener, ArchiveReader } from './archive-reader.ts'
 import { syncFolder } from './archive-writer.ts'
 import { CONTENTS, LARGE_BYTES } from './export-installation.ts'
@@ -44,8 +44,8 @@ interface Takers {
 interface InstallationImport {
   readonly archive: ArchiveReader
   readonly scope: InstallationScope
-  readonly places: StorePlaces
-  readonly given: Uint8Array | null
+  readonly locations: StoreLocations
+  readonly environmentSecret: Uint8Array | null
   /** Called if the archive has the secret, and the environment has none. */
   passphrase(): Promise<string>
   readonly log: Log
@@ -93,24 +93,25 @@ export async function checkInstallation(archive: ArchiveReader, scope: Installat
 export async function importInstallation({
   archive,
   scope,
-  places,
-  given,
+  locations,
+  environmentSecret,
   passphrase,
   log,
   say,
 }: InstallationImport): Promise<{ readonly manifest: Manifest; readonly lacking: readonly string[] }> {
   const { id, secretFingerprint } = scope
   const { secret: sealed } = archive.head
-  if (given && fingerprintSecret(given) !== secretFingerprint)
+  if (environmentSecret && fingerprintSecret(environmentSecret) !== secretFingerprint)
     throw new Error('KIS_SECRET is another secret than that of the archive: with it no API key would work.')
-  const secret = sealed && !given ? open(sealed, await passphrase(), id) : null
-  if (sealed && !given && !secret) throw new Error('The passphrase is not the one that the secret in the archive was sealed with.')
+  const secret = sealed && !environmentSecret ? open(sealed, await passphrase(), id) : null
+  if (sealed && !environmentSecret && !secret)
+    throw new Error('The passphrase is not the one that the secret in the archive was sealed with.')
   const { problems } = await checkInstallation(archive, scope)
   for (const problem of problems) say(`${NOT_WHOLE}: ${problem}.`)
-  mkdirSync(places.dataDirectory, { recursive: true, mode: 0o700 })
-  await using stores = await openToWrite(places, { installation: { id }, log })
-  await begin(stores, archive.head.id)
-  if (secret) keepSecret(places.dataDirectory, secret)
+  mkdirSync(locations.dataDirectory, { recursive: true, mode: 0o700 })
+  await using stores = await openToWrite(locations, { installation: { id }, log })
+  await claimStores(stores, archive.head.id)
+  if (secret) storeSecret(locations.dataDirectory, secret)
   const collections = new Map(listCollections(stores.documents).map(({ name, collection }) => [name, collection]))
   const kinds = listKinds()
   const manifest = await archive.read(
@@ -137,7 +138,7 @@ export async function importInstallation({
 }
 
 /** @throws {Error} the stores have other data */
-async function begin({ documents, blobs, index }: WriteStores, archive: string): Promise<void> {
+async function claimStores({ documents, blobs, index }: WriteStores, archive: string): Promise<void> {
   const half = await findHalfImported(documents.billing)
   if (half === archive) return
   if (half !== null) throw new Error('An import of another archive into these stores has not ended: repeat that one, or delete the stores.')
@@ -145,7 +146,7 @@ async function begin({ documents, blobs, index }: WriteStores, archive: string):
     if ((await collection.countDocuments({}, { limit: 1 })) > 0) throw notEmpty(name)
   if ((await blobs.list('', 1)).length > 0) throw notEmpty('contents of files')
   if ((await index.listCollections('', 1)).length > 0) throw notEmpty('an index of passages')
-  await beginImport(documents.billing, archive)
+  await startImport(documents.billing, archive)
 }
 
 const notEmpty = (what: string) =>
@@ -153,8 +154,8 @@ const notEmpty = (what: string) =>
     `The stores are not empty: they have ${what}. An import of all data needs an empty data folder, or other databases and another index prefix.`,
   )
 
-function keepSecret(dataDirectory: string, secret: Uint8Array): void {
-  const { secret: file } = keptFiles(dataDirectory)
+function storeSecret(dataDirectory: string, secret: Uint8Array): void {
+  const { secret: file } = secretFilesOf(dataDirectory)
   if (existsSync(file) && readFileSync(file).equals(secret)) return
   writeFileSync(file, secret, { flag: 'wx', mode: 0o600, flush: true })
   syncFolder(dataDirectory)

@@ -10,7 +10,7 @@ import type { CatalogFile } from '../../subgraphs/inference/domain/catalog/catal
 import { agentTakers, openAgentCollections } from '../../subgraphs/inference/portable.ts'
 import { countImported, knowledgeStore, knowledgeTakers } from '../../subgraphs/knowledge/portable.ts'
 import type { Config } from '../settings/config.ts'
-import type { StorePlaces } from '../settings/servers.ts'
+import type { StoreLocations } from '../settings/servers.ts'
 import type { ArchiveListener, ArchiveReader } from './archive-reader.ts'
 import type { Manifest, OrganizationScope } from './format.ts'
 import { References } from './references.ts'
@@ -19,7 +19,7 @@ import { openToWrite } from './stores.ts'
 
 interface ImportOptions {
   readonly config: Config
-  readonly places: StorePlaces
+  readonly locations: StoreLocations
   readonly archive: ArchiveReader
   readonly scope: OrganizationScope
   /** The id that the organization gets; null: its own. */
@@ -58,7 +58,7 @@ const NO_ORGANIZATION = 'The archive is damaged: it does not begin with one orga
  */
 export async function importOrganization({
   config,
-  places,
+  locations,
   archive,
   scope,
   as,
@@ -72,7 +72,7 @@ export async function importOrganization({
   if (secret && !key) throw new Error('The passphrase is not the one that the secrets in the archive were sealed with.')
   const models = new Set<string>()
   const found: ImportedRules[] = []
-  await using stores = await openToWrite(places, { installation: null, look: requireSecret(config.secret), log })
+  await using stores = await openToWrite(locations, { installation: null, inspect: requireSecret(config.secret), log })
   const problem = await explainHalfImported(stores.documents.billing)
   if (problem) throw new Error(problem)
   const store = knowledgeStore(stores.documents.knowledge)
@@ -117,7 +117,7 @@ export async function importOrganization({
   if (!rules || manifest.records[FIRST] !== 1) throw new Error(NO_ORGANIZATION)
   if (check) return { organizationId, manifest, rules, wasDone: state === 'done', key: null, lackingModels: [], problems }
   if (state !== 'done') {
-    await archive.read(listener(takers, 'take'))
+    await archive.read(listener(takers, 'write'))
     await countImported({ store, organizationId })
   }
   const adminKey = await accounts.finish(pepper!)
@@ -128,7 +128,7 @@ export async function importOrganization({
 }
 
 /** Checks or takes what an archive has, by who takes it. */
-function listener(takers: readonly ArchiveTakers[], step: 'check' | 'take', references?: References): ArchiveListener {
+function listener(takers: readonly ArchiveTakers[], step: 'check' | 'write', references?: References): ArchiveListener {
   const records = new Map<string, RecordTaker>(takers.flatMap((each) => each.records.map((one) => [one.kind.name, one] as const)))
   const files = new Map(takers.flatMap((each) => each.files.map((one) => [one.folder, one] as const)))
   let isBegun = false
@@ -151,7 +151,7 @@ function listener(takers: readonly ArchiveTakers[], step: 'check' | 'take', refe
     async file(folder, name, sizeBytes, bytes) {
       const taker = files.get(folder)!
       taker.check(name, sizeBytes)
-      if (step === 'take') await taker.take(name, sizeBytes, bytes)
+      if (step === 'write') await taker.write(name, sizeBytes, bytes)
     },
   }
 }

@@ -10,7 +10,7 @@ const MIN_PASSPHRASE = 12
  * @throws {Error} it is missing or short
  */
 export async function readPassphrase(env: Environment): Promise<string> {
-  const passphrase = env.KIS_BACKUP_PASSPHRASE ?? (process.stdin.isTTY ? await ask() : undefined)
+  const passphrase = env.KIS_BACKUP_PASSPHRASE ?? (process.stdin.isTTY ? await prompt() : undefined)
   if (passphrase === undefined)
     throw new Error(
       'The secret needs a passphrase: set KIS_BACKUP_PASSPHRASE, or KIS_BACKUP_PASSPHRASE_FILE to the name of a file with it.',
@@ -20,7 +20,7 @@ export async function readPassphrase(env: Environment): Promise<string> {
 }
 
 /** Asks at the terminal, without showing what is typed. */
-async function ask(): Promise<string> {
+async function prompt(): Promise<string> {
   process.stderr.write('Passphrase of the secret: ')
   const silent = new Writable({ write: (_chunk, _encoding, done) => done() })
   const terminal = createInterface({ input: process.stdin, output: silent, terminal: true })

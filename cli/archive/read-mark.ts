@@ -25,10 +25,10 @@ export function isInUse(database: MongoDatabase): Promise<boolean> {
   return looking(database, isAnyRunning)
 }
 
-async function looking<T>(database: MongoDatabase, look: (db: Db) => Promise<T>): Promise<T> {
+async function looking<T>(database: MongoDatabase, read: (db: Db) => Promise<T>): Promise<T> {
   const client = await connectMongo(database)
   try {
-    return await look(client.db(database.database))
+    return await read(client.db(database.database))
   } catch (error) {
     throw translated(error, MARKS, 'The document store')
   } finally {

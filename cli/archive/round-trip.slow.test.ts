@@ -9,7 +9,7 @@ import type { CollectionSpec, StoredDocument, StoredValue } from '../../subgraph
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { ELASTICSEARCH, testIndices } from '../../test/support/engines/elasticsearch.ts'
 import { dropServiceDatabases, newDatabaseName, withDatabase } from '../../test/support/engines/mongodb.ts'
-import { readPlacesOfStores, type StorePlaces } from '../settings/servers.ts'
+import { readStoreLocations, type StoreLocations } from '../settings/servers.ts'
 import { ArchiveReader } from './archive-reader.ts'
 import { exportInstallation, LARGE_BYTES } from './export-installation.ts'
 import type { InstallationScope } from './format.ts'
@@ -147,9 +147,9 @@ async function everything({ documents, blobs }: Pick<ReadStores, 'documents' | '
 
 const root = mkdtempSync(join(tmpdir(), 'kis-round-'))
 let made = 0
-const folderPlaces = (): StorePlaces => readPlacesOfStores({ KIS_DATA_DIR: join(root, `data-${++made}`) }).places
+const folderPlaces = (): StoreLocations => readStoreLocations({ KIS_DATA_DIR: join(root, `data-${++made}`) }).locations
 
-async function fill(places: StorePlaces): Promise<void> {
+async function fill(places: StoreLocations): Promise<void> {
   await using stores = await openToWrite(places, { installation: INSTALLATION, log: silentLog })
   for (const subgraph of SUBGRAPHS) {
     const specs = new Map<string, CollectionSpec>()
@@ -168,18 +168,26 @@ async function fill(places: StorePlaces): Promise<void> {
   for (const key of ['first', 'key_4', 'last']) await stores.blobs.put(key, LARGE)
 }
 
-const exported = async (places: StorePlaces): Promise<string> => {
+const exported = async (places: StoreLocations): Promise<string> => {
   const file = join(root, `archive-${++made}.kis`)
-  await exportInstallation({ places, given: null, file, passphrase: null, say: () => undefined })
+  await exportInstallation({ locations: places, environmentSecret: null, file, passphrase: null, say: () => undefined })
   return file
 }
-const imported = async (file: string, places: StorePlaces) => {
+const imported = async (file: string, places: StoreLocations) => {
   const archive = await ArchiveReader.open(file)
   const { scope } = archive.head
   if (scope.what !== 'installation') throw new Error('is of an organization')
-  return importInstallation({ archive, scope, places, given: null, passphrase: async () => '', log: silentLog, say: () => undefined })
+  return importInstallation({
+    archive,
+    scope,
+    locations: places,
+    environmentSecret: null,
+    passphrase: async () => '',
+    log: silentLog,
+    say: () => undefined,
+  })
 }
-const seen = async (places: StorePlaces) => {
+const seen = async (places: StoreLocations) => {
   await using stores = await openToRead(places)
   return await everything(stores)
 }
@@ -221,7 +229,15 @@ describe('archives', () => {
     archive.read = (listener) =>
       read.call(archive, ++passes === 1 ? listener : { ...listener, file: async () => Promise.reject(new Error('cut off')) })
     const { scope } = archive.head as unknown as { scope: InstallationScope }
-    const options = { archive, scope, places: to, given: null, passphrase: async () => '', log: silentLog, say: () => undefined }
+    const options = {
+      archive,
+      scope,
+      locations: to,
+      environmentSecret: null,
+      passphrase: async () => '',
+      log: silentLog,
+      say: () => undefined,
+    }
     await expect(importInstallation(options)).rejects.toThrow('cut off')
     await expect(seen(to)).rejects.toThrow(/has not ended/)
     await expect(imported(other, to)).rejects.toThrow(/another archive/)
@@ -248,13 +264,13 @@ describe('archives', () => {
         await indices.dropAll()
         await dropServiceDatabases(MONGODB!, database)
       })
-      const servers = readPlacesOfStores({
+      const servers = readStoreLocations({
         KIS_DATA_DIR: join(root, 'unused'),
         KIS_MONGODB_URL: withDatabase(MONGODB!, database),
         KIS_ELASTICSEARCH_URL: ELASTICSEARCH_URL,
         KIS_ELASTICSEARCH_PREFIX: indices.newPrefix(),
         KIS_ELASTICSEARCH_REPLICAS: '0',
-      }).places
+      }).locations
       await imported(await exported(from), servers)
       const there = await seen(servers)
       for (const [name, records] of Object.entries(before)) expect([name, there[name]]).toEqual([name, records])

@@ -15,11 +15,11 @@ const SQLITE_BUSY = 5
 
 /** Read-only connections, each with a transaction that shows its file at the same moment, by the path of the file. */
 export class Snapshot implements Disposable {
-  readonly madeAt: Date
+  readonly createdAt: Date
   readonly #connections: ReadonlyMap<string, DatabaseSync>
 
   private constructor(connections: ReadonlyMap<string, DatabaseSync>) {
-    this.madeAt = new Date()
+    this.createdAt = new Date()
     this.#connections = connections
   }
 
@@ -47,7 +47,7 @@ export class Snapshot implements Disposable {
 }
 
 /** Null: a lock was not free in time. */
-function attempt(paths: readonly string[], make: (connections: ReadonlyMap<string, DatabaseSync>) => Snapshot): Snapshot | null {
+function attempt(paths: readonly string[], create: (connections: ReadonlyMap<string, DatabaseSync>) => Snapshot): Snapshot | null {
   const readers = new Map<string, DatabaseSync>()
   let file = ''
   try {
@@ -55,22 +55,22 @@ function attempt(paths: readonly string[], make: (connections: ReadonlyMap<strin
       file = path
       const reader = new DatabaseSync(path, { readOnly: true, timeout: FIRST_LOCK_MS })
       readers.set(path, reader)
-      look(reader)
+      startReading(reader)
     }
     // Closed before the readers, which have opened their files: the last connection that may write would remove the log
     // of a process that was killed.
     using locks = new DisposableStack()
-    for (const [place, path] of paths.entries()) {
+    for (const [index, path] of paths.entries()) {
       file = path
-      const lock = new DatabaseSync(path, { timeout: place === 0 ? FIRST_LOCK_MS : NEXT_LOCK_MS })
+      const lock = new DatabaseSync(path, { timeout: index === 0 ? FIRST_LOCK_MS : NEXT_LOCK_MS })
       locks.defer(() => lock.close())
       lock.exec('BEGIN IMMEDIATE')
     }
     for (const reader of readers.values()) {
       reader.exec('BEGIN')
-      look(reader)
+      startReading(reader)
     }
-    return make(readers)
+    return create(readers)
   } catch (error) {
     closeAll(readers)
     if (((error as { readonly errcode?: number }).errcode ?? 0) % 256 === SQLITE_BUSY) return null
@@ -79,7 +79,7 @@ function attempt(paths: readonly string[], make: (connections: ReadonlyMap<strin
 }
 
 /** The first read opens the file, and in a transaction says which moment it shows. */
-function look(reader: DatabaseSync): void {
+function startReading(reader: DatabaseSync): void {
   reader.prepare('SELECT count(*) FROM sqlite_schema').get()
 }
 

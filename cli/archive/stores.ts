@@ -4,12 +4,12 @@ import { BILLING_KINDS } from '../../subgraphs/billing/migrations.ts'
 import { openAccountCollections } from '../../subgraphs/billing/portable.ts'
 import { currentVersion, type Kind } from '../../subgraphs/common/adapters/documents/kinds.ts'
 import { type OwnDocumentsOptions, openOwnDocuments } from '../../subgraphs/common/adapters/own-documents.ts'
-import { damageSeenAtStart } from '../../subgraphs/common/adapters/sqlite/damage-at-start.ts'
+import { findCorruptionAtStart } from '../../subgraphs/common/adapters/sqlite/corruption-at-start.ts'
 import { DataFolder, type FolderFile } from '../../subgraphs/common/adapters/sqlite/data-folder.ts'
-import { damaged, NewerFile, toOpeningFailure } from '../../subgraphs/common/adapters/sqlite/database.ts'
+import { corrupted, NewerFile, toOpeningFailure } from '../../subgraphs/common/adapters/sqlite/database.ts'
 import { readOnlyDocuments } from '../../subgraphs/common/adapters/sqlite/documents/read-only-documents.ts'
 import { markOfFile } from '../../subgraphs/common/adapters/sqlite/store-mark.ts'
-import { explainForeign, type Installation } from '../../subgraphs/common/identity/installation.ts'
+import { explainMismatch, type Installation } from '../../subgraphs/common/identity/installation.ts'
 import { HALF_ROTATED } from '../../subgraphs/common/identity/secret-file.ts'
 import type { CollectionSpec, DocumentCollection, DocumentStore, StoredDocument } from '../../subgraphs/common/ports/document-store.ts'
 import { systemClock } from '../../subgraphs/common/process/clock.ts'
@@ -23,7 +23,7 @@ import { readOnlyBlobs } from '../../subgraphs/knowledge/adapters/sqlite/read-on
 import { KNOWLEDGE_KINDS } from '../../subgraphs/knowledge/migrations.ts'
 import { type BlobStore, type ChunkIndex, knowledgeStore } from '../../subgraphs/knowledge/portable.ts'
 import { dataFiles } from '../settings/data-files.ts'
-import type { StorePlaces } from '../settings/servers.ts'
+import type { StoreLocations } from '../settings/servers.ts'
 import { Snapshot } from './snapshot.ts'
 
 /** What each subgraph declares. */
@@ -55,7 +55,7 @@ export interface ReadStores extends AsyncDisposable {
   readonly documents: Documents
   readonly blobs: Pick<BlobStore, 'get' | 'list'>
   /** The moment that all stores show; null: each read shows its own. */
-  readonly madeAt: Date | null
+  readonly snapshotAt: Date | null
 }
 
 /** The stores of an installation, to write. */
@@ -105,18 +105,18 @@ export function kindVersions(): Readonly<Record<string, number>> {
  * @throws {Error} a file is missing, damaged or of another installation; a server cannot be reached, or an import has not
  * ended
  */
-export async function openToRead(places: StorePlaces): Promise<ReadStores> {
+export async function openToRead(locations: StoreLocations): Promise<ReadStores> {
   await using opening = new AsyncDisposableStack()
-  const { mongodb } = places
-  const found = mongodb ? await readServers(mongodb, opening) : await readFolder(places.dataDirectory, opening)
+  const { mongodb } = locations
+  const found = mongodb ? await readServers(mongodb, opening) : await readFolder(locations.dataDirectory, opening)
   const problem = await explainHalfImported(found.documents.billing).catch((error) => {
     if (!/no such table/.test(error.message)) throw error
-    return `${places.dataDirectory} is of an earlier version: ${START_FIRST}`
+    return `${locations.dataDirectory} is of an earlier version: ${START_FIRST}`
   })
   if (problem) throw new Error(problem)
   const first = await openAccountCollections(found.documents.billing).bootstrap.findOne({ _id: 'operator' })
   if (!first?.secretFingerprint)
-    throw new Error(`${places.mongodb ? 'The data' : places.dataDirectory} is of an earlier version: ${START_FIRST}`)
+    throw new Error(`${locations.mongodb ? 'The data' : locations.dataDirectory} is of an earlier version: ${START_FIRST}`)
   if (first.rotatingTo !== undefined) throw new Error(HALF_ROTATED)
   const closing = opening.move()
   return {
@@ -127,14 +127,14 @@ export async function openToRead(places: StorePlaces): Promise<ReadStores> {
 }
 
 /** @throws {Error} the data folder has no data, where it should */
-export function requireData({ mongodb, dataDirectory }: StorePlaces): void {
+export function requireData({ mongodb, dataDirectory }: StoreLocations): void {
   if (mongodb) return
   const { billing, inference, knowledge, blobs } = dataFiles(dataDirectory)
-  lookAt(dataDirectory, [billing, inference, knowledge, blobs])
+  inspectFiles(dataDirectory, [billing, inference, knowledge, blobs])
 }
 
-async function readServers(mongodb: NonNullable<StorePlaces['mongodb']>, opening: AsyncDisposableStack) {
-  const [{ blobsAt, openMongoBlobStore }, { connectMongo }, { documentsAt, documentsOf }, { beginSnapshot }, { readMark }] =
+async function readServers(mongodb: NonNullable<StoreLocations['mongodb']>, opening: AsyncDisposableStack) {
+  const [{ blobsAt, openMongoBlobStore }, { connectMongo }, { documentsAt, documentsOf }, { startSnapshot }, { readMark }] =
     await Promise.all([
       import('../../subgraphs/knowledge/adapters/mongodb/blob-store.ts'),
       import('../../subgraphs/common/adapters/mongodb/connection.ts'),
@@ -148,22 +148,22 @@ async function readServers(mongodb: NonNullable<StorePlaces['mongodb']>, opening
     const mark = await readMark(database)
     if (!mark) throw new Error(`${name} has no data of the service. KIS_MONGODB_URL names the databases.`)
     installation ??= mark
-    refuseForeign(name, mark, installation)
+    requireSameInstallation(name, mark, installation)
   }
   const client = opening.use(await connectMongo(mongodb.billing))
   const documents = await openEach(async (subgraph) => documentsOf(client, mongodb[subgraph].database))
   // What is missing is made before the moment: MongoDB cannot read what was made after it.
   await prepare(documents)
-  const snapshot = await beginSnapshot(client, mongodb.billing.database)
+  const snapshot = await startSnapshot(client, mongodb.billing.database)
   if (!snapshot) {
     const blobs = opening.use(await openMongoBlobStore(mongodb.knowledge))
-    return { installation: installation!, documents, blobs, madeAt: null }
+    return { installation: installation!, documents, blobs, snapshotAt: null }
   }
   return {
     installation: installation!,
     documents: await openEach(async (subgraph) => documentsAt(snapshot, mongodb[subgraph].database)),
     blobs: blobsAt(snapshot, mongodb.knowledge.database),
-    madeAt: snapshot.madeAt,
+    snapshotAt: snapshot.createdAt,
   }
 }
 
@@ -179,21 +179,21 @@ async function prepare(documents: Documents<DocumentStore>): Promise<void> {
 async function readFolder(dataDirectory: string, opening: AsyncDisposableStack) {
   const files = dataFiles(dataDirectory)
   const own = [files.billing, files.inference, files.knowledge, files.blobs]
-  const installation = lookAt(dataDirectory, own)
+  const installation = inspectFiles(dataDirectory, own)
   const snapshot = opening.use(await Snapshot.take(own.map(({ path }) => path)))
   for (const { path } of own) {
-    const damage = damageSeenAtStart(snapshot.get(path), path)
-    if (damage !== null) throw damaged(path, damage)
+    const corruption = findCorruptionAtStart(snapshot.get(path), path)
+    if (corruption !== null) throw corrupted(path, corruption)
   }
   const documents = await openEach(async (subgraph) => readOnlyDocuments(snapshot.get(files[subgraph].path)))
-  return { installation, documents, blobs: readOnlyBlobs(snapshot.get(files.blobs.path)), madeAt: snapshot.madeAt }
+  return { installation, documents, blobs: readOnlyBlobs(snapshot.get(files.blobs.path)), snapshotAt: snapshot.createdAt }
 }
 
 /**
  * Looks at the files, which must belong together.
  * @throws {Error} one is missing, of another installation, or newer
  */
-function lookAt(dataDirectory: string, files: readonly FolderFile[]): Installation {
+function inspectFiles(dataDirectory: string, files: readonly FolderFile[]): Installation {
   const missing = files.filter(({ path }) => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0)
   if (missing.length === files.length) throw new Error(`${dataDirectory} has no data of the service. KIS_DATA_DIR names the data folder.`)
   if (missing.length > 0) throw new Error(`${missing[0]!.path} is missing, so there is nothing whole to export.`)
@@ -203,7 +203,7 @@ function lookAt(dataDirectory: string, files: readonly FolderFile[]): Installati
     if (version > schemaVersion) throw new NewerFile(path, version, schemaVersion)
     if (!mark) continue
     installation ??= { id: mark.id }
-    refuseForeign(path, mark, installation)
+    requireSameInstallation(path, mark, installation)
   }
   if (!installation) throw new Error(`${dataDirectory} has files of version 0.1.0: start the service once, then export.`)
   return installation
@@ -217,8 +217,8 @@ function opened(path: string): ReturnType<typeof markOfFile> {
   }
 }
 
-function refuseForeign(name: string, mark: Installation, installation: Installation): void {
-  const problem = explainForeign(name, mark, installation)
+function requireSameInstallation(name: string, mark: Installation, installation: Installation): void {
+  const problem = explainMismatch(name, mark, installation)
   if (problem) throw new Error(problem)
 }
 
@@ -226,7 +226,7 @@ interface Writing {
   /** Whose the stores are; null: what they say, or a new installation. */
   readonly installation: Installation | null
   /** Of `OwnDocumentsOptions`, for billing's documents. */
-  readonly look?: OwnDocumentsOptions['look']
+  readonly inspect?: OwnDocumentsOptions['inspect']
   readonly log: Log
 }
 
@@ -235,19 +235,19 @@ interface Writing {
  * if there are any; with servers it may run.
  * @throws {Error} a file is in use, missing, damaged or of another installation; or a server cannot be reached
  */
-export async function openToWrite(places: StorePlaces, { installation: given, look, log }: Writing): Promise<WriteStores> {
-  const { mongodb, elasticsearch } = places
-  const files = dataFiles(places.dataDirectory)
+export async function openToWrite(locations: StoreLocations, { installation: expected, inspect, log }: Writing): Promise<WriteStores> {
+  const { mongodb, elasticsearch } = locations
+  const files = dataFiles(locations.dataDirectory)
   const newId = () => idSource(systemClock)('inst')
   await using opening = new AsyncDisposableStack()
-  let installation = given
+  let installation = expected
   let madeWith: string | null = null
   const folder = new DataFolder({
     files: [...(mongodb ? [] : [files.billing, files.knowledge, files.blobs, files.inference]), ...(elasticsearch ? [] : [files.index])],
-    ask: () => (installation ? Promise.resolve(installation.id) : null),
+    readInstallationId: () => (installation ? Promise.resolve(installation.id) : null),
     newId,
   })
-  const own = async () => installation ?? (await folder.look()).installation
+  const own = async () => installation ?? (await folder.inspect()).installation
   const open = async (subgraph: Subgraph): Promise<DocumentStore> => {
     const database = mongodb ? mongodb[subgraph] : null
     const claim = installation ?? ({ id: null, newId } as const)
@@ -257,7 +257,7 @@ export async function openToWrite(places: StorePlaces, { installation: given, lo
       own,
       claim,
       kinds: KINDS[subgraph],
-      look: subgraph === 'billing' ? look : undefined,
+      inspect: subgraph === 'billing' ? inspect : undefined,
       log,
     })
     if (mongodb) installation ??= opened.installation
@@ -265,12 +265,12 @@ export async function openToWrite(places: StorePlaces, { installation: given, lo
     return opened.store
   }
   // Before a file of another installation is opened, or a missing one is made.
-  if (!mongodb) await folder.look()
+  if (!mongodb) await folder.inspect()
   const documents = await openEach(async (subgraph) => opening.use(await open(subgraph)))
   await prepare(documents)
   const blobs = opening.use(await openBlobs(mongodb, files.blobs.path, own, log))
   const { path } = files.index
-  const isLost = async () => (await folder.look()).lost.includes(path)
+  const isLost = async () => (await folder.inspect()).lost.includes(path)
   const index = opening.use(await openIndex(elasticsearch, { path, isLost }, own, log))
   await index.ping(AbortSignal.timeout(READY_TIMEOUT_MS))
   folder.noteSiblings()
@@ -278,14 +278,14 @@ export async function openToWrite(places: StorePlaces, { installation: given, lo
   return { documents, blobs, index, madeWith, [Symbol.asyncDispose]: () => closing.disposeAsync() }
 }
 
-async function openBlobs(mongodb: StorePlaces['mongodb'], file: string, own: () => Promise<Installation>, log: Log) {
+async function openBlobs(mongodb: StoreLocations['mongodb'], file: string, own: () => Promise<Installation>, log: Log) {
   if (!mongodb) return openSqliteBlobStore({ file, installation: await own(), log })
   const { openMongoBlobStore } = await import('../../subgraphs/knowledge/adapters/mongodb/blob-store.ts')
   return openMongoBlobStore(mongodb.knowledge)
 }
 
 async function openIndex(
-  elasticsearch: StorePlaces['elasticsearch'],
+  elasticsearch: StoreLocations['elasticsearch'],
   { path, isLost }: { readonly path: string; readonly isLost: () => Promise<boolean> },
   own: () => Promise<Installation>,
   log: Log,

@@ -6,7 +6,7 @@ const RESOLVE_MS = 2_000
 /** A replica that could not be reached is skipped for this long while there are others. */
 const DOWN_MS = 1_000
 /** Attempts at one replica for one call. While the others were tried, the first may have come back. */
-const MAX_TURNS = 2
+const MAX_ATTEMPTS = 2
 /** Most replicas of one service. Further addresses of a name are not used. */
 const MAX_ENDPOINTS = 100
 
@@ -33,7 +33,7 @@ interface Entry<T> {
 }
 
 /** One attempt at one replica. */
-export interface Turn<T> {
+export interface ReplicaAttempt<T> {
   readonly connection: T
   /** Reports that the replica could not be reached. */
   fail(): void
@@ -67,13 +67,13 @@ export class Endpoints<T extends Connection> implements AsyncDisposable {
    * Gives attempts at the replicas in order, the best first, recently unreachable ones last. None when no name
    * resolves.
    */
-  async *turns(): AsyncGenerator<Turn<T>, void> {
+  async *attempts(): AsyncGenerator<ReplicaAttempt<T>, void> {
     const tried = new Set<Entry<T>>()
-    for (let turn = 1; turn <= MAX_TURNS; ) {
+    for (let round = 1; round <= MAX_ATTEMPTS; ) {
       await this.#resolve()
       const entry = this.#best(tried)
       if (!entry) {
-        turn++
+        round++
         tried.clear()
         continue
       }

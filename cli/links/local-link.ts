@@ -21,13 +21,13 @@ import { formatError, formatThrown } from './graphql-errors.ts'
  * Bytes of one subgraph's operations kept parsed and validated. The gateway's plans and the services' constants need
  * far less.
  */
-const MAX_KEPT_BYTES = 32 * 1024 * 1024
+const MAX_CACHED_BYTES = 32 * 1024 * 1024
 /** Characters of an operation's text. The gateway accepts at most 262,144, and its plans may be longer. */
 export const MAX_TEXT_CHARACTERS = 1_048_576
 
 /** A link to a subgraph of this process. */
 export function localLink(subgraph: Subgraph, log: Log): Link {
-  const operations = keptOperations(subgraph.schema)
+  const operations = createOperationCache(subgraph.schema)
   const format = (result: ExecutionResult, context: LinkContext): ExecutionResult =>
     result.errors ? { ...result, errors: result.errors.map((error) => formatError(error, log, context.requestId) as GraphQLError) } : result
 
@@ -37,7 +37,7 @@ export function localLink(subgraph: Subgraph, log: Log): Link {
       const document = operations.of(operation.query)
       if (!('kind' in document)) return format({ errors: document }, context)
       const result = await execute(argumentsOf(subgraph, document, operation, context))
-      operations.keep(operation.query, document, result, context.caller)
+      operations.cache(operation.query, document, result, context.caller)
       return format(result, context)
     },
 
@@ -54,7 +54,7 @@ export function localLink(subgraph: Subgraph, log: Log): Link {
           const args = argumentsOf(subgraph, document, operation, context)
           const source = await createSourceEventStream(args)
           if (!(Symbol.asyncIterator in source)) return single(formatted(source))
-          operations.keep(operation.query, document, {}, context.caller)
+          operations.cache(operation.query, document, {}, context.caller)
           return toResults(source[Symbol.asyncIterator]() as AsyncIterator<unknown, undefined>, args, formatted, thrown)
         } catch (error) {
           return single(thrown(error))
@@ -105,29 +105,29 @@ function argumentsOf(
 }
 
 function single(result: ExecutionResult): AsyncIterableIterator<ExecutionResult, undefined> {
-  let given = false
+  let isDone = false
   const next = async (): Promise<IteratorResult<ExecutionResult, undefined>> => {
-    if (given) return { done: true, value: undefined }
-    given = true
+    if (isDone) return { done: true, value: undefined }
+    isDone = true
     return { done: false, value: result }
   }
   return endableIterator(next, () => {})
 }
 
-interface KeptOperations {
+interface OperationCache {
   /** Gives the operation ready to run, or what is wrong with its text. */
   of(query: string): DocumentNode | readonly GraphQLError[]
   /** Keeps it if it ran without an error, so that failing operations take no memory. */
-  keep(query: string, document: DocumentNode, result: ExecutionResult, caller: LinkContext['caller']): void
+  cache(query: string, document: DocumentNode, result: ExecutionResult, caller: LinkContext['caller']): void
 }
 
-function keptOperations(schema: GraphQLSchema): KeptOperations {
-  const kept = new WeighedCache<DocumentNode>(MAX_KEPT_BYTES)
+function createOperationCache(schema: GraphQLSchema): OperationCache {
+  const cached = new WeighedCache<DocumentNode>(MAX_CACHED_BYTES)
   return {
-    of: (query) => kept.get(query) ?? check(schema, query),
-    keep(query, document, { errors }, caller) {
-      if (errors?.length || kept.get(query) === document) return
-      kept.set(query, document, documentWeight(document, query), caller && 'organizationId' in caller ? caller.organizationId : '')
+    of: (query) => cached.get(query) ?? check(schema, query),
+    cache(query, document, { errors }, caller) {
+      if (errors?.length || cached.get(query) === document) return
+      cached.set(query, document, documentWeight(document, query), caller && 'organizationId' in caller ? caller.organizationId : '')
     },
   }
 }

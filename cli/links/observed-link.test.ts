@@ -11,7 +11,7 @@ function watched(link: Link) {
     underWay.add(name)
     return () => underWay.delete(name)
   }
-  return { underWay, link: observedLink(link, 'knowledge', 'internal', { watch: { begin } }) }
+  return { underWay, link: observedLink(link, 'knowledge', 'internal', { watch: { start: begin } }) }
 }
 
 it('names an operation until it is answered, or has failed', async () => {

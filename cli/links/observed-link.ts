@@ -13,7 +13,7 @@ export interface LinkObservers {
   /** Gets the time, the outcome and the span of each operation. Default: nothing does. */
   readonly telemetry?: Telemetry | undefined
   /** Knows the running operations by name: until the result, or the first event of a subscription. Default: nothing does. */
-  readonly watch?: Pick<QueueWatch, 'begin'> | undefined
+  readonly watch?: Pick<QueueWatch, 'start'> | undefined
 }
 
 /** Wraps a link so that each of its operations is reported to the observers. `to` names the other side. */
@@ -23,17 +23,17 @@ export function observedLink<Who, L extends Link<Who>>(
   kind: 'client' | 'internal',
   { telemetry: { metrics, tracer, requests } = noTelemetry, watch }: LinkObservers,
 ): L {
-  const begin = (type: 'execute' | 'subscribe', operation: Operation, { requestId }: LinkContext<unknown>) => {
+  const start = (type: 'execute' | 'subscribe', operation: Operation, { requestId }: LinkContext<unknown>) => {
     const startedMs = performance.now()
     const name = nameOperation(to, operation)
     const span = tracer.start(name, { kind, attributes: { 'graphql.operation.type': type, 'kis.request_id': requestId } })
     return {
       span,
       watched(first: Promise<unknown>) {
-        const end = watch?.begin(name)
+        const end = watch?.start(name)
         if (end) first.then(end, end)
       },
-      answered(outcome: string) {
+      recordOutcome(outcome: string) {
         metrics.observe('kis_operation_seconds', (performance.now() - startedMs) / 1_000, to, type, outcome)
         requests.fetched(requestId, name, startedMs)
       },
@@ -42,29 +42,29 @@ export function observedLink<Who, L extends Link<Who>>(
 
   const observed: Omit<Link<Who>, 'openBytes'> = {
     execute(operation, context) {
-      const { span, watched, answered } = begin('execute', operation, context)
+      const { span, watched, recordOutcome } = start('execute', operation, context)
       const end = (outcome: string) => {
-        answered(outcome)
+        recordOutcome(outcome)
         span.end(outcome === 'ok' ? undefined : outcome)
       }
       const result = span.within(() => link.execute(operation, context))
       watched(result)
       result.then(
-        (given) => end(outcomeOf(given)),
+        (value) => end(outcomeOf(value)),
         (error) => end(outcomeOfError(error, context)),
       )
       return result
     },
 
     subscribe(operation, context) {
-      const { span, watched, answered } = begin('subscribe', operation, context)
+      const { span, watched, recordOutcome } = start('subscribe', operation, context)
       const events = span.within(() => link.subscribe(operation, context))
       let hasBegun = false
-      let hasAnswered = false
+      let hasResponded = false
       const first = (outcome: string) => {
-        if (hasAnswered) return
-        hasAnswered = true
-        answered(outcome)
+        if (hasResponded) return
+        hasResponded = true
+        recordOutcome(outcome)
       }
       const heard = (item: IteratorResult<ExecutionResult>) => {
         const outcome = item.done ? 'ok' : outcomeOf(item.value)
@@ -77,7 +77,7 @@ export function observedLink<Who, L extends Link<Who>>(
           const event = span.within(() => events.next())
           if (!hasBegun) watched(event)
           hasBegun = true
-          if (!hasAnswered || span.isKept)
+          if (!hasResponded || span.isRecording)
             event.then(heard, (error) => {
               const outcome = outcomeOfError(error, context)
               first(outcome)

@@ -21,8 +21,8 @@ import { untilAborted } from '../../subgraphs/common/process/until-aborted.ts'
 import { FACTS_HEADER } from '../../subgraphs/common/telemetry/request-facts.ts'
 import { FACTS_EXTENSION } from '../../subgraphs/common/telemetry/socket-operation.ts'
 import { noTelemetry, type Telemetry } from '../../subgraphs/common/telemetry/telemetry.ts'
-import { answerTimeMs, isRead, LONG_MS } from './answer-time.ts'
-import { type Endpoint, Endpoints, type Turn } from './endpoints.ts'
+import { type Endpoint, Endpoints, type ReplicaAttempt } from './endpoints.ts'
+import { isRead, LONG_MS, responseTimeoutMs } from './response-timeout.ts'
 import { UnreadEvents } from './unread-events.ts'
 
 /** Concurrent HTTP operations of one process at one replica. A call of a slow model keeps its connection busy. */
@@ -44,7 +44,7 @@ const MAX_PING_AGE_MS = 1_000
 const PONG_MS = 3_000
 const LAST_PONG_MS = 1_000
 /** An embedding answer of 2,048 vectors of 3,072 floats is 33 MB as base64. */
-const MAX_ANSWER_BYTES = 48 * 1024 * 1024
+const MAX_RESPONSE_BYTES = 48 * 1024 * 1024
 /** An idle socket is closed after this time. The next operation opens another. */
 const IDLE_SOCKET_MS = 10_000
 /** The connection of pings outlives all others that are idle. */
@@ -55,7 +55,7 @@ const KEEP_ALIVE_MS = 10_000
 const MAX_SOCKETS = 10_000
 
 /** The code with which graphql-ws reports that this side gave a socket up. */
-const GIVEN_UP = 4499
+const TERMINATED = 4499
 /** Close codes of a server that does not, or no longer, accept the caller. */
 const REFUSALS: readonly unknown[] = [4401, 4403]
 /** HTTP status of a range that has no bytes, which is the client's to read. */
@@ -120,36 +120,36 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): RemoteLink<Who
     return { errors: [{ message, extensions } as unknown as GraphQLError] }
   }
 
-  const ask = async (operation: Operation, context: LinkContext<Who>): Promise<Answer> => {
+  const send = async (operation: Operation, context: LinkContext<Who>): Promise<LinkResponse> => {
     let cause: unknown
-    for await (const turn of replicas.turns()) {
+    for await (const attempt of replicas.attempts()) {
       try {
-        if (turn.connection.isAway) continue
-        const answer = await turn.connection.execute(operation, context, await authorization(context.caller))
-        if (!isRefusal(answer.result.errors)) return answer
-        cause = answer.result.errors
-        turn.fail()
+        if (attempt.connection.isAway) continue
+        const response = await attempt.connection.execute(operation, context, await authorization(context.caller))
+        if (!isRefusal(response.result.errors)) return response
+        cause = response.result.errors
+        attempt.fail()
       } catch (error) {
         if (context.signal.aborted && isAbort(error)) throw error
         if (error instanceof RangeError) throw errorOf(error, what)
         cause = error
         if (!NOT_CONNECTED.includes(readCode(error)) && (!isRead(operation.query) || isLate(error))) break
-        turn.fail()
+        attempt.fail()
       } finally {
-        turn.end()
+        attempt.end()
       }
     }
     throw errorOf(cause, what)
   }
 
   return {
-    execute: async (operation, context) => (await ask(operation, context)).result,
+    execute: async (operation, context) => (await send(operation, context)).result,
 
-    readClock: async (context) => new Date((await ask({ query: 'query Health { __typename }' }, context)).date),
+    readClock: async (context) => new Date((await send({ query: 'query Health { __typename }' }, context)).date),
 
     subscribe(operation, context) {
-      const turns = replicas.turns()
-      let turn: Turn<Replica<Who>> | undefined
+      const attempts = replicas.attempts()
+      let replicaAttempt: ReplicaAttempt<Replica<Who>> | undefined
       let attempt: Attempt | undefined
       let cause: unknown
       /** What the replicas say that were asked and do not have it, and those that could not be asked. */
@@ -157,30 +157,30 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): RemoteLink<Who
       const missed = new Set<Replica<Who>>()
       const lastResult = () => (missed.size === 0 && denials.values().next().value) || failure(cause)
       let isOver = false
-      const leave = () => {
+      const endAttempt = () => {
         attempt?.dispose()
-        turn?.end()
-        attempt = turn = undefined
+        replicaAttempt?.end()
+        attempt = replicaAttempt = undefined
       }
       return endableIterator<ExecutionResult>(
         async () => {
           while (!isOver) {
             if (!attempt) {
-              turn = (await turns.next()).value ?? undefined
-              if (!turn) {
+              replicaAttempt = (await attempts.next()).value ?? undefined
+              if (!replicaAttempt) {
                 isOver = true
                 return { done: false, value: lastResult() }
               }
               if (isOver) break
-              if (turn.connection.isAway) missed.add(turn.connection)
-              if (turn.connection.isAway || denials.has(turn.connection)) {
-                leave()
+              if (replicaAttempt.connection.isAway) missed.add(replicaAttempt.connection)
+              if (replicaAttempt.connection.isAway || denials.has(replicaAttempt.connection)) {
+                endAttempt()
                 continue
               }
-              attempt = turn.connection.subscribe(operation, context, failure)
+              attempt = replicaAttempt.connection.subscribe(operation, context, failure)
             }
             const event = await attempt.events.next()
-            const replica = turn?.connection
+            const replica = replicaAttempt?.connection
             if (replica && !event.done && isNotHere(event.value.errors)) {
               denials.set(replica, event.value)
               missed.delete(replica)
@@ -189,16 +189,16 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): RemoteLink<Who
             } else {
               cause = attempt.notBegun.cause
               if (replica) missed.add(replica)
-              turn?.fail()
+              replicaAttempt?.fail()
             }
-            leave()
+            endAttempt()
           }
-          leave()
+          endAttempt()
           return { done: true, value: undefined }
         },
         () => {
           isOver = true
-          leave()
+          endAttempt()
         },
         context.signal,
       )
@@ -206,16 +206,16 @@ export function remoteLink<Who>(options: RemoteLinkOptions<Who>): RemoteLink<Who
 
     async openBytes(request, context) {
       let cause: unknown
-      for await (const turn of replicas.turns()) {
+      for await (const attempt of replicas.attempts()) {
         try {
-          if (turn.connection.isAway) continue
-          return await turn.connection.openBytes(request, context, await authorization(context.caller))
+          if (attempt.connection.isAway) continue
+          return await attempt.connection.openBytes(request, context, await authorization(context.caller))
         } catch (error) {
           if (context.signal.aborted || (error instanceof KisError && !error.shouldRetry)) throw error
           cause = error
-          turn.fail()
+          attempt.fail()
         } finally {
-          turn.end()
+          attempt.end()
         }
       }
       throw cause instanceof KisError ? cause : errorOf(cause, what)
@@ -247,7 +247,7 @@ interface Socket {
 }
 
 /** The result of an operation, and the time on the other side. */
-interface Answer {
+interface LinkResponse {
   readonly result: ExecutionResult
   readonly date: string
 }
@@ -293,7 +293,7 @@ class Replica<Who> implements AsyncDisposable {
       ...connections,
       headersTimeout: LONG_MS,
       bodyTimeout: LONG_MS,
-      maxResponseSize: MAX_ANSWER_BYTES,
+      maxResponseSize: MAX_RESPONSE_BYTES,
     })
     this.#downloads = new Pool(endpoint.origin, { ...connections, headersTimeout: READ_MS, bodyTimeout: READ_MS })
     this.#pings = new Pool(endpoint.origin, {
@@ -304,7 +304,7 @@ class Replica<Who> implements AsyncDisposable {
     })
   }
 
-  async execute(operation: Operation, { requestId, signal }: LinkContext<unknown>, authorization: string | null): Promise<Answer> {
+  async execute(operation: Operation, { requestId, signal }: LinkContext<unknown>, authorization: string | null): Promise<LinkResponse> {
     const traceparent = this.#telemetry.tracer.traceparent()
     const headers = {
       host: this.#endpoint.host,
@@ -315,13 +315,13 @@ class Replica<Who> implements AsyncDisposable {
       ...(await this.#options.serviceHeaders?.()),
     }
     const body = JSON.stringify(operation)
-    const withinMs = answerTimeMs(operation.query) * (this.#options.patience ?? 1)
+    const withinMs = responseTimeoutMs(operation.query) * (this.#options.patience ?? 1)
     return this.#waitFor({ signal, withinMs }, async (its) => {
-      const answer = await this.#pool.request({ method: 'POST', path: '/graphql', headers, body, signal: its })
-      this.#telemetry.requests.merge(requestId, answer.headers[FACTS_HEADER])
-      const result = (await answer.body.json()) as ExecutionResult
+      const response = await this.#pool.request({ method: 'POST', path: '/graphql', headers, body, signal: its })
+      this.#telemetry.requests.merge(requestId, response.headers[FACTS_HEADER])
+      const result = (await response.body.json()) as ExecutionResult
       if (!result.data && !result.errors) throw new Error('not a GraphQL answer')
-      return { result, date: String(answer.headers.date) }
+      return { result, date: String(response.headers.date) }
     })
   }
 
@@ -340,19 +340,19 @@ class Replica<Who> implements AsyncDisposable {
       ...(await this.#options.serviceHeaders?.()),
     }
     const lost = new AbortController()
-    const leave = this.#enter(() => lost.abort(new Silent()))
+    const release = this.#enter(() => lost.abort(new Silent()))
     try {
       const ends = AbortSignal.any([signal, lost.signal])
-      const asked = this.#downloads.request({ path, method, headers: all, signal: ends })
-      const { statusCode, headers: its, body } = await untilAborted(asked, ends)
+      const pending = this.#downloads.request({ path, method, headers: all, signal: ends })
+      const { statusCode, headers: its, body } = await untilAborted(pending, ends)
       if (statusCode >= 400 && statusCode !== UNSATISFIABLE) {
         const { errors } = (await body.json()) as Pick<ExecutionResult, 'errors'>
         throw KisError.fromGraphQL(errors![0]!)
       }
-      body.once('close', leave)
+      body.once('close', release)
       return passedOn(statusCode, its, body)
     } catch (error) {
-      leave()
+      release()
       throw error
     }
   }
@@ -371,11 +371,11 @@ class Replica<Who> implements AsyncDisposable {
     const endBySignal = () => ends.abort(signal.reason)
     signal.addEventListener('abort', endBySignal)
     const timer = setTimeout(() => ends.abort(new DOMException('The replica did not answer in time.', 'TimeoutError')), withinMs)
-    const leave = this.#enter(() => ends.abort(new Silent()))
+    const release = this.#enter(() => ends.abort(new Silent()))
     try {
       return await untilAborted(work(ends.signal), ends.signal)
     } finally {
-      leave()
+      release()
       clearTimeout(timer)
       signal.removeEventListener('abort', endBySignal)
     }
@@ -398,38 +398,38 @@ class Replica<Who> implements AsyncDisposable {
       isDue = false
       const isWanted = this.#waiting.size > 0 || (this.isAway && !this.#isRetired)
       if (!isWanted || this.#over.signal.aborted) break
-      const sign = await this.#look()
+      const sign = await this.#probe()
       this.#pingedAtMs = performance.now()
       this.isAway = sign === 'away'
-      if (sign !== 'alive') this.#giveUp()
+      if (sign !== 'alive') this.#terminate()
     }
     this.#isWatched = false
     if (this.#isRetired) void this.#pings.close()
   }
 
   /** Ends what waits, and the idle sockets, which may pass nothing any more. */
-  #giveUp(): void {
+  #terminate(): void {
     for (const end of [...this.#waiting]) end()
     for (const { client } of [...this.#sockets.values()]) client.terminate()
   }
 
   /** `cut off`: new connections pass what earlier ones do not. */
-  async #look(): Promise<'alive' | 'cut off' | 'away'> {
+  async #probe(): Promise<'alive' | 'cut off' | 'away'> {
     const late = new AbortController()
     const signal = AbortSignal.any([this.#over.signal, late.signal])
-    const first = this.#isAnswered(signal)
+    const first = this.#isResponsive(signal)
     if (await Promise.race([first, systemClock.sleep(PONG_MS, signal).catch(() => true)])) {
       late.abort()
       return 'alive'
     }
     const timer = setTimeout(() => late.abort(), LAST_PONG_MS)
-    const [isAlive, passes] = await Promise.all([first, this.#isAnswered(signal)])
+    const [isAlive, passes] = await Promise.all([first, this.#isResponsive(signal)])
     clearTimeout(timer)
     return isAlive ? 'alive' : passes ? 'cut off' : 'away'
   }
 
   /** A connection that is refused or reset answers: a draining process takes none, and one that is dead resets those it had. */
-  async #isAnswered(signal: AbortSignal): Promise<boolean> {
+  async #isResponsive(signal: AbortSignal): Promise<boolean> {
     try {
       const ping = this.#pings.request({ method: 'GET', path: '/healthz', headers: { host: this.#endpoint.host }, signal })
       await (await untilAborted(ping, signal)).body.dump()
@@ -443,8 +443,8 @@ class Replica<Who> implements AsyncDisposable {
   async problems(signal: AbortSignal): Promise<readonly string[] | null> {
     if (this.isAway) return null
     try {
-      const asked = this.#pool.request({ method: 'GET', path: '/readyz', headers: { host: this.#endpoint.host }, signal })
-      const { body, statusCode } = await untilAborted(asked, signal)
+      const pending = this.#pool.request({ method: 'GET', path: '/readyz', headers: { host: this.#endpoint.host }, signal })
+      const { body, statusCode } = await untilAborted(pending, signal)
       const { problems } = (await body.json()) as { readonly problems: readonly string[] }
       return statusCode === 200 || problems.length > 0 ? problems : null
     } catch {
@@ -458,7 +458,7 @@ class Replica<Who> implements AsyncDisposable {
     let isBegun = false
     let notBegun: { cause: unknown } | undefined
     const subscription = randomHex(16)
-    const leave = this.#enter(() => undefined)
+    const release = this.#enter(() => undefined)
     const payload = toPayload(operation, context, subscription, this.#telemetry.tracer.traceparent())
     const complete = socket.client.subscribe<Record<string, unknown>>(payload, {
       ...events.sink,
@@ -470,18 +470,18 @@ class Replica<Who> implements AsyncDisposable {
         const isRefused = REFUSALS.includes(readCode(error))
         if (!isBegun && !isRefused && (!socket.isConnected || readCode(error) === ORDERLY_CLOSE || isRefusal(error)))
           notBegun = { cause: error }
-        leave()
+        release()
         events.sink.error(error)
       },
       complete: () => {
-        leave()
+        release()
         events.sink.complete()
       },
     })
     return {
       events,
       dispose() {
-        leave()
+        release()
         if (socket.raw?.readyState === WebSocket.OPEN && context.isCut?.()) socket.raw.send(cutNote(subscription))
         complete()
       },
@@ -496,7 +496,7 @@ class Replica<Who> implements AsyncDisposable {
     const { [FACTS_EXTENSION]: facts, ...extensions } = event.extensions ?? {}
     if (facts === undefined) return event
     this.#telemetry.requests.merge(requestId, facts)
-    const { extensions: _told, ...result } = event
+    const { extensions: _merged, ...result } = event
     return Object.keys(extensions).length > 0 ? { ...result, extensions } : result
   }
 
@@ -571,7 +571,7 @@ function errorOf(cause: unknown, what: string): KisError {
   if (REFUSALS.includes(readCode(cause))) return new InvalidApiKey()
   // Of `JSON.stringify`: the stack has no room for the variables.
   if (cause instanceof RangeError) return new KisError('invalid_request', 'A variable is nested too deeply. Send a flatter one.', { cause })
-  const isSilent = cause instanceof Silent || readCode(cause) === GIVEN_UP
+  const isSilent = cause instanceof Silent || readCode(cause) === TERMINATED
   return new ServiceUnavailable(what, { cause, ...(isSilent && { why: 'it gives no sign of life' }) })
 }
 

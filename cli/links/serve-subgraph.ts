@@ -16,7 +16,7 @@ import { EndedByRestart, ORDERLY_CLOSE, refusal, SocketDrain } from '../../subgr
 import { LargeBodies } from '../../subgraphs/common/server/admission/large-bodies.ts'
 import { healthRoutes } from '../../subgraphs/common/server/health.ts'
 import { APP_OPTIONS, listen } from '../../subgraphs/common/server/listen.ts'
-import { answerMalformedRequest } from '../../subgraphs/common/server/malformed-requests.ts'
+import { respondToMalformedRequest } from '../../subgraphs/common/server/malformed-requests.ts'
 import type { QueueWatch } from '../../subgraphs/common/server/queue-watch.ts'
 import { refuseUpgrade, UnauthenticatedSockets } from '../../subgraphs/common/server/unauthenticated-sockets.ts'
 import { FACTS_HEADER } from '../../subgraphs/common/telemetry/request-facts.ts'
@@ -49,7 +49,7 @@ export interface ServeOptions {
   readonly problems?: () => Promise<readonly string[]>
   readonly tokens: PrincipalTokens
   /** Gets the running operations. Default: nobody does. */
-  readonly watch?: Pick<QueueWatch, 'begin'>
+  readonly watch?: Pick<QueueWatch, 'start'>
   readonly log: Log
   /** Default: nothing is told. */
   readonly telemetry?: Telemetry
@@ -80,7 +80,7 @@ export async function serveSubgraph(
     ...APP_OPTIONS,
     // By mercurius' schema of answers, the places of lists in paths would become texts.
     schemaController: { compilersFactory: { buildSerializer: () => () => JSON.stringify } },
-    clientErrorHandler: (error, socket) => answerMalformedRequest(error, socket, '', graphqlBody),
+    clientErrorHandler: (error, socket) => respondToMalformedRequest(error, socket, '', graphqlBody),
   })
   const bodies = new LargeBodies({ largestBytes: MAX_BODY_BYTES })
   const verifyCaller = (authorization: unknown) =>
@@ -104,7 +104,7 @@ export async function serveSubgraph(
     if (request.routeOptions.url !== PATH) return
     if (!hasOpened) return reply.code(503).send({ errors: refusal() })
     const requestId = String(request.headers['x-request-id'] ?? '')
-    telemetry.requests.begin(requestId, true)
+    telemetry.requests.start(requestId, true)
     try {
       const gone = new AbortController()
       reply.raw.once('close', () => {
@@ -124,7 +124,7 @@ export async function serveSubgraph(
     const operation = (request.body ?? {}) as Partial<Operation>
     if (typeof operation.query !== 'string' || operation.query.length > MAX_TEXT_CHARACTERS)
       return reply.code(400).send(graphqlBody(new KisError('invalid_request', 'The request has no operation, or one that is too long.')))
-    const end = watch?.begin(nameOperation(subgraph.name, operation))
+    const end = watch?.start(nameOperation(subgraph.name, operation))
     if (end) reply.raw.once('close', end)
   })
   if (telemetry.tracer.isOn)
@@ -138,14 +138,14 @@ export async function serveSubgraph(
     })
   app.addHook('onSend', (request, reply, payload, done) => {
     const { link } = request as LinkRequest
-    const facts = link && telemetry.requests.takeUnsent(link.requestId)
+    const facts = link && telemetry.requests.drainUnsent(link.requestId)
     if (facts) reply.header(FACTS_HEADER, facts)
     done(null, payload)
   })
   healthRoutes(app, problems, log, { ...(stopping && { stopping }) })
   if (subgraph.openBytes)
     serveBytes(app, {
-      begin: async (request) => String(request.headers['x-request-id'] ?? ''),
+      startRequest: async (request) => String(request.headers['x-request-id'] ?? ''),
       async open(request, context) {
         if (!hasOpened) throw new ServiceUnavailable(subgraph.name)
         return subgraph.openBytes!(request, context)
@@ -181,7 +181,7 @@ interface LinkRequest {
 }
 
 interface LinkCall {
-  readonly told: SocketOperation
+  readonly socketOperation: SocketOperation
   readonly operation: Operation
   readonly linkContext: LinkContext
 }
@@ -201,14 +201,14 @@ function serveSubscriptions(
   drain: SocketDrain,
   telemetry: Telemetry,
 ) {
-  const strangers = new UnauthenticatedSockets()
+  const unauthenticated = new UnauthenticatedSockets()
   const wss = new WebSocketServer({ noServer: true, path: PATH, maxPayload: MAX_SERVICE_FRAME_BYTES, perMessageDeflate: false })
   app.server.on('upgrade', (request, connection, head) => {
     connection.on('error', () => connection.destroy())
     if (!wss.shouldHandle(request)) return refuseUpgrade(connection, '404 Not Found')
-    if (strangers.isFull) return refuseUpgrade(connection, '503 Service Unavailable')
+    if (unauthenticated.isFull) return refuseUpgrade(connection, '503 Service Unavailable')
     wss.handleUpgrade(request, connection, head, (socket) => {
-      strangers.enter(connection)
+      unauthenticated.enter(connection)
       cuts.set(socket, new CutOperations(socket))
       wss.emit('connection', socket, request)
     })
@@ -222,8 +222,8 @@ function serveSubscriptions(
         } catch {
           return false
         }
-        strangers.know(context.extra.request.socket)
-        if (!drain.takesOn) {
+        unauthenticated.know(context.extra.request.socket)
+        if (!drain.isAccepting) {
           context.extra.socket.close(ORDERLY_CLOSE, 'Going away')
           return false
         }
@@ -233,7 +233,7 @@ function serveSubscriptions(
       onClose: (context) => drain.closed(context),
       // The link parses, checks and formats. graphql-ws needs a document to tell subscriptions from other operations.
       onSubscribe: (context, _id, { query, variables, operationName, extensions }) => {
-        if (!drain.takesOn) return refusal()
+        if (!drain.isAccepting) return refusal()
         const operation = { query, variables: variables ?? undefined, operationName: operationName ?? undefined }
         const requestId = typeof extensions?.requestId === 'string' ? extensions.requestId : ''
         const subscription = readSubscription(extensions)
@@ -245,18 +245,20 @@ function serveSubscriptions(
           schema: undefined as never,
           document: parse(query),
           operationName: operationName ?? null,
-          contextValue: { operation, linkContext, told: new SocketOperation(telemetry, options) },
+          contextValue: { operation, linkContext, socketOperation: new SocketOperation(telemetry, options) },
         }
       },
       execute: async ({ contextValue }) => {
-        const { operation, linkContext, told } = contextValue as LinkCall
-        const result = await told.within(() => link.execute(operation, linkContext)).finally(() => told.end())
+        const { operation, linkContext, socketOperation } = contextValue as LinkCall
+        const result = await socketOperation.within(() => link.execute(operation, linkContext)).finally(() => socketOperation.end())
         return withErrorObjects(result)
       },
       subscribe: ({ contextValue }) => {
-        const { operation, linkContext, told } = contextValue as LinkCall
-        const given = drain.results(link.subscribe(operation, linkContext), () => ({ errors: [asGraphQLError(new EndedByRestart())] }))
-        return changedSteps(told.results(given), (item) => (item.done ? item : { done: false, value: withErrorObjects(item.value) }))
+        const { operation, linkContext, socketOperation } = contextValue as LinkCall
+        const results = drain.results(link.subscribe(operation, linkContext), () => ({ errors: [asGraphQLError(new EndedByRestart())] }))
+        return changedSteps(socketOperation.results(results), (item) =>
+          item.done ? item : { done: false, value: withErrorObjects(item.value) },
+        )
       },
     },
     wss,

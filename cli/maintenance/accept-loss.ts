@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { FileLock } from '../../subgraphs/common/adapters/sqlite/database.ts'
-import { readPlaces } from '../settings/variables.ts'
+import { readPaths } from '../settings/variables.ts'
 
 /** Only a log may be given up. */
 const LOG = /^[a-z]+\.sqlite-wal$/
@@ -14,7 +14,7 @@ const LOG = /^[a-z]+\.sqlite-wal$/
 export function acceptLoss(name: string, env: NodeJS.ProcessEnv, say: (line: string) => void): void {
   if (!LOG.test(name))
     throw new Error(`kis accept-loss takes the name of a log of changes, such as billing.sqlite-wal, not ${JSON.stringify(name)}.`)
-  const file = join(readPlaces(env).KIS_DATA_DIR, name.slice(0, -'-wal'.length))
+  const file = join(readPaths(env).KIS_DATA_DIR, name.slice(0, -'-wal'.length))
   if (!existsSync(file)) throw new Error(`${file} is not there. KIS_DATA_DIR names the data folder.`)
   using lock = new FileLock(file)
   if (!lock.missingLog) throw new Error(`${name} is not missing, so nothing was done.`)

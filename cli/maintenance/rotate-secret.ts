@@ -1,9 +1,9 @@
 import { existsSync, renameSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { BILLING_KINDS } from '../../subgraphs/billing/migrations.ts'
-import { beginRotation, endRotation, openAccountCollections, requireRotatable, resealEndpoints } from '../../subgraphs/billing/portable.ts'
+import { endRotation, openAccountCollections, requireRotatable, resealEndpoints, startRotation } from '../../subgraphs/billing/portable.ts'
 import { openSqliteDocumentStore } from '../../subgraphs/common/adapters/sqlite/documents/document-store.ts'
-import { keptFiles, newSecretText, readKept } from '../../subgraphs/common/identity/secret-file.ts'
+import { newSecretText, readSecretFile, secretFilesOf } from '../../subgraphs/common/identity/secret-file.ts'
 import { type Purpose, sealedBy } from '../../subgraphs/common/identity/secrets.ts'
 import type { DocumentStore } from '../../subgraphs/common/ports/document-store.ts'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
@@ -11,7 +11,7 @@ import { INFERENCE_KINDS } from '../../subgraphs/inference/migrations.ts'
 import { openAgentCollections, resealAgents } from '../../subgraphs/inference/portable.ts'
 import { syncFolder } from '../archive/archive-writer.ts'
 import { dataFiles } from '../settings/data-files.ts'
-import { readPlacesOfStores, type StorePlaces } from '../settings/servers.ts'
+import { readStoreLocations, type StoreLocations } from '../settings/servers.ts'
 
 /** Nobody else may read what is written. */
 const GROUP_AND_OTHERS = 0o077
@@ -22,30 +22,32 @@ const KINDS = { billing: BILLING_KINDS, inference: INFERENCE_KINDS } as const
  * @throws {Error} the service runs, a secret is missing or another one than that of the data, or the storage fails
  */
 export async function rotateSecret(environment: NodeJS.ProcessEnv, say: (line: string) => void): Promise<void> {
-  const { places, given, next: givenNext } = readPlacesOfStores(environment)
-  if (given && !givenNext)
+  const { locations, environmentSecret, next: environmentNext } = readStoreLocations(environment)
+  if (environmentSecret && !environmentNext)
     throw new Error('The secret comes from KIS_SECRET: set KIS_NEW_SECRET to the new one. `openssl rand -hex 32` makes one.')
-  if (!given && givenNext) throw new Error('KIS_NEW_SECRET needs KIS_SECRET. The data folder gets a secret that is made here.')
-  const kept = keptFiles(places.dataDirectory)
+  if (!environmentSecret && environmentNext)
+    throw new Error('KIS_NEW_SECRET needs KIS_SECRET. The data folder gets a secret that is made here.')
+  const secretFiles = secretFilesOf(locations.dataDirectory)
   process.umask(GROUP_AND_OTHERS)
   {
     await using stack = new AsyncDisposableStack()
     const open = async (subgraph: keyof typeof KINDS) => {
-      const store = await openStore(places, subgraph)
+      const store = await openStore(locations, subgraph)
       return store && stack.use(store)
     }
     const [billing, inference] = [await open('billing'), await open('inference')]
-    if (!billing && !inference) throw new Error(`${places.dataDirectory} has no data of the service. KIS_DATA_DIR names the data folder.`)
-    await requireStopped(places)
+    if (!billing && !inference)
+      throw new Error(`${locations.dataDirectory} has no data of the service. KIS_DATA_DIR names the data folder.`)
+    await requireStopped(locations)
     const accounts = billing && openAccountCollections(billing)
-    const secret = given ?? readKept(kept.secret, places.dataDirectory)
+    const secret = environmentSecret ?? readSecretFile(secretFiles.secret, locations.dataDirectory)
     // Before a file is left that keeps the service from starting.
-    if (accounts && !given && !existsSync(kept.next)) await requireRotatable(accounts, [secret])
-    const next = givenNext ?? keepNext(kept.next)
+    if (accounts && !environmentSecret && !existsSync(secretFiles.next)) await requireRotatable(accounts, [secret])
+    const next = environmentNext ?? loadOrCreateNext(secretFiles.next)
     const both = (purpose: Purpose) => [sealedBy(secret, purpose), sealedBy(next, purpose)] as const
-    const isBegun = accounts !== null && (await beginRotation(accounts, secret, next))
+    const isBegun = accounts !== null && (await startRotation(accounts, secret, next))
     // A process that has started meanwhile has seen no rotation; one that starts from now on does.
-    await requireStopped(places)
+    await requireStopped(locations)
     if (inference) {
       const unopened = await resealAgents(openAgentCollections(inference), ...both('secrets of callers'))
       if (unopened > 0) say(`${unopened} agents and versions have headers that neither secret opens: they stay as they are.`)
@@ -55,28 +57,28 @@ export async function rotateSecret(environment: NodeJS.ProcessEnv, say: (line: s
       await endRotation({ collections: accounts, secret, madeWith: null }, next)
     }
   }
-  if (given) return say('The data depends on the new secret. Give it to every process as KIS_SECRET, and start the service.')
-  renameSync(kept.next, kept.secret)
-  syncFolder(places.dataDirectory)
-  say(`The data depends on the new secret, which is in ${kept.secret}. Start the service.`)
+  if (environmentSecret) return say('The data depends on the new secret. Give it to every process as KIS_SECRET, and start the service.')
+  renameSync(secretFiles.next, secretFiles.secret)
+  syncFolder(locations.dataDirectory)
+  say(`The data depends on the new secret, which is in ${secretFiles.secret}. Start the service.`)
 }
 
 /** Null: the data folder is that of a process which has no such store. */
-async function openStore({ dataDirectory, mongodb }: StorePlaces, subgraph: keyof typeof KINDS): Promise<DocumentStore | null> {
+async function openStore({ dataDirectory, mongodb }: StoreLocations, subgraph: keyof typeof KINDS): Promise<DocumentStore | null> {
   if (mongodb) {
     const [{ connectMongo }, { documentsOf }] = await Promise.all([
       import('../../subgraphs/common/adapters/mongodb/connection.ts'),
       import('../../subgraphs/common/adapters/mongodb/document-store.ts'),
     ])
-    const place = mongodb[subgraph]
-    return documentsOf(await connectMongo(place), place.database)
+    const database = mongodb[subgraph]
+    return documentsOf(await connectMongo(database), database.database)
   }
   const { path } = dataFiles(dataDirectory)[subgraph]
   // The file of a running service is locked.
   return existsSync(path) ? openSqliteDocumentStore({ file: path, kinds: KINDS[subgraph], log: silentLog }) : null
 }
 
-async function requireStopped({ mongodb }: StorePlaces): Promise<void> {
+async function requireStopped({ mongodb }: StoreLocations): Promise<void> {
   if (!mongodb) return
   const { isInUse } = await import('../archive/read-mark.ts')
   for (const database of Object.values(mongodb))
@@ -87,12 +89,12 @@ async function requireStopped({ mongodb }: StorePlaces): Promise<void> {
 }
 
 /** Gives the next secret of the data folder, which an interrupted rotation may have made. */
-function keepNext(file: string): Uint8Array {
+function loadOrCreateNext(file: string): Uint8Array {
   if (!existsSync(file)) {
     const beside = `${file}.new`
     writeFileSync(beside, newSecretText(), { mode: 0o600, flush: true })
     renameSync(beside, file)
     syncFolder(dirname(file))
   }
-  return readKept(file, dirname(file))
+  return readSecretFile(file, dirname(file))
 }

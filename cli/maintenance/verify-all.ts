@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../schema/errors.ts'
 import { KisError } from '../../subgraphs/common/errors.ts'
-import { NoAnswer, type Service } from './service.ts'
+import { type Service, ServiceUnreachable } from './service.ts'
 import { type VerifyOptions, verify } from './verify.ts'
 import { verifyBlobs, verifyFiles, verifyLedger } from './verify-stores.ts'
 
@@ -22,7 +22,7 @@ export async function verifyAll(service: Service, options: VerifyOptions, output
     try {
       if (!(await part(service, options, output.log))) code ||= 1
     } catch (error) {
-      if (error instanceof NoAnswer || !(error instanceof KisError && UNREADABLE.includes(error.code))) throw error
+      if (error instanceof ServiceUnreachable || !(error instanceof KisError && UNREADABLE.includes(error.code))) throw error
       output.error(`${name}: cannot be verified: ${error.message}`)
       code = 2
     }

@@ -15,7 +15,7 @@ interface Page {
 async function* fetchPages<T extends Page>(service: Service, field: string, selection: string): AsyncGenerator<T> {
   const query = `query Verify_${field}($after: String) { ${field}(after: $after) { ${selection} next } }`
   for (let after: string | null = null; ; ) {
-    const page: T = (await service.ask<Record<string, T>>(query, { after }))[field]!
+    const page: T = (await service.execute<Record<string, T>>(query, { after }))[field]!
     yield page
     if (page.next === null) return
     after = page.next
@@ -24,11 +24,11 @@ async function* fetchPages<T extends Page>(service: Service, field: string, sele
 
 /** Prints each line once: several pages may report the same. */
 function teller({ json }: Form, say: Say) {
-  const told = new Set<string>()
+  const reported = new Set<string>()
   return (finding: object, text: string) => {
     const line = json ? JSON.stringify(finding) : text
-    if (told.has(line)) return false
-    told.add(line)
+    if (reported.has(line)) return false
+    reported.add(line)
     say(line)
     return true
   }
@@ -40,7 +40,7 @@ interface FilesPage extends Page {
 
 /** Runs SQLite's own check of every file. True: all are in order. */
 export async function verifyFiles(service: Service, form: Form, say: Say): Promise<boolean> {
-  const tell = teller(form, say)
+  const report = teller(form, say)
   let checked = 0
   let damaged = 0
   for (const role of ['Billing', 'Inference', 'Knowledge']) {
@@ -48,12 +48,12 @@ export async function verifyFiles(service: Service, form: Form, say: Say): Promi
       for (const { name: file, problems } of files) {
         checked++
         if (problems.length > 0) damaged++
-        for (const problem of problems) tell({ part: 'files', kind: 'damaged', file, problem }, `damaged ${file}: ${problem}`)
+        for (const problem of problems) report({ part: 'files', kind: 'damaged', file, problem }, `damaged ${file}: ${problem}`)
       }
     }
   }
   const text = checked === 0 ? 'files: none; the database servers check their own' : `files: ${checked} checked, ${damaged} damaged`
-  tell({ part: 'files', files: checked, damaged }, text)
+  report({ part: 'files', files: checked, damaged }, text)
   return damaged === 0
 }
 
@@ -72,7 +72,7 @@ interface LedgerPage extends Page {
 
 /** Checks the ledger against its own rules. True: none is broken. */
 export async function verifyLedger(service: Service, form: Form, say: Say): Promise<boolean> {
-  const tell = teller(form, say)
+  const report = teller(form, say)
   const counts = { organizations: 0, entries: 0, totals: 0, findings: 0 }
   const selection = 'organizations entries totals findings { kind organizationId subject expected found }'
   for await (const page of fetchPages<LedgerPage>(service, 'verifyLedger', selection)) {
@@ -80,13 +80,16 @@ export async function verifyLedger(service: Service, form: Form, say: Say): Prom
     for (const finding of page.findings) {
       const { organizationId, subject, expected, found } = finding
       const kind = finding.kind.toLowerCase()
-      const place = [kind, organizationId, subject].filter((part) => part !== null).join(' ')
-      const text = `${place}: ${found ?? 'nothing'} instead of ${expected ?? 'nothing'}`
-      if (tell({ part: 'ledger', ...finding, kind }, text)) counts.findings++
+      const subjectText = [kind, organizationId, subject].filter((part) => part !== null).join(' ')
+      const text = `${subjectText}: ${found ?? 'nothing'} instead of ${expected ?? 'nothing'}`
+      if (report({ part: 'ledger', ...finding, kind }, text)) counts.findings++
     }
   }
   const { organizations, entries, totals, findings } = counts
-  tell({ part: 'ledger', ...counts }, `ledger: ${organizations} organizations, ${entries} entries, ${totals} totals: ${findings} findings`)
+  report(
+    { part: 'ledger', ...counts },
+    `ledger: ${organizations} organizations, ${entries} entries, ${totals} totals: ${findings} findings`,
+  )
   return findings === 0
 }
 
@@ -104,7 +107,7 @@ interface BlobsPage extends Page {
 
 /** Checks stored bytes against their checksums. True: all are there. */
 export async function verifyBlobs(service: Service, form: Form, say: Say): Promise<boolean> {
-  const tell = teller(form, say)
+  const report = teller(form, say)
   const counts = { blobs: 0, texts: 0, missing: 0, damaged: 0 }
   const selection = 'blobs texts findings { kind organizationId fileIds documentId detail }'
   for await (const page of fetchPages<BlobsPage>(service, 'verifyBlobs', selection)) {
@@ -114,10 +117,10 @@ export async function verifyBlobs(service: Service, form: Form, say: Say): Promi
       const { organizationId, fileIds, documentId, detail } = finding
       const kind = finding.kind === 'MISSING' ? 'missing' : 'damaged'
       const what = documentId === null ? `file ${fileIds.join(' ')}` : `text of ${documentId}`
-      if (tell({ part: 'blobs', ...finding, kind }, `${kind} ${organizationId} ${what}: ${detail}`)) counts[kind]++
+      if (report({ part: 'blobs', ...finding, kind }, `${kind} ${organizationId} ${what}: ${detail}`)) counts[kind]++
     }
   }
   const { blobs, texts, missing, damaged } = counts
-  tell({ part: 'blobs', ...counts }, `blobs: ${blobs} contents of files, ${texts} texts: ${missing} missing, ${damaged} damaged`)
+  report({ part: 'blobs', ...counts }, `blobs: ${blobs} contents of files, ${texts} texts: ${missing} missing, ${damaged} damaged`)
   return missing + damaged === 0
 }

@@ -45,7 +45,7 @@ const VERIFY_INDEX = `mutation VerifyIndex($input: VerifyIndexInput!) {
 const OLD_TERMS = 'the index has words of an earlier version, so searches miss some: run `kis reindex`'
 
 /** How often documents that are being ingested again are checked. */
-const LOOK_MS = 1_000
+const POLL_MS = 1_000
 /** When no document finishes for this long, waiting stops. Six failures of one document take up to half an hour. */
 const STALLED_MS = 35 * 60_000
 
@@ -58,14 +58,14 @@ export async function verify(
   { repair, collectionId, json }: VerifyOptions,
   say: (line: string) => void,
 ): Promise<boolean> {
-  const told = new Set<string>()
-  const tell = (finding: Finding) => {
+  const reported = new Set<string>()
+  const report = (finding: Finding) => {
     const line = json ? JSON.stringify({ part: 'index', ...finding, kind: finding.kind.toLowerCase() }) : describeFinding(finding)
-    if (!told.has(line)) say(line)
-    told.add(line)
+    if (!reported.has(line)) say(line)
+    reported.add(line)
   }
-  const first = await pass(service, { repair, collectionId }, tell)
-  const result = first.requeued.size === 0 && !first.mended ? first : await afterRepair(service, first, collectionId, tell)
+  const first = await pass(service, { repair, collectionId }, report)
+  const result = first.requeued.size === 0 && !first.hasRepaired ? first : await afterRepair(service, first, collectionId, report)
   if (result.needsRebuild) say(json ? JSON.stringify({ part: 'index', kind: 'old_terms' }) : OLD_TERMS)
   say(json ? JSON.stringify({ part: 'index', ...result.counts }) : describeCounts(result.counts))
   const { missing, incomplete, extra, repairing } = result.counts
@@ -75,7 +75,7 @@ export async function verify(
 interface Pass {
   readonly counts: Readonly<Record<'collections' | 'documents' | 'chunks' | 'missing' | 'incomplete' | 'extra' | 'repairing', number>>
   /** Something was repaired at once. */
-  readonly mended: boolean
+  readonly hasRepaired: boolean
   /** The index has the terms of an earlier version. */
   readonly needsRebuild: boolean
   /** Collections with documents that are ingested again. */
@@ -85,24 +85,24 @@ interface Pass {
 async function pass(
   service: Service,
   { repair, collectionId }: { readonly repair: boolean; readonly collectionId: string | undefined },
-  tell: (finding: Finding) => void,
+  report: (finding: Finding) => void,
 ): Promise<Pass> {
   const counts = { collections: 0, documents: 0, chunks: 0, missing: 0, incomplete: 0, extra: 0, repairing: 0 }
   const requeued = new Set<string>()
-  let mended = false
+  let hasRepaired = false
   for (let after: string | null = null; ; ) {
-    const { verifyIndex: page }: { verifyIndex: Page } = await service.ask(VERIFY_INDEX, {
+    const { verifyIndex: page }: { verifyIndex: Page } = await service.execute(VERIFY_INDEX, {
       input: { collectionId: collectionId ?? null, repair, after },
     })
     for (const sum of ['collections', 'documents', 'chunks'] as const) counts[sum] += page[sum]
     for (const finding of page.findings) {
-      tell(finding)
+      report(finding)
       if (finding.kind === 'LARGE') continue
       counts[finding.kind.toLowerCase() as Lowercase<Difference>]++
-      mended ||= finding.repaired
+      hasRepaired ||= finding.repaired
       if (finding.kind === 'REPAIRING' || (finding.repaired && finding.kind !== 'EXTRA')) requeued.add(finding.collectionId)
     }
-    if (page.next === null) return { counts, mended, needsRebuild: page.needsRebuild, requeued }
+    if (page.next === null) return { counts, hasRepaired, needsRebuild: page.needsRebuild, requeued }
     after = page.next
   }
 }
@@ -112,7 +112,7 @@ async function afterRepair(
   service: Service,
   { requeued }: Pass,
   collectionId: string | undefined,
-  tell: (finding: Finding) => void,
+  report: (finding: Finding) => void,
 ): Promise<Pass> {
   for (const waited of requeued) {
     let open = Number.POSITIVE_INFINITY
@@ -123,10 +123,10 @@ async function afterRepair(
       if (repairing < open) since = Date.now()
       else if (Date.now() - since > STALLED_MS) break
       open = Math.min(open, repairing)
-      await sleep(LOOK_MS)
+      await sleep(POLL_MS)
     }
   }
-  return pass(service, { repair: false, collectionId }, tell)
+  return pass(service, { repair: false, collectionId }, report)
 }
 
 async function repairingIn(service: Service, collectionId: string): Promise<number> {
@@ -140,7 +140,7 @@ async function repairingIn(service: Service, collectionId: string): Promise<numb
 }
 
 function describeFinding({ kind, collectionId, documentId, generation, expected, found, repaired, restored }: Finding): string {
-  const place = [collectionId, documentId, generation].filter((part) => part !== null).join(' ')
+  const location = [collectionId, documentId, generation].filter((part) => part !== null).join(' ')
   const done = repaired ? (kind === 'EXTRA' ? ', deleted' : restored ? ', put back' : documentId ? ', is ingested again' : ', made') : ''
   const what = {
     MISSING: documentId ? `${found ?? 0} of ${expected ?? 'its'} chunks` : 'no room in the index',
@@ -149,7 +149,7 @@ function describeFinding({ kind, collectionId, documentId, generation, expected,
     REPAIRING: 'is being ingested again',
     LARGE: `${found} chunks are more than the embedded index searches fast: use Elasticsearch (KIS_ELASTICSEARCH_URL)`,
   }
-  return `${kind.toLowerCase()} ${place}: ${what[kind]}${done}`
+  return `${kind.toLowerCase()} ${location}: ${what[kind]}${done}`
 }
 
 function describeCounts({ collections, documents, chunks, missing, incomplete, extra, repairing }: Pass['counts']): string {

@@ -3,7 +3,7 @@ import { CatalogError, type CatalogFile, readCatalogFile } from '../../subgraphs
 import type { EngineEntry } from '../../subgraphs/inference/domain/catalog/engine.ts'
 import type { ModelEntry } from '../../subgraphs/inference/domain/catalog/model.ts'
 import { wrongArguments } from './usage.ts'
-import { readPlaces } from './variables.ts'
+import { readPaths } from './variables.ts'
 
 /** Runs `kis catalog check`. Gives the exit code; undefined for another command. @throws {UsageError} */
 export function catalogCheck([command, verb, file, ...others]: readonly string[], env: NodeJS.ProcessEnv): number | undefined {
@@ -23,7 +23,7 @@ export function checkCatalog(
   env: Readonly<Record<string, string | undefined>>,
 ): { readonly code: 0 | 1; readonly lines: readonly string[] } {
   try {
-    return { code: 0, lines: toLines(readCatalogFile(file ? resolve(file) : readPlaces(env).KIS_CATALOG, env)) }
+    return { code: 0, lines: toLines(readCatalogFile(file ? resolve(file) : readPaths(env).KIS_CATALOG, env)) }
   } catch (error) {
     if (error instanceof CatalogError) return { code: 1, lines: error.problems }
     throw error

@@ -4,10 +4,10 @@ import { ConfigError } from '../../subgraphs/common/errors.ts'
 import type { Config } from './config.ts'
 import { ROLES, type Role } from './roles.ts'
 import { wrongArguments } from './usage.ts'
-import { readPlaces } from './variables.ts'
+import { readPaths } from './variables.ts'
 
 /** Stands for the secret that a first start would make. It signs nothing here. */
-const NOT_YET_MADE = 'x'.repeat(32)
+const PLACEHOLDER_SECRET = 'x'.repeat(32)
 
 /** Runs `kis config check`. Gives the exit code; undefined for another command. @throws {UsageError} */
 export async function configCheck(
@@ -30,7 +30,7 @@ export async function checkConfig(
   // Here, because no other command needs what it loads.
   const { readConfig } = await import('./config.ts')
   try {
-    return { code: 0, lines: describe(readConfig(isFirstStart(role, env) ? { ...env, KIS_SECRET: NOT_YET_MADE } : env, role)) }
+    return { code: 0, lines: describe(readConfig(isFirstStart(role, env) ? { ...env, KIS_SECRET: PLACEHOLDER_SECRET } : env, role)) }
   } catch (error) {
     if (error instanceof ConfigError) return { code: 1, lines: error.problems }
     throw error
@@ -39,7 +39,7 @@ export async function checkConfig(
 
 /** Reading the configuration of a whole service makes its data folder and its secret. */
 function isFirstStart(role: Role | undefined, env: NodeJS.ProcessEnv): boolean {
-  return role === undefined && !env.KIS_SECRET && !env.KIS_SECRET_FILE && !existsSync(join(readPlaces(env).KIS_DATA_DIR, 'secret'))
+  return role === undefined && !env.KIS_SECRET && !env.KIS_SECRET_FILE && !existsSync(join(readPaths(env).KIS_DATA_DIR, 'secret'))
 }
 
 /** Names no value that may hold a password. */

@@ -4,7 +4,7 @@ import { type RestConfig, restConfig } from '../../rest-adapter/config.ts'
 import type { BillingSettings } from '../../subgraphs/billing/config.ts'
 import { ConfigError } from '../../subgraphs/common/errors.ts'
 import type { OAuthSettings } from '../../subgraphs/common/identity/credentials.ts'
-import { keptSecret } from '../../subgraphs/common/identity/secret-file.ts'
+import { loadOrCreateSecret } from '../../subgraphs/common/identity/secret-file.ts'
 import { parseSecret } from '../../subgraphs/common/identity/secrets.ts'
 import { Origins } from '../../subgraphs/common/server/origins.ts'
 import type { InferenceConfig } from '../../subgraphs/inference/config.ts'
@@ -13,7 +13,7 @@ import type { ElasticsearchConfig, KnowledgeConfig } from '../../subgraphs/knowl
 import type { TelemetrySettings } from '../telemetry/open-telemetry.ts'
 import { type Environment, trackReads } from './environment.ts'
 import type { Role } from './roles.ts'
-import { readPlaces, VARIABLES, type Variables } from './variables.ts'
+import { readPaths, VARIABLES, type Variables } from './variables.ts'
 
 /** What every role reads from the environment. */
 export interface Config {
@@ -70,7 +70,7 @@ export function readConfig(environment: NodeJS.ProcessEnv, role: Role | 'all' = 
       return undefined
     }
   }
-  const { KIS_DATA_DIR, KIS_CATALOG } = readPlaces(env)
+  const { KIS_DATA_DIR, KIS_CATALOG } = readPaths(env)
   const secret = read(() => readSecret(env, role, KIS_DATA_DIR))
   const catalog = read(() => readCatalogFile(KIS_CATALOG, env))
   const trustedDocuments = read(() => readTrustedDocuments(env.KIS_TRUSTED_DOCUMENTS))
@@ -121,7 +121,7 @@ export function readConfig(environment: NodeJS.ProcessEnv, role: Role | 'all' = 
 
 function readSecret({ KIS_SECRET: text }: Environment, role: Role | 'all', dataDirectory: string): Uint8Array {
   if (text !== undefined) return parseSecret(text)
-  if (role === 'all') return keptSecret(dataDirectory)
+  if (role === 'all') return loadOrCreateSecret(dataDirectory)
   throw new ConfigError(['KIS_SECRET is missing: every process of the service needs the same, of at least 32 characters'])
 }
 

@@ -11,7 +11,7 @@ const GROUP_AND_OTHERS = 0o077
  * Call it before any thread starts. It also closes an existing data folder, or only our own files if the folder holds
  * others. Gives what other users of this machine can still read. Does nothing on Windows, which has no such modes.
  */
-export function keepPrivate(folder: string): readonly string[] {
+export function restrictPermissions(folder: string): readonly string[] {
   if (process.platform === 'win32') return []
   process.umask(GROUP_AND_OTHERS)
   const names = namesIn(folder)

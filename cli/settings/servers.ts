@@ -7,7 +7,7 @@ import { trackReads } from './environment.ts'
 import { VARIABLES } from './variables.ts'
 
 /** Where an installation has its data. */
-export interface StorePlaces {
+export interface StoreLocations {
   readonly dataDirectory: string
   /** Null: documents and bytes are in the data folder. */
   readonly mongodb: Readonly<Record<'billing' | 'inference' | 'knowledge', MongoDatabase>> | null
@@ -19,10 +19,10 @@ export interface StorePlaces {
  * Reads where the data is, and the secret, as the roles read them. Makes nothing, unlike `readConfig`.
  * @throws {ConfigError} a variable is wrong; it lists every problem
  */
-export function readPlacesOfStores(environment: NodeJS.ProcessEnv): {
-  readonly places: StorePlaces
+export function readStoreLocations(environment: NodeJS.ProcessEnv): {
+  readonly locations: StoreLocations
   /** `KIS_SECRET`; null: the secret is in the data folder. */
-  readonly given: Uint8Array | null
+  readonly environmentSecret: Uint8Array | null
   /** `KIS_NEW_SECRET`. */
   readonly next: Uint8Array | null
   readonly logLevel: string
@@ -35,12 +35,12 @@ export function readPlacesOfStores(environment: NodeJS.ProcessEnv): {
   const { KIS_DATA_DIR: dataDirectory, KIS_SECRET: secret, KIS_NEW_SECRET: next } = values
   const [billing, inference, knowledge] = ['billing', 'inference', 'knowledge'].map((subgraph) => toDatabase(values, subgraph))
   return {
-    places: {
+    locations: {
       dataDirectory,
       mongodb: billing && inference && knowledge ? { billing, inference, knowledge } : null,
       elasticsearch: elasticsearchSettings(values),
     },
-    given: secret === undefined ? null : parseSecret(secret),
+    environmentSecret: secret === undefined ? null : parseSecret(secret),
     next: next === undefined ? null : parseSecret(next, 'KIS_NEW_SECRET'),
     logLevel: values.KIS_LOG_LEVEL,
   }

@@ -27,17 +27,17 @@ const MAX_SHARDS = 1_024
 const MAX_REPLICAS = 20
 
 /** Any text is a path, so these always have a value. Relative paths start at the working directory. */
-const PLACES = z.object({
+const PATHS = z.object({
   KIS_DATA_DIR: path('data'),
   KIS_CATALOG: path('catalog.yaml'),
 })
 
 /** The data folder and the catalog, for commands that need nothing else. */
-export function readPlaces(environment: Environment): z.output<typeof PLACES> {
-  return PLACES.parse(trackReads(environment).env)
+export function readPaths(environment: Environment): z.output<typeof PATHS> {
+  return PATHS.parse(trackReads(environment).env)
 }
 
-export const VARIABLES = PLACES.extend({
+export const VARIABLES = PATHS.extend({
   HOST: z.string().default('127.0.0.1'),
   PORT: whole(0, 65_535, 'must be a number from 0 to 65535').optional(),
   KIS_LOG_LEVEL: z.enum(LOG_LEVELS, `must be one of ${LOG_LEVELS.join(', ')}`).default('warn'),

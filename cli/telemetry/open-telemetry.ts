@@ -26,15 +26,15 @@ export interface TelemetrySettings {
 /** Opens what the settings ask for. `stack` closes it. */
 export async function openTelemetry(
   whose: Whose,
-  { hasAccessLog, slowMs, metrics: asked, traces }: TelemetrySettings,
+  { hasAccessLog, slowMs, metrics: metricsSettings, traces }: TelemetrySettings,
   log: Log,
   stack: AsyncDisposableStack,
 ): Promise<Telemetry> {
-  const metrics: Metrics = asked ? await openMetrics(whose, asked, log, stack) : noMetrics
-  const byOrganization = asked?.byOrganization ?? false
+  const metrics: Metrics = metricsSettings ? await openMetrics(whose, metricsSettings, log, stack) : noMetrics
+  const byOrganization = metricsSettings?.byOrganization ?? false
   const wantsFacts = hasAccessLog || slowMs !== null || byOrganization
   return {
-    isOn: wantsFacts || asked !== null || traces !== null,
+    isOn: wantsFacts || metricsSettings !== null || traces !== null,
     metrics,
     tracer: traces ? await openTraces(whose, traces, log, stack) : noTracer,
     requests: new RequestFacts(wantsFacts),

@@ -42,9 +42,9 @@ export interface TracerOptions {
  * registered for the whole process, so that no other package makes spans.
  */
 export function openTracer({ endpoint, ratio, serviceName, version, log }: TracerOptions): Tracer & AsyncDisposable {
-  const told = (message: string) => log.warn({ cause: message }, 'traces')
+  const logWarning = (message: string) => log.warn({ cause: message }, 'traces')
   const silent = () => undefined
-  diag.setLogger({ error: told, warn: told, info: silent, debug: silent, verbose: silent }, { logLevel: DiagLogLevel.WARN })
+  diag.setLogger({ error: logWarning, warn: logWarning, info: silent, debug: silent, verbose: silent }, { logLevel: DiagLogLevel.WARN })
   const exporter = new OTLPTraceExporter({ url: `${endpoint.replace(/\/$/, '')}/v1/traces` })
   const provider = new TracerProvider({
     resource: resourceFromAttributes({ 'service.name': serviceName, 'service.version': version, 'process.pid': process.pid }),
@@ -69,7 +69,7 @@ export function openTracer({ endpoint, ratio, serviceName, version, log }: Trace
       const context = trace.setSpan(parent, span)
       return {
         traceId: span.spanContext().traceId,
-        isKept: span.isRecording(),
+        isRecording: span.isRecording(),
         within: (work) => running.run(context, work),
         set: (more) => void span.setAttributes(more),
         end(error) {
@@ -91,7 +91,7 @@ export function openTracer({ endpoint, ratio, serviceName, version, log }: Trace
     async [Symbol.asyncDispose]() {
       const { promise: late, resolve } = Promise.withResolvers<void>()
       const timer = setTimeout(resolve, LAST_EXPORT_MS)
-      await Promise.race([provider.shutdown().catch((error: Error) => told(error.message)), late])
+      await Promise.race([provider.shutdown().catch((error: Error) => logWarning(error.message)), late])
       clearTimeout(timer)
       diag.disable()
     },

@@ -52,9 +52,9 @@ export function watchRequests(
     const startedMs = performance.now()
     let firstByteMs: number | undefined
     const { writeHead } = response
-    response.writeHead = ((...given: Parameters<typeof writeHead>) => {
+    response.writeHead = ((...args: Parameters<typeof writeHead>) => {
       firstByteMs ??= performance.now() - startedMs
-      return writeHead.apply(response, given)
+      return writeHead.apply(response, args)
     }) as typeof writeHead
     const known: Watched = { route: NO_ROUTE, span: undefined }
     watched.set(request, known)

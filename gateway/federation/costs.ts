@@ -30,7 +30,7 @@ import type { Variables } from '../variables.ts'
 /** Items of a list of objects for which the schema gives no size. `compose.ts` refuses such lists in our own schema. */
 const ASSUMED_SIZE = 10
 /** Costs of one operation that are kept. Pages have one size or two. */
-const MAX_KEPT = 16
+const MAX_CACHED = 16
 
 type Operation = Pick<Prepared, 'document' | 'operation'>
 
@@ -45,7 +45,7 @@ interface ListSize {
 export interface Cost {
   readonly nodes: number
   /** The root field that returns most of them, under its name in the answer, and how many. */
-  readonly dearest: { readonly name: string; readonly nodes: number }
+  readonly mostExpensive: { readonly name: string; readonly nodes: number }
 }
 
 /** The costs of one operation, and the variables that they depend on. */
@@ -56,7 +56,7 @@ interface Counted {
 }
 
 /** The fields that are merged into one field of the answer. */
-interface Place {
+interface FieldGroup {
   readonly type: GraphQLNamedType
   readonly nodes: FieldNode[]
 }
@@ -89,7 +89,7 @@ export class Costs {
     const known = costs.get(key)
     if (known) return known
     const cost = this.#count(prepared, schema, variables)
-    if (costs.size < MAX_KEPT) costs.set(key, cost)
+    if (costs.size < MAX_CACHED) costs.set(key, cost)
     return cost
   }
 
@@ -118,14 +118,19 @@ export class Costs {
     const root = schema.getRootType(operation.operation)!
 
     /** Collects the fields of a selection by their names in the answer, as execution merges them for a value of the type. */
-    const collect = ({ selections }: SelectionSetNode, type: GraphQLNamedType, places: Map<string, Place>, spread: Set<string>): void => {
+    const collect = (
+      { selections }: SelectionSetNode,
+      type: GraphQLNamedType,
+      groups: Map<string, FieldGroup>,
+      spread: Set<string>,
+    ): void => {
       for (const selection of selections) {
-        if (!isAsked(selection, variables)) continue
+        if (!isIncluded(selection, variables)) continue
         if (selection.kind === Kind.FIELD) {
           const key = selection.alias?.value ?? selection.name.value
-          const place = places.get(key)
-          if (place) place.nodes.push(selection)
-          else places.set(key, { type, nodes: [selection] })
+          const group = groups.get(key)
+          if (group) group.nodes.push(selection)
+          else groups.set(key, { type, nodes: [selection] })
           continue
         }
         const name = selection.kind === Kind.FRAGMENT_SPREAD ? selection.name.value : undefined
@@ -134,7 +139,7 @@ export class Costs {
         const { typeCondition, selectionSet } = selection.kind === Kind.INLINE_FRAGMENT ? selection : fragments.get(selection.name.value)!
         const condition = typeCondition ? schema.getType(typeCondition.name.value) : type
         if (condition === type || (isAbstractType(condition) && isObjectType(type) && schema.isSubType(condition, type)))
-          collect(selectionSet, type, places, spread)
+          collect(selectionSet, type, groups, spread)
       }
     }
 
@@ -142,9 +147,9 @@ export class Costs {
      * Counts the nodes below one object. `sized` gives the size of those of its lists that a slicing argument of the
      * parent limits.
      */
-    const sumNodes = (places: Map<string, Place>, sized: Sized | undefined, noted?: (name: string, nodes: number) => void): number => {
+    const sumNodes = (groups: Map<string, FieldGroup>, sized: Sized | undefined, noted?: (name: string, nodes: number) => void): number => {
       let sum = 0
-      for (const [key, { type, nodes }] of places) {
+      for (const [key, { type, nodes }] of groups) {
         const nodesHere = nodesOfField(type, nodes, sized)
         noted?.(key, nodesHere)
         sum += nodesHere
@@ -166,23 +171,23 @@ export class Costs {
       const count = isListType(getNullableType(field.type)) ? (sized?.fields.includes(name) ? sized.size : (size ?? ASSUMED_SIZE)) : 1
       const slicing = list?.sizedFields && { fields: list.sizedFields, size: size ?? ASSUMED_SIZE }
       // A value has one of the types: the dearest counts.
-      let dearest = 0
+      let mostExpensive = 0
       for (const runtime of isAbstractType(type) ? schema.getPossibleTypes(type) : [type]) {
-        const below = new Map<string, Place>()
+        const below = new Map<string, FieldGroup>()
         const spread = new Set<string>()
         for (const { selectionSet } of nodes) if (selectionSet) collect(selectionSet, runtime, below, spread)
-        dearest = Math.max(dearest, sumNodes(below, slicing))
+        mostExpensive = Math.max(mostExpensive, sumNodes(below, slicing))
       }
-      return count * (weight + dearest)
+      return count * (weight + mostExpensive)
     }
 
-    const places = new Map<string, Place>()
-    collect(operation.selectionSet, root, places, new Set())
-    let dearest = { name: '', nodes: 0 }
-    const nodes = sumNodes(places, undefined, (name, those) => {
-      if (those > dearest.nodes) dearest = { name, nodes: those }
+    const groups = new Map<string, FieldGroup>()
+    collect(operation.selectionSet, root, groups, new Set())
+    let mostExpensive = { name: '', nodes: 0 }
+    const nodes = sumNodes(groups, undefined, (name, those) => {
+      if (those > mostExpensive.nodes) mostExpensive = { name, nodes: those }
     })
-    return { nodes, dearest }
+    return { nodes, mostExpensive }
   }
 
   #note(coordinate: string, directives: readonly DirectiveNode[] = []): void {
@@ -222,17 +227,17 @@ function estimateSize(
   variables: Variables,
 ) {
   if (slicingArguments.length === 0 && !field.args.some(({ name }) => name === IDS)) return assumedSize
-  const given = getArgumentValues(field, node, variables)
-  const ids = given[IDS]
+  const values = getArgumentValues(field, node, variables)
+  const ids = values[IDS]
   if (Array.isArray(ids)) return ids.length
   const sizes = slicingArguments.flatMap((name) => {
-    const size = given[name] ?? field.args.find((argument) => argument.name === name)?.defaultValue
+    const size = values[name] ?? field.args.find((argument) => argument.name === name)?.defaultValue
     return typeof size === 'number' ? [Math.max(0, size)] : []
   })
   return sizes.length > 0 ? Math.max(...sizes) : assumedSize
 }
 
-function isAsked(selection: SelectionNode, variables: Variables): boolean {
+function isIncluded(selection: SelectionNode, variables: Variables): boolean {
   if (!selection.directives?.length) return true
   if (getDirectiveValues(GraphQLSkipDirective, selection, variables)?.if === true) return false
   return getDirectiveValues(GraphQLIncludeDirective, selection, variables)?.if !== false

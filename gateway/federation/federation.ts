@@ -9,7 +9,7 @@ import { type Metrics, noMetrics } from '../../subgraphs/common/telemetry/metric
 import type { Prepared } from '../documents.ts'
 import type { Variables } from '../variables.ts'
 import { type Cost, Costs } from './costs.ts'
-import { type FetchContext, LinkDataSource, placeErrors } from './link-data-source.ts'
+import { attachErrors, type FetchContext, LinkDataSource } from './link-data-source.ts'
 import { PassThrough } from './pass-through.ts'
 import { PlanCache, planKey } from './plan-cache.ts'
 import { Requirements } from './requirements.ts'
@@ -122,7 +122,7 @@ export class Federation implements AsyncDisposable {
   }
 
   /** Drops the cached plan of the operation. */
-  forget(prepared: Prepared, context: Context): void {
+  evict(prepared: Prepared, context: Context): void {
     void this.#plans.delete(keyOf(prepared, context))
   }
 
@@ -148,7 +148,7 @@ export class Federation implements AsyncDisposable {
       upstream = changedSteps<ExecutionResult, ExecutionResult>(this.#links[serviceName]!.subscribe(operation, context), (step) => {
         if (step.done || (passes && step.value.data && !step.value.errors)) return step
         // The whole subscription has failed, such as when the subgraph is away.
-        if (step.value.data === undefined) return { done: false, value: placeErrors(step.value, query) as ExecutionResult }
+        if (step.value.data === undefined) return { done: false, value: attachErrors(step.value, query) as ExecutionResult }
         return complete(step.value)
       })
       next = () => upstream!.next()

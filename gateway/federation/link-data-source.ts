@@ -27,14 +27,14 @@ export class LinkDataSource implements GraphQLDataSource {
 
   async process({ request: { query = '', operationName, variables = {} }, context }: ProcessOptions): Promise<Response> {
     const { known } = context as FetchContext
-    if (known && (known.query ?? query) === query) return placeErrors(known.result, query)
+    if (known && (known.query ?? query) === query) return attachErrors(known.result, query)
     const { representations } = variables as { readonly representations?: readonly Values[] }
     const keys = representations?.map((representation) => JSON.stringify(representation))
     const distinct = [...new Set(keys)]
     const isRepeated = keys !== undefined && distinct.length < keys.length
     const sent = isRepeated ? { ...variables, representations: distinct.map((key) => JSON.parse(key) as Values) } : variables
     const result = await this.send({ query, operationName, variables: sent }, context as FetchContext)
-    const response = placeErrors(result, query, sent.representations)
+    const response = attachErrors(result, query, sent.representations)
     if (!isRepeated) return response
     const indexes = new Map(distinct.map((key, index) => [key, index]))
     return repeatEntities(
@@ -55,7 +55,7 @@ export class LinkDataSource implements GraphQLDataSource {
 }
 
 /** Places the error of a fetch that returned no data at each field that the fetch was for. */
-export function placeErrors({ data, errors }: ExecutionResult, query: string, representations?: unknown): Response {
+export function attachErrors({ data, errors }: ExecutionResult, query: string, representations?: unknown): Response {
   const first = errors?.[0]
   if (!first) return { data } as Response
   // The field of entities as a whole is at a path that clients do not see.
@@ -93,7 +93,7 @@ function repeatEntities({ data, errors = [] }: Response, indexes: readonly numbe
   const repeated = errors.flatMap((error) => {
     const [root, index, ...below] = error.path ?? []
     if (root !== '_entities' || typeof index !== 'number') return [error]
-    return indexes.flatMap((each, place) => (each === index ? [{ ...error, path: [root, place, ...below] }] : []))
+    return indexes.flatMap((each, at) => (each === index ? [{ ...error, path: [root, at, ...below] }] : []))
   })
   return {
     // Later fetches write into what they find, so two places must not share an object.

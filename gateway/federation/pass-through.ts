@@ -50,10 +50,10 @@ export class PassThrough {
    * True when both have the same fields in the same order under the same names, without fragments, `@include` or
    * `@skip`, and with only object types and enums that hide nothing.
    */
-  #isSame(asked: SelectionSetNode, fetched: SelectionSetNode, parent: GraphQLObjectType): boolean {
+  #isSame(selected: SelectionSetNode, fetched: SelectionSetNode, parent: GraphQLObjectType): boolean {
     return (
-      asked.selections.length === fetched.selections.length &&
-      asked.selections.every((field, index) => {
+      selected.selections.length === fetched.selections.length &&
+      selected.selections.every((field, index) => {
         const other = fetched.selections[index]
         if (field.kind !== Kind.FIELD || other?.kind !== Kind.FIELD) return false
         if (field.directives?.length || other.directives?.length) return false

@@ -17,7 +17,7 @@ const PAUSE = 3
  */
 export class PlanCache {
   readonly #plans = new WeighedCache<QueryPlan>(MAX_PLAN_BYTES)
-  readonly #turns = new FairSemaphore(1, MAX_WAITING)
+  readonly #permits = new FairSemaphore(1, MAX_WAITING)
   /** No caller ends a turn by leaving: others may wait for the plan. */
   readonly #noEnd = new AbortController().signal
 
@@ -31,21 +31,21 @@ export class PlanCache {
    * @throws {TooBusy} too many operations of the organization wait to be planned
    */
   async get(key: string): Promise<QueryPlan | undefined> {
-    if (!this.find(key)) await this.#waitForTurn(key)
+    if (!this.find(key)) await this.#acquirePlan(key)
     const plan = this.find(key)
     if (plan?.node?.kind !== 'Subscription') return plan
     const { primary, rest } = plan.node
     return { kind: 'QueryPlan', node: { kind: 'Sequence', nodes: rest ? [primary, rest] : [primary] } }
   }
 
-  async #waitForTurn(key: string): Promise<void> {
+  async #acquirePlan(key: string): Promise<void> {
     const why = 'Too many new operations of your organization wait to be planned.'
-    const leave = await this.#turns.take(organizationOf(key), this.#noEnd).catch(orTooBusy(why))
+    const release = await this.#permits.acquire(organizationOf(key), this.#noEnd).catch(orTooBusy(why))
     // Another has planned it meanwhile.
-    if (this.find(key)) return leave()
+    if (this.find(key)) return release()
     const beganAt = performance.now()
     // `ApolloGateway` plans within the event-loop tick in which a plan is missing.
-    setImmediate(() => setTimeout(leave, PAUSE * (performance.now() - beganAt)))
+    setImmediate(() => setTimeout(release, PAUSE * (performance.now() - beganAt)))
   }
 
   /** Caches the plan if it is not cached. */

@@ -154,7 +154,7 @@ it('does not believe an answer about a session that was asked for before the ses
   })
   const early = authenticator.getPrincipal(TOKEN, 'req_1')
   isOver = true
-  authenticator.forget(TOKEN)
+  authenticator.evict(TOKEN)
   resolve(makePrincipal(KEY))
   await early
   await expect(authenticator.getPrincipal(TOKEN, 'req_2')).rejects.toBeInstanceOf(InvalidApiKey)
@@ -171,9 +171,9 @@ describe('a change of rules through this process', () => {
     const { authenticator, ask, asked } = setUp(async (apiKey) => ({ ...makePrincipal(apiKey), revision }))
     for (const key of [KEY, OTHER]) await ask(key)
     revision = 1
-    authenticator.forgetAfterChange(admin, false)
+    authenticator.evictAfterChange(admin, false)
     expect([(await ask(KEY)).revision, (await ask(OTHER)).revision]).toEqual([1, 0])
-    authenticator.forgetAfterChange(operator, false)
+    authenticator.evictAfterChange(operator, false)
     expect((await ask(OTHER)).revision).toBe(1)
     expect(asked).toEqual([KEY, OTHER, KEY, OTHER])
   })
@@ -183,7 +183,7 @@ describe('a change of rules through this process', () => {
       throw new InvalidApiKey()
     })
     const changes = [() => undefined, () => forget(admin, false), () => forget(admin, true), () => forget(operator, false)]
-    const forget = authenticator.forgetAfterChange.bind(authenticator)
+    const forget = authenticator.evictAfterChange.bind(authenticator)
     const counts: number[] = []
     for (const change of changes) {
       change()
@@ -198,7 +198,7 @@ describe('a change of rules through this process', () => {
     const { authenticator, ask, asked } = setUp(() => response.promise)
     const waiting = [ask(OTHER)]
     for (let i = 0; i < 10; i++) {
-      authenticator.forgetAfterChange(admin, true)
+      authenticator.evictAfterChange(admin, true)
       waiting.push(ask(OTHER))
     }
     response.resolve(makePrincipal(OTHER))
@@ -212,7 +212,7 @@ describe('a change of rules through this process', () => {
     let asked = 0
     const { authenticator, ask } = setUp(() => responses[asked++]!.promise)
     const early = ask()
-    authenticator.forgetAfterChange(admin, true)
+    authenticator.evictAfterChange(admin, true)
     const late = ask()
     responses[0]!.reject(new InvalidApiKey())
     await expect(early).rejects.toBeInstanceOf(InvalidApiKey)
@@ -227,7 +227,7 @@ describe('a change of rules through this process', () => {
     let asked = 0
     const { authenticator, ask } = setUp(() => responses[asked++]!.promise)
     const early = ask()
-    authenticator.forgetAfterChange(admin, false)
+    authenticator.evictAfterChange(admin, false)
     const late = ask()
     responses[0]!.resolve(makePrincipal(KEY))
     expect((await early).revision).toBe(0)

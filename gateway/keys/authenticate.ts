@@ -112,22 +112,22 @@ export class Authenticator {
     this.#lookedUp(isKnown)
     const lookups = isKey ? this.#keyLookups : this.#tokenLookups
     const inFlight = lookups.get(name)
-    const canAsk = lookups.size < (isKey ? MAX_KEY_LOOKUPS : MAX_TOKEN_LOOKUPS)
-    const ask = () => this.#ask(lookups, name, apiKey, requestId, now).found
+    const canLookUp = lookups.size < (isKey ? MAX_KEY_LOOKUPS : MAX_TOKEN_LOOKUPS)
+    const lookUp = () => this.#startLookup(lookups, name, apiKey, requestId, now).found
     if (isKnown) {
       // A refusal counts from then on. After a failure the next caller asks again.
-      if (known.until - now <= REFRESH_MS && !inFlight && canAsk) ask().catch(() => undefined)
+      if (known.until - now <= REFRESH_MS && !inFlight && canLookUp) lookUp().catch(() => undefined)
       return known.principal
     }
     const refused = this.#refused.get(name)
     if (refused && isAhead(refused.until, now, REFUSAL_TTL_MS)) throw refused.error
-    if (inFlight) return sharedOf(inFlight, () => lookups.get(name)?.found ?? ask())
-    if (!canAsk) throw new ServiceUnavailable('Authentication')
-    return ask()
+    if (inFlight) return sharedOf(inFlight, () => lookups.get(name)?.found ?? lookUp())
+    if (!canLookUp) throw new ServiceUnavailable('Authentication')
+    return lookUp()
   }
 
   /** Asks again for a session that has just ended here. */
-  forget(token: string): void {
+  evict(token: string): void {
     this.#known.delete(token)
     // Its answer may be older than the end.
     this.#keyLookups.delete(token)
@@ -138,7 +138,7 @@ export class Authenticator {
    * for an operator those of all. Lookups in flight may be older than the change. Refusals do not say whose they are:
    * `liftsRefusals` drops those of all organizations, if the change may let a refused key in.
    */
-  forgetAfterChange(by: Principal, liftsRefusals: boolean): void {
+  evictAfterChange(by: Principal, liftsRefusals: boolean): void {
     const isOperator = hasScope(by, 'operator')
     for (const [name, { principal }] of this.#known)
       if (isOperator || principal.organizationId === by.organizationId) this.#known.delete(name)
@@ -152,19 +152,19 @@ export class Authenticator {
     if (isOperator || liftsRefusals) this.#refused.clear()
   }
 
-  #ask(lookups: Map<string, Lookup>, name: string, apiKey: string, requestId: string, askedAt: number): Lookup {
+  #startLookup(lookups: Map<string, Lookup>, name: string, apiKey: string, requestId: string, requestedAt: number): Lookup {
     const found = this.#lookUp(apiKey, requestId)
       .then(
         (principal) => {
           if (lookups.get(name) !== lookup || isOutdated(lookup, principal)) return principal
-          this.#known.set(name, { principal, until: askedAt + PRINCIPAL_TTL_MS })
+          this.#known.set(name, { principal, until: requestedAt + PRINCIPAL_TTL_MS })
           this.#accepted(apiKey)
           return principal
         },
         (error: unknown) => {
           if (lookups.get(name) === lookup && isRefusal(error) && !lookup.mayRefuseWrongly) {
             this.#known.delete(name)
-            this.#refused.set(name, { error, until: askedAt + REFUSAL_TTL_MS })
+            this.#refused.set(name, { error, until: requestedAt + REFUSAL_TTL_MS })
           }
           throw error
         },

@@ -75,8 +75,8 @@ export class IssuedTokens {
 
   async #findKeys(): Promise<JWTVerifyGetKey> {
     const { issuer } = this.#settings
-    for (const place of METADATA) {
-      const response = await fetch(place(new URL(issuer)), { signal: AbortSignal.timeout(ISSUER_MS), redirect: 'error' })
+    for (const metadataUrl of METADATA) {
+      const response = await fetch(metadataUrl(new URL(issuer)), { signal: AbortSignal.timeout(ISSUER_MS), redirect: 'error' })
       if (!response.ok) continue
       const metadata = (await response.json()) as { readonly issuer?: unknown; readonly jwks_uri?: unknown }
       if (metadata.issuer !== issuer) throw new Error(`the metadata is of the issuer ${String(metadata.issuer)}, not ${issuer}`)

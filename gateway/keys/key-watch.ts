@@ -7,7 +7,7 @@ import { type Authenticator, isRefusal } from './authenticate.ts'
  * How often keys with running operations are checked. Together with the time for which an accepted key is trusted,
  * everything of a revoked key ends within 5 s.
  */
-const LOOK_MS = 1_000
+const POLL_MS = 1_000
 
 /** A long-running operation of a key. */
 export interface Watched {
@@ -30,7 +30,7 @@ export class KeyWatch implements AsyncDisposable {
     this.#authenticator = authenticator
     this.#clock = clock
     this.#ids = ids
-    this.#looking = this.#keepLooking()
+    this.#looking = this.#poll()
   }
 
   /** Starts to watch. Call the returned function when the operation is over. */
@@ -48,15 +48,15 @@ export class KeyWatch implements AsyncDisposable {
     await this.#looking
   }
 
-  async #keepLooking(): Promise<void> {
+  async #poll(): Promise<void> {
     const { signal } = this.#stopping
     while (!signal.aborted) {
-      await this.#clock.sleep(LOOK_MS, signal).catch(() => undefined)
-      for (const [credentials, ofKey] of this.#underWay) void this.#look(credentials, ofKey)
+      await this.#clock.sleep(POLL_MS, signal).catch(() => undefined)
+      for (const [credentials, ofKey] of this.#underWay) void this.#check(credentials, ofKey)
     }
   }
 
-  async #look(credentials: string, ofKey: ReadonlySet<Watched>): Promise<void> {
+  async #check(credentials: string, ofKey: ReadonlySet<Watched>): Promise<void> {
     try {
       const caller = await this.#authenticator.getPrincipal(credentials, this.#ids('req'))
       for (const watched of ofKey) {

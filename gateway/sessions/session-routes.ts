@@ -4,7 +4,7 @@ import { InvalidApiKey, KisError } from '../../subgraphs/common/errors.ts'
 import type { Clock } from '../../subgraphs/common/process/clock.ts'
 import type { IdSource } from '../../subgraphs/common/process/ids.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
-import { checkJsonSize } from '../../subgraphs/common/server/bodies/bounded-json.ts'
+import { checkJsonSize } from '../../subgraphs/common/server/bodies/limited-json.ts'
 import { clientAddress } from '../../subgraphs/common/sessions/client-address.ts'
 import { isSameOrigin } from '../../subgraphs/common/sessions/own-origin.ts'
 import { readSessionCookie, sessionCookie } from '../../subgraphs/common/sessions/session-cookie.ts'
@@ -21,7 +21,7 @@ const TIMEOUT_MS = 5_000
 
 interface SessionRouteParts {
   readonly sessions: SessionStore
-  readonly authenticator: Pick<Authenticator, 'forget'>
+  readonly authenticator: Pick<Authenticator, 'evict'>
   /** The provider by which people sign in. Null: there is none. */
   readonly oidc: { readonly name: string } | null
   readonly mask: Mask
@@ -43,7 +43,7 @@ function registerSessions(app: FastifyInstance, { sessions, authenticator, oidc,
     const token = readSessionCookie(request.headers)
     if (token === null) return
     await sessions.end(token, contextOf(request))
-    authenticator.forget(token)
+    authenticator.evict(token)
   }
 
   app.removeAllContentTypeParsers()
@@ -88,7 +88,7 @@ function registerSessions(app: FastifyInstance, { sessions, authenticator, oidc,
     )
     // The browser forgets the session that it had.
     await end(request).catch(() => undefined)
-    return begin(request, reply, opened)
+    return sendNewSession(request, reply, opened)
   })
   app.delete('/session', async (request, reply) => {
     await end(request)
@@ -97,7 +97,11 @@ function registerSessions(app: FastifyInstance, { sessions, authenticator, oidc,
 }
 
 /** Answers with the cookie of a new session. */
-function begin({ headers }: FastifyRequest, reply: FastifyReply, { id, token, expiresAt }: Awaited<ReturnType<SessionStore['open']>>) {
+function sendNewSession(
+  { headers }: FastifyRequest,
+  reply: FastifyReply,
+  { id, token, expiresAt }: Awaited<ReturnType<SessionStore['open']>>,
+) {
   return reply
     .code(201)
     .header('set-cookie', sessionCookie(headers, token, expiresAt))

@@ -23,7 +23,7 @@ const MAX_OF_NEIGHBOURHOOD = 500
 const MAX_KNOWN = 10_000
 const RETRY_MS = 3_000
 
-interface Place {
+interface Slot {
   running: number
   readonly waiting: (() => void)[]
 }
@@ -35,10 +35,10 @@ interface Place {
 export class SignInAttempts {
   readonly #clock: Pick<Clock, 'sleep'>
   readonly #now: () => number
-  readonly #places = new Map<string, Place>()
+  readonly #slots = new Map<string, Slot>()
   readonly #known = new LRUCache<string, true>({ max: MAX_KNOWN })
   /** The number of places of each neighbourhood. */
-  readonly #taken = new Map<string, number>()
+  readonly #slotCounts = new Map<string, number>()
 
   constructor(clock: Pick<Clock, 'sleep'>, now = () => performance.now()) {
     this.#clock = clock
@@ -51,42 +51,42 @@ export class SignInAttempts {
    */
   async attempt<T>(address: string, signIn: () => Promise<T>): Promise<T> {
     const name = subscriberOf(address)
-    const place = this.#places.get(name) ?? { running: 0, waiting: [] }
-    if (place.waiting.length >= MAX_WAITING)
+    const slot = this.#slots.get(name) ?? { running: 0, waiting: [] }
+    if (slot.waiting.length >= MAX_WAITING)
       throw new KisError('rate_limit_exceeded', 'Too many attempts to sign in from your address. Wait some seconds, then try again.', {
         retryAfterMs: RETRY_MS,
       })
     const neighbourhood = neighbourhoodOf(name)
-    if (!this.#places.has(name)) {
-      const taken = this.#taken.get(neighbourhood) ?? 0
-      const isFull = this.#places.size >= MAX_ADDRESSES || taken >= MAX_OF_NEIGHBOURHOOD
+    if (!this.#slots.has(name)) {
+      const count = this.#slotCounts.get(neighbourhood) ?? 0
+      const isFull = this.#slots.size >= MAX_ADDRESSES || count >= MAX_OF_NEIGHBOURHOOD
       if (isFull && !this.#known.get(name)) throw new ServiceUnavailable('Signing in')
-      this.#places.set(name, place)
-      this.#taken.set(neighbourhood, taken + 1)
+      this.#slots.set(name, slot)
+      this.#slotCounts.set(neighbourhood, count + 1)
     }
-    if (place.running >= MAX_AT_ONCE) await new Promise<void>((resolve) => place.waiting.push(resolve))
-    else place.running += 1
+    if (slot.running >= MAX_AT_ONCE) await new Promise<void>((resolve) => slot.waiting.push(resolve))
+    else slot.running += 1
     const startedAt = this.#now()
     try {
-      const answer = await signIn()
+      const result = await signIn()
       this.#known.set(name, true)
-      return answer
+      return result
     } catch (error) {
       await this.#clock.sleep(REFUSED_AFTER_MS - ((this.#now() - startedAt) % REFUSED_AFTER_MS))
       throw error
     } finally {
       // The next one takes over the place.
-      const next = place.waiting.shift()
+      const next = slot.waiting.shift()
       if (next) next()
-      else if (--place.running === 0) this.#leave(name, neighbourhood)
+      else if (--slot.running === 0) this.#release(name, neighbourhood)
     }
   }
 
-  #leave(name: string, neighbourhood: string): void {
-    this.#places.delete(name)
-    const taken = this.#taken.get(neighbourhood)! - 1
-    if (taken > 0) this.#taken.set(neighbourhood, taken)
-    else this.#taken.delete(neighbourhood)
+  #release(name: string, neighbourhood: string): void {
+    this.#slots.delete(name)
+    const count = this.#slotCounts.get(neighbourhood)! - 1
+    if (count > 0) this.#slotCounts.set(neighbourhood, count)
+    else this.#slotCounts.delete(neighbourhood)
   }
 }
 

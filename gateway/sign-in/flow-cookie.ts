@@ -5,7 +5,7 @@ import type { Clock } from '../../subgraphs/common/process/clock.ts'
 /** Time to type a password and a second factor. */
 const FLOW_MS = 600_000
 /** Where the text was sealed: nothing else that this key seals can be put into the cookie. */
-const PLACE = 'sign-in'
+const SEAL_CONTEXT = 'sign-in'
 /** Browsers keep cookies of at most 4,096 bytes. */
 const MAX_COOKIE_CHARACTERS = 4_000
 
@@ -42,7 +42,7 @@ export class FlowCookie {
 
   /** The value of `set-cookie`. */
   write(flow: Flow): string {
-    const sealed = this.#texts.seal(JSON.stringify({ ...flow, until: this.#clock.now().getTime() + FLOW_MS }), PLACE)
+    const sealed = this.#texts.seal(JSON.stringify({ ...flow, until: this.#clock.now().getTime() + FLOW_MS }), SEAL_CONTEXT)
     return `${this.#name}=${Buffer.from(sealed, 'base64').toString('base64url')}; Max-Age=${FLOW_MS / 1_000}; ${this.#attributes}`
   }
 
@@ -61,7 +61,7 @@ export class FlowCookie {
       ?.slice(prefix.length)
     if (!text || text.length > MAX_COOKIE_CHARACTERS) return null
     try {
-      const { until, ...flow } = JSON.parse(this.#texts.open(text, PLACE)) as Flow & { readonly until: number }
+      const { until, ...flow } = JSON.parse(this.#texts.open(text, SEAL_CONTEXT)) as Flow & { readonly until: number }
       const left = until - this.#clock.now().getTime()
       return left > 0 && left <= FLOW_MS ? flow : null
     } catch {

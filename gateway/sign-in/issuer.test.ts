@@ -71,7 +71,7 @@ describe('an issuer', () => {
     ...{ organizationClaim: null, roleClaim: null, roles: new Map(), publicUrl: 'https://kis.example' },
   })
   async function signIn(issuer = new Issuer(settings(), systemClock)) {
-    const begun = await issuer.begin()
+    const begun = await issuer.start()
     nonce = begun.nonce
     const flow: Flow = { ...begun, returnPath: '/home', invitation: null, organizationId: null, previousSession: null }
     return issuer.end(String(new URLSearchParams({ code: 'c', state: begun.state })), flow)
@@ -79,7 +79,7 @@ describe('an issuer', () => {
   const reason = (of: string) => ({ reason: of })
 
   it('is asked with PKCE, state and nonce, and for what the id token lacks', async () => {
-    const { url: sent, state, nonce: sentNonce } = await new Issuer(settings(), systemClock).begin()
+    const { url: sent, state, nonce: sentNonce } = await new Issuer(settings(), systemClock).start()
     expect(Object.fromEntries(sent.searchParams)).toMatchObject({
       ...{ response_type: 'code', client_id: 'kis', redirect_uri: 'https://kis.example/session/oidc/callback', scope: 'openid email' },
       ...{ state, nonce: sentNonce, code_challenge_method: 'S256', code_challenge: expect.stringMatching(/^[\w-]{43}$/) },
@@ -115,7 +115,7 @@ describe('an issuer', () => {
     await expect(signIn()).rejects.toMatchObject(reason('unavailable'))
     for (const lie of [{ metadata: { issuer: 'https://evil.example' } }, { answer: 'endless' }] as const) {
       lies = lie
-      await expect(new Issuer(settings(), systemClock).begin()).rejects.toMatchObject(reason('unavailable'))
+      await expect(new Issuer(settings(), systemClock).start()).rejects.toMatchObject(reason('unavailable'))
     }
   })
 
@@ -123,14 +123,14 @@ describe('an issuer', () => {
     let now = Date.now()
     const issuer = new Issuer(settings(), { ...systemClock, now: () => new Date(now) })
     lies = { metadata: { issuer: 'https://evil.example' } }
-    const failed = await Promise.allSettled([issuer.begin(), issuer.begin(), issuer.begin()])
+    const failed = await Promise.allSettled([issuer.start(), issuer.start(), issuer.start()])
     expect(failed.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
     lies = {}
-    await expect(issuer.begin()).rejects.toMatchObject(reason('unavailable'))
+    await expect(issuer.start()).rejects.toMatchObject(reason('unavailable'))
     expect(asked).toHaveLength(1)
     now += 2_001
-    await issuer.begin()
-    await issuer.begin()
+    await issuer.start()
+    await issuer.start()
     expect(asked).toHaveLength(2)
   })
 })

@@ -11,7 +11,7 @@ const METADATA_MS = 3_600_000
 /** After a failure the issuer is left alone for this long. */
 const PAUSE_MS = 2_000
 /** Metadata, keys and tokens have some kilobytes. */
-const MAX_ANSWER_BYTES = 1_048_576
+const MAX_RESPONSE_BYTES = 1_048_576
 /** What the clocks of the issuer and of this service may differ by. */
 const CLOCK_TOLERANCE_S = 30
 /** People whose return waits for the issuer at once. Beyond it they are asked to try again. */
@@ -49,7 +49,7 @@ export class Issuer {
   }
 
   /** Where to send the browser, and what to remember until it comes back. @throws {IssuerFailure} */
-  async begin(): Promise<Pick<Flow, 'state' | 'nonce' | 'verifier'> & { readonly url: URL }> {
+  async start(): Promise<Pick<Flow, 'state' | 'nonce' | 'verifier'> & { readonly url: URL }> {
     const configuration = await this.#configuration()
     const flow = { state: oidc.randomState(), nonce: oidc.randomNonce(), verifier: oidc.randomPKCECodeVerifier() }
     const url = oidc.buildAuthorizationUrl(configuration, {
@@ -106,7 +106,7 @@ export class Issuer {
     const isPlain = issuer.startsWith('http:')
     const found = await oidc.discovery(new URL(issuer), clientId, undefined, oidc.None(), {
       timeout: TIMEOUT_S,
-      [oidc.customFetch]: boundedFetch,
+      [oidc.customFetch]: limitedFetch,
       execute: isPlain ? [oidc.allowInsecureRequests] : [],
     })
     const server = found.serverMetadata()
@@ -116,7 +116,7 @@ export class Issuer {
     const metadata = { [oidc.clockSkew]: skewS, [oidc.clockTolerance]: CLOCK_TOLERANCE_S }
     const configuration = new oidc.Configuration(server, clientId, metadata, clientSecret === null ? oidc.None() : auth(clientSecret))
     configuration.timeout = TIMEOUT_S
-    configuration[oidc.customFetch] = boundedFetch
+    configuration[oidc.customFetch] = limitedFetch
     // The library would trust an id token without its signature, because it comes from the issuer's own address.
     oidc.enableNonRepudiationChecks(configuration)
     if (isPlain) oidc.allowInsecureRequests(configuration)
@@ -125,13 +125,13 @@ export class Issuer {
 }
 
 /** `fetch` that follows no redirect, takes no failure for an answer, and reads no more than the longest answer that counts. */
-async function boundedFetch(url: string, options: oidc.CustomFetchOptions): Promise<Response> {
+async function limitedFetch(url: string, options: oidc.CustomFetchOptions): Promise<Response> {
   const response = await fetch(url, { ...options, redirect: 'manual' } as RequestInit)
   const pieces: Uint8Array[] = []
   let size = 0
   for await (const piece of response.body ?? []) {
     size += piece.length
-    if (size > MAX_ANSWER_BYTES) throw new Error(`an answer of the issuer has more than ${MAX_ANSWER_BYTES} bytes`)
+    if (size > MAX_RESPONSE_BYTES) throw new Error(`an answer of the issuer has more than ${MAX_RESPONSE_BYTES} bytes`)
     pieces.push(piece)
   }
   const { status, headers } = response

@@ -68,11 +68,11 @@ function registerSignIn(app: FastifyInstance, { oidc, sealed, signIn, sessions, 
   app.get('/session/oidc', { exposeHeadRoute: false }, async (request, reply) => {
     // So that no page of others signs anybody in to an organization of its choice.
     if (!isOfOwnPage(request)) return reply.redirect('/sign-in', 303)
-    const { return: asked, invitation, organization } = request.query as Readonly<Record<string, unknown>>
-    const { url, ...flow } = await issuer.begin()
+    const { return: requested, invitation, organization } = request.query as Readonly<Record<string, unknown>>
+    const { url, ...flow } = await issuer.start()
     const begun = {
       ...flow,
-      returnPath: toReturnPath(asked),
+      returnPath: toReturnPath(requested),
       invitation: readShort(invitation),
       organizationId: readShort(organization),
       // The browser does not send it when it comes back from another site.

@@ -9,7 +9,7 @@ import type { Plugin } from 'vite'
 
 const { resolve } = createRequire(import.meta.url)
 /** What was made is kept here. The names change with what is in the files. */
-const MADE = fileURLToPath(new URL('../../node_modules/.cache/portal-fonts', import.meta.url))
+const CACHE_DIRECTORY = fileURLToPath(new URL('../../node_modules/.cache/portal-fonts', import.meta.url))
 /** A change of how fonts are made makes them anew. */
 const VERSION = 2
 const FACE = /@font-face\s*\{[^}]*\}/g
@@ -32,7 +32,7 @@ export function fonts(): Plugin {
         sources.add(source)
         return { face, source, part } as const
       })
-      const faces = await Promise.all(wanted.map(async (each) => write(each.face, relative(dirname(id), await make(each)))))
+      const faces = await Promise.all(wanted.map(async (each) => write(each.face, relative(dirname(id), await createFont(each)))))
       let index = 0
       return { code: code.replace(FACE, () => faces[index++]!), map: null }
     },
@@ -54,7 +54,7 @@ interface Wanted {
 }
 
 /** Gives the file with the part of a font that a face wants. */
-async function make({ face, source, part }: Wanted): Promise<string> {
+async function createFont({ face, source, part }: Wanted): Promise<string> {
   const ranges = read(face, /unicode-range:([^;]+);/)
   const [min, max = min] = read(face, /font-weight:([^;]+);/)
     .trim()
@@ -66,10 +66,10 @@ async function make({ face, source, part }: Wanted): Promise<string> {
     .update(font)
     .digest('hex')
     .slice(0, 12)
-  const file = join(MADE, `${basename(source, '.woff2')}-${part}-${digest}.woff2`)
+  const file = join(CACHE_DIRECTORY, `${basename(source, '.woff2')}-${part}-${digest}.woff2`)
   if (existsSync(file)) return file
   const isVariable = source.includes('-wght-')
-  const made = await subsetFont(font, charactersOf(ranges), {
+  const subset = await subsetFont(font, charactersOf(ranges), {
     targetFormat: 'woff2',
     // Screens of today need no hints.
     noHinting: true,
@@ -77,9 +77,9 @@ async function make({ face, source, part }: Wanted): Promise<string> {
     ...(isVariable && { keepFeatures: ['ccmp', 'kern', 'mark', 'mkmk', 'tnum'] }),
     ...(isVariable && { variationAxes: { wght: { min, max } } }),
   })
-  await mkdir(MADE, { recursive: true })
+  await mkdir(CACHE_DIRECTORY, { recursive: true })
   // Another build may be making the same.
-  await writeFile(`${file}.${process.pid}`, made)
+  await writeFile(`${file}.${process.pid}`, subset)
   await rename(`${file}.${process.pid}`, file)
   return file
 }

@@ -79,11 +79,11 @@ function run([file, ...args]: readonly [string, ...string[]], cwd: string, signa
       if (child.pid !== undefined) setPriority(child.pid, constants.priority.PRIORITY_LOW)
     } catch {}
     let output = ''
-    const keep = (text: string) => {
+    const append = (text: string) => {
       output = (output + text).slice(-MAX_OUTPUT_CHARACTERS)
     }
-    child.stdout.setEncoding('utf8').on('data', keep)
-    child.stderr.setEncoding('utf8').on('data', keep)
+    child.stdout.setEncoding('utf8').on('data', append)
+    child.stderr.setEncoding('utf8').on('data', append)
     child.once('error', (error) => reject(signal.aborted ? error : new Error(`The build did not end: ${error.message}\n${output}`)))
     child.once('close', (code) => (code === 0 ? resolve() : reject(new Error(`The build ended with code ${code}.\n${output}`))))
   })

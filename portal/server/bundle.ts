@@ -67,9 +67,9 @@ export async function loadBundle(folder: string, publicUrl: string | null): Prom
     // What is below a page has a head of its own.
     const head = !hasSession || name === 'sign-in' ? null : below.length === 0 ? name : ''
     const key = JSON.stringify([language, links, head])
-    const made = pages.get(key) ?? toPage(html, language, publicUrl, links, head, heads[language] ?? {})
-    pages.set(key, made)
-    return made
+    const rendered = pages.get(key) ?? toPage(html, language, publicUrl, links, head, heads[language] ?? {})
+    pages.set(key, rendered)
+    return rendered
   }
   return { page, assets }
 }

@@ -25,11 +25,11 @@ const API = /^\/(?:v\d+|graphql|mcp|docs|session|assets|healthz|readyz|metrics|\
 const wantsHtml = ({ headers: { accept = '' } }: Pick<FastifyRequest, 'headers'>) => accept.includes('text/html')
 
 /** Whether a browser opens a page of the portal. Clients of an API, which do not ask for HTML, get what they always got. */
-export function asksForPortal(path: string, request: Pick<FastifyRequest, 'headers'>): boolean {
+export function requestsPortal(path: string, request: Pick<FastifyRequest, 'headers'>): boolean {
   return wantsHtml(request) && PAGE.test(path)
 }
 
 /** Whether a browser opens a page that does not exist. */
-export function asksForUnknownPage(path: string, request: Pick<FastifyRequest, 'headers' | 'is404'>): boolean {
+export function requestsUnknownPage(path: string, request: Pick<FastifyRequest, 'headers' | 'is404'>): boolean {
   return request.is404 && wantsHtml(request) && !API.test(path)
 }

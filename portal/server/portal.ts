@@ -7,7 +7,7 @@ import { acceptsEncoding } from '../../subgraphs/common/server/request-headers.t
 import { type Builder, buildBundle, isFresh, ownOutput, viteBuilder } from './build-bundle.ts'
 import { type Asset, type Bundle, loadBundle } from './bundle.ts'
 import { type Lack, RELOAD_S, renderNotice } from './notice.ts'
-import { asksForPortal, asksForUnknownPage } from './pages.ts'
+import { requestsPortal, requestsUnknownPage } from './pages.ts'
 import { SECURITY_HEADERS } from './security-headers.ts'
 
 const ASSETS = '/assets/'
@@ -74,8 +74,8 @@ export function openPortal({ folder, log, publicUrl = null, builder = viteBuilde
         if (request.method !== 'GET' && request.method !== 'HEAD') return
         const path = request.url.split('?', 1)[0]!
         if (path.startsWith(ASSETS)) return sendAsset(request, reply, shown, path.slice(ASSETS.length))
-        if (asksForPortal(path, request)) return sendPage(request, reply, shown, path)
-        if (asksForUnknownPage(path, request)) return sendPage(request, reply, shown, NOT_FOUND)
+        if (requestsPortal(path, request)) return sendPage(request, reply, shown, path)
+        if (requestsUnknownPage(path, request)) return sendPage(request, reply, shown, NOT_FOUND)
       })
     },
     async [Symbol.asyncDispose]() {

@@ -10,8 +10,8 @@ export const residencyEffectRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/v1/organization/residency-effects',
-    async handle({ ask, query }) {
-      const { residencyEffects } = await ask(EFFECTS, { policy: toEnum(String(query.policy)) })
+    async handle({ execute, query }) {
+      const { residencyEffects } = await execute(EFFECTS, { policy: toEnum(String(query.policy)) })
       const { policy, residencies, permittedModels, forbiddenModels } = residencyEffects
       return ok({
         object: 'residency_effects',

@@ -2,7 +2,7 @@ import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { ok, type Route } from '../http/route.ts'
 import { unixSeconds } from '../http/values.ts'
 import { KEY, toKey } from './keys.ts'
-import { MEMBER, toMember } from './people.ts'
+import { MEMBER, toMember } from './members.ts'
 
 const MEMBERSHIP = 'organizationId organizationName role lastSeenAt'
 const VIEWER = gatewayOperation(`query Viewer {
@@ -21,8 +21,8 @@ export const viewerRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/v1/key',
-    async handle({ ask }) {
-      const { viewer } = await ask(VIEWER)
+    async handle({ execute }) {
+      const { viewer } = await execute(VIEWER)
       const { organization, member, ...key } = viewer!
       return ok({
         ...toKey(key),

@@ -1,9 +1,9 @@
 import { toKisError } from '../http/errors.ts'
 import { type Call, isStream, type JsonObject, ok, type Route } from '../http/route.ts'
-import { type ChatEvent, completeChat, followChat, noAnswer, streamChat, warningHeader } from './chat-operations.ts'
-import { withUsageAsAsked } from './stream-usage.ts'
+import { type ChatEvent, completeChat, followChat, noResponse, streamChat, warningHeader } from './chat-operations.ts'
+import { withRequestedUsage } from './stream-usage.ts'
 
-function asksForUsage({ stream_options }: JsonObject): boolean {
+function wantsUsage({ stream_options }: JsonObject): boolean {
   return (stream_options as { readonly include_usage?: unknown } | null | undefined)?.include_usage === true
 }
 
@@ -21,13 +21,13 @@ async function streamChunks(call: Call, events: AsyncIterable<ChatEvent>, includ
       if (isEmpty) stream.addHeaders({ ...warningHeader(warnings), 'x-kis-stream-id': id })
       isEmpty = false
       const before = Number(cursor) - chunks.length
-      const items = chunks.flatMap((given, i) => {
-        const chunk = withUsageAsAsked(given, includeUsage)
+      const items = chunks.flatMap((original, i) => {
+        const chunk = withRequestedUsage(original, includeUsage)
         return chunk ? [{ id: String(before + i + 1), data: JSON.stringify(chunk) }] : []
       })
       if (items.length > 0) await stream.sendWithIds(...items)
     }
-    if (isEmpty && isNew) throw noAnswer()
+    if (isEmpty && isNew) throw noResponse()
     await stream.send('[DONE]')
   } catch (error) {
     if (!stream.isOpen) throw error
@@ -45,7 +45,7 @@ export const chatCompletionRoutes: readonly Route[] = [
     inference: true,
     async handle(call) {
       if (isStream(call.body)) {
-        await streamChunks(call, streamChat(call, call.body), asksForUsage(call.body), true)
+        await streamChunks(call, streamChat(call, call.body), wantsUsage(call.body), true)
         return undefined
       }
       const { response, responseDownload, warnings } = await completeChat(call, call.body, true)

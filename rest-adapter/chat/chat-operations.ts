@@ -16,7 +16,7 @@ const FOLLOW = gatewayOperation(
   `subscription ChatCompletionEvents($id: ID!, $after: Cursor) { chatCompletionEvents(id: $id, after: $after) { id cursor chunks ${FACTS} } }`,
 )
 
-interface AnswerFacts {
+interface ResponseFacts {
   /** In a stream, comes with the first event. */
   readonly rateLimits?: RateLimits | null
   /** True: this is the answer of an earlier call with the same idempotency key. */
@@ -34,7 +34,7 @@ export interface ChargedUsage {
   readonly totalTokens: number
 }
 
-export interface ChatAnswer extends AnswerFacts {
+export interface ChatResult extends ResponseFacts {
   readonly response: JsonObject
   /** Where a long response that is replayed can be read, which `response` then lacks. */
   readonly responseDownload?: { readonly path: string } | null
@@ -42,7 +42,7 @@ export interface ChatAnswer extends AnswerFacts {
   readonly usage: ChargedUsage
 }
 
-export interface ChatEvent extends AnswerFacts {
+export interface ChatEvent extends ResponseFacts {
   /** The id of the stream. */
   readonly id: string
   /** The number of chunks up to the end of this event. */
@@ -59,14 +59,14 @@ export interface ChatEvent extends AnswerFacts {
  * @throws {KisError} the first error of the gateway
  */
 export async function completeChat(
-  { ask, setHeaders, idempotencyKey }: Call,
+  { execute, setHeaders, idempotencyKey }: Call,
   request: JsonObject,
   replayAsBytes?: true,
-): Promise<ChatAnswer> {
+): Promise<ChatResult> {
   const input = { request, idempotencyKey, replayAsBytes }
-  const { createChatCompletion: answer } = await ask(CREATE, { input })
-  setHeaders(factHeaders(answer))
-  return answer
+  const { createChatCompletion: completion } = await execute(CREATE, { input })
+  setHeaders(factHeaders(completion))
+  return completion
 }
 
 /**
@@ -94,7 +94,7 @@ function withFacts({ setHeaders }: Call, event: ChatEvent): ChatEvent {
 }
 
 /** The headers of every answer of a model, for the facts that are known. */
-export function factHeaders({ rateLimits, replayed }: AnswerFacts): Readonly<Record<string, string>> {
+export function factHeaders({ rateLimits, replayed }: ResponseFacts): Readonly<Record<string, string>> {
   return { ...rateLimitHeaders(rateLimits), ...(replayed && { 'idempotent-replayed': 'true' }) }
 }
 
@@ -104,6 +104,6 @@ export function warningHeader(warnings: readonly string[] | null | undefined): R
 }
 
 /** The error for a stream that ended before its first chunk. */
-export function noAnswer(): KisError {
+export function noResponse(): KisError {
   return new KisError('engine_error', 'The engine gave no answer.')
 }

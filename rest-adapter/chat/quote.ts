@@ -25,8 +25,8 @@ interface QuoteData extends Facts {
  * Gives the most that a request of the chat protocol would hold.
  * @throws {KisError} the error with which the request itself would be refused
  */
-export async function quoteChat({ ask, setHeaders }: Call, request: JsonObject): Promise<QuoteData> {
-  const { quoteChatCompletion } = await ask(QUOTE, { request })
+export async function quoteChat({ execute, setHeaders }: Call, request: JsonObject): Promise<QuoteData> {
+  const { quoteChatCompletion } = await execute(QUOTE, { request })
   setHeaders(rateLimitHeaders(quoteChatCompletion.rateLimits))
   return quoteChatCompletion
 }

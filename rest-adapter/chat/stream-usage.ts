@@ -5,7 +5,7 @@ type Chunk = Readonly<Record<string, unknown>>
  * usage, because it sets the price. A caller who did not ask for it sees none; one who did sees `usage: null` until it
  * comes.
  */
-export function withUsageAsAsked(chunk: Chunk, includeUsage: boolean): Chunk | undefined {
+export function withRequestedUsage(chunk: Chunk, includeUsage: boolean): Chunk | undefined {
   if (includeUsage) return 'usage' in chunk ? chunk : { ...chunk, usage: null }
   if (!('usage' in chunk)) return chunk
   const { usage, ...rest } = chunk

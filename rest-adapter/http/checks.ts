@@ -72,10 +72,10 @@ function checkWith(compile: () => ValidateFunction, where: 'body' | 'query'): Ch
 }
 
 /** Gives what `make` made when it was first asked. */
-export function once<T>(make: () => T): () => T {
-  let made: { readonly value: T } | undefined
+export function once<T>(create: () => T): () => T {
+  let created: { readonly value: T } | undefined
   return () => {
-    made ??= { value: make() }
-    return made.value
+    created ??= { value: create() }
+    return created.value
   }
 }

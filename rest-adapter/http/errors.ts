@@ -4,7 +4,7 @@ import { isAbort, KisError } from '../../subgraphs/common/errors.ts'
 import type { OAuthSettings } from '../../subgraphs/common/identity/credentials.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
 import { sizeText } from '../../subgraphs/common/sizes.ts'
-import { makeChallenge } from './oauth-metadata.ts'
+import { createChallenge } from './oauth-metadata.ts'
 import { rateLimitHeaders } from './rate-limits.ts'
 import type { Dialect } from './route.ts'
 
@@ -17,13 +17,13 @@ export function errorBody({ code, message, param, vendorCode }: KisError) {
 export function sendError(reply: FastifyReply, error: KisError, oauth: OAuthSettings | null): void {
   const { routeOptions, rest, headers: sent } = reply.request
   const dialect = routeOptions.config?.dialect
-  if (error.code === 'invalid_api_key') reply.header('www-authenticate', makeChallenge(sent.authorization, oauth))
-  const { status, headers, body } = answerTo(error, dialect, rest.id)
+  if (error.code === 'invalid_api_key') reply.header('www-authenticate', createChallenge(sent.authorization, oauth))
+  const { status, headers, body } = toErrorResponse(error, dialect, rest.id)
   reply.code(status).headers(headers).send(body)
 }
 
 /** The answer to an error, in the format of the route's clients. */
-export function answerTo(error: KisError, dialect: Dialect | undefined, requestId: string) {
+export function toErrorResponse(error: KisError, dialect: Dialect | undefined, requestId: string) {
   const { retryAfterMs } = error
   return {
     status: dialect?.toStatus(error) ?? ERRORS[error.code].status,

@@ -4,7 +4,7 @@ import { gatewayOperation } from '../../schema/operations.ts'
 import { isAbort, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
 import type { Clock } from '../../subgraphs/common/process/clock.ts'
 import type { RestDeps } from './deps.ts'
-import { askGateway } from './route.ts'
+import { executeOnGateway } from './route.ts'
 
 /**
  * How long an owner is remembered. The gateway checks each call again, so a remembered key only decides whether a body
@@ -21,7 +21,7 @@ const OWNER = gatewayOperation('query OrganizationOfKey { organization { id } }'
 export class KeyOwners {
   readonly #gateway: RestDeps['gateway']
   readonly #clock: Clock
-  readonly #known = new LRUCache<string, { readonly organizationId: string; readonly askedAt: number }>({ max: MAX_KEYS })
+  readonly #known = new LRUCache<string, { readonly organizationId: string; readonly requestedAt: number }>({ max: MAX_KEYS })
 
   constructor(gateway: RestDeps['gateway'], clock: Clock) {
     this.#gateway = gateway
@@ -34,15 +34,15 @@ export class KeyOwners {
     const now = this.#clock.now().getTime()
     const known = this.#known.get(apiKey!)
     // Absolute, because a clock that was set back must not make an answer last longer.
-    if (known && Math.abs(now - known.askedAt) < TTL_MS) return known.organizationId
+    if (known && Math.abs(now - known.requestedAt) < TTL_MS) return known.organizationId
     rest.keyJudged = true
     const timeout = AbortSignal.timeout(TIMEOUT_MS)
     const signal = AbortSignal.any([rest.signal, timeout])
-    const asking = askGateway(this.#gateway, { query: OWNER }, { caller: apiKey, requestId, signal })
-    const { organization } = await asking.catch((error) => {
+    const pending = executeOnGateway(this.#gateway, { query: OWNER }, { caller: apiKey, requestId, signal })
+    const { organization } = await pending.catch((error) => {
       throw timeout.aborted && isAbort(error) ? new ServiceUnavailable('Authentication', { cause: error }) : error
     })
-    this.#known.set(apiKey!, { organizationId: organization.id, askedAt: now })
+    this.#known.set(apiKey!, { organizationId: organization.id, requestedAt: now })
     return organization.id
   }
 }

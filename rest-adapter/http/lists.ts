@@ -80,8 +80,8 @@ export function namedList<Node, Item extends { readonly id: string }>(
   toItem: (node: Node) => Item,
   { name_contains, sort_by }: JsonObject,
 ) {
-  const hasPlaces = name_contains !== undefined || sort_by === 'name'
-  return { ...toList(connection, toItem, readId), ...(hasPlaces && { last_id: connection.pageInfo.endCursor }) }
+  const isByName = name_contains !== undefined || sort_by === 'name'
+  return { ...toList(connection, toItem, readId), ...(isByName && { last_id: connection.pageInfo.endCursor }) }
 }
 
 /**

@@ -27,7 +27,7 @@ export function registerOAuthMetadata(app: FastifyInstance, { oauth }: Pick<Rest
 }
 
 /** Says, beside a refused key or token, how one is sent (RFC 6750), and where a client gets a token. */
-export function makeChallenge(authorization: string | undefined, oauth: OAuthSettings | null): string {
+export function createChallenge(authorization: string | undefined, oauth: OAuthSettings | null): string {
   if (!oauth) return 'Bearer'
   const refused = authorization === undefined ? '' : 'error="invalid_token", '
   return `Bearer ${refused}resource_metadata="${new URL(oauth.resource).origin}${metadataPath(oauth)}"`

@@ -5,19 +5,19 @@ import { gatewayOperation } from '../../schema/operations.ts'
 import { InvalidApiKey, KisError } from '../../subgraphs/common/errors.ts'
 import { isSessionToken } from '../../subgraphs/common/identity/credentials.ts'
 import { endTinyPieces } from '../../subgraphs/common/server/admission/large-bodies.ts'
-import { parseBoundedJson, requirePlainBody } from '../../subgraphs/common/server/bodies/bounded-json.ts'
+import { parseLimitedJson, requirePlainBody } from '../../subgraphs/common/server/bodies/limited-json.ts'
 import { countBody, countsBySize, isRefusal, requireRequestLeft } from '../../subgraphs/common/server/bodies/request-counts.ts'
-import { asksForHealth } from '../../subgraphs/common/server/health.ts'
+import { isHealthRequest } from '../../subgraphs/common/server/health.ts'
 import type { Admit } from '../../subgraphs/common/server/listen.ts'
-import { answerMalformedRequest } from '../../subgraphs/common/server/malformed-requests.ts'
+import { respondToMalformedRequest } from '../../subgraphs/common/server/malformed-requests.ts'
 import { clientRequestIdHeader, readClientRequestId } from '../../subgraphs/common/server/request-headers.ts'
 import { clientAddress } from '../../subgraphs/common/sessions/client-address.ts'
 import { sessionOf } from '../../subgraphs/common/sessions/session-cookie.ts'
 import type { RestDeps, RestParts } from './deps.ts'
-import { answerTo, errorBody, notJson, sendError, toKisError } from './errors.ts'
+import { errorBody, notJson, sendError, toErrorResponse, toKisError } from './errors.ts'
 import { isJson } from './forms.ts'
 import { KeyOwners } from './key-owners.ts'
-import { askGateway, type Dialect, type Route } from './route.ts'
+import { type Dialect, executeOnGateway, type Route } from './route.ts'
 
 declare module 'fastify' {
   interface FastifyRequest {
@@ -74,33 +74,33 @@ const EXPOSED_HEADERS = [
   ...['limit', 'remaining', 'reset'].flatMap((fact) => [`x-ratelimit-${fact}-requests`, `x-ratelimit-${fact}-tokens`]),
 ].join(', ')
 
-type BeginParts = 'clock' | 'ids' | 'underWay' | 'config' | 'log' | 'telemetry'
+type StartParts = 'clock' | 'ids' | 'underWay' | 'config' | 'log' | 'telemetry'
 
 /**
  * Options of the app itself, for errors before any route or hook runs. A path parameter has at most 300 characters: ids
  * have about 40, ids of models are longer and percent-encoded.
  */
-export function serverOptions(parts: Pick<RestParts, BeginParts>) {
+export function serverOptions(parts: Pick<RestParts, StartParts>) {
   return {
     routerOptions: { maxParamLength: 300 },
     frameworkErrors(_error: Error, request: FastifyRequest, reply: FastifyReply): void {
-      begin(request, reply, parts)
+      startRequest(request, reply, parts)
       sendError(reply, new KisError('unknown_url', 'The request URL is malformed or too long.'), parts.config.oauth)
     },
     clientErrorHandler: (error: NodeJS.ErrnoException, socket: Duplex) =>
-      answerMalformedRequest(error, socket, parts.ids('req'), errorBody),
+      respondToMalformedRequest(error, socket, parts.ids('req'), errorBody),
   }
 }
 
-function begin(
+function startRequest(
   request: FastifyRequest,
   reply: FastifyReply,
-  { clock, ids, underWay, config, log, telemetry }: Pick<RestParts, BeginParts>,
+  { clock, ids, underWay, config, log, telemetry }: Pick<RestParts, StartParts>,
 ): void {
   const { headers } = request
   const dialect = request.routeOptions.config?.dialect
   const id = ids('req')
-  telemetry.requests.begin(id)
+  telemetry.requests.start(id)
   const clientId = readClientRequestId(headers)
   if (clientId !== undefined) log.debug({ requestId: id, clientRequestId: clientId }, 'the client has an id of its own for this request')
   request.rest = {
@@ -111,7 +111,7 @@ function begin(
     keyJudged: false,
   }
   reply.headers(headersOfAll(id, dialect, headers))
-  if (!request.routeOptions.config?.cors) reply.headers(config.origins.answerHeaders(headers, EXPOSED_HEADERS))
+  if (!request.routeOptions.config?.cors) reply.headers(config.origins.responseHeaders(headers, EXPOSED_HEADERS))
 }
 
 /** The key that the client sent; else the session of a page of the service itself, such as the reference at `/docs`. */
@@ -136,13 +136,13 @@ export function admitBy(routes: readonly Route[], { loadShedder, ids, config }: 
   return (request, response, start) => {
     const path = request.url!.split('?', 1)[0]!
     const dialect = own.find((route) => route.path === path)?.dialect
-    if (asksForHealth(request)) return start()
+    if (isHealthRequest(request)) return start()
     try {
       response.once('close', loadShedder.enter(readKey(request, dialect), clientAddress(request), start))
     } catch (error) {
       const id = ids('req')
-      const { status, headers, body } = answerTo(error as KisError, dialect, id)
-      const cors = config.origins.answerHeaders(request.headers, EXPOSED_HEADERS)
+      const { status, headers, body } = toErrorResponse(error as KisError, dialect, id)
+      const cors = config.origins.responseHeaders(request.headers, EXPOSED_HEADERS)
       const all: Record<string, string | number> = {
         ...headersOfAll(id, dialect, request.headers),
         ...cors,
@@ -169,7 +169,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
     route.config = { ...route.config, cors: { ...config.origins.corsOfRoute(EXPOSED_HEADERS), ...route.config?.cors } }
   })
   app.addHook('onRequest', async (request, reply) => {
-    begin(request, reply, parts)
+    startRequest(request, reply, parts)
     if (request.is404) return unknownUrl(request, reply)
     const { route } = request.routeOptions.config
     if (!route) return
@@ -205,7 +205,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
     if (!request.routeOptions.config.route) return done(null, undefined)
     try {
       // An empty body counts as no body: some clients always send the header.
-      done(null, text === '' ? undefined : parseBoundedJson(text as string))
+      done(null, text === '' ? undefined : parseLimitedJson(text as string))
     } catch (error) {
       done(
         error instanceof KisError
@@ -222,7 +222,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
 
   app.setNotFoundHandler((request, reply) => {
     // A preflight of no route here: `OPTIONS *` of the app is outside of these rules.
-    if (!request.rest) begin(request, reply, parts)
+    if (!request.rest) startRequest(request, reply, parts)
     return unknownUrl(request, reply)
   })
   app.setErrorHandler(async (thrown, request, reply) => {
@@ -240,7 +240,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
     if (request.routeOptions.config.route?.inference) inferenceHeaders(request, reply, clock.now())
     // Fastify would cut the connection, and the client that is still sending would not read the answer.
     reply.removeHeader('connection')
-    telemetry.requests.tell(id, { error: error.code })
+    telemetry.requests.report(id, { error: error.code })
     if (reply.raw.destroyed) log.info({ requestId: id }, 'client left')
     sendError(reply, error, config.oauth)
     return reply
@@ -250,7 +250,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
 /** @throws {KisError} the gateway refuses the key */
 async function judgeKey(gateway: RestDeps['gateway'], request: FastifyRequest): Promise<void> {
   request.rest.keyJudged = true
-  await askGateway(gateway, { query: gatewayOperation('query CheckKey { __typename }') }, contextOf(request))
+  await executeOnGateway(gateway, { query: gatewayOperation('query CheckKey { __typename }') }, contextOf(request))
 }
 
 function contextOf({ rest }: FastifyRequest) {

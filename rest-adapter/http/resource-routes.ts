@@ -9,8 +9,8 @@ export function readRoute<Data>(path: string, query: OperationText<Data, never>,
   return {
     method: 'GET',
     path,
-    async handle({ ask, params: { id } }) {
-      const found = read(await ask(query, { id }))
+    async handle({ execute, params: { id } }) {
+      const found = read(await execute(query, { id }))
       if (!found) throw new NotFound(noun, id!)
       return ok(found)
     },
@@ -36,8 +36,8 @@ export function listRoute<Data, Node, Item extends { readonly id: string }>(
   return {
     method: 'GET',
     path,
-    async handle({ ask, params, query: asked }) {
-      const connection = pick(await ask(query, { ...params, ...variables(asked) }, names))
+    async handle({ execute, params, query: queryParams }) {
+      const connection = pick(await execute(query, { ...params, ...variables(queryParams) }, names))
       if (!connection) throw new NotFound(owner, params.id!)
       return ok(toList(connection, toItem, readId))
     },
@@ -52,12 +52,12 @@ export function actionRoute<Data>(
   toBody: (data: Data) => unknown,
   names?: ParamNames,
 ): Route {
-  return { method, path, handle: async ({ ask, params: { id } }) => ok(toBody(await ask(mutation, { id }, names))) }
+  return { method, path, handle: async ({ execute, params: { id } }) => ok(toBody(await execute(mutation, { id }, names))) }
 }
 
 /** Deletes the thing whose id is in the path. `object` is its type in the answer. */
 export function deleteRoute<Data>(path: string, mutation: OperationText<Data, never>, object: string, toId: (data: Data) => string): Route {
-  return { method: 'DELETE', path, handle: async ({ ask, params: { id } }) => deleted(object, toId(await ask(mutation, { id }))) }
+  return { method: 'DELETE', path, handle: async ({ execute, params: { id } }) => deleted(object, toId(await execute(mutation, { id }))) }
 }
 
 /** Creates a thing from the body. */
@@ -68,7 +68,11 @@ export function createRoute<Data>(
   toBody: (data: Data) => unknown,
   names?: ParamNames,
 ): Route {
-  return { method: 'POST', path, handle: async ({ ask, body }) => created(toBody(await ask(mutation, { input: toInput(body) }, names))) }
+  return {
+    method: 'POST',
+    path,
+    handle: async ({ execute, body }) => created(toBody(await execute(mutation, { input: toInput(body) }, names))),
+  }
 }
 
 /** Changes the thing whose id is in the path by the body. */
@@ -82,6 +86,6 @@ export function updateRoute<Data>(
   return {
     method: 'PATCH',
     path,
-    handle: async ({ ask, body, params: { id } }) => ok(toBody(await ask(mutation, { input: { id, ...toInput(body) } }, names))),
+    handle: async ({ execute, body, params: { id } }) => ok(toBody(await execute(mutation, { input: { id, ...toInput(body) } }, names))),
   }
 }

@@ -18,7 +18,7 @@ import type { RestEventStream } from './sse.ts'
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
-export interface Answer {
+export interface RouteResponse {
   readonly status: number
   /** An object is sent as JSON, a stream as it is. */
   readonly body: unknown
@@ -47,9 +47,9 @@ export interface Call {
    * Runs one operation at the gateway. `names` translates the paths of inputs in its errors.
    * @throws {KisError} the first error of the gateway
    */
-  ask<Data>(query: OperationText<Data, never>, variables?: JsonObject, names?: ParamNames): Promise<Data>
+  execute<Data>(query: OperationText<Data, never>, variables?: JsonObject, names?: ParamNames): Promise<Data>
   /** As `ask`, for something that is left over if its answer is lost: it goes on for `THROUGH_MS` when the client leaves. */
-  askThrough: Call['ask']
+  executeDetached: Call['execute']
   /**
    * Counts the request against the limits of its key, as a call of a model counts itself.
    * @throws {KisError} `rate_limit_exceeded`: the key has no request left
@@ -59,7 +59,7 @@ export interface Call {
    * Opens stored bytes at a path that the gateway has returned, those that the client's headers ask for.
    * @throws {KisError} the gateway refuses it
    */
-  openBytes(path: string): Promise<Answer>
+  openBytes(path: string): Promise<RouteResponse>
   /** Runs one operation for the caller even after the client has left, for at most `THROUGH_MS`. A failure is logged. */
   cleanUp(query: OperationText<unknown, never>, variables: JsonObject): Promise<void>
   /**
@@ -121,15 +121,15 @@ export interface Route {
   /** Refuses a request by its headers, before the body is read. */
   readonly refuse?: (request: FastifyRequest, config: RestConfig) => void
   /** `undefined`: the route has already answered. */
-  readonly handle: (call: Call) => Promise<Answer | undefined>
+  readonly handle: (call: Call) => Promise<RouteResponse | undefined>
 }
 
-export const ok = (body: unknown): Answer => ({ status: 200, body })
-export const created = (body: unknown): Answer => ({ status: 201, body })
-export const deleted = (object: string, id: string): Answer => ok({ id, object, deleted: true })
+export const ok = (body: unknown): RouteResponse => ({ status: 200, body })
+export const created = (body: unknown): RouteResponse => ({ status: 201, body })
+export const deleted = (object: string, id: string): RouteResponse => ok({ id, object, deleted: true })
 
 /** Runs one operation over the link. Paths in its errors are in the caller's own names. */
-export async function askGateway<Data>(
+export async function executeOnGateway<Data>(
   gateway: Link<string | null>,
   operation: Operation & { readonly query: OperationText<Data, never> },
   context: LinkContext<string | null>,

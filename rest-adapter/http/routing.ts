@@ -10,7 +10,7 @@ import type { OpenApi } from './openapi.ts'
 import { registerOtherMethods } from './other-methods.ts'
 import { rateLimitHeaders } from './rate-limits.ts'
 import { inferenceHeaders, unknownUrl } from './requests.ts'
-import { askGateway, type Call, dataOf, eventsOf, type JsonObject, type Route } from './route.ts'
+import { type Call, dataOf, eventsOf, executeOnGateway, type JsonObject, type Route } from './route.ts'
 import { RESUMABLE_HEADER, RestEventStream } from './sse.ts'
 
 /**
@@ -40,7 +40,7 @@ export function registerRoutes(app: FastifyInstance, routes: readonly Route[], o
       bodyLimit: { chat, upload, audio, stream, json }[route.body ?? 'json'],
       config: toRouteConfig(route),
       ...(route.asIs && { compress: false }),
-      handler: (request, reply) => answer(route, request, reply, checkBody, checkQuery, deps),
+      handler: (request, reply) => respond(route, request, reply, checkBody, checkQuery, deps),
     }
     const register = PARSERS[route.body ?? 'json']
     if (!register) app.route(options)
@@ -75,7 +75,7 @@ function toUrl({ path, slashes }: Route): string {
   return slashes ? url.replace(/:\w+$/, '*') : url
 }
 
-async function answer(
+async function respond(
   route: Route,
   request: FastifyRequest,
   reply: FastifyReply,
@@ -111,15 +111,15 @@ async function answer(
     clock,
     ids,
     method: request.method,
-    async ask(query, variables, names) {
+    async execute(query, variables, names) {
       rest.keyJudged = true
-      const data = await askGateway(gateway, { query, variables }, context, names)
+      const data = await executeOnGateway(gateway, { query, variables }, context, names)
       loadShedder.recognise(context.caller)
       return data
     },
-    askThrough(query, variables, names) {
+    executeDetached(query, variables, names) {
       rest.keyJudged = true
-      return askGateway(gateway, { query, variables }, { ...context, signal: AbortSignal.timeout(THROUGH_MS) }, names)
+      return executeOnGateway(gateway, { query, variables }, { ...context, signal: AbortSignal.timeout(THROUGH_MS) }, names)
     },
     async countRequest() {
       rest.keyJudged = true
@@ -128,7 +128,7 @@ async function answer(
     openBytes: (path) => gateway.openBytes(byteRequest(path, request), context),
     async cleanUp(query, variables) {
       await call
-        .askThrough(query, variables)
+        .executeDetached(query, variables)
         .catch((error: unknown) => log.warn({ err: error, requestId: rest.id }, 'the clean-up after a request has failed'))
     },
     subscribe(operation, toEvent, { names, mayReturn = false } = {}) {
@@ -138,7 +138,7 @@ async function answer(
     },
     setHeaders: (headers) => void reply.headers(headers),
     eventStream: () =>
-      new RestEventStream(reply, clock, asksForIds(request), () => {
+      new RestEventStream(reply, clock, wantsIds(request), () => {
         if (route.inference) inferenceHeaders(request, reply, clock.now())
       }),
   }
@@ -152,7 +152,7 @@ async function answer(
 }
 
 /** A streamed `GET` follows a stream again, so it always has ids. */
-function asksForIds({ method, headers }: FastifyRequest): boolean {
+function wantsIds({ method, headers }: FastifyRequest): boolean {
   return method === 'GET' || headers[RESUMABLE_HEADER] === 'true'
 }
 

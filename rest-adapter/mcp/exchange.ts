@@ -1,7 +1,7 @@
 import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js'
 import type { JSONRPCErrorResponse, JSONRPCMessage, JSONRPCRequest } from '@modelcontextprotocol/sdk/types.js'
 import { cut } from '../../subgraphs/common/errors.ts'
-import { type Answer, type Call, ok } from '../http/route.ts'
+import { type Call, ok, type RouteResponse } from '../http/route.ts'
 import type { RestEventStream } from '../http/sse.ts'
 
 /**
@@ -17,17 +17,17 @@ export class Exchange implements Transport {
   onmessage?: Transport['onmessage']
   onclose?: () => void
   /** Resolves with the response, or without one if there is to be none; undefined: it was streamed. */
-  readonly answered: Promise<Answer | undefined>
+  readonly response: Promise<RouteResponse | undefined>
   readonly #call: Call
-  readonly #resolve: (answer: Answer | undefined) => void
+  readonly #resolve: (response: RouteResponse | undefined) => void
   #stream: RestEventStream | undefined
   #sending: Promise<void> = Promise.resolve()
   #waiting = 0
   #isOver = false
 
   constructor(call: Call) {
-    const { promise, resolve } = Promise.withResolvers<Answer | undefined>()
-    this.answered = promise
+    const { promise, resolve } = Promise.withResolvers<RouteResponse | undefined>()
+    this.response = promise
     this.#resolve = resolve
     this.#call = call
   }

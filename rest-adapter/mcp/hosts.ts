@@ -12,15 +12,15 @@ const LOOPBACK_ADDRESS = /^(::ffff:)?127\.|^::1$/
  * named the service's hosts.
  * @throws {KisError} `permission_denied`: the page or the host name is not one of the service's
  */
-export function refuseForeignHosts({ headers, socket }: FastifyRequest, { mcpHosts }: RestConfig): void {
+export function refuseUnknownHosts({ headers, socket }: FastifyRequest, { mcpHosts }: RestConfig): void {
   const isOurs = (hostname: string | undefined) => hostname !== undefined && (LOOPBACK.test(hostname) || mcpHosts.has(hostname))
   const { origin, host } = headers
-  if (origin !== undefined && !isOurs(URL.parse(origin)?.hostname)) throw foreign('origin', origin)
+  if (origin !== undefined && !isOurs(URL.parse(origin)?.hostname)) throw unknownHost('origin', origin)
   const isJudged = mcpHosts.size > 0 || LOOPBACK_ADDRESS.test(socket.localAddress ?? '')
-  if (isJudged && !isOurs(URL.parse(`http://${host}`)?.hostname)) throw foreign('host', host ?? '')
+  if (isJudged && !isOurs(URL.parse(`http://${host}`)?.hostname)) throw unknownHost('host', host ?? '')
 }
 
-function foreign(header: string, value: string): KisError {
+function unknownHost(header: string, value: string): KisError {
   return new KisError(
     'permission_denied',
     `The ${header} \`${value.slice(0, 200)}\` is not one of this service. If it should be, add it to \`KIS_MCP_HOSTS\`.`,

@@ -1,6 +1,6 @@
 import type { Route } from '../http/route.ts'
 import { MCP_DIALECT } from './errors.ts'
-import { refuseForeignHosts } from './hosts.ts'
+import { refuseUnknownHosts } from './hosts.ts'
 import type { RequestsUnderWay } from './under-way.ts'
 
 /** The Model Context Protocol over streamable HTTP. Its packages are loaded with the first message. */
@@ -11,10 +11,10 @@ export function mcpRoutes(underWay: RequestsUnderWay): readonly Route[] {
       path: '/mcp',
       checkedBehind: true,
       dialect: MCP_DIALECT,
-      refuse: refuseForeignHosts,
+      refuse: refuseUnknownHosts,
       async handle(call) {
-        const { answerMessage } = await import('./answer.ts')
-        return answerMessage(call, underWay)
+        const { handleMessage } = await import('./handle-message.ts')
+        return handleMessage(call, underWay)
       },
     },
   ]

@@ -3,10 +3,10 @@ import { toErrorCode } from '../../schema/errors.ts'
 import { gatewayOperation } from '../../schema/operations.ts'
 import { textAt } from '../../subgraphs/common/check.ts'
 import { KisError, ServiceUnavailable } from '../../subgraphs/common/errors.ts'
-import { asForeignText, escapeMarks } from '../../subgraphs/common/foreign-text.ts'
+import { escapeMarks, escapeUntrustedText } from '../../subgraphs/common/untrusted-text.ts'
 import type { Call, JsonObject } from '../http/route.ts'
 import { EVENT, type RunData, type RunEventData, toRun } from '../routes/agent-run-objects.ts'
-import { sourceLine, toResult } from './passages.ts'
+import { sourceLine, toResult } from './chunk-marks.ts'
 import type { Named } from './tools.ts'
 
 const RUN = gatewayOperation(`subscription McpAgentRun($input: RunAgentInput!) { agentRun(input: $input) { ${EVENT} } }`)
@@ -30,8 +30,8 @@ export async function runAgent(
   // With marks of the session, the run's would begin after them, and with `marksBefore` be those of another call.
   const variables = { input: { agentId: id, input: escapeMarks(textAt(input, 'input')) } }
   const events = call.subscribe({ query: RUN, variables }, ({ agentRun }) => agentRun)
-  const leave = () => void events.return?.()
-  signal.addEventListener('abort', leave, { once: true })
+  const cancel = () => void events.return?.()
+  signal.addEventListener('abort', cancel, { once: true })
   let runId: string | undefined
   let end: RunData | undefined
   try {
@@ -45,7 +45,7 @@ export async function runAgent(
     if (!end) throw new ServiceUnavailable('The agent')
     return toToolResult(end, marksBefore)
   } finally {
-    signal.removeEventListener('abort', leave)
+    signal.removeEventListener('abort', cancel)
     if (runId !== undefined && !end) await call.cleanUp(CANCEL, { id: runId })
   }
 }
@@ -67,8 +67,8 @@ function toToolResult(run: RunData, marksBefore: number): CallToolResult {
   const text = [shown.output_text ?? '', ...(sources.length > 0 ? [`Sources:\n${sources.join('\n')}`] : [])].join('\n\n')
   // Clients hand this to models as well.
   const cited = citations.map(({ mark, text: found, file, ...citation }) => ({
-    ...{ mark: marksBefore + mark, ...citation, text: asForeignText(found) },
-    file: { ...file, file_name: asForeignText(file.file_name) },
+    ...{ mark: marksBefore + mark, ...citation, text: escapeUntrustedText(found) },
+    file: { ...file, file_name: escapeUntrustedText(file.file_name) },
   }))
   return toResult(text, { run_id: id, ...shown, citations: cited, cost_usd })
 }

@@ -1,14 +1,14 @@
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js'
 import { checkInteger, checkOneOf, isAbsent, textAt } from '../../subgraphs/common/check.ts'
-import { asForeignText } from '../../subgraphs/common/foreign-text.ts'
+import { escapeUntrustedText } from '../../subgraphs/common/untrusted-text.ts'
 import type { Call, JsonObject } from '../http/route.ts'
 import { type HitData, SEARCH, toSearchResult } from '../routes/search.ts'
-import { NOTICE, sourceLine, toResult } from './passages.ts'
+import { NOTICE, sourceLine, toResult } from './chunk-marks.ts'
 import type { CollectionData } from './tools.ts'
 
 /** As the description of the tool says. */
-const DEFAULT_PASSAGES = 8
-const MAX_PASSAGES = 20
+const DEFAULT_CHUNKS = 8
+const MAX_CHUNKS = 20
 
 /** What a client may ask for beyond what an agent's model may. */
 const MAX_EXPAND = 3
@@ -42,33 +42,28 @@ export function toInputSchema(parameters: unknown): JsonObject {
  * Searches one collection. The marks of the passages begin after `marksBefore`.
  * @throws {KisError} the arguments are wrong, by their names in the tool, or the search failed
  */
-export async function searchCollection(
-  call: Call,
-  { id }: CollectionData,
-  given: JsonObject,
-  marksBefore: number,
-): Promise<CallToolResult> {
-  const { hits } = (await call.ask(SEARCH, { input: { collectionId: id, ...readArguments(given) } })).searchCollection
+export async function searchCollection(call: Call, { id }: CollectionData, args: JsonObject, marksBefore: number): Promise<CallToolResult> {
+  const { hits } = (await call.execute(SEARCH, { input: { collectionId: id, ...readArguments(args) } })).searchCollection
   if (hits.length === 0) return toResult('Nothing was found. Try other words, the other language, or fewer filters.', { results: [] })
-  const shown = withoutRepeats(hits)
-  const texts = shown.map(({ chunk, before, after }, place) => {
-    const passage = [...before, chunk, ...after].map(({ text }) => asForeignText(text)).join('\n')
-    return `${sourceLine(marksBefore + place + 1, { ...chunk, fileName: chunk.document.name })}\n${passage}`
+  const shown = withoutDuplicates(hits)
+  const texts = shown.map(({ chunk, before, after }, index) => {
+    const excerpt = [...before, chunk, ...after].map(({ text }) => escapeUntrustedText(text)).join('\n')
+    return `${sourceLine(marksBefore + index + 1, { ...chunk, fileName: chunk.document.name })}\n${excerpt}`
   })
   // Clients hand this to models as well.
-  const results = shown.map((hit, place) => ({ mark: marksBefore + place + 1, ...forModel(toSearchResult(hit)) }))
+  const results = shown.map((hit, index) => ({ mark: marksBefore + index + 1, ...forModel(toSearchResult(hit)) }))
   return toResult([NOTICE, ...texts].join('\n\n'), { results })
 }
 
 function readArguments({ query, limit, filter, expand, per_document: perDocument, mode }: JsonObject) {
-  if (!isAbsent(limit)) checkInteger(limit, 'limit', 1, MAX_PASSAGES)
+  if (!isAbsent(limit)) checkInteger(limit, 'limit', 1, MAX_CHUNKS)
   if (!isAbsent(expand)) checkInteger(expand, 'expand', 0, MAX_EXPAND)
   if (!isAbsent(perDocument)) checkInteger(perDocument, 'per_document', 1, MAX_PER_DOCUMENT)
   if (!isAbsent(mode)) checkOneOf(mode, 'mode', MODES)
   const grouping = isAbsent(perDocument) ? {} : { groupBy: 'DOCUMENT', hitsPerDocument: perDocument }
   return {
     query: textAt(query, 'query'),
-    limit: limit ?? DEFAULT_PASSAGES,
+    limit: limit ?? DEFAULT_CHUNKS,
     filter,
     expand: expand ?? 0,
     ...grouping,
@@ -77,7 +72,7 @@ function readArguments({ query, limit, filter, expand, per_document: perDocument
 }
 
 /** Shows a passage that stands beside several hits, or is one, only once. */
-function withoutRepeats(hits: readonly HitData[]): readonly HitData[] {
+function withoutDuplicates(hits: readonly HitData[]): readonly HitData[] {
   const shown = new Set(hits.map(({ chunk }) => chunk.id))
   const isNew = ({ id }: { readonly id: string }) => {
     if (shown.has(id)) return false
@@ -91,10 +86,10 @@ function withoutRepeats(hits: readonly HitData[]): readonly HitData[] {
 function forModel({ text, heading_path, file, highlights: _highlights, before, after, ...rest }: ReturnType<typeof toSearchResult>) {
   return {
     ...rest,
-    text: asForeignText(text),
-    before: before.map((passage) => asForeignText(passage.text)),
-    after: after.map((passage) => asForeignText(passage.text)),
-    heading_path: heading_path.map(asForeignText),
-    file: { ...file, file_name: asForeignText(file.file_name) },
+    text: escapeUntrustedText(text),
+    before: before.map((chunk) => escapeUntrustedText(chunk.text)),
+    after: after.map((chunk) => escapeUntrustedText(chunk.text)),
+    heading_path: heading_path.map(escapeUntrustedText),
+    file: { ...file, file_name: escapeUntrustedText(file.file_name) },
   }
 }

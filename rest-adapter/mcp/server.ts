@@ -4,8 +4,8 @@ import { AjvJsonSchemaValidator } from '@modelcontextprotocol/sdk/validation/ajv
 import { KisError } from '../../subgraphs/common/errors.ts'
 import { toKisError } from '../http/errors.ts'
 import type { Call } from '../http/route.ts'
+import { marksBefore } from './chunk-marks.ts'
 import type { Exchange } from './exchange.ts'
-import { marksBefore } from './passages.ts'
 import { runAgent } from './run-agent.ts'
 import { SEARCH_ARGUMENTS, searchCollection } from './search.ts'
 import { findTool, listTools } from './tools.ts'
@@ -25,30 +25,30 @@ export function createServer(call: Call, exchange: Exchange): Server {
   server.setRequestHandler(ListToolsRequestSchema, ({ params }) => asProtocolErrors(call, () => listTools(call, params?.cursor)))
   server.setRequestHandler(
     CallToolRequestSchema,
-    async ({ params: { name, arguments: given = {}, _meta } }, { signal, sendNotification, requestId }) => {
+    async ({ params: { name, arguments: args = {}, _meta } }, { signal, sendNotification, requestId }) => {
       const tool = await asProtocolErrors(call, () => findTool(call, name))
       return asToolErrors(call, async () => {
-        refuseUnknown(given, tool.kind === 'search' ? SEARCH_ARGUMENTS : ['input'])
-        if (tool.kind === 'search') return searchCollection(call, tool.collection, given, marksBefore(requestId))
+        refuseUnknown(args, tool.kind === 'search' ? SEARCH_ARGUMENTS : ['input'])
+        if (tool.kind === 'search') return searchCollection(call, tool.collection, args, marksBefore(requestId))
         exchange.stream()
         let progress = 0
         const onProgress = (message: string) => {
           progress += 1
           const progressToken = _meta?.progressToken
           if (progressToken === undefined) return
-          const told = sendNotification({ method: 'notifications/progress', params: { progressToken, progress, message } })
-          told.catch((error: unknown) => call.log.info({ err: error, requestId: call.context.requestId }, 'progress could not be sent'))
+          const sent = sendNotification({ method: 'notifications/progress', params: { progressToken, progress, message } })
+          sent.catch((error: unknown) => call.log.info({ err: error, requestId: call.context.requestId }, 'progress could not be sent'))
         }
-        const leaves = AbortSignal.any([signal, call.context.signal])
-        return runAgent(call, tool.agent, given, marksBefore(requestId), leaves, onProgress)
+        const ended = AbortSignal.any([signal, call.context.signal])
+        return runAgent(call, tool.agent, args, marksBefore(requestId), ended, onProgress)
       })
     },
   )
   return server
 }
 
-function refuseUnknown(given: Readonly<Record<string, unknown>>, known: readonly string[]): void {
-  const unknown = Object.keys(given).find((name) => !known.includes(name))
+function refuseUnknown(args: Readonly<Record<string, unknown>>, known: readonly string[]): void {
+  const unknown = Object.keys(args).find((name) => !known.includes(name))
   if (unknown === undefined) return
   const param = unknown.slice(0, 64)
   throw new KisError('unknown_parameter', `Unknown argument: \`${param}\`. The arguments are ${known.join(', ')}.`, { param })

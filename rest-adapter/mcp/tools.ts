@@ -113,7 +113,7 @@ export async function findTool(call: Call, name: string): Promise<FoundTool> {
 }
 
 async function fetchPage<Item extends Named>(call: Call, kind: Kind<Item>, first: number, after: string | null) {
-  const data = await ifAllowed(call.ask(kind.list, { first, after }))
+  const data = await ifAllowed(call.execute(kind.list, { first, after }))
   if (!data) return { items: [], next: null }
   const { edges, pageInfo } = data.items
   return { items: edges.map(({ node }) => kind.toTool(node, nameTool(kind, node))), next: pageInfo.hasNextPage ? pageInfo.endCursor : null }
@@ -124,8 +124,8 @@ async function find<Item extends Named>(call: Call, kind: Kind<Item>, name: stri
   const rest = name.slice(kind.prefix.length)
   const isId = kind.id.test(rest)
   if (!isId && (!PLAIN.test(rest) || name.length > MAX_NAME)) return null
-  const given = isId ? rest : kind === (AGENTS as unknown) ? `agent/${rest}` : rest
-  const data = await ifAllowed(call.ask(isId ? kind.byId : kind.byCode, { name: given }))
+  const key = isId ? rest : kind === (AGENTS as unknown) ? `agent/${rest}` : rest
+  const data = await ifAllowed(call.execute(isId ? kind.byId : kind.byCode, { name: key }))
   return data?.item ?? null
 }
 
@@ -139,9 +139,9 @@ function nameTool<Item extends Named>({ prefix, id: form }: Kind<Item>, { id, co
 }
 
 /** Null when the key lacks the scope: for such a key the objects do not exist. */
-async function ifAllowed<Data>(answer: Promise<Data>): Promise<Data | null> {
+async function ifAllowed<Data>(result: Promise<Data>): Promise<Data | null> {
   try {
-    return await answer
+    return await result
   } catch (error) {
     if (error instanceof KisError && error.code === 'permission_denied') return null
     throw error

@@ -5,7 +5,7 @@ const IMAGE_TYPES = ['image/jpeg', 'image/png', 'image/gif', 'image/webp']
 const MAX_TEXTS = 4_096
 
 /** The hint for blocks without a counterpart in the chat protocol. */
-export const NOT_TAKEN = 'Send text, images, thinking, tool calls and their results, and documents as text.'
+export const ACCEPTED_BLOCKS = 'Send text, images, thinking, tool calls and their results, and documents as text.'
 
 /** An image as a content part of the chat protocol. */
 export function toImagePart({ source }: JsonObject, path: string): JsonObject {
@@ -37,7 +37,7 @@ export function readText(block: JsonObject, path: string): string {
     case 'document':
       return documentText(block, path)
     default:
-      return refuse('unsupported_value', `${path}.type`, `Blocks of the type '${block.type}' cannot be sent here. ${NOT_TAKEN}`)
+      return refuse('unsupported_value', `${path}.type`, `Blocks of the type '${block.type}' cannot be sent here. ${ACCEPTED_BLOCKS}`)
   }
 }
 

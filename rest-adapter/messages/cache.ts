@@ -4,7 +4,7 @@ import type { JsonObject } from '../http/route.ts'
  * Whether the request asks to cache anything. The chat protocol has one field for the whole request: the vendor marks
  * its end, which is where clients put one of their marks, and finds earlier prefixes itself.
  */
-export function asksForCache({ cache_control, system, tools, messages }: JsonObject): boolean {
+export function wantsCache({ cache_control, system, tools, messages }: JsonObject): boolean {
   return isMark(cache_control) || hasMark(system) || hasMark(tools) || asList(messages).some((message) => hasMark(message?.content))
 }
 

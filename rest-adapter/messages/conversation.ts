@@ -1,6 +1,6 @@
 import { checkBoolean, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../../subgraphs/common/check.ts'
 import type { JsonObject } from '../http/route.ts'
-import { NOT_TAKEN, readText, readTexts, toImagePart } from './blocks.ts'
+import { ACCEPTED_BLOCKS, readText, readTexts, toImagePart } from './blocks.ts'
 import { ReasoningOfMessage } from './reasoning.ts'
 
 /** The Messages API's own bound. Inference has a lower one for the messages that result. */
@@ -123,11 +123,11 @@ export class Conversation {
             id: textAt(block.id, `${at}.id`),
             type: 'function',
             function: { name: textAt(block.name, `${at}.name`), arguments: JSON.stringify(objectAt(block.input, `${at}.input`)) },
-            ...reasoning.takeCallSignature(),
+            ...reasoning.consumeCallSignature(),
           })
           break
         default:
-          refuse('unsupported_value', `${at}.type`, `Blocks of the type '${block.type}' cannot be sent here. ${NOT_TAKEN}`)
+          refuse('unsupported_value', `${at}.type`, `Blocks of the type '${block.type}' cannot be sent here. ${ACCEPTED_BLOCKS}`)
       }
     }
     const fields = { ...reasoning.fields, ...(toolCalls.length > 0 && { tool_calls: toolCalls }) }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { JsonObject } from '../http/route.ts'
-import { toMessage } from './answer.ts'
 import { type MessageEvent, MessageEvents } from './events.ts'
+import { toMessage } from './message-response.ts'
 
 const usage = { promptTokens: 20, cachedPromptTokens: 4, cacheWritePromptTokens: 3, completionTokens: 9, totalTokens: 29 }
 const chunk = (delta: JsonObject, finish: string | null = null, more: JsonObject = {}) => ({

@@ -2,7 +2,7 @@ import { KisError } from '../../subgraphs/common/errors.ts'
 import { messageCitations } from '../chat/annotations.ts'
 import type { ChargedUsage } from '../chat/chat-operations.ts'
 import type { JsonObject } from '../http/route.ts'
-import { describeEnd, type Ending, messageHead, messageUsage, readReasoningText, textBlock, toolUseBlock } from './answer.ts'
+import { describeEnd, type Ending, messageHead, messageUsage, readReasoningText, textBlock, toolUseBlock } from './message-response.ts'
 import { blockOfCall, blockOfDetail, unsignedSignature } from './reasoning.ts'
 
 export interface MessageEvent extends JsonObject {
@@ -139,16 +139,16 @@ export class MessageEvents {
     this.#ending.hasToolCalls = true
     const signature = blockOfCall(call)
     const before = signature ? this.#whole({ ...signature }) : []
-    return [...before, ...this.#close(), this.#begin('tool_use', toolUseBlock(call.id ?? this.#newId(), name, {}), at)]
+    return [...before, ...this.#close(), this.#startBlock('tool_use', toolUseBlock(call.id ?? this.#newId(), name, {}), at)]
   }
 
   /** Continues the open block of this kind, or begins one. */
   #enter(kind: 'text' | 'thinking', block: JsonObject): readonly MessageEvent[] {
     if (this.#open?.kind === kind) return []
-    return [...this.#close(), this.#begin(kind, block, null)]
+    return [...this.#close(), this.#startBlock(kind, block, null)]
   }
 
-  #begin(kind: OpenBlock['kind'], content_block: JsonObject, call: number | null): MessageEvent {
+  #startBlock(kind: OpenBlock['kind'], content_block: JsonObject, call: number | null): MessageEvent {
     const index = this.#blocks
     this.#blocks += 1
     this.#open = { index, kind, call }

@@ -25,9 +25,9 @@ export function readOutput(body: JsonObject): Output {
   if (isAbsent(format)) return { format: null, effort }
   const { type, schema } = objectAt(format, path)
   checkOneOf(textAt(type, `${path}.type`), `${path}.type`, ['json_schema'])
-  const given = objectAt(schema, `${path}.schema`)
+  const jsonSchema = objectAt(schema, `${path}.schema`)
   return {
-    format: { type: 'json_schema', json_schema: { name: 'output', schema: given, ...(isClosed(given) && { strict: true }) } },
+    format: { type: 'json_schema', json_schema: { name: 'output', schema: jsonSchema, ...(isClosed(jsonSchema) && { strict: true }) } },
     effort,
   }
 }

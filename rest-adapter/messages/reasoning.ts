@@ -69,7 +69,7 @@ export class ReasoningOfMessage {
   }
 
   /** Gives the signature for the next call of a tool, once. */
-  takeCallSignature(): JsonObject {
+  consumeCallSignature(): JsonObject {
     const signature = this.#callSignature
     this.#callSignature = null
     return signature === null ? {} : { extra_content: { google: { thought_signature: signature } } }

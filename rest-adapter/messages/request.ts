@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { checkInteger, checkNumber, checkOneOf, isAbsent, listAt, objectAt, refuse, textAt } from '../../subgraphs/common/check.ts'
 import type { KisError } from '../../subgraphs/common/errors.ts'
 import { type JsonObject, withParam } from '../http/route.ts'
-import { asksForCache } from './cache.ts'
+import { wantsCache } from './cache.ts'
 import { Conversation } from './conversation.ts'
 import { readOutput } from './output.ts'
 import { toToolChoice, toTools } from './tools.ts'
@@ -77,7 +77,7 @@ export function toChatRequest(body: JsonObject, isCount = false): Translation {
     ...toUser(body.metadata),
     ...(tools.length > 0 && { tools, ...toToolChoice(body.tool_choice) }),
     ...(output.format && { response_format: output.format }),
-    ...(asksForCache(body) && { cache_control: { type: 'ephemeral' } }),
+    ...(wantsCache(body) && { cache_control: { type: 'ephemeral' } }),
     ...(effort !== null && { reasoning_effort_if_supported: effort }),
   }
   return {

@@ -1,15 +1,15 @@
 import { KisError } from '../../subgraphs/common/errors.ts'
-import { completeChat, noAnswer, streamChat, warningHeader } from '../chat/chat-operations.ts'
+import { completeChat, noResponse, streamChat, warningHeader } from '../chat/chat-operations.ts'
 import { quoteChat } from '../chat/quote.ts'
 import { toKisError } from '../http/errors.ts'
 import { type Call, isStream, ok, type Route } from '../http/route.ts'
-import { toMessage } from './answer.ts'
 import { MESSAGES_DIALECT, messagesErrorBody } from './errors.ts'
 import { MessageEvents } from './events.ts'
+import { toMessage } from './message-response.ts'
 import { ownWarning, type Translation, toChatRequest } from './request.ts'
 
-function toWarningHeaders({ warnings }: Translation, given: readonly string[] | null | undefined): Readonly<Record<string, string>> {
-  return warningHeader([...new Set([...warnings, ...(given ?? []).map(ownWarning)])])
+function toWarningHeaders({ warnings }: Translation, more: readonly string[] | null | undefined): Readonly<Record<string, string>> {
+  return warningHeader([...new Set([...warnings, ...(more ?? []).map(ownWarning)])])
 }
 
 /** Runs a translated request. Paths in its errors are in the caller's own names. */
@@ -37,7 +37,7 @@ async function streamMessage(call: Call, translation: Translation): Promise<void
         if (events.length > 0) await stream.sendTyped(...events)
         if (usage && stream.isOpen) await stream.sendTyped(...writer.end(usage))
       }
-      if (!stream.isOpen) throw noAnswer()
+      if (!stream.isOpen) throw noResponse()
     })
   } catch (error) {
     if (!stream.isOpen) throw error
@@ -60,9 +60,9 @@ export const messageRoutes: readonly Route[] = [
         await streamMessage(call, translation)
         return undefined
       }
-      const answer = await inOwnNames(translation, () => completeChat(call, translation.request))
-      const message = toMessage(answer, translation.hidesThinking, () => call.ids('fc'))
-      return { ...ok(message), headers: toWarningHeaders(translation, answer.warnings) }
+      const completion = await inOwnNames(translation, () => completeChat(call, translation.request))
+      const message = toMessage(completion, translation.hidesThinking, () => call.ids('fc'))
+      return { ...ok(message), headers: toWarningHeaders(translation, completion.warnings) }
     },
   },
   {

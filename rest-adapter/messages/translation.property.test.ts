@@ -1,8 +1,8 @@
 import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import type { JsonObject } from '../http/route.ts'
-import { toMessage } from './answer.ts'
 import { MessageEvents } from './events.ts'
+import { toMessage } from './message-response.ts'
 import { toChatRequest } from './request.ts'
 
 const usage = { promptTokens: 0, cachedPromptTokens: 0, cacheWritePromptTokens: 0, completionTokens: 0, totalTokens: 0 }

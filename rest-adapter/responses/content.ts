@@ -17,13 +17,13 @@ const ELSEWHERE = new Map([
 ])
 
 /**
- * @param takesImages whether a message of this kind may contain images
+ * @param acceptsImages whether a message of this kind may contain images
  * @throws {KisError} `invalid_request`, with a path such as `input[0].content[1].image_url`
  */
-export function toParts(value: unknown, path: string, takesImages: boolean): readonly Part[] {
+export function toParts(value: unknown, path: string, acceptsImages: boolean): readonly Part[] {
   if (typeof value === 'string') return [{ part: { type: 'text', text: value }, path }]
   if (!isAbsent(value) && !Array.isArray(value)) refuse('invalid_type', path, `'${path}' must be a string or an array of content parts.`)
-  return listAt(value, path, 1, MAX_PARTS).map((each, index) => toPart(each, `${path}[${index}]`, takesImages))
+  return listAt(value, path, 1, MAX_PARTS).map((each, index) => toPart(each, `${path}[${index}]`, acceptsImages))
 }
 
 /** A single text becomes a string, which every engine accepts; anything else stays a list. */
@@ -32,19 +32,19 @@ export function toContent(parts: readonly Part[]): string | readonly JsonObject[
   return first && others.length === 0 && first.part.type === 'text' ? (first.part.text as string) : parts.map(({ part }) => part)
 }
 
-function toPart(value: unknown, path: string, takesImages: boolean): Part {
-  const given = objectAt(value, path)
-  const type = textAt(given.type, `${path}.type`)
+function toPart(value: unknown, path: string, acceptsImages: boolean): Part {
+  const item = objectAt(value, path)
+  const type = textAt(item.type, `${path}.type`)
   switch (type) {
     case 'input_text':
     case 'output_text':
-      return { part: { type: 'text', text: textAt(given.text, `${path}.text`) }, path }
+      return { part: { type: 'text', text: textAt(item.text, `${path}.text`) }, path }
     case 'refusal':
-      return { part: { type: 'refusal', refusal: textAt(given.refusal, `${path}.refusal`) }, path }
+      return { part: { type: 'refusal', refusal: textAt(item.refusal, `${path}.refusal`) }, path }
     case 'input_image':
-      if (!takesImages)
+      if (!acceptsImages)
         refuse('unsupported_value', `${path}.type`, 'Images are only accepted in messages of the user and in outputs of functions.')
-      return { part: toImagePart(given, path), path }
+      return { part: toImagePart(item, path), path }
     default:
       return refuse(
         'unsupported_value',

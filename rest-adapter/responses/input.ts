@@ -59,8 +59,8 @@ function addItem(messages: MessageList, value: unknown, path: string): void {
   }
 }
 
-function addMessage(messages: MessageList, { role: given, content }: JsonObject, path: string): void {
-  const role = textAt(given, `${path}.role`)
+function addMessage(messages: MessageList, { role: roleInput, content }: JsonObject, path: string): void {
+  const role = textAt(roleInput, `${path}.role`)
   checkOneOf(role, `${path}.role`, ROLES)
   const parts = toParts(content, `${path}.content`, role === 'user')
   if (role === 'assistant') messages.turn(path).addParts(parts)

@@ -2,7 +2,7 @@ import type { JsonObject } from '../http/route.ts'
 import { encodeReasoning, type ReasoningState } from './reasoning.ts'
 
 /** An item's position in the output, and where its events go. */
-export interface Place {
+export interface OutputSlot {
   readonly id: string
   /** Counts from 0. */
   readonly index: number
@@ -13,15 +13,15 @@ type ItemStatus = 'in_progress' | 'completed' | 'incomplete'
 
 /** One item of a response's output. It grows, and is closed once. */
 export abstract class OutputItem {
-  readonly #place: Place
+  readonly #slot: OutputSlot
   #status: ItemStatus = 'in_progress'
 
-  constructor(place: Place) {
-    this.#place = place
+  constructor(slot: OutputSlot) {
+    this.#slot = slot
   }
 
   get id(): string {
-    return this.#place.id
+    return this.#slot.id
   }
 
   get isOpen(): boolean {
@@ -34,7 +34,7 @@ export abstract class OutputItem {
   }
 
   open(): this {
-    this.#place.emit('response.output_item.added', { output_index: this.#place.index, item: this.object })
+    this.#slot.emit('response.output_item.added', { output_index: this.#slot.index, item: this.object })
     return this
   }
 
@@ -42,12 +42,12 @@ export abstract class OutputItem {
     if (!this.isOpen) return
     this.closeContent()
     this.#status = status
-    this.#place.emit('response.output_item.done', { output_index: this.#place.index, item: this.object })
+    this.#slot.emit('response.output_item.done', { output_index: this.#slot.index, item: this.object })
   }
 
   /** Emits an event about the content of the item. */
   protected emit(type: string, fields: JsonObject): void {
-    this.#place.emit(type, { item_id: this.id, output_index: this.#place.index, ...fields })
+    this.#slot.emit(type, { item_id: this.id, output_index: this.#slot.index, ...fields })
   }
 
   protected abstract fields(): JsonObject
@@ -85,9 +85,9 @@ export class MessageItem extends OutputItem {
     const part = this.#parts.at(-1)
     if (part?.type !== 'output_text') return
     for (const annotation of annotations) {
-      const place = { content_index: this.#parts.length - 1, annotation_index: part.annotations.length }
+      const position = { content_index: this.#parts.length - 1, annotation_index: part.annotations.length }
       part.annotations.push(annotation)
-      this.emit('response.output_text.annotation.added', { ...place, annotation })
+      this.emit('response.output_text.annotation.added', { ...position, annotation })
     }
   }
 
@@ -128,8 +128,8 @@ export class FunctionCallItem extends OutputItem {
   #name: string
   #arguments = ''
 
-  constructor(place: Place, callId: string, name: string) {
-    super(place)
+  constructor(slot: OutputSlot, callId: string, name: string) {
+    super(slot)
     this.callId = callId
     this.#name = name
   }
@@ -171,8 +171,8 @@ export class ReasoningItem extends OutputItem {
   readonly #calls: Record<string, unknown> = {}
   #text: string | null = null
 
-  constructor(place: Place, form: keyof typeof FORMS) {
-    super(place)
+  constructor(slot: OutputSlot, form: keyof typeof FORMS) {
+    super(slot)
     this.#form = FORMS[form]
   }
 

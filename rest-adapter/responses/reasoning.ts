@@ -1,5 +1,5 @@
 import { isAbsent, listAt, objectAt, textAt } from '../../subgraphs/common/check.ts'
-import { parseBoundedJson } from '../../subgraphs/common/server/bodies/bounded-json.ts'
+import { parseLimitedJson } from '../../subgraphs/common/server/bodies/limited-json.ts'
 import type { JsonObject } from '../http/route.ts'
 
 /** What an engine wants back besides the text of its reasoning. */
@@ -47,7 +47,7 @@ function decodeState(encrypted: string | null | undefined): ReasoningState {
   if (!encrypted?.startsWith(PREFIX)) return { details: [], calls: {} }
   try {
     const text = Buffer.from(encrypted.slice(PREFIX.length), 'base64url').toString()
-    const { details, calls } = parseBoundedJson(text) as Partial<ReasoningState>
+    const { details, calls } = parseLimitedJson(text) as Partial<ReasoningState>
     return { details: Array.isArray(details) ? details : [], calls: typeof calls === 'object' && calls !== null ? calls : {} }
   } catch {
     return { details: [], calls: {} }

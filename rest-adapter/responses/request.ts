@@ -52,23 +52,23 @@ export function translateRequest(body: JsonObject): TranslatedRequest {
     ...toToolFields(body),
     ...toTextFields(body.text as JsonObject | null | undefined),
     ...toReasoningFields(body.reasoning as JsonObject | null | undefined),
-    ...(asksForLogprobs(body) && { logprobs: true, ...(!isAbsent(body.top_logprobs) && { top_logprobs: body.top_logprobs }) }),
+    ...(wantsLogprobs(body) && { logprobs: true, ...(!isAbsent(body.top_logprobs) && { top_logprobs: body.top_logprobs }) }),
   }
   return { request, origins, warnings: findWarnings(body) }
 }
 
 /** Whether to send the text as a summary of the reasoning, the form that clients of this API show. */
-export function asksForSummary({ reasoning }: JsonObject): boolean {
+export function wantsSummary({ reasoning }: JsonObject): boolean {
   const { summary, generate_summary: older } = (reasoning ?? {}) as JsonObject
   return !isAbsent(summary ?? older)
 }
 
-function asksForLogprobs({ include, top_logprobs: top }: JsonObject): boolean {
+function wantsLogprobs({ include, top_logprobs: top }: JsonObject): boolean {
   return (Array.isArray(include) && include.includes('message.output_text.logprobs')) || (typeof top === 'number' && top > 0)
 }
 
-function toToolFields({ tools: given, tool_choice: choice, parallel_tool_calls: parallel }: JsonObject): JsonObject {
-  const tools = toChatTools(given)
+function toToolFields({ tools: requested, tool_choice: choice, parallel_tool_calls: parallel }: JsonObject): JsonObject {
+  const tools = toChatTools(requested)
   const toolChoice = toChatToolChoice(choice)
   // Many clients always send these two. Vendors refuse them without tools.
   if (tools.length === 0) return isAbsent(toolChoice) || toolChoice === 'auto' || toolChoice === 'none' ? {} : { tool_choice: toolChoice }

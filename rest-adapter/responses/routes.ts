@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
 import { KisError } from '../../subgraphs/common/errors.ts'
 import type { IdSource } from '../../subgraphs/common/process/ids.ts'
-import { type ChargedUsage, completeChat, noAnswer, streamChat, warningHeader } from '../chat/chat-operations.ts'
+import { type ChargedUsage, completeChat, noResponse, streamChat, warningHeader } from '../chat/chat-operations.ts'
 import { quoteChat } from '../chat/quote.ts'
 import { toKisError } from '../http/errors.ts'
-import { type Answer, type Call, isStream, type JsonObject, ok, type Route } from '../http/route.ts'
+import { type Call, isStream, type JsonObject, ok, type Route, type RouteResponse } from '../http/route.ts'
 import { inResponsesNames, inResponsesWarning } from './params.ts'
 import { type TranslatedRequest, translateRequest } from './request.ts'
 import { ResponseWriter, toChunk } from './writer.ts'
@@ -19,16 +19,16 @@ function createWriter(call: Call, first: JsonObject): ResponseWriter {
  */
 function createIds({ ids, idempotencyKey }: Call, { id, created }: JsonObject): IdSource {
   if (idempotencyKey === undefined) return ids
-  let made = 0
+  let count = 0
   return (prefix) => {
-    made += 1
-    const hash = createHash('sha256').update(JSON.stringify([idempotencyKey, id, created, made]))
+    count += 1
+    const hash = createHash('sha256').update(JSON.stringify([idempotencyKey, id, created, count]))
     return `${prefix}_${hash.digest('hex').slice(0, 32)}`
   }
 }
 
-function toWarningHeaders({ warnings }: TranslatedRequest, given: readonly string[] | null | undefined): Readonly<Record<string, string>> {
-  return warningHeader([...new Set([...warnings, ...(given ?? []).map(inResponsesWarning)])])
+function toWarningHeaders({ warnings }: TranslatedRequest, more: readonly string[] | null | undefined): Readonly<Record<string, string>> {
+  return warningHeader([...new Set([...warnings, ...(more ?? []).map(inResponsesWarning)])])
 }
 
 /** What was thrown, with its path in the caller's own names. */
@@ -36,7 +36,7 @@ function inOwnNames(thrown: unknown, { origins }: TranslatedRequest): unknown {
   return thrown instanceof KisError ? inResponsesNames(thrown, origins) : thrown
 }
 
-async function createResponse(call: Call, translated: TranslatedRequest): Promise<Answer> {
+async function createResponse(call: Call, translated: TranslatedRequest): Promise<RouteResponse> {
   const { response, warnings, usage } = await completeChat(call, translated.request).catch((thrown: unknown) => {
     throw inOwnNames(thrown, translated)
   })
@@ -63,19 +63,19 @@ async function streamResponse(call: Call, translated: TranslatedRequest): Promis
       if (!first) continue
       if (!writer) {
         writer = createWriter(call, first)
-        writer.begin()
+        writer.start()
       }
       for (const chunk of chunks) writer.write(chunk)
-      await stream.sendTyped(...writer.take())
+      await stream.sendTyped(...writer.drain())
     }
-    if (!writer) throw noAnswer()
+    if (!writer) throw noResponse()
     writer.end(charged, clock.now().getTime())
   } catch (thrown) {
     const error = inOwnNames(thrown, translated)
     if (!writer || !stream.isOpen) throw error
     writer.fail(toKisError(error, log, context.requestId))
   }
-  await stream.sendTyped(...writer.take())
+  await stream.sendTyped(...writer.drain())
   stream.end()
 }
 

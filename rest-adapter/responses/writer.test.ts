@@ -21,11 +21,11 @@ const call = (index: number, fields: object) => ({ tool_calls: [{ index, ...fiel
 /** The stream of these chunks, and its response. */
 function streamed(chunks: readonly JsonObject[], { body = {}, failure = null as KisError | null } = {}) {
   const writer = new ResponseWriter(ids, { model: 'm', ...body }, chunks[0] ?? {}, 1_750_000_000_500)
-  writer.begin()
+  writer.start()
   for (const each of chunks) writer.write(each)
   if (failure) writer.fail(failure)
   else writer.end(charged, 1_750_000_002_000)
-  const events = writer.take() as unknown as readonly ResponseStreamEvent[]
+  const events = writer.drain() as unknown as readonly ResponseStreamEvent[]
   return { events, response: assembleResponse(events) }
 }
 

@@ -4,9 +4,9 @@ import type { IdSource } from '../../subgraphs/common/process/ids.ts'
 import { responseAnnotations } from '../chat/annotations.ts'
 import type { ChargedUsage } from '../chat/chat-operations.ts'
 import type { JsonObject } from '../http/route.ts'
-import { FunctionCallItem, MessageItem, type OutputItem, type Place, ReasoningItem } from './items.ts'
+import { FunctionCallItem, MessageItem, type OutputItem, type OutputSlot, ReasoningItem } from './items.ts'
 import { echoSettings, toUsage } from './object.ts'
-import { asksForSummary } from './request.ts'
+import { wantsSummary } from './request.ts'
 
 interface ResponseEvent extends JsonObject {
   readonly type: string
@@ -61,11 +61,11 @@ export class ResponseWriter {
     this.#ids = ids
     this.#settings = echoSettings(body)
     this.#model = model ?? body.model
-    this.#reasoningForm = asksForSummary(body) ? 'summary' : 'text'
+    this.#reasoningForm = wantsSummary(body) ? 'summary' : 'text'
     this.#head = { id: ids('resp'), object: 'response', created_at: Number.isSafeInteger(created) ? (created as number) : seconds(nowMs) }
   }
 
-  begin(): void {
+  start(): void {
     this.#emit('response.created', { response: this.#response({ status: 'in_progress' }) })
     this.#emit('response.in_progress', { response: this.#response({ status: 'in_progress' }) })
   }
@@ -103,7 +103,7 @@ export class ResponseWriter {
   }
 
   /** Gives the events since the last call. */
-  take(): readonly ResponseEvent[] {
+  drain(): readonly ResponseEvent[] {
     const events = this.#events
     this.#events = []
     return events
@@ -145,7 +145,7 @@ export class ResponseWriter {
     const callId = this.#isFree(id) ? id : this.#ids('call')
     if (typeof extra === 'object' && extra !== null) this.#reasoning().addState({ calls: { [callId]: extra } })
     this.#closeSpeech()
-    const item = this.#add('fc', (place) => new FunctionCallItem(place, callId, name))
+    const item = this.#add('fc', (slot) => new FunctionCallItem(slot, callId, name))
     this.#calls.set(index, { engineId: id, item })
     return item
   }
@@ -156,11 +156,11 @@ export class ResponseWriter {
   }
 
   #message(): MessageItem {
-    return this.#speech(MessageItem) ?? this.#add('msg', (place) => new MessageItem(place))
+    return this.#speech(MessageItem) ?? this.#add('msg', (slot) => new MessageItem(slot))
   }
 
   #reasoning(): ReasoningItem {
-    return this.#speech(ReasoningItem) ?? this.#add('rs', (place) => new ReasoningItem(place, this.#reasoningForm))
+    return this.#speech(ReasoningItem) ?? this.#add('rs', (slot) => new ReasoningItem(slot, this.#reasoningForm))
   }
 
   /** Gives the open item if it is of this kind. Any other open item that is not a call is closed. */
@@ -175,9 +175,9 @@ export class ResponseWriter {
     for (const item of this.#items) if (!(item instanceof FunctionCallItem)) item.close('completed')
   }
 
-  #add<Item extends OutputItem>(prefix: 'msg' | 'rs' | 'fc', make: (place: Place) => Item): Item {
-    const emit: Place['emit'] = (type, fields) => this.#emit(type, fields)
-    const item = make({ id: this.#ids(prefix), index: this.#items.length, emit })
+  #add<Item extends OutputItem>(prefix: 'msg' | 'rs' | 'fc', create: (slot: OutputSlot) => Item): Item {
+    const emit: OutputSlot['emit'] = (type, fields) => this.#emit(type, fields)
+    const item = create({ id: this.#ids(prefix), index: this.#items.length, emit })
     this.#items.push(item)
     this.#last = item
     return item.open()

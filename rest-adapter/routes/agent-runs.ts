@@ -39,7 +39,7 @@ export const agentRunRoutes: readonly Route[] = [
         await streamEvents(call, { query: STREAM, variables }, toEvent, NAMES)
         return undefined
       }
-      const { runAgent } = await call.ask(START, variables, NAMES)
+      const { runAgent } = await call.execute(START, variables, NAMES)
       return { ...ok(toRun(runAgent)), headers: factHeaders(runAgent) }
     },
   },

@@ -56,17 +56,17 @@ export const collectionRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: '/v1/collections',
-    async handle({ ask, body }) {
+    async handle({ execute, body }) {
       const input = { ...toInput(body), embeddingModel: body.embedding_model }
-      const data = await ask(CREATE, { input }, NAMES)
+      const data = await execute(CREATE, { input }, NAMES)
       return created(toCollection(data.createCollection.collection))
     },
   },
   {
     method: 'GET',
     path: '/v1/collections',
-    async handle({ ask, query }) {
-      const data = await ask(LIST, namedPageVariables(query), NAMED_PAGE_NAMES)
+    async handle({ execute, query }) {
+      const data = await execute(LIST, namedPageVariables(query), NAMED_PAGE_NAMES)
       return ok(namedList(data.collections, toCollection, query))
     },
   },
@@ -75,8 +75,8 @@ export const collectionRoutes: readonly Route[] = [
   {
     method: 'DELETE',
     path: '/v1/collections/{id}',
-    async handle({ ask, params, query }) {
-      const data = await ask(DELETE, { id: params.id, detach: query.detach ?? false })
+    async handle({ execute, params, query }) {
+      const data = await execute(DELETE, { id: params.id, detach: query.detach ?? false })
       return deleted('collection', data.deleteCollection.id)
     },
   },

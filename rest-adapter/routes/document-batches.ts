@@ -33,17 +33,17 @@ function toResults<T extends ResultData>(results: readonly T[], toOwn: (result: 
 const readDocument = ({ document }: ResultData) => (document ? toDocument(document) : null)
 
 /** The answer of a call that names documents by their ids. */
-async function ofIds<Data>({ ask, params, body }: Call, operation: OperationText<Data, never>): Promise<Data> {
-  return ask(operation, { input: { collectionId: params.id, ids: body.document_ids } }, { ids: 'document_ids' })
+async function ofIds<Data>({ execute, params, body }: Call, operation: OperationText<Data, never>): Promise<Data> {
+  return execute(operation, { input: { collectionId: params.id, ids: body.document_ids } }, { ids: 'document_ids' })
 }
 
 export const documentBatchRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: '/v1/collections/{id}/documents/attach',
-    async handle({ ask, params, body }) {
+    async handle({ execute, params, body }) {
       const documents = (body.documents as readonly JsonObject[]).map(toAttachment)
-      const { createDocuments } = await ask(ATTACH, { input: { collectionId: params.id, documents } })
+      const { createDocuments } = await execute(ATTACH, { input: { collectionId: params.id, documents } })
       return toResults(createDocuments.results, (result) => ({
         file_id: result.id,
         created: result.created,

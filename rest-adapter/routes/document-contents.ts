@@ -56,7 +56,7 @@ export const documentContentRoutes: readonly Route[] = [
     async handle(call) {
       const { page_start: pageStart, page_end: pageEnd, offset, length = DEFAULT_LENGTH, format } = call.query
       const variables = { id: call.params.document_id, pageStart, pageEnd, offset, length }
-      const { status, text } = inCollection(call, (await call.ask(TEXT, variables)).document)
+      const { status, text } = inCollection(call, (await call.execute(TEXT, variables)).document)
       const part = text ?? NOTHING_READ
       if (format === 'text') {
         const headers = {
@@ -87,7 +87,7 @@ export const documentContentRoutes: readonly Route[] = [
     async handle(call) {
       const variables = { id: call.params.document_id, ...pageVariables(call.query) }
       const operation = call.query.page_boxes === true ? CHUNKS_WITH_BOXES : CHUNKS
-      const { status, chunks } = inCollection(call, (await call.ask(operation, variables, PAGE_NAMES)).document)
+      const { status, chunks } = inCollection(call, (await call.execute(operation, variables, PAGE_NAMES)).document)
       return ok({ ...toList(chunks, toChunk, readId), document_status: status.toLowerCase() })
     },
   },
@@ -95,7 +95,7 @@ export const documentContentRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/collections/{id}/documents/{document_id}/versions',
     async handle(call) {
-      const { versions } = inCollection(call, (await call.ask(VERSIONS, { id: call.params.document_id })).document)
+      const { versions } = inCollection(call, (await call.execute(VERSIONS, { id: call.params.document_id })).document)
       const data = versions.map(({ version, file, name, createdAt, replacedAt }) => ({
         object: 'document_version',
         version,
@@ -112,7 +112,7 @@ export const documentContentRoutes: readonly Route[] = [
     path: '/v1/collections/{id}/documents/{document_id}/similar',
     async handle(call) {
       const variables = { id: call.params.document_id, first: call.query.limit ?? DEFAULT_SIMILAR }
-      const { similarDocuments } = inCollection(call, (await call.ask(SIMILAR, variables, PAGE_NAMES)).document)
+      const { similarDocuments } = inCollection(call, (await call.execute(SIMILAR, variables, PAGE_NAMES)).document)
       const data = similarDocuments.map(({ similarity, document }) => ({
         object: 'similar_document',
         similarity,

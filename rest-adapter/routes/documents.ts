@@ -65,8 +65,8 @@ export function toDocument(data: DocumentData) {
 }
 
 /** Finds the document of the path. One of another collection is not found. */
-async function getDocument({ ask, params }: Call): Promise<DocumentData> {
-  const { document } = await ask(GET, { id: params.document_id })
+async function getDocument({ execute, params }: Call): Promise<DocumentData> {
+  const { document } = await execute(GET, { id: params.document_id })
   if (document?.collection.id !== params.id) throw new NotFound('document', params.document_id!)
   return document!
 }
@@ -88,32 +88,32 @@ export const documentRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/v1/documents',
-    async handle({ ask, query }) {
-      const data = await ask(LIST_ALL, { ...pageVariables(query), status: toEnum(String(query.status)) }, PAGE_NAMES)
+    async handle({ execute, query }) {
+      const data = await execute(LIST_ALL, { ...pageVariables(query), status: toEnum(String(query.status)) }, PAGE_NAMES)
       return ok(toList(data.documents, toDocument, readId))
     },
   },
   {
     method: 'POST',
     path: '/v1/collections/{id}/documents',
-    async handle({ ask, params, body }) {
+    async handle({ execute, params, body }) {
       const { metadata, url, refresh_seconds: refreshSeconds, file_id: fileId } = body
       if ((url === undefined) === (fileId === undefined))
         throw new KisError('invalid_request', 'Send either `file_id` or `url`.', { param: url === undefined ? 'file_id' : 'url' })
       const data =
         url === undefined
-          ? (await ask(CREATE, { input: { collectionId: params.id, ...toAttachment(body) } })).createDocument
-          : (await ask(CREATE_FROM_WEB, { input: { collectionId: params.id, url, metadata, refreshSeconds } })).createWebDocument
-      const answer = { ...toDocument(data.document), outcome: data.outcome.toLowerCase() }
-      return data.created ? created(answer) : ok(answer)
+          ? (await execute(CREATE, { input: { collectionId: params.id, ...toAttachment(body) } })).createDocument
+          : (await execute(CREATE_FROM_WEB, { input: { collectionId: params.id, url, metadata, refreshSeconds } })).createWebDocument
+      const responseBody = { ...toDocument(data.document), outcome: data.outcome.toLowerCase() }
+      return data.created ? created(responseBody) : ok(responseBody)
     },
   },
   {
     method: 'GET',
     path: '/v1/collections/{id}/documents',
-    async handle({ ask, params, query }) {
+    async handle({ execute, params, query }) {
       const status = query.status === undefined ? {} : { status: (query.status as string).toUpperCase() }
-      const { collection } = await ask(LIST, { id: params.id, ...status, ...pageVariables(query) }, PAGE_NAMES)
+      const { collection } = await execute(LIST, { id: params.id, ...status, ...pageVariables(query) }, PAGE_NAMES)
       if (!collection) throw new NotFound('collection', params.id!)
       return ok(toList(collection.documents, toDocument, readId))
     },
@@ -129,7 +129,7 @@ export const documentRoutes: readonly Route[] = [
     async handle(call) {
       const { id } = await getDocument(call)
       const input = { id, name: call.body.file_name, metadata: call.body.metadata }
-      const data = await call.ask(UPDATE, { input }, { name: 'file_name' })
+      const data = await call.execute(UPDATE, { input }, { name: 'file_name' })
       return ok(toDocument(data.updateDocument.document))
     },
   },
@@ -138,7 +138,7 @@ export const documentRoutes: readonly Route[] = [
     path: '/v1/collections/{id}/documents/{document_id}',
     async handle(call) {
       const { id } = await getDocument(call)
-      await call.ask(DELETE, { id })
+      await call.execute(DELETE, { id })
       return deleted('document', id)
     },
   },
@@ -147,7 +147,7 @@ export const documentRoutes: readonly Route[] = [
     path: '/v1/collections/{id}/documents/{document_id}/retry',
     async handle(call) {
       const { id } = await getDocument(call)
-      const data = await call.ask(RETRY, { id })
+      const data = await call.execute(RETRY, { id })
       return ok(toDocument(data.retryDocument.document))
     },
   },

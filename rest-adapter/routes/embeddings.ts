@@ -14,7 +14,7 @@ export const embeddingRoutes: readonly Route[] = [
     method: 'POST',
     path: '/v1/embeddings',
     inference: true,
-    async handle({ ask, body, setHeaders, idempotencyKey }) {
+    async handle({ execute, body, setHeaders, idempotencyKey }) {
       const form = (body.encoding_format ?? 'float') as keyof typeof OPERATIONS
       const input = {
         model: body.model,
@@ -24,7 +24,7 @@ export const embeddingRoutes: readonly Route[] = [
         user: body.user,
         idempotencyKey,
       }
-      const { createEmbeddings } = await ask(OPERATIONS[form], { input })
+      const { createEmbeddings } = await execute(OPERATIONS[form], { input })
       const { model, promptTokens, data } = createEmbeddings
       setHeaders(factHeaders(createEmbeddings))
       return ok({

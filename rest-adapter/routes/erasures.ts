@@ -34,9 +34,9 @@ export const erasureRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: '/v1/erasures',
-    async handle({ ask, body }) {
+    async handle({ execute, body }) {
       const input = { documentId: body.document_id, memberId: body.member_id, apiKeyIds: body.key_ids }
-      return created(toErasure((await ask(ERASE, { input }, NAMES)).erase.erasure))
+      return created(toErasure((await execute(ERASE, { input }, NAMES)).erase.erasure))
     },
   },
   listRoute('/v1/erasures', LIST, ({ organization }) => organization.erasures, toErasure),

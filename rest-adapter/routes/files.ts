@@ -23,8 +23,8 @@ export const fileRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/v1/files',
-    async handle({ ask, query }) {
-      const data = await ask(LIST, namedPageVariables(query), NAMED_PAGE_NAMES)
+    async handle({ execute, query }) {
+      const data = await execute(LIST, namedPageVariables(query), NAMED_PAGE_NAMES)
       return ok(namedList(data.files, toFile, query))
     },
   },
@@ -34,8 +34,8 @@ export const fileRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/files/{id}/content',
     asIs: true,
-    async handle({ ask, openBytes, params }) {
-      const { fileDownload } = await ask(DOWNLOAD, { id: params.id })
+    async handle({ execute, openBytes, params }) {
+      const { fileDownload } = await execute(DOWNLOAD, { id: params.id })
       return openBytes(fileDownload.path)
     },
   },

@@ -35,8 +35,8 @@ export const modelRoutes: readonly Route[] = [
     method: 'GET',
     path: '/v1/models',
     inference: true,
-    async handle({ ask }) {
-      const { models } = await ask(LIST)
+    async handle({ execute }) {
+      const { models } = await execute(LIST)
       return ok(wholeList(models.map(toModel), readId))
     },
   },
@@ -45,8 +45,8 @@ export const modelRoutes: readonly Route[] = [
     path: '/v1/models/{id}',
     slashes: true,
     inference: true,
-    async handle({ ask, params }) {
-      const { model } = await ask(GET, { id: params.id })
+    async handle({ execute, params }) {
+      const { model } = await execute(GET, { id: params.id })
       if (!model) throw new ModelNotFound(params.id!)
       return ok(toModel(model))
     },

@@ -19,9 +19,9 @@ const HEALTH = {
 const PARTS = ['billing', 'inference', 'knowledge'] as const
 
 /** A part that does not answer is not ready, and the gateway's sentence says why. */
-async function readHealth(ask: Call['ask'], part: keyof typeof HEALTH) {
+async function readHealth(execute: Call['execute'], part: keyof typeof HEALTH) {
   try {
-    const { health } = await ask(HEALTH[part])
+    const { health } = await execute(HEALTH[part])
     return { is_ready: health.isReady, problems: health.problems }
   } catch (error) {
     if (error instanceof KisError && error.code === 'service_unavailable') return { is_ready: false, problems: [error.message] }
@@ -34,8 +34,8 @@ export const operationRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/v1/plans',
-    async handle({ ask }) {
-      const { plans } = await ask(PLANS)
+    async handle({ execute }) {
+      const { plans } = await execute(PLANS)
       const items = plans.map(({ code, ...limits }) => ({ object: 'plan', code, limits: toLimits(limits) }))
       return ok(wholeList(items, ({ code }) => code))
     },
@@ -43,8 +43,8 @@ export const operationRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/v1/ingestion-queues',
-    async handle({ ask, query }) {
-      const { next, queues } = (await ask(QUEUES, { after: query.after })).ingestionQueues
+    async handle({ execute, query }) {
+      const { next, queues } = (await execute(QUEUES, { after: query.after })).ingestionQueues
       const items = queues.map(({ organization, due, underWay, dueSince }) => ({
         object: 'ingestion_queue',
         organization_id: organization.id,
@@ -59,8 +59,8 @@ export const operationRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/v1/health',
-    async handle({ ask }) {
-      const parts = await Promise.all(PARTS.map(async (part) => ({ object: 'part_health', part, ...(await readHealth(ask, part)) })))
+    async handle({ execute }) {
+      const parts = await Promise.all(PARTS.map(async (part) => ({ object: 'part_health', part, ...(await readHealth(execute, part)) })))
       return ok(wholeList(parts, ({ part }) => part))
     },
   },

@@ -90,10 +90,10 @@ export const operatorRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: '/v1/organizations',
-    async handle({ ask, body }) {
+    async handle({ execute, body }) {
       const policy = body.residency_policy as string | undefined
       const input = { name: body.name, plan: body.plan, residencyPolicy: policy && toEnum(policy) }
-      const data = await ask(CREATE, { input })
+      const data = await execute(CREATE, { input })
       const { organization, key } = data.createOrganization
       return created({ ...toManaged(organization), key })
     },
@@ -101,10 +101,10 @@ export const operatorRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/v1/organizations',
-    async handle({ ask, query }) {
+    async handle({ execute, query }) {
       const status = query.status as string | undefined
       const filter = { name: query.name, status: status && toEnum(status), plan: query.plan }
-      const { organizations } = await ask(LIST, { ...pageVariables(query), filter }, LIST_NAMES)
+      const { organizations } = await execute(LIST, { ...pageVariables(query), filter }, LIST_NAMES)
       const { endCursor } = organizations.pageInfo
       const list = toList(organizations, toManaged, readId)
       // A page with a filter may end after organizations that it does not have.
@@ -114,8 +114,8 @@ export const operatorRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/v1/organizations/{id}',
-    async handle({ ask, params }) {
-      const { stored, wallet, ocrQuota, ...organization } = (await ask(GET, { id: params.id })).organization
+    async handle({ execute, params }) {
+      const { stored, wallet, ocrQuota, ...organization } = (await execute(GET, { id: params.id })).organization
       const { plan } = organization
       return ok({
         ...toManaged(organization),
@@ -131,10 +131,10 @@ export const operatorRoutes: readonly Route[] = [
   {
     method: 'PATCH',
     path: '/v1/organizations/{id}',
-    async handle({ ask, params, body }) {
+    async handle({ execute, params, body }) {
       const limits = body.limits as JsonObject | undefined
       const input = { organizationId: params.id, plan: body.plan, limits: limits && readLimits(limits) }
-      const data = await ask(ASSIGN_PLAN, { input }, LIMIT_NAMES)
+      const data = await execute(ASSIGN_PLAN, { input }, LIMIT_NAMES)
       return ok(toManaged(data.assignPlan.organization))
     },
   },
@@ -142,9 +142,9 @@ export const operatorRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: '/v1/organizations/{id}/suspend',
-    async handle({ ask, params, body }) {
+    async handle({ execute, params, body }) {
       const input = { organizationId: params.id, reason: body.reason }
-      const data = await ask(SUSPEND, { input }, NAMES)
+      const data = await execute(SUSPEND, { input }, NAMES)
       return ok(toManaged(data.suspendOrganization.organization))
     },
   },
@@ -153,18 +153,18 @@ export const operatorRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: '/v1/organizations/{id}/top-ups',
-    async handle({ ask, params, body }) {
+    async handle({ execute, params, body }) {
       const input = { organizationId: params.id, amount: body.amount_usd, reference: body.reference }
-      const data = await ask(TOP_UP, { input }, NAMES)
+      const data = await execute(TOP_UP, { input }, NAMES)
       return created(toLedgerEntry(data.topUpWallet.entry))
     },
   },
   {
     method: 'POST',
     path: '/v1/organizations/{id}/adjustments',
-    async handle({ ask, params, body }) {
+    async handle({ execute, params, body }) {
       const input = { organizationId: params.id, amount: body.amount_usd, reference: body.reference }
-      const data = await ask(ADJUST, { input }, NAMES)
+      const data = await execute(ADJUST, { input }, NAMES)
       return created(toLedgerEntry(data.adjustWallet.entry))
     },
   },

@@ -64,18 +64,18 @@ export const organizationRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/v1/organization',
-    async handle({ ask }) {
-      const { organization } = await ask(GET)
+    async handle({ execute }) {
+      const { organization } = await execute(GET)
       return ok(toOrganization(organization))
     },
   },
   {
     method: 'PATCH',
     path: '/v1/organization',
-    async handle({ ask, body }) {
+    async handle({ execute, body }) {
       const policy = body.residency_policy as string | undefined
       const input = { name: body.name, residencyPolicy: policy && toEnum(policy), lowBalanceThreshold: body.low_balance_threshold_usd }
-      const data = await ask(UPDATE, { input }, { lowBalanceThreshold: 'low_balance_threshold_usd' })
+      const data = await execute(UPDATE, { input }, { lowBalanceThreshold: 'low_balance_threshold_usd' })
       return ok(toOrganization(data.updateOrganization.organization))
     },
   },

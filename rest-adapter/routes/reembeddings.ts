@@ -43,9 +43,9 @@ export const reembeddingRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: '/v1/collections/{id}/reembeddings/quote',
-    async handle({ ask, params, body }) {
+    async handle({ execute, params, body }) {
       const input = { collectionId: params.id, embeddingModel: body.embedding_model }
-      const { quoteReembedding: quote } = await ask(QUOTED, { input }, NAMES)
+      const { quoteReembedding: quote } = await execute(QUOTED, { input }, NAMES)
       return ok({
         object: 'reembedding.quote',
         collection_id: quote.collectionId,
@@ -63,9 +63,9 @@ export const reembeddingRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: '/v1/collections/{id}/reembeddings',
-    async handle({ ask, params, body }) {
+    async handle({ execute, params, body }) {
       const input = { collectionId: params.id, embeddingModel: body.embedding_model }
-      const { startReembedding } = await ask(START, { input }, NAMES)
+      const { startReembedding } = await execute(START, { input }, NAMES)
       return created(toReembedding(startReembedding.reembedding))
     },
   },

@@ -14,10 +14,10 @@ const QUOTE = gatewayOperation(`query RerankQuote($input: RerankQuoteInput!) { q
 const NAMES = { topN: 'top_n' }
 
 /** Answers as Cohere and as Jina do: each client reads its own fields. */
-async function handle({ ask, body, ids, setHeaders, idempotencyKey }: Call) {
+async function handle({ execute, body, ids, setHeaders, idempotencyKey }: Call) {
   const documents = readDocuments(body)
   const input = { model: body.model, query: body.query, documents, topN: body.top_n, idempotencyKey }
-  const { createRerank } = await ask(RERANK, { input }, NAMES)
+  const { createRerank } = await execute(RERANK, { input }, NAMES)
   const { model, tokens, searchUnits, results } = createRerank
   setHeaders(factHeaders(createRerank))
   return ok({
@@ -34,8 +34,8 @@ async function handle({ ask, body, ids, setHeaders, idempotencyKey }: Call) {
   })
 }
 
-async function handleQuote({ ask, body, setHeaders }: Call) {
-  const { quoteRerank } = await ask(QUOTE, { input: { model: body.model, query: body.query, documents: readDocuments(body) } })
+async function handleQuote({ execute, body, setHeaders }: Call) {
+  const { quoteRerank } = await execute(QUOTE, { input: { model: body.model, query: body.query, documents: readDocuments(body) } })
   setHeaders(rateLimitHeaders(quoteRerank.rateLimits))
   return ok({
     object: 'rerank.quote',

@@ -45,7 +45,7 @@ export interface HitData {
 }
 
 export function toSearchResult({ collectionId, score, relevance, lexicalRank, vectorRank, highlights, before, after, chunk }: HitData) {
-  const { chunk_id, text, ...place } = toChunk(chunk)
+  const { chunk_id, text, ...location } = toChunk(chunk)
   return {
     object: 'search_result',
     chunk_id,
@@ -54,7 +54,7 @@ export function toSearchResult({ collectionId, score, relevance, lexicalRank, ve
     relevance: relevance?.toLowerCase() ?? null,
     lexical_rank: lexicalRank,
     vector_rank: vectorRank,
-    ...place,
+    ...location,
     document_id: chunk.document.id,
     document_status: chunk.document.status.toLowerCase(),
     file: { id: chunk.file.id, file_name: chunk.document.name },
@@ -78,7 +78,7 @@ function toChunk(chunk: ChunkData) {
   }
 }
 
-async function search({ ask, body }: Call, where: JsonObject) {
+async function search({ execute, body }: Call, where: JsonObject) {
   const input = {
     ...where,
     query: body.query,
@@ -98,7 +98,7 @@ async function search({ ask, body }: Call, where: JsonObject) {
     hitsPerDocument: body.hits_per_document,
     facets: body.facets,
   }
-  const { hits, groups, facets, rerank, rewrite } = (await ask(body.page_boxes === true ? SEARCH_WITH_BOXES : SEARCH, { input }))
+  const { hits, groups, facets, rerank, rewrite } = (await execute(body.page_boxes === true ? SEARCH_WITH_BOXES : SEARCH, { input }))
     .searchCollection
   return ok({
     ...wholeList(hits.map(toSearchResult), ({ chunk_id }) => chunk_id),

@@ -1,10 +1,10 @@
 import { gatewayOperation } from '../../schema/operations.ts'
 import { KisError } from '../../subgraphs/common/errors.ts'
-import { factHeaders, noAnswer } from '../chat/chat-operations.ts'
+import { factHeaders, noResponse } from '../chat/chat-operations.ts'
 import { toKisError } from '../http/errors.ts'
 import { requireFilePart, requireForm } from '../http/forms.ts'
 import { RATE_LIMITS } from '../http/rate-limits.ts'
-import { type Answer, type Call, type JsonObject, ok, type Route } from '../http/route.ts'
+import { type Call, type JsonObject, ok, type Route, type RouteResponse } from '../http/route.ts'
 import { toEnum } from '../http/values.ts'
 
 const CREATE = gatewayOperation(`mutation Transcription($input: TranscriptionInput!) {
@@ -60,13 +60,13 @@ function readChunking(body: JsonObject): JsonObject | undefined {
   return undefined
 }
 
-function plainText(body: string): Answer {
+function plainText(body: string): RouteResponse {
   return { status: 200, headers: { 'content-type': 'text/plain; charset=utf-8' }, body }
 }
 
-async function transcribe(call: Call): Promise<Answer> {
+async function transcribe(call: Call): Promise<RouteResponse> {
   const variables = { input: await toInput(call) }
-  const { createTranscription: transcription } = await call.ask(CREATE, variables, NAMES)
+  const { createTranscription: transcription } = await call.execute(CREATE, variables, NAMES)
   const { text, response, subtitles } = transcription
   call.setHeaders(factHeaders(transcription))
   if (subtitles !== null) return plainText(subtitles)
@@ -87,7 +87,7 @@ async function streamEvents(call: Call): Promise<void> {
       if (!stream.isOpen) setHeaders(factHeaders(facts))
       await stream.send(...events.map((event) => JSON.stringify(event)))
     }
-    if (!stream.isOpen) throw noAnswer()
+    if (!stream.isOpen) throw noResponse()
   } catch (error) {
     if (!stream.isOpen) throw error
     await stream.fail(toKisError(error, log, context.requestId))

@@ -84,9 +84,9 @@ export const webhookRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: '/v1/webhooks',
-    async handle({ ask, body }) {
+    async handle({ execute, body }) {
       const { isActive: _, ...input } = toInput(body)
-      const data = await ask(CREATE, { input })
+      const data = await execute(CREATE, { input })
       return created(withSecret(data.createWebhookEndpoint))
     },
   },
@@ -99,18 +99,18 @@ export const webhookRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/v1/webhooks/{id}/deliveries',
-    async handle({ ask, params, query }) {
+    async handle({ execute, params, query }) {
       const { status } = query
       const variables = { endpointId: params.id, ...pageVariables(query), ...(typeof status === 'string' && { status: toEnum(status) }) }
-      const data = await ask(DELIVERIES, variables, PAGE_NAMES)
+      const data = await execute(DELIVERIES, variables, PAGE_NAMES)
       return ok(listByCursor(data.webhookDeliveries, toDelivery))
     },
   },
   {
     method: 'POST',
     path: '/v1/webhooks/{id}/deliveries/{delivery_id}/redeliver',
-    async handle({ ask, params }) {
-      const data = await ask(REDELIVER, {
+    async handle({ execute, params }) {
+      const data = await execute(REDELIVER, {
         input: { endpointId: params.id, id: params.delivery_id },
       })
       return ok(toDelivery(data.redeliverWebhook.delivery))
@@ -119,9 +119,9 @@ export const webhookRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: '/v1/webhooks/{id}/redeliver',
-    async handle({ ask, params, body }) {
+    async handle({ execute, params, body }) {
       const { since, after } = body as { readonly since: number; readonly after?: string | null }
-      const data = await ask(REDELIVER_SINCE, {
+      const data = await execute(REDELIVER_SINCE, {
         input: { endpointId: params.id, since: toInstant(since), after },
       })
       return ok({ object: 'webhook_redelivery', ...data.redeliverWebhooksSince })

@@ -96,7 +96,7 @@ export const workflowRunRoutes: readonly Route[] = [
         await streamEvents(call, { query: STREAM, variables }, toEvent, NAMES)
         return undefined
       }
-      const { runWorkflow } = await call.ask(START, variables, NAMES)
+      const { runWorkflow } = await call.execute(START, variables, NAMES)
       return ok(toRun(runWorkflow))
     },
   },

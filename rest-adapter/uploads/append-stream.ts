@@ -15,7 +15,7 @@ export const STREAM_BYTES = 8 * 1024 * 1024
  * what has come in is kept, so that it can continue from there.
  */
 export async function appendStream(
-  call: Pick<Call, 'ask' | 'cleanUp' | 'context'>,
+  call: Pick<Call, 'execute' | 'cleanUp' | 'context'>,
   id: string,
   offset: number,
   source: AsyncIterable<Uint8Array>,
@@ -24,7 +24,7 @@ export async function appendStream(
   let at = offset
   let held: Uint8Array[] = []
   let heldBytes = 0
-  const take = () => {
+  const drain = () => {
     const contentBase64 = Buffer.concat(held, heldBytes).toString('base64')
     const input = { id, offset: at, contentBase64 }
     at += heldBytes
@@ -40,13 +40,13 @@ export async function appendStream(
         from += part.length
         held.push(part)
         heldBytes += part.length
-        if (heldBytes === PIECE_BYTES) await call.ask(APPEND, take(), names)
+        if (heldBytes === PIECE_BYTES) await call.execute(APPEND, drain(), names)
       }
     }
   } catch (error) {
-    if (heldBytes > 0 && call.context.signal.aborted) await call.cleanUp(APPEND, take())
+    if (heldBytes > 0 && call.context.signal.aborted) await call.cleanUp(APPEND, drain())
     throw error
   }
-  if (heldBytes > 0) await call.ask(APPEND, take(), names)
+  if (heldBytes > 0) await call.execute(APPEND, drain(), names)
   return at
 }

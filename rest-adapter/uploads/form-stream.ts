@@ -17,10 +17,10 @@ interface FormStream {
 }
 
 /** The one file of a form: its name in the form, and what becomes of its bytes. */
-interface FileOfForm<Taken> {
+interface FileOfForm<Uploaded> {
   readonly param: string
   /** Reads the bytes. The form continues as they are read. */
-  take(fileName: string, bytes: Readable): Promise<Taken>
+  upload(fileName: string, bytes: Readable): Promise<Uploaded>
 }
 
 /**
@@ -29,14 +29,14 @@ interface FileOfForm<Taken> {
  * answers lets the rest pass.
  * @throws {KisError} the form is malformed or exceeds a limit, or the file was not taken. Nothing is being read any more
  */
-export async function readFormStream<Taken>(
+export async function readFormStream<Uploaded>(
   { headers, stream }: FormStream,
-  { param, take }: FileOfForm<Taken>,
-): Promise<{ readonly fields: Readonly<Record<string, unknown>>; readonly taken: Taken | undefined }> {
+  { param, upload }: FileOfForm<Uploaded>,
+): Promise<{ readonly fields: Readonly<Record<string, unknown>>; readonly uploaded: Uploaded | undefined }> {
   const source = stream!
   const fields = new Map<string, unknown>()
   let file: Readable | undefined
-  let taking: Promise<Taken> | undefined
+  let taking: Promise<Uploaded> | undefined
   const end = Promise.withResolvers<void>()
   const parser = openParser(headers)
   let hasFailed = false
@@ -67,7 +67,7 @@ export async function readFormStream<Taken>(
       add(name, FILE)
       if (name !== param) return
       file = bytes
-      taking = take(readFileName(fileName), bytes)
+      taking = upload(readFileName(fileName), bytes)
       taking.catch(end.reject)
     })
     if (file !== bytes) bytes.resume()
@@ -79,7 +79,7 @@ export async function readFormStream<Taken>(
   source.pipe(parser)
   try {
     await end.promise
-    return { fields: Object.fromEntries(fields), taken: await taking }
+    return { fields: Object.fromEntries(fields), uploaded: await taking }
   } catch (error) {
     hasFailed = true
     source.unpipe(parser)
@@ -98,8 +98,8 @@ function asLeft(error: unknown): KisError {
 const FILE = Object.freeze({})
 
 /** @throws {KisError} `invalid_type`: the part is text */
-export function requireFileTaken<Taken>(param: string, taken: Taken | undefined): Taken {
-  if (taken !== undefined) return taken
+export function requireUploaded<Uploaded>(param: string, uploaded: Uploaded | undefined): Uploaded {
+  if (uploaded !== undefined) return uploaded
   throw new KisError('invalid_type', `\`${param}\` must be a file: a part of the form with a \`filename\`.`, { param })
 }
 

@@ -36,7 +36,7 @@ export async function receiveFile(call: Call, name: string, source: AsyncIterabl
     held.push(value)
     heldBytes += value.length
   }
-  const { id } = (await call.askThrough(CREATE, { input: { name } }, NAMES)).createUpload.upload
+  const { id } = (await call.executeDetached(CREATE, { input: { name } }, NAMES)).createUpload.upload
   const discard = () => call.cleanUp(CANCEL, { id })
   try {
     await appendStream(call, id, 0, joined(held, chunks), NAMES)
@@ -48,7 +48,7 @@ export async function receiveFile(call: Call, name: string, source: AsyncIterabl
     discard,
     async store() {
       try {
-        return (await call.askThrough(COMPLETE, { input: { id } })).completeUpload.upload.file!
+        return (await call.executeDetached(COMPLETE, { input: { id } })).completeUpload.upload.file!
       } catch (error) {
         await discard()
         throw error
@@ -63,7 +63,7 @@ function smallFile(call: Call, name: string, bytes: Buffer): ReceivedFile {
     discard: async () => undefined,
     async store() {
       const input = { name, contentBase64: bytes.toString('base64') }
-      return (await call.askThrough(UPLOAD, { input }, NAMES)).uploadFile.file
+      return (await call.executeDetached(UPLOAD, { input }, NAMES)).uploadFile.file
     },
   }
 }

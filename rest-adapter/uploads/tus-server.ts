@@ -4,7 +4,7 @@ import { type Lock, type Locker, MemoryLocker, Server } from '@tus/server'
 import { DataStore, Metadata, Upload } from '@tus/utils'
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { KisError, NotFound } from '../../subgraphs/common/errors.ts'
-import type { Answer, Call } from '../http/route.ts'
+import type { Call, RouteResponse } from '../http/route.ts'
 import { appendStream } from './append-stream.ts'
 import { EXTENSIONS, PATH, TUS_HEADERS } from './tus.ts'
 
@@ -51,7 +51,7 @@ class CallersUploads extends DataStore {
       sizeBytes: upload.size,
       metadata: this.#call.headers['upload-metadata'] as string | undefined,
     }
-    const { createUpload } = await this.#call.ask(CREATE, { input }, NAMES)
+    const { createUpload } = await this.#call.execute(CREATE, { input }, NAMES)
     return Object.assign(upload, this.#describe(createUpload.upload))
   }
 
@@ -60,7 +60,7 @@ class CallersUploads extends DataStore {
   }
 
   override async getUpload(id: string): Promise<Upload> {
-    const { upload } = await this.#call.ask(GET, { id })
+    const { upload } = await this.#call.execute(GET, { id })
     if (!upload || upload.status === 'CANCELLED') throw new NotFound('upload', id)
     this.fileId = upload.file?.id
     // A client that has sent everything returns for the answer that it missed.
@@ -69,7 +69,7 @@ class CallersUploads extends DataStore {
   }
 
   override async remove(id: string): Promise<void> {
-    await this.#call.ask(CANCEL, { id })
+    await this.#call.execute(CANCEL, { id })
   }
 
   override getExpiration(): number {
@@ -79,7 +79,7 @@ class CallersUploads extends DataStore {
   #lifeMs = 24 * 60 * 60_000
 
   async complete(id: string): Promise<void> {
-    const { completeUpload } = await this.#call.ask(COMPLETE, { input: { id } })
+    const { completeUpload } = await this.#call.execute(COMPLETE, { input: { id } })
     this.fileId = completeUpload.upload.file?.id
   }
 
@@ -95,7 +95,7 @@ class CallersUploads extends DataStore {
   }
 }
 
-export async function answerTus(call: Call): Promise<Answer> {
+export async function handleTus(call: Call): Promise<RouteResponse> {
   const uploads = new CallersUploads(call)
   let failure: unknown
   const server = new Server({
@@ -138,7 +138,7 @@ function lockerOf(caller: string): Locker {
 
 function toRequest({ headers, method, params, stream }: Call): Request {
   const url = `http://service${PATH}${params.id === undefined ? '' : `/${encodeURIComponent(params.id)}`}`
-  const given = Object.entries(headers).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
+  const headerEntries = Object.entries(headers).filter((entry): entry is [string, string] => typeof entry[1] === 'string')
   const body = stream ? (Readable.toWeb(stream) as ReadableStream<Uint8Array>) : null
-  return new Request(url, { method, headers: given, ...(body && { body, duplex: 'half' }) } as RequestInit)
+  return new Request(url, { method, headers: headerEntries, ...(body && { body, duplex: 'half' }) } as RequestInit)
 }

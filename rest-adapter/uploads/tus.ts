@@ -1,4 +1,4 @@
-import type { Answer, Call, Route } from '../http/route.ts'
+import type { Call, Route, RouteResponse } from '../http/route.ts'
 
 export const PATH = '/v1/uploads/tus'
 /** Extensions of the protocol that the service has. */
@@ -12,11 +12,11 @@ export const TUS_HEADERS = {
 }
 
 /** The protocol is loaded when the first upload comes. */
-async function handle(call: Call): Promise<Answer> {
+async function handle(call: Call): Promise<RouteResponse> {
   // Nothing of the body may flow before the protocol reads it.
   call.stream?.pause()
-  const { answerTus } = await import('./tus-server.ts')
-  return answerTus(call)
+  const { handleTus } = await import('./tus-server.ts')
+  return handleTus(call)
 }
 
 const shared = { body: 'stream', protocolHeaders: TUS_HEADERS, handle } as const

@@ -3,24 +3,24 @@ import { KisError } from '../../subgraphs/common/errors.ts'
 import { sizeText } from '../../subgraphs/common/sizes.ts'
 import type { RestConfig } from '../config.ts'
 import { isForm, isJson } from '../http/forms.ts'
-import { type Answer, type Call, created, type JsonObject, ok } from '../http/route.ts'
+import { type Call, created, type JsonObject, ok, type RouteResponse } from '../http/route.ts'
 import { toFile, toOpenAiFile } from './file-object.ts'
-import { readFormStream, requireFileTaken } from './form-stream.ts'
+import { readFormStream, requireUploaded } from './form-stream.ts'
 import { type ReceivedFile, receiveFile, UPLOAD } from './receive-file.ts'
 
 /** Bytes of a form beside its file. */
 const FORM_BYTES = 64 * 1024
 
 /** Takes a file as base64 in JSON, or as a form, which is stored while it comes in. */
-export async function uploadFile(call: Call): Promise<Answer> {
+export async function uploadFile(call: Call): Promise<RouteResponse> {
   if (isForm(call)) return uploadForm(call)
-  const { ask, body } = call
+  const { execute, body } = call
   const input = { name: body.file_name, contentBase64: body.content_base64 }
-  const data = await ask(UPLOAD, { input }, { name: 'file_name' })
+  const data = await execute(UPLOAD, { input }, { name: 'file_name' })
   return created({ message: toFile(data.uploadFile.file) })
 }
 
-async function uploadForm(call: Call): Promise<Answer> {
+async function uploadForm(call: Call): Promise<RouteResponse> {
   const { fields, file } = await receiveForm(call)
   const stored = await file.store()
   return ok({ ...toOpenAiFile(stored, fields.purpose ?? 'user_data'), message: toFile(stored) })
@@ -30,15 +30,15 @@ async function uploadForm(call: Call): Promise<Answer> {
 async function receiveForm(call: Call): Promise<{ readonly fields: JsonObject; readonly file: ReceivedFile }> {
   let received: ReceivedFile | undefined
   try {
-    const { fields, taken } = await readFormStream(call, {
+    const { fields, uploaded } = await readFormStream(call, {
       param: 'file',
-      async take(name, bytes) {
+      async upload(name, bytes) {
         received = await receiveFile(call, name, bytes)
         return received
       },
     })
     call.checkForm(fields)
-    return { fields, file: requireFileTaken('file', taken) }
+    return { fields, file: requireUploaded('file', uploaded) }
   } catch (error) {
     await received?.discard()
     throw error

@@ -32,8 +32,8 @@ function toSource({ id, url, document, refreshSeconds, checkedAt, changedAt, err
 }
 
 /** Finds the source of the path. One of another collection is not found. */
-async function getSourceId({ ask, params }: Call): Promise<string> {
-  const { webSource } = await ask(GET, { id: params.source_id })
+async function getSourceId({ execute, params }: Call): Promise<string> {
+  const { webSource } = await execute(GET, { id: params.source_id })
   if (webSource?.collection.id !== params.id) throw new NotFound('source', params.source_id!)
   return params.source_id!
 }
@@ -42,9 +42,9 @@ export const webSourceRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: '/v1/collections/{id}/sites',
-    async handle({ ask, params, body }) {
+    async handle({ execute, params, body }) {
       const { url, limit, metadata, refresh_seconds: refreshSeconds } = body
-      const { addSite } = await ask(ADD, { input: { collectionId: params.id, url, limit, metadata, refreshSeconds } })
+      const { addSite } = await execute(ADD, { input: { collectionId: params.id, url, limit, metadata, refreshSeconds } })
       return ok(wholeList(addSite.sources.map(toSource), readId))
     },
   },
@@ -54,7 +54,7 @@ export const webSourceRoutes: readonly Route[] = [
     path: '/v1/collections/{id}/sources/{source_id}',
     async handle(call) {
       const id = await getSourceId(call)
-      await call.ask(DELETE, { id })
+      await call.execute(DELETE, { id })
       return deleted('source', id)
     },
   },
@@ -63,7 +63,7 @@ export const webSourceRoutes: readonly Route[] = [
     path: '/v1/collections/{id}/sources/{source_id}/refresh',
     async handle(call) {
       const id = await getSourceId(call)
-      return ok(toSource((await call.ask(REFRESH, { id })).refreshWebSource.source))
+      return ok(toSource((await call.execute(REFRESH, { id })).refreshWebSource.source))
     },
   },
 ]

@@ -3,14 +3,14 @@ import { graphql } from 'graphql'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { STORES } from '../../test/support/document-stores.ts'
 import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
-import { type Caller, PRINCIPAL_FIELDS, type Principal, type PrincipalAnswer, principalFrom, SCOPES } from '../common/identity/principal.ts'
+import { type Caller, PRINCIPAL_FIELDS, type Principal, type PrincipalResult, principalFrom, SCOPES } from '../common/identity/principal.ts'
 import type { DocumentStore } from '../common/ports/document-store.ts'
 import { idSource } from '../common/process/ids.ts'
 import { silentLog } from '../common/process/log.ts'
 import { apiKeyFrom } from './accounts/domain/api-key.ts'
 import { MAX_ANCESTORS } from './accounts/use-cases/create-api-key.ts'
 import { type Billing, billingOn } from './billing.ts'
-import { ManualClock, makePrincipal, SELF_HOSTED, SMALL_PLAN, TEST_MARK } from './test-support/world.ts'
+import { createPrincipal, ManualClock, SELF_HOSTED, SMALL_PLAN, TEST_MARK } from './test-support/world.ts'
 import { openCollections } from './use-cases/tables.ts'
 
 const WEBHOOKS = { egressAllowed: new Set<string>(), publicUrl: null, retryBackoffMs: 1_000 }
@@ -69,7 +69,7 @@ for (const { name, open } of STORES)
       const answer = await data(GATEWAY, `query ($apiKey: String!) { principalOfApiKey(apiKey: $apiKey) { ${PRINCIPAL_FIELDS} } }`, {
         apiKey,
       })
-      return principalFrom(answer.principalOfApiKey as PrincipalAnswer)
+      return principalFrom(answer.principalOfApiKey as PrincipalResult)
     }
     const refused = (apiKey: string) =>
       failure(GATEWAY, 'query ($apiKey: String!) { principalOfApiKey(apiKey: $apiKey) { apiKeyId } }', { apiKey })
@@ -93,7 +93,7 @@ for (const { name, open } of STORES)
     /** The key's principal by the rules in force now. */
     const current = async ({ organizationId, apiKeyId }: Principal) => {
       const query = `query ($organizationId: ID!, $apiKeyId: ID!) { principalOfKey(organizationId: $organizationId, apiKeyId: $apiKeyId) { ${PRINCIPAL_FIELDS} } }`
-      return principalFrom((await data(GATEWAY, query, { organizationId, apiKeyId })).principalOfKey as PrincipalAnswer)
+      return principalFrom((await data(GATEWAY, query, { organizationId, apiKeyId })).principalOfKey as PrincipalResult)
     }
     const place = async (caller: Principal, id: string, tokens = 1_000) =>
       data(
@@ -938,7 +938,7 @@ for (const { name, open } of STORES)
 
     it('answers every field by its scope', async () => {
       const { admin } = await tenant()
-      const limited = makePrincipal(
+      const limited = createPrincipal(
         admin.organizationId,
         SCOPES.filter((scope) => !['admin', 'operator', 'billing:read'].includes(scope)),
       )

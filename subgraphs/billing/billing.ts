@@ -100,13 +100,13 @@ export function billingOn(
   const sender = new WebhookSender(deps)
   const tasks = new Tasks({ part: 'billing', leases: collections.taskLeases, isExclusive, clock, log, metrics: telemetry.metrics })
   const settings = { apiKey: config.bootstrapApiKey, creditNanoUsd: config.bootstrapCreditNanoUsd }
-  const begin = async () => {
+  const openFirst = async () => {
     const parts = { ...deps, secret: config.secret, madeWith: mark().madeWith }
     const first = await decideFirst(parts, settings)
     opened = await openPepper(parts, first)
     return bootstrap(deps, settings, first)
   }
-  const first = new Opening({ part: 'document store', open: begin, after: store.opened, clock, signal })
+  const first = new Opening({ part: 'document store', open: openFirst, after: store.opened, clock, signal })
   const background = first.opened.then(
     () => work(deps, sender, tasks, signal),
     () => undefined,

@@ -23,7 +23,7 @@ export async function explainHalfImported(billing: Documents): Promise<string | 
 }
 
 /** Marks the stores. Repeatable. */
-export async function beginImport(billing: Documents, archive: string): Promise<void> {
+export async function startImport(billing: Documents, archive: string): Promise<void> {
   await billing.collection<ImportMark>(IMPORTS).insertMissing([{ _id: ID, archive }])
 }
 

@@ -29,10 +29,10 @@ export function createBilling(config: BillingConfig, { folder, ...runtime }: Bil
   const file = billingFiles(dataDirectory).documents
   let opened: OwnMark | undefined
   const open = async () => {
-    const own = async () => (await folder.look()).installation
-    const look = requireSecret(config.secret)
+    const own = async () => (await folder.inspect()).installation
+    const inspect = requireSecret(config.secret)
     const claim = { id: null, newId: () => ids('inst') } as const
-    const { store, ...mark } = await openOwnDocuments({ mongodb, file, own, claim, kinds: BILLING_KINDS, look, isOfService: true, log })
+    const { store, ...mark } = await openOwnDocuments({ mongodb, file, own, claim, kinds: BILLING_KINDS, inspect, isOfService: true, log })
     const problem = await explainHalfImported(store)
     if (problem) throw mongodb ? new Unfit([problem]) : new Error(problem)
     opened = mark

@@ -6,7 +6,7 @@ import type { Collections } from './use-cases/tables.ts'
 
 /** What commands need of billing, over an open store. */
 
-export { beginRotation, endRotation, requireRotatable, requireSecret } from './accounts/use-cases/key-pepper.ts'
+export { endRotation, requireRotatable, requireSecret, startRotation } from './accounts/use-cases/key-pepper.ts'
 export { accountsOf } from './use-cases/portable/export-accounts.ts'
 export { type ImportedRules, importAccounts } from './use-cases/portable/import-accounts.ts'
 export { type Collections as AccountCollections, openCollections as openAccountCollections } from './use-cases/tables.ts'

@@ -11,7 +11,7 @@ import { silentLog } from '../common/process/log.ts'
 import type { InferenceConfig } from './config.ts'
 import { parseCatalog } from './domain/catalog/catalog-file.ts'
 import { createInference } from './main.ts'
-import { asking } from './test-support/parts.ts'
+import { createRequestContext } from './test-support/parts.ts'
 
 const place = temporaryFolder()
 
@@ -45,7 +45,7 @@ const runtime = {
     },
   },
   billing: {} as Link,
-  folder: { look: async () => ({ installation: { id: 'inst_1' }, lost: [] }) },
+  folder: { inspect: async () => ({ installation: { id: 'inst_1' }, lost: [] }) },
   bytePaths: bytePaths(systemClock, new Uint8Array(32)),
   secret: new Uint8Array(32),
   queue: { wait: () => () => undefined },
@@ -59,7 +59,7 @@ it('serves the models of the engines that are on', async () => {
   await using inference = await createInference(config, runtime)
   await inference.opened
   expect(await inference.problems()).toEqual([])
-  const { data } = await localLink(inference, silentLog).execute({ query: '{ models { id residency } }' }, asking())
+  const { data } = await localLink(inference, silentLog).execute({ query: '{ models { id residency } }' }, createRequestContext())
   expect(JSON.parse(JSON.stringify(data))).toEqual({ models: [{ id: 'a', residency: 'REGIONAL' }] })
 })
 
@@ -70,7 +70,7 @@ it('serves what needs no store while that cannot be opened, and says that it wai
   expect(await inference.problems()).toEqual([
     expect.stringMatching(/^document store: the folder of .*inference\.sqlite cannot be created/),
   ])
-  const { data } = await localLink(inference, silentLog).execute({ query: '{ models { id } }' }, asking())
+  const { data } = await localLink(inference, silentLog).execute({ query: '{ models { id } }' }, createRequestContext())
   expect(JSON.parse(JSON.stringify(data))).toEqual({ models: [{ id: 'a' }] })
   rmSync(file)
   await inference.opened

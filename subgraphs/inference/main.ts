@@ -3,7 +3,7 @@ import type { DataFolder } from '../common/adapters/sqlite/data-folder.ts'
 import { FileChecks } from '../common/adapters/sqlite/full-checks.ts'
 import type { BytePaths } from '../common/bytes/byte-paths.ts'
 import { openDocuments } from '../common/documents/lazy-document-store.ts'
-import { AnswerBudget } from '../common/documents/long-records.ts'
+import { ReadBudget } from '../common/documents/long-records.ts'
 import { Egress } from '../common/egress/egress.ts'
 import { erasing, erasureQueueOver } from '../common/erasure/erasing.ts'
 import { eventLogSource } from '../common/events/event-log.ts'
@@ -45,9 +45,9 @@ import type { Context } from './resolvers/context.ts'
 import { resolvers } from './resolvers/index.ts'
 import { AgentRuns } from './use-cases/agents/agent-runs.ts'
 import { CallLimits } from './use-cases/calls/call-limits.ts'
-import { OwnRates } from './use-cases/calls/kept-rates.ts'
 import { LoadShedder } from './use-cases/calls/load-shedding.ts'
 import { Principals } from './use-cases/calls/principals.ts'
+import { OwnRates } from './use-cases/calls/rate-usage.ts'
 import { idleRatesSweep, SharedRates } from './use-cases/calls/shared-rates.ts'
 import { DefinitionReads } from './use-cases/definition-reads.ts'
 import type { Engine, RunDeps, ServedDeps } from './use-cases/deps.ts'
@@ -59,8 +59,8 @@ import { ZeroUsage } from './use-cases/money/zero-usage.ts'
 import { Background } from './use-cases/runs/background.ts'
 import { SoleHolder, UNKNOWN_HOLDER } from './use-cases/runs/holder.ts'
 import { LiveReplicas } from './use-cases/runs/live-replicas.ts'
+import { PoisonGuard } from './use-cases/runs/poison-guard.ts'
 import { openRunEnds, toWebhookEvent } from './use-cases/runs/run-ends.ts'
-import { Suspects } from './use-cases/runs/suspects.ts'
 import { ChatStreams } from './use-cases/streams/chat-streams.ts'
 import { openCollections } from './use-cases/tables.ts'
 import { WorkflowRuns } from './use-cases/workflows/workflow-runs.ts'
@@ -68,7 +68,7 @@ import { WorkflowRuns } from './use-cases/workflows/workflow-runs.ts'
 export interface InferenceRuntime {
   readonly billing: Link
   readonly knowledge: Link
-  readonly folder: Pick<DataFolder, 'look'>
+  readonly folder: Pick<DataFolder, 'inspect'>
   readonly bytePaths: BytePaths
   /** The installation's, under which what callers trust the service with is sealed. */
   readonly secret: Uint8Array
@@ -113,7 +113,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   const file = inferenceFiles(dataDirectory).documents
   const { store, collections } = openDocuments(openCollections, {
     async open() {
-      const own = async () => (await folder.look()).installation
+      const own = async () => (await folder.inspect()).installation
       return (await openOwnDocuments({ mongodb, file, own, kinds: INFERENCE_KINDS, isOfService: true, log })).store
     },
     observer: { subgraph: 'inference', telemetry },
@@ -162,7 +162,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
   }
   const runEnds = stack.use(openRunEnds(collections, log))
   const deps: RunDeps = { ...base, keyedCalls: stack.use(new KeyedCalls(base, isExclusive)), runEnds }
-  const ofRuns = { opened: checked.opened, isExclusive, suspects: new Suspects(clock), tasks }
+  const ofRuns = { opened: checked.opened, isExclusive, poisonGuard: new PoisonGuard(clock), tasks }
   const runs = stack.use(new AgentRuns(deps, ofRuns))
   const workflowRuns = stack.use(new WorkflowRuns(deps, ofRuns))
   const chatStreams = stack.use(new ChatStreams(deps))
@@ -203,7 +203,7 @@ export async function createInference(config: InferenceConfig, runtime: Inferenc
       requestId,
       signal,
       isCut,
-      budget: new AnswerBudget(),
+      budget: new ReadBudget(),
       definitions: new DefinitionReads(served.collections),
       nodes: ownedNodesOver({ billing, knowledge }, { caller, requestId, signal }),
       problems,

@@ -36,7 +36,7 @@ import { checkTerms } from './use-cases/chunk-index/index-mark.ts'
 import { CollectionDigests } from './use-cases/collection-digests.ts'
 import type { Deps } from './use-cases/deps.ts'
 import { eraseFound, findErased } from './use-cases/erasure/erasures.ts'
-import { watching } from './use-cases/evaluation/keep-watches.ts'
+import { watching } from './use-cases/evaluation/run-watches.ts'
 import { toKnowledgeEvent } from './use-cases/events/knowledge-events.ts'
 import { openDownload } from './use-cases/files/download.ts'
 import { watchQueue } from './use-cases/jobs/queue-metrics.ts'
@@ -56,7 +56,7 @@ export interface KnowledgeLinks {
 }
 
 export interface KnowledgeRuntime {
-  readonly folder: Pick<DataFolder, 'look'>
+  readonly folder: Pick<DataFolder, 'inspect'>
   readonly bytePaths: BytePaths
   readonly clock: Clock
   readonly ids: IdSource
@@ -79,7 +79,7 @@ export async function createKnowledge(
   const recogniser = await openPageRecogniser({ log })
   const stopping = new AbortController()
   const { signal } = stopping
-  const own = async () => (await folder.look()).installation
+  const own = async () => (await folder.inspect()).installation
   const { store: documents, collections } = openDocuments(knowledgeStore, {
     async open() {
       return (await openOwnDocuments({ mongodb, file: files.documents, own, kinds: KNOWLEDGE_KINDS, isOfService: true, log })).store
@@ -105,7 +105,7 @@ export async function createKnowledge(
         const { openElasticsearchChunkIndex } = await import('./adapters/elasticsearch/chunk-index.ts')
         return openElasticsearchChunkIndex({ ...elasticsearch, installation: own, log })
       }
-      const { lost } = await folder.look()
+      const { lost } = await folder.inspect()
       return openSqliteChunkIndex({ file: files.index, installation: await own(), isLost: lost.includes(files.index), log })
     },
     clock,

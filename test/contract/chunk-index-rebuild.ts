@@ -3,9 +3,9 @@ import type { SearchFilter } from '../../subgraphs/knowledge/domain/search/searc
 import { grams, words } from '../../subgraphs/knowledge/domain/text/text-analysis.ts'
 import type {
   ChunkIndex,
+  ChunkText,
   IndexedChunk,
   IndexedDocument,
-  Passage,
   RebuildStep,
   ToTerms,
 } from '../../subgraphs/knowledge/ports/chunk-index.ts'
@@ -64,7 +64,7 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
             COLLECTION,
             texts.map((_, i) => chunkId('doc_1', 'g1', i)),
           ),
-          tokenStates: await index.tokenStates(
+          tokenStates: await index.tokenEmbeddings(
             COLLECTION,
             texts.slice(0, 100).map((_, i) => chunkId('doc_1', 'g1', i)),
           ),
@@ -94,7 +94,7 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
         let after: string | null = null
         for (let i = 0; i < steps; i++) after = (await index.rebuild(after, same, signal)).next
       }
-      const seen: Passage[] = []
+      const seen: ChunkText[] = []
       const watched: ToTerms = (passages) => {
         seen.push(...passages.map(({ text, headingPath, context }) => ({ text, headingPath, context })))
         return same(passages)
@@ -103,7 +103,7 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
       expect(await state()).toEqual(before)
       const passages = [...chunks, { text: 'sultan', headingPath: [], context: '' }]
       const expected = passages.map(({ text, headingPath, context }) => ({ text, headingPath, context }))
-      const inOrder = (found: readonly Passage[]) => found.toSorted((a, b) => (a.text < b.text ? -1 : 1))
+      const inOrder = (found: readonly ChunkText[]) => found.toSorted((a, b) => (a.text < b.text ? -1 : 1))
       expect(inOrder(seen)).toEqual(inOrder(expected))
       const filter: SearchFilter = { op: 'eq', field: 'metadata.year', value: 2020 }
       expect(await searchText('sultan', { filter })).not.toHaveLength(0)
@@ -201,7 +201,7 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
       )
       for (const n of [2, 3, 4]) await index.put(makeDocument(`doc_${n}`), [makeChunk(`cedar ${n}`, 0, `doc_${n}`)])
       const interrupted: string[] = []
-      const onceAt = (text: string, change: () => Promise<void>, passages: readonly Passage[]) => {
+      const onceAt = (text: string, change: () => Promise<void>, passages: readonly ChunkText[]) => {
         if (interrupted.includes(text) || !passages.some((passage) => passage.text === text)) return undefined
         interrupted.push(text)
         return change()

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { MAX_STATES_BYTES } from '../../subgraphs/knowledge/domain/search/max-sim.ts'
+import { MAX_TOKEN_EMBEDDINGS_BYTES } from '../../subgraphs/knowledge/domain/search/max-sim.ts'
 import type { SearchFilter } from '../../subgraphs/knowledge/domain/search/search-filter.ts'
 import { grams, queryTerms, words } from '../../subgraphs/knowledge/domain/text/text-analysis.ts'
 import type { ChunkIndex, ChunkQuery, ToTerms } from '../../subgraphs/knowledge/ports/chunk-index.ts'
@@ -310,22 +310,22 @@ export function chunkIndexContract(
       const ids = chunks.map(({ chunkId }) => chunkId)
       const written = new Map(chunks.flatMap(({ chunkId, tokenStates }) => (tokenStates ? [[chunkId, tokenStates] as const] : [])))
       await index.put(makeDocument('doc_1'), chunks)
-      expect(await index.tokenStates(COLLECTION, [...ids, 'none'])).toEqual(written)
+      expect(await index.tokenEmbeddings(COLLECTION, [...ids, 'none'])).toEqual(written)
       expect(written.size).toBe(4)
-      expect(await index.tokenStates(COLLECTION, [])).toEqual(new Map())
-      expect(await index.tokenStates(OTHER, ids)).toEqual(new Map())
-      await expect(index.tokenStates(COLLECTION, new Array(101).fill('x'))).rejects.toMatchObject({ code: 'array_above_max_length' })
+      expect(await index.tokenEmbeddings(COLLECTION, [])).toEqual(new Map())
+      expect(await index.tokenEmbeddings(OTHER, ids)).toEqual(new Map())
+      await expect(index.tokenEmbeddings(COLLECTION, new Array(101).fill('x'))).rejects.toMatchObject({ code: 'array_above_max_length' })
 
       await index.setAttributes({ ...makeDocument('doc_1'), attributes: ATTRIBUTES.doc_1 }, retermed)
-      expect(await index.tokenStates(COLLECTION, ids)).toEqual(written)
+      expect(await index.tokenEmbeddings(COLLECTION, ids)).toEqual(written)
 
-      const most = new Int8Array(MAX_STATES_BYTES).fill(-128)
+      const most = new Int8Array(MAX_TOKEN_EMBEDDINGS_BYTES).fill(-128)
       await index.put(makeDocument('doc_1'), [
         { ...chunks[0]!, tokenStates: most },
         { ...chunks[1]!, tokenStates: null },
       ])
-      expect(await index.tokenStates(COLLECTION, ids.slice(0, 2))).toEqual(new Map([[ids[0], most]]))
-      const tooMany = { ...chunks[0]!, tokenStates: new Int8Array(MAX_STATES_BYTES + 1) }
+      expect(await index.tokenEmbeddings(COLLECTION, ids.slice(0, 2))).toEqual(new Map([[ids[0], most]]))
+      const tooMany = { ...chunks[0]!, tokenStates: new Int8Array(MAX_TOKEN_EMBEDDINGS_BYTES + 1) }
       await expect(index.put(makeDocument('doc_1'), [tooMany])).rejects.toMatchObject({ code: 'invalid_request' })
     })
 
@@ -334,12 +334,12 @@ export function chunkIndexContract(
       await index.put(makeDocument('doc_1', 'g2'), [makeChunk(TEXTS[0], 0, 'doc_1', 'g2')])
       await index.deleteGeneration(COLLECTION, 'doc_1', 'g1')
       const ids = [chunkId('doc_1', 'g1', 0), chunkId('doc_1', 'g2', 0)]
-      expect([...(await index.tokenStates(COLLECTION, ids)).keys()]).toEqual([ids[1]])
+      expect([...(await index.tokenEmbeddings(COLLECTION, ids)).keys()]).toEqual([ids[1]])
       await index.deleteDocument(COLLECTION, 'doc_1')
-      expect((await index.tokenStates(COLLECTION, ids)).size).toBe(0)
+      expect((await index.tokenEmbeddings(COLLECTION, ids)).size).toBe(0)
       // The place of a deleted chunk may be taken by one without token states.
       await index.put(makeDocument('doc_1'), [makeChunk(TEXTS[2], 2)])
-      expect((await index.tokenStates(COLLECTION, [chunkId('doc_1', 'g1', 2)])).size).toBe(0)
+      expect((await index.tokenEmbeddings(COLLECTION, [chunkId('doc_1', 'g1', 2)])).size).toBe(0)
     })
 
     test('serves searches while writes go on, and keeps every write', async ({ index, searchText }) => {

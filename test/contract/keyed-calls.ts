@@ -3,11 +3,11 @@ import { KisError } from '../../subgraphs/common/errors.ts'
 import type { DocumentStore } from '../../subgraphs/common/ports/document-store.ts'
 import { formatUsd } from '../../subgraphs/common/usd.ts'
 import { FakeBilling } from '../../subgraphs/inference/test-support/fake-billing.ts'
-import { asking, parts, somebody } from '../../subgraphs/inference/test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../../subgraphs/inference/test-support/parts.ts'
 import { completion, stream, usage, usageChunk } from '../../subgraphs/inference/test-support/scripted-engine.ts'
 import { createChatCompletion } from '../../subgraphs/inference/use-cases/calls/create-chat-completion.ts'
 import { streamChatCompletion } from '../../subgraphs/inference/use-cases/calls/stream-chat-completion.ts'
-import type { AskContext, RunDeps } from '../../subgraphs/inference/use-cases/deps.ts'
+import type { RequestContext, RunDeps } from '../../subgraphs/inference/use-cases/deps.ts'
 import { createEmbeddings } from '../../subgraphs/inference/use-cases/embeddings/create-embeddings.ts'
 import { onceForKey } from '../../subgraphs/inference/use-cases/idempotency/once-for-key.ts'
 import { streamOnceForKey } from '../../subgraphs/inference/use-cases/idempotency/stream-once-for-key.ts'
@@ -21,13 +21,16 @@ const NEVER = new AbortController().signal
 const hello = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
 const HOUR_MS = 3_600_000
 
-const chat = (deps: RunDeps, { request = hello, key = KEY, ask = asking() }: { request?: object; key?: unknown; ask?: AskContext } = {}) =>
+const chat = (
+  deps: RunDeps,
+  { request = hello, key = KEY, ask = createRequestContext() }: { request?: object; key?: unknown; ask?: RequestContext } = {},
+) =>
   onceForKey(deps, ask, { operation: 'chat_completion', request, idempotencyKey: key }, (asked) =>
     createChatCompletion(deps, asked, request),
   )
 
 const chatStream = (deps: RunDeps, key: string | null = KEY) =>
-  streamOnceForKey(deps, asking(), { operation: 'chat_completion_stream', request: hello, idempotencyKey: key }, (asked) =>
+  streamOnceForKey(deps, createRequestContext(), { operation: 'chat_completion_stream', request: hello, idempotencyKey: key }, (asked) =>
     streamChatCompletion(deps, asked, hello),
   )
 
@@ -71,17 +74,17 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
 
     it('are replayed with vectors and transcripts to the bit', async () => {
       const { deps, near, far } = started()
-      near.makeVector = () => Float32Array.from([0.1, -0, 1e-40, 3])
+      near.createVector = () => Float32Array.from([0.1, -0, 1e-40, 3])
       const embed = () => {
         const request = { model: 'embed', input: ['a', 'b'] }
-        return onceForKey(deps, asking(), { operation: 'embedding', request, idempotencyKey: 'a' }, (ask) =>
+        return onceForKey(deps, createRequestContext(), { operation: 'embedding', request, idempotencyKey: 'a' }, (ask) =>
           createEmbeddings(deps, ask, request),
         )
       }
       const transcribe = () => {
         const request = { model: 'speech', contentBase64: Buffer.from('wav 2500 ').toString('base64') }
         const call = { operation: 'transcription', request, idempotencyKey: 'b' } as const
-        return onceForKey(deps, asking(), call, (ask) => createTranscription(deps, ask, request as never))
+        return onceForKey(deps, createRequestContext(), call, (ask) => createTranscription(deps, ask, request as never))
       }
       for (const call of [embed, transcribe]) expect(await call()).toEqual({ ...(await call()), replayed: undefined })
       expect([near.embeds, far.transcribed.length]).toEqual([1, 1])
@@ -98,7 +101,7 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
       ]
       const request = { model: 'speech-live', contentBase64: Buffer.from('wav 2500 ').toString('base64') }
       const transcript = () =>
-        streamOnceForKey(deps, asking(), { operation: 'transcription_stream', request, idempotencyKey: KEY }, (asked) =>
+        streamOnceForKey(deps, createRequestContext(), { operation: 'transcription_stream', request, idempotencyKey: KEY }, (asked) =>
           streamTranscription(deps, asked, request),
         )
       const left = transcript()
@@ -122,7 +125,7 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
       for (const other of [() => chat(deps, { request: { ...hello, seed: 1 } }), () => all(chatStream(deps))])
         expect(await failure(other())).toMatchObject({ code: 'idempotency_conflict', param: 'idempotencyKey', shouldRetry: false })
       expect(far.chats).toBe(1)
-      expect((await chat(deps, { ask: asking({ ...somebody, apiKeyId: 'key_b' }) })).replayed).toBeUndefined()
+      expect((await chat(deps, { ask: createRequestContext({ ...somebody, apiKeyId: 'key_b' }) })).replayed).toBeUndefined()
       expect((await chat(deps, { key: 'order-2' })).replayed).toBeUndefined()
       expect(far.chats).toBe(3)
     })
@@ -182,7 +185,7 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
       const { complete } = far.chat
       Object.assign(far.chat, { complete: (...given: Parameters<typeof complete>) => gate.promise.then(() => complete(...given)) })
       const leaving = new AbortController()
-      const left = chat(deps, { ask: asking(somebody, leaving.signal) })
+      const left = chat(deps, { ask: createRequestContext(somebody, leaving.signal) })
       await eventually(() => billing.openHolds === 1)
       leaving.abort()
       gate.resolve()
@@ -274,9 +277,9 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
       for (const isExclusive of [true, false]) {
         const key = `crash-${isExclusive}`
         const first = started({ clock, isExclusive })
-        expect(await first.deps.keyedCalls.claim({ ...asking(), caller: somebody }, key, 'x')).not.toHaveProperty('outcome')
+        expect(await first.deps.keyedCalls.claim({ ...createRequestContext(), caller: somebody }, key, 'x')).not.toHaveProperty('outcome')
         const second = started({ clock, isExclusive })
-        const claim = () => second.deps.keyedCalls.claim({ ...asking(), caller: somebody }, key, 'x')
+        const claim = () => second.deps.keyedCalls.claim({ ...createRequestContext(), caller: somebody }, key, 'x')
         if (!isExclusive) {
           expect((await failure(claim())).shouldRetry).toBe(true)
           clock.advance(30_001)

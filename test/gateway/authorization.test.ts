@@ -29,10 +29,10 @@ import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { resolvers as inference } from '../../subgraphs/inference/resolvers/index.ts'
 import { AgentRuns } from '../../subgraphs/inference/use-cases/agents/agent-runs.ts'
 import { CallLimits } from '../../subgraphs/inference/use-cases/calls/call-limits.ts'
-import { OwnRates } from '../../subgraphs/inference/use-cases/calls/kept-rates.ts'
 import { LoadShedder } from '../../subgraphs/inference/use-cases/calls/load-shedding.ts'
 import { Principals } from '../../subgraphs/inference/use-cases/calls/principals.ts'
-import { Suspects } from '../../subgraphs/inference/use-cases/runs/suspects.ts'
+import { OwnRates } from '../../subgraphs/inference/use-cases/calls/rate-usage.ts'
+import { PoisonGuard } from '../../subgraphs/inference/use-cases/runs/poison-guard.ts'
 import { WorkflowRuns } from '../../subgraphs/inference/use-cases/workflows/workflow-runs.ts'
 import { resolvers as knowledge } from '../../subgraphs/knowledge/resolvers/index.ts'
 import { CONFIG, collect, connect, KEY, makePrincipal, startGateway } from './support/start.ts'
@@ -98,7 +98,7 @@ it('forgets what is known of keys after a change of rules, and not after one tha
     federation,
     createMask(silentLog),
     { watch: () => () => undefined },
-    { forgetAfterChange: ({ apiKeyId }, liftsRefusals) => void forgotten.push(`${apiKeyId} ${liftsRefusals}`) },
+    { evictAfterChange: ({ apiKeyId }, liftsRefusals) => void forgotten.push(`${apiKeyId} ${liftsRefusals}`) },
     CONFIG,
   )
   const prepared = operations.prepare('mutation { updateApiKey }', undefined, 'req_1')
@@ -220,7 +220,7 @@ describe.each(Object.entries(SUBGRAPHS))('%s, asked past the gateway', (_name, s
     const knowing = (parts: object) =>
       new Proxy(parts, { get: (known, property) => Reflect.get(known, property) ?? Reflect.get(unused, property) })
     const principals = new Principals(unused as never, systemClock)
-    const ofRuns = { opened: never, isExclusive: true, suspects: new Suspects(systemClock), tasks: unused as never }
+    const ofRuns = { opened: never, isExclusive: true, poisonGuard: new PoisonGuard(systemClock), tasks: unused as never }
     const deps = knowing({
       // What a call counts in its process comes before anything is judged.
       load,

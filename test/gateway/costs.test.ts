@@ -82,7 +82,7 @@ describe('the nodes of an operation', () => {
   }
 
   it('are told with the root field that has most of them', () => {
-    expect(estimateCost('{ organization { id } mine: files(first: 50) { edges { node { id } } } }').dearest).toEqual({
+    expect(estimateCost('{ organization { id } mine: files(first: 50) { edges { node { id } } } }').mostExpensive).toEqual({
       name: 'mine',
       nodes: 50,
     })

@@ -16,7 +16,7 @@ async function parts() {
     federation,
     createMask(silentLog),
     { watch: () => () => undefined },
-    { forgetAfterChange: () => undefined },
+    { evictAfterChange: () => undefined },
     CONFIG,
   )
   const prepared = (query: string) => {

@@ -3,6 +3,6 @@ import { DEFINITIONS, TEMPLATES } from '../../portal/web/src/pages/workflows/rul
 import { workflowDefinition } from '../../subgraphs/inference/domain/workflows/definition.ts'
 
 it.each(TEMPLATES)('the service takes the template %s', (name) => {
-  const definition = DEFINITIONS[name].make({ model: 'extractive', collection: 'col_1' })
+  const definition = DEFINITIONS[name].create({ model: 'extractive', collection: 'col_1' })
   expect(workflowDefinition(definition, 'definition')).toEqual(definition)
 })

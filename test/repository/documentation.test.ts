@@ -14,8 +14,11 @@ const EXAMPLE = /\bacme\b/
 const PATH = /^(?:\w|\.ci)[\w.@-]*(?:\/[\w.@-]+)*$/
 /** A name with one of these endings is a file of the project, even without its folder. */
 const SOURCE = /\.(?:ts|md|graphql|py|sh|ya?ml)$/
-/** Dated records name files as they were then, and are not rewritten. */
-const RECORDS = 'schema/decisions/'
+const DECISIONS = 'docs/decisions/'
+const MAX_DECISION_WORDS = 350
+/** What each decision begins with, and its headings in their order. */
+const DECISION =
+  /^# .+\n\n- Status: (?:accepted|superseded by \d{4})\n- Date: \d{4}-\d\d-\d\d\n\n## Context\n[\s\S]+\n## Decision\n[\s\S]+\n## Consequences\n/
 /** An entry of the changes may name what a later version no longer has. */
 const HISTORY = ['CHANGELOG.md']
 
@@ -23,6 +26,7 @@ const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclud
   .split('\n')
   .filter((file) => file && existsSync(join(ROOT, file)))
 const pages = files.filter((file) => file.endsWith('.md') && !file.startsWith('models/'))
+const decisions = pages.filter((page) => /^docs\/decisions\/\d{4}-/.test(page))
 const read = (file: string) => readFileSync(join(ROOT, file), 'utf8')
 
 /** The page without its blocks of code; each line keeps its number. */
@@ -77,7 +81,7 @@ describe('the documentation', () => {
 
   it('names only files that are there', () => {
     const gone: string[] = []
-    for (const page of pages.filter((page) => !page.startsWith(RECORDS) && !HISTORY.includes(page))) {
+    for (const page of pages.filter((page) => !HISTORY.includes(page))) {
       for (const [, code] of readProse(page)
         .join('\n')
         .matchAll(/`([^`\n]+)`/g)) {
@@ -97,7 +101,7 @@ describe('the documentation', () => {
 
   it(`wraps prose at ${MAX_COLUMNS} columns`, () => {
     const long: string[] = []
-    for (const page of pages.filter((page) => !page.startsWith(RECORDS))) {
+    for (const page of pages) {
       readProse(page).forEach((line, i) => {
         const words = line.trim().replace(/^(?:[-*]|\d+\.) /, '')
         // A line with one word, such as a link or a path, cannot be broken. Words in backticks, and the text of a link,
@@ -123,7 +127,7 @@ describe('the documentation', () => {
       .join('\n')
     const known = new Set([...sources.matchAll(/(?:\benv\.|['"{,] ?|\$|^ +)(KIS_[A-Z_]*[A-Z])\b/gm)].map(([, name]) => name))
     const named = pages
-      .filter((page) => !page.startsWith(RECORDS) && !HISTORY.includes(page))
+      .filter((page) => !HISTORY.includes(page))
       .flatMap((page) => [...(read(page).match(/\bKIS_[A-Z_]*[A-Z]\b/g) ?? [])].map((name) => ({ page, name })))
     expect(named.filter(({ name }) => !known.has(name))).toEqual([])
   })
@@ -131,8 +135,24 @@ describe('the documentation', () => {
   it('is reached from its index', () => {
     const index = read('docs/README.md')
     const missing = pages.filter(
-      (page) => /^docs\/.+\.md$/.test(page) && page !== 'docs/README.md' && !index.includes(`](${page.slice('docs/'.length)}`),
+      (page) =>
+        /^docs\/.+\.md$/.test(page) &&
+        page !== 'docs/README.md' &&
+        !decisions.includes(page) &&
+        !index.includes(`](${page.slice('docs/'.length)}`),
     )
     expect(missing).toEqual([])
+  })
+
+  it('has decisions of one form, which the index of decisions lists', () => {
+    const index = read(`${DECISIONS}README.md`)
+    const wrong = decisions.filter((page) => {
+      const text = read(page)
+      const title = /^# (.+)/.exec(text)?.[1]
+      const name = page.slice(DECISIONS.length)
+      const isListed = index.includes(`[${name.slice(0, 4)}](${name}) | ${title} |`)
+      return !DECISION.test(text) || text.split(/\s+/).length > MAX_DECISION_WORDS + 1 || !isListed
+    })
+    expect(wrong).toEqual([])
   })
 })

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { readCalibration } from '../../subgraphs/inference/adapters/embedded/read-calibration.ts'
 import { openSqliteChunkIndex } from '../../subgraphs/knowledge/adapters/sqlite/chunk-index.ts'
-import { takeAim } from '../../subgraphs/knowledge/domain/search/aim.ts'
 import type { RankedChunk } from '../../subgraphs/knowledge/domain/search/fuse.ts'
+import { createAim } from '../../subgraphs/knowledge/domain/search/query-vectors.ts'
 import { detectLanguage } from '../../subgraphs/knowledge/domain/text/language.ts'
 import { grams, normaliseForEmbedding, queryTerms, words } from '../../subgraphs/knowledge/domain/text/text-analysis.ts'
 import type { ChunkIndex } from '../../subgraphs/knowledge/ports/chunk-index.ts'
@@ -169,7 +169,7 @@ describe('exact things and spellings, with the embedded model', () => {
     const calibration = await readCalibration(MODEL)
     for (const [i, query] of queries.entries()) {
       const language = detectLanguage(query)
-      const aim = takeAim(aims[i]!, language, calibration)
+      const aim = createAim(aims[i]!, language, calibration)
       const aimed = { collectionId: 'all', vector: aim.vector, anchor: aim.anchor, candidates: 100, filter: null }
       const candidates = await index.search({ ...aimed, ...queryTerms(query) }, new AbortController().signal)
       const ranking = { query, language, mode: 'hybrid', limit: 10, aim, spread: 0.03 } as const

@@ -9,7 +9,7 @@ import { readCalibration } from '../../subgraphs/inference/adapters/embedded/rea
 import { openDocumentParser } from '../../subgraphs/knowledge/adapters/parser/open-document-parser.ts'
 import { openSqliteChunkIndex } from '../../subgraphs/knowledge/adapters/sqlite/chunk-index.ts'
 import { chunkDocument, type DocumentChunk, toEmbeddingText } from '../../subgraphs/knowledge/domain/chunking/chunk-document.ts'
-import { takeAim } from '../../subgraphs/knowledge/domain/search/aim.ts'
+import { createAim } from '../../subgraphs/knowledge/domain/search/query-vectors.ts'
 import type { Relevance } from '../../subgraphs/knowledge/domain/search/relevance.ts'
 import { grams, hasWords, normaliseForEmbedding, queryTerms, words } from '../../subgraphs/knowledge/domain/text/text-analysis.ts'
 import type { ChunkIndex, IndexedChunk } from '../../subgraphs/knowledge/ports/chunk-index.ts'
@@ -68,11 +68,11 @@ describe.skipIf(!existsSync(CORPUS))(existsSync(CORPUS) ? title : `${title} (ski
     const given = await evalEmbeddings(queries, 'query')
     const calibration = await readCalibration(MODEL)
     for (const [i, { question: query, language, document, file, phrase }] of asked.entries()) {
-      const aim = takeAim(given.vectors[i]!, language, calibration)
+      const aim = createAim(given.vectors[i]!, language, calibration)
       const aimed = { collectionId: 'all', vector: aim.vector, anchor: aim.anchor, candidates: 100, filter: null }
       const candidates = await index.search({ ...aimed, ...queryTerms(query) }, new AbortController().signal)
-      const compared = { states: given.tokenStates[i]!, language, mode: 'hybrid', aim } as const
-      const tokenCloseness = await compareTokens((ids) => index.tokenStates('all', ids), compared, candidates)
+      const compared = { tokenEmbeddings: given.tokenStates[i]!, language, mode: 'hybrid', aim } as const
+      const tokenCloseness = await compareTokens((ids) => index.tokenEmbeddings('all', ids), compared, candidates)
       const ranking = { query, language, mode: 'hybrid', limit: 10, aim, spread: 0.03, tokenCloseness } as const
       const hits = await rankCandidates((ids) => index.get('all', ids), ranking, candidates)
       const isRight = (id: string) => {

@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { readCalibration } from '../../subgraphs/inference/adapters/embedded/read-calibration.ts'
 import { openSqliteChunkIndex } from '../../subgraphs/knowledge/adapters/sqlite/chunk-index.ts'
-import { takeAim } from '../../subgraphs/knowledge/domain/search/aim.ts'
 import { readArabizi } from '../../subgraphs/knowledge/domain/search/arabizi.ts'
+import { createAim } from '../../subgraphs/knowledge/domain/search/query-vectors.ts'
 import { detectLanguage } from '../../subgraphs/knowledge/domain/text/language.ts'
 import { grams, normaliseForEmbedding, words } from '../../subgraphs/knowledge/domain/text/text-analysis.ts'
 import type { ChunkIndex } from '../../subgraphs/knowledge/ports/chunk-index.ts'
@@ -58,7 +58,7 @@ describe(`questions as people type them, over ${passages.length} passages`, () =
     for (const [i, [request, { right }]] of [...requests].entries()) {
       const { query } = request
       const language = detectLanguage(query)
-      const aim = takeAim(aims[i]!, language, calibration)
+      const aim = createAim(aims[i]!, language, calibration)
       const aimed = { collectionId: 'all', vector: aim.vector, anchor: aim.anchor, candidates: 100, filter: null }
       const candidates = await index.search({ ...aimed, ...termsOf(request) }, new AbortController().signal)
       const ranking = { query, language, mode: 'hybrid', limit: 10, aim, spread: 0.03 } as const

@@ -2,7 +2,7 @@
 // application runs after the first paint, which shows the frame that index.html has.
 import './fonts.css'
 import './styles.css'
-import { askEarly } from './data/early.ts'
+import { requestEarly } from './data/early.ts'
 import { applyPreferences } from './i18n/preferences.ts'
 
 /** A tab in the background paints nothing. */
@@ -10,7 +10,7 @@ const MAX_WAIT_MS = 500
 
 applyPreferences()
 // The service saw the cookie of a session.
-if ('framed' in document.documentElement.dataset) askEarly()
+if ('framed' in document.documentElement.dataset) requestEarly()
 const painted = new Promise<void>((resolve) => {
   new PerformanceObserver(() => resolve()).observe({ type: 'paint', buffered: true })
   setTimeout(resolve, document.hidden ? 0 : MAX_WAIT_MS)

@@ -4,10 +4,10 @@ import { agentsRoutes } from './pages/agents/routes.ts'
 import { collectionsRoutes } from './pages/collections/routes.ts'
 import { homeRoutes } from './pages/home/routes.ts'
 import { keysRoutes } from './pages/keys/routes.ts'
+import { memberRoutes } from './pages/members/routes.ts'
 import { modelsRoutes } from './pages/models/routes.ts'
 import { operatorRoutes } from './pages/operator/routes.ts'
 import { organizationRoutes } from './pages/organization/routes.ts'
-import { peopleRoutes } from './pages/people/routes.ts'
 import { signInRoutes } from './pages/sign-in/routes.ts'
 import { usageRoutes } from './pages/usage/routes.ts'
 import { walletRoutes } from './pages/wallet/routes.ts'
@@ -37,7 +37,7 @@ export const router = createRouter({
     ...walletRoutes,
     ...webhooksRoutes,
     ...organizationRoutes,
-    ...peopleRoutes,
+    ...memberRoutes,
     ...operatorRoutes,
   ]),
   defaultPreload: 'intent',

@@ -38,19 +38,19 @@ export const evaluationWatchRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: '/v1/collections/{id}/evaluation-watch',
-    async handle({ ask, params, body }) {
+    async handle({ execute, params, body }) {
       const settings = (body.settings as readonly JsonObject[] | undefined)?.map(toSettingsInput)
       const { min_interval_seconds: minIntervalSeconds, max_fall: maxFall } = body
       const input = { collectionId: params.id, settings, minIntervalSeconds, maxFall }
-      const { setEvaluationWatch } = await ask(SET, { input }, NAMES)
+      const { setEvaluationWatch } = await execute(SET, { input }, NAMES)
       return ok(toWatch(setEvaluationWatch.watch))
     },
   },
   {
     method: 'GET',
     path: '/v1/collections/{id}/evaluation-watch',
-    async handle({ ask, params }) {
-      const { collection } = await ask(GET, { id: params.id })
+    async handle({ execute, params }) {
+      const { collection } = await execute(GET, { id: params.id })
       if (!collection) throw new NotFound('collection', params.id!)
       if (!collection.evaluationWatch) throw new NotFound('watch of collection', params.id!)
       return ok(toWatch(collection.evaluationWatch))
@@ -59,8 +59,8 @@ export const evaluationWatchRoutes: readonly Route[] = [
   {
     method: 'DELETE',
     path: '/v1/collections/{id}/evaluation-watch',
-    async handle({ ask, params }) {
-      const { deleteEvaluationWatch } = await ask(DELETE, { collectionId: params.id }, NAMES)
+    async handle({ execute, params }) {
+      const { deleteEvaluationWatch } = await execute(DELETE, { collectionId: params.id }, NAMES)
       return deleted('evaluation_watch', deleteEvaluationWatch.id)
     },
   },

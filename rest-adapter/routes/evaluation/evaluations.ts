@@ -3,7 +3,7 @@ import { NotFound } from '../../../subgraphs/common/errors.ts'
 import { csvLine } from '../../http/csv.ts'
 import { PAGE_INFO } from '../../http/lists.ts'
 import { deleteRoute, listRoute } from '../../http/resource-routes.ts'
-import { type Answer, created, type JsonObject, ok, type Route } from '../../http/route.ts'
+import { created, type JsonObject, ok, type Route, type RouteResponse } from '../../http/route.ts'
 import { unixSeconds, unixSecondsOrNull } from '../../http/values.ts'
 import { toExpected } from './gold-questions.ts'
 
@@ -76,7 +76,7 @@ export function toSettingsInput({ label, mode, filter, rerank_model, lexical_wei
 const COLUMNS = ['question_id', 'query', 'file_name', 'page', 'phrase', 'settings', 'rank', 'rank_by_words', 'rank_by_meaning'] as const
 
 /** Writes a line for each expected passage of each question, by each of the settings. */
-function toTable({ id, settings, questions }: EvaluationData & { readonly questions: readonly QuestionData[] }): Answer {
+function toTable({ id, settings, questions }: EvaluationData & { readonly questions: readonly QuestionData[] }): RouteResponse {
   const lines = questions.flatMap((question) =>
     question.expected.flatMap(({ fileName, page, phrase }, e) =>
       question.ranks.map(({ combined, words, meaning }, s) =>
@@ -105,9 +105,9 @@ export const evaluationRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: '/v1/collections/{id}/evaluations',
-    async handle({ ask, params, body }) {
+    async handle({ execute, params, body }) {
       const settings = (body.settings as readonly JsonObject[] | undefined)?.map(toSettingsInput)
-      const { startEvaluation } = await ask(START, { input: { collectionId: params.id, settings } }, NAMES)
+      const { startEvaluation } = await execute(START, { input: { collectionId: params.id, settings } }, NAMES)
       return created(toEvaluation(startEvaluation.evaluation))
     },
   },
@@ -115,8 +115,8 @@ export const evaluationRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/v1/evaluations/{id}',
-    async handle({ ask, params, query }) {
-      const { evaluation } = await ask(GET, { id: params.id })
+    async handle({ execute, params, query }) {
+      const { evaluation } = await execute(GET, { id: params.id })
       if (!evaluation) throw new NotFound('evaluation', params.id!)
       if (query.format === 'csv') return toTable(evaluation)
       return ok({ ...toEvaluation(evaluation), questions: evaluation.questions.map(toQuestion) })

@@ -25,17 +25,17 @@ function toQuestion({ id, query, expected, createdAt }: QuestionData) {
 }
 
 function toInput({ query, expected }: JsonObject): JsonObject {
-  const passages = expected as readonly JsonObject[]
-  return { query, expected: passages.map(({ file_name, page, phrase }) => ({ fileName: file_name, page, phrase })) }
+  const items = expected as readonly JsonObject[]
+  return { query, expected: items.map(({ file_name, page, phrase }) => ({ fileName: file_name, page, phrase })) }
 }
 
 export const goldQuestionRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: '/v1/collections/{id}/gold-questions',
-    async handle({ ask, params, body }) {
+    async handle({ execute, params, body }) {
       const questions = (body.questions as readonly JsonObject[]).map(toInput)
-      const { addGoldQuestions } = await ask(ADD, { input: { collectionId: params.id, questions } })
+      const { addGoldQuestions } = await execute(ADD, { input: { collectionId: params.id, questions } })
       return created(wholeList(addGoldQuestions.questions.map(toQuestion), readId))
     },
   },

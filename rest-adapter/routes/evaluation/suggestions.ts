@@ -20,10 +20,10 @@ export const suggestionRoutes: readonly Route[] = [
   {
     method: 'POST',
     path: '/v1/collections/{id}/gold-questions/suggestions',
-    async handle({ ask, params, body }) {
+    async handle({ execute, params, body }) {
       const { model, count, document_ids: documentIds, other_language: otherLanguage } = body
       const input = { collectionId: params.id, model, count, documentIds, otherLanguage }
-      const { suggestions, dropped, error, cost } = (await ask(SUGGEST, { input }, NAMES)).suggestGoldQuestions
+      const { suggestions, dropped, error, cost } = (await execute(SUGGEST, { input }, NAMES)).suggestGoldQuestions
       return ok({ object: 'gold_question.suggestions', data: suggestions.map(toSuggestion), dropped, error, cost_usd: cost })
     },
   },

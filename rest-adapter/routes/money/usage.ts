@@ -3,7 +3,7 @@ import { gatewayOperation } from '../../../schema/operations.ts'
 import { FairSemaphore } from '../../../subgraphs/common/process/fair-semaphore.ts'
 import { csvLine } from '../../http/csv.ts'
 import { type ConnectionData, listByCursor, PAGE_INFO, PAGE_NAMES, pageVariables } from '../../http/lists.ts'
-import { type Answer, type Call, type JsonObject, ok, type Route } from '../../http/route.ts'
+import { type Call, type JsonObject, ok, type Route, type RouteResponse } from '../../http/route.ts'
 import { toInstant, unixSeconds } from '../../http/values.ts'
 import { SUMMARY, SUMMARY_NAMES, SUMMARY_OF_ORGANIZATION, toUsageSummary } from './usage-summary.ts'
 
@@ -75,16 +75,16 @@ function toFilter({ model, key_id, since, until }: JsonObject): JsonObject {
   }
 }
 
-async function fetchPage({ ask, query }: Call, page: JsonObject): Promise<ConnectionData<UsageRecordData>> {
-  return (await ask(LIST, { ...page, filter: { ...toFilter(query), requestId: query.request_id } }, NAMES)).usage
+async function fetchPage({ execute, query }: Call, page: JsonObject): Promise<ConnectionData<UsageRecordData>> {
+  return (await execute(LIST, { ...page, filter: { ...toFilter(query), requestId: query.request_id } }, NAMES)).usage
 }
 
-async function fetchInTurn(call: Call, page: JsonObject): Promise<ConnectionData<UsageRecordData>> {
-  const leave = await pages.take(call.context.caller, call.context.signal)
+async function fetchWithPermit(call: Call, page: JsonObject): Promise<ConnectionData<UsageRecordData>> {
+  const release = await pages.acquire(call.context.caller, call.context.signal)
   try {
     return await fetchPage(call, { ...page, first: EXPORT_PAGE_RECORDS })
   } finally {
-    leave()
+    release()
   }
 }
 
@@ -116,9 +116,9 @@ const COLUMNS: readonly (readonly [name: string, of: (record: UsageRecordObject)
  * Exports every record after `after` as a table. The first page is read before the answer begins, so that an error can
  * have its own status.
  */
-async function exported(call: Call): Promise<Answer> {
+async function exported(call: Call): Promise<RouteResponse> {
   await call.countRequest()
-  const first = await fetchInTurn(call, pageVariables(call.query))
+  const first = await fetchWithPermit(call, pageVariables(call.query))
   const headers = { 'content-type': 'text/csv; charset=utf-8; header=present', 'content-disposition': 'attachment; filename="usage.csv"' }
   return { status: 200, headers, body: Readable.from(call.method === 'HEAD' ? [] : streamLines(call, first), { objectMode: false }) }
 }
@@ -133,7 +133,7 @@ async function* streamLines(call: Call, first: ConnectionData<UsageRecordData>):
     const records = page.edges.map(({ node }) => toUsageRecord(node))
     if (records.length > 0) yield records.map((record) => csvLine(COLUMNS.map(([, of]) => of(record)))).join('')
     if (!page.pageInfo.hasNextPage) return
-    page = await fetchInTurn(call, { after: page.edges.at(-1)!.cursor })
+    page = await fetchWithPermit(call, { after: page.edges.at(-1)!.cursor })
   }
 }
 
@@ -155,16 +155,16 @@ export const usageRoutes: readonly Route[] = [
   {
     method: 'GET',
     path: '/v1/usage/summary',
-    async handle({ ask, query }) {
-      const { usageSummary } = await ask(SUMMARY, toSummaryVariables(query), SUMMARY_NAMES)
+    async handle({ execute, query }) {
+      const { usageSummary } = await execute(SUMMARY, toSummaryVariables(query), SUMMARY_NAMES)
       return ok(toUsageSummary(usageSummary))
     },
   },
   {
     method: 'GET',
     path: '/v1/organizations/{id}/usage/summary',
-    async handle({ ask, params, query }) {
-      const { organization } = await ask(SUMMARY_OF_ORGANIZATION, { id: params.id, ...toSummaryVariables(query) }, SUMMARY_NAMES)
+    async handle({ execute, params, query }) {
+      const { organization } = await execute(SUMMARY_OF_ORGANIZATION, { id: params.id, ...toSummaryVariables(query) }, SUMMARY_NAMES)
       return ok(toUsageSummary(organization.usageSummary))
     },
   },

@@ -25,8 +25,8 @@ export function toLedgerEntry(data: LedgerEntryData) {
 }
 
 /** Of the organization in the path, or else of the caller's own. */
-async function getWallet({ ask, params }: Call) {
-  const { organization } = await ask(WALLET, { id: params.id })
+async function getWallet({ execute, params }: Call) {
+  const { organization } = await execute(WALLET, { id: params.id })
   const { id, createdAt, wallet } = organization
   return ok({
     // An organization has one wallet, so its id serves for the wallet.
@@ -40,8 +40,8 @@ async function getWallet({ ask, params }: Call) {
 }
 
 /** Of the organization in the path, or else of the caller's own. */
-async function listEntries({ ask, params, query }: Call) {
-  const data = await ask(ENTRIES, { id: params.id, ...pageVariables(query) }, PAGE_NAMES)
+async function listEntries({ execute, params, query }: Call) {
+  const data = await execute(ENTRIES, { id: params.id, ...pageVariables(query) }, PAGE_NAMES)
   return ok(listByCursor(data.organization.wallet.entries, toLedgerEntry))
 }
 

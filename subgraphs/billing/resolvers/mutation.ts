@@ -30,7 +30,7 @@ export function requireEraser(caller: Caller | null): OtherEraser {
 }
 
 /** The hold of a run reaches no engine: its calls have holds of their own. */
-function answer(id: string, hold: Hold) {
+function toHoldResult(id: string, hold: Hold) {
   return { id, state: isRunHold(hold) ? ('placed' as const) : ('dispatched' as const), amount: BigInt(hold.amount) }
 }
 
@@ -117,19 +117,19 @@ export const Mutation: MutationResolvers = {
   },
 
   async placeHold(_parent, { input }, { deps, caller }) {
-    return answer(input.id, await placeHold(deps, requirePrincipal(caller), input))
+    return toHoldResult(input.id, await placeHold(deps, requirePrincipal(caller), input))
   },
 
   async placeRunHold(_parent, { input }, { deps, caller }) {
-    return answer(input.id, await placeRunHold(deps, requirePrincipal(caller), input))
+    return toHoldResult(input.id, await placeRunHold(deps, requirePrincipal(caller), input))
   },
 
   async dispatchHold(_parent, { input }, { deps, caller }) {
-    return answer(input.id, await dispatchHold(deps, requirePrincipal(caller), input.id, input.quantities))
+    return toHoldResult(input.id, await dispatchHold(deps, requirePrincipal(caller), input.id, input.quantities))
   },
 
   async checkpointHold(_parent, { input }, { deps, caller }) {
-    return answer(input.id, await checkpointHold(deps, requirePrincipal(caller), input.id, input.quantities, input.ttlSeconds))
+    return toHoldResult(input.id, await checkpointHold(deps, requirePrincipal(caller), input.id, input.quantities, input.ttlSeconds))
   },
 
   settleHold(_parent, { input }, { deps, caller }) {

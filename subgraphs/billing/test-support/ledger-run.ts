@@ -21,7 +21,7 @@ import { checkRateCard } from '../use-cases/checks.ts'
 import type { BillingDeps } from '../use-cases/deps.ts'
 import { type Audit, audit } from './audit.ts'
 import { ProcessDied, ProcessStore } from './process-store.ts'
-import { fundedOrganization, ManualClock, makePrincipal, openBilling } from './world.ts'
+import { createPrincipal, fundedOrganization, ManualClock, openBilling } from './world.ts'
 
 /** A request to billing. Calls are identified by their slot, credits by their reference. */
 export type Command =
@@ -49,10 +49,10 @@ export type Command =
  */
 const CHEAP = {
   version: '1',
-  ...makeRates(700_000n, 70_000n, 2_500_000n),
-  tiers: [{ aboveInputTokens: 60, ...makeRates(900_000n, 90_000n, 3_500_000n) }],
+  ...createRates(700_000n, 70_000n, 2_500_000n),
+  tiers: [{ aboveInputTokens: 60, ...createRates(900_000n, 90_000n, 3_500_000n) }],
 }
-const DEAR = { version: '2', ...makeRates(MAX_NANO_USD, MAX_NANO_USD, MAX_NANO_USD), tiers: [] }
+const DEAR = { version: '2', ...createRates(MAX_NANO_USD, MAX_NANO_USD, MAX_NANO_USD), tiers: [] }
 const CREDITS = [200n, 300n]
 export const PROCESSES = 3
 
@@ -163,7 +163,7 @@ export class LedgerRun {
     const organizationId = this.#organizations[command.org]!
     if (command.kind === 'pump') return deps.pump.drain(organizationId)
     if (command.kind === 'credit') return this.#credit(deps, organizationId, command)
-    const principal = makePrincipal(organizationId)
+    const principal = createPrincipal(organizationId)
     // The organizations use the same hold ids. Neither may notice.
     if (!this.#slots[command.slot] || (command.kind === 'place' && command.isNew)) this.#slots[command.slot] = this.#ids('hold')
     const id = this.#slots[command.slot]!
@@ -268,7 +268,7 @@ export class LedgerRun {
   }
 }
 
-function makeRates(inputTokens: bigint, cachedInputTokens: bigint, outputTokens: bigint): Rates {
+function createRates(inputTokens: bigint, cachedInputTokens: bigint, outputTokens: bigint): Rates {
   return {
     inputTokens,
     cachedInputTokens,

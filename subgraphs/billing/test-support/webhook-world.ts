@@ -1,4 +1,4 @@
-import type { EgressAnswer, EgressRequest } from '../../common/egress/egress.ts'
+import type { EgressRequest, EgressResponse } from '../../common/egress/egress.ts'
 import { EgressError } from '../../common/egress/egress.ts'
 import type { WebhookEvent } from '../../common/events/webhook-events.ts'
 import type { DocumentStore } from '../../common/ports/document-store.ts'
@@ -6,7 +6,7 @@ import type { BillingDeps } from '../use-cases/deps.ts'
 import { acceptEvents } from '../webhooks/use-cases/accept-events.ts'
 import { createEndpoint } from '../webhooks/use-cases/endpoints.ts'
 import { WebhookSender } from '../webhooks/use-cases/webhook-sender.ts'
-import { type ManualClock, makePrincipal, openBilling } from './world.ts'
+import { createPrincipal, type ManualClock, openBilling } from './world.ts'
 
 interface Sent {
   readonly url: string
@@ -25,7 +25,7 @@ export class FakeReceivers {
   answering: (message: Sent) => number | null | Promise<number | null> = () => 204
   headers: Readonly<Record<string, string>> = {}
 
-  mayAsk(): boolean {
+  allows(): boolean {
     return true
   }
 
@@ -37,8 +37,8 @@ export class FakeReceivers {
     return true
   }
 
-  async open({ url, headers, body, letLeave }: EgressRequest): Promise<EgressAnswer<AsyncIterable<Uint8Array>>> {
-    await letLeave?.(url)
+  async open({ url, headers, body, authorize }: EgressRequest): Promise<EgressResponse<AsyncIterable<Uint8Array>>> {
+    await authorize?.(url)
     const { type, data } = JSON.parse(String(body))
     const message = { url, id: headers!['webhook-id']!, type, document: data.document_id, number: data.number }
     this.underWay++
@@ -71,7 +71,7 @@ export function openSender(store: DocumentStore, clock: ManualClock, egress: Bil
 
 /** Creates an endpoint for documents, in an organization of its own. */
 export async function newEndpoint({ deps }: WebhookWorld, url: string, organizationId: string): Promise<string> {
-  const { webhookEndpoint } = await createEndpoint(deps, makePrincipal(organizationId, ['admin']), {
+  const { webhookEndpoint } = await createEndpoint(deps, createPrincipal(organizationId, ['admin']), {
     url,
     eventTypes: ['document.updated'],
   })

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { FileChecks } from '../../common/adapters/sqlite/full-checks.ts'
 import { Egress } from '../../common/egress/egress.ts'
-import { LET_BEGIN_MS, type Plan, type Principal, type Scope } from '../../common/identity/principal.ts'
+import { CONFIRM_MS, type Plan, type Principal, type Scope } from '../../common/identity/principal.ts'
 import { SealedTexts } from '../../common/identity/sealed-text.ts'
 import type { DocumentStore } from '../../common/ports/document-store.ts'
 import type { Clock } from '../../common/process/clock.ts'
@@ -41,7 +41,7 @@ export class ManualClock implements Clock {
 
   /** Calls under way have begun at once. A loop never wakes: tests call what it would call. */
   sleep(ms: number, signal?: AbortSignal): Promise<void> {
-    if (ms === LET_BEGIN_MS) return Promise.resolve()
+    if (ms === CONFIRM_MS) return Promise.resolve()
     return new Promise((_resolve, reject) => {
       signal?.throwIfAborted()
       signal?.addEventListener('abort', () => reject(signal.reason), { once: true })
@@ -97,9 +97,9 @@ export const FREE: Rates = {
 }
 
 /** A rate card without tiers, on which all else is free. */
-export const makeCard = (rates: Partial<Rates>) => ({ version: 'v1', ...FREE, ...rates, tiers: [] })
+export const createCard = (rates: Partial<Rates>) => ({ version: 'v1', ...FREE, ...rates, tiers: [] })
 
-export function makePrincipal(organizationId: string, scopes: readonly Scope[] = ['inference'], apiKeyId = 'key_1'): Principal {
+export function createPrincipal(organizationId: string, scopes: readonly Scope[] = ['inference'], apiKeyId = 'key_1'): Principal {
   return {
     organizationId,
     apiKeyId,
@@ -120,5 +120,5 @@ export async function fundedOrganization(deps: BillingDeps, nanoUsd: bigint): Pr
   const organizationId = `org_${randomBytes(16).toString('hex')}`
   await deps.collections.wallets.insertOne(emptyWallet(organizationId))
   if (nanoUsd > 0n) await creditWallet(deps, { kind: 'top_up', organizationId, amount: nanoUsd, reference: 'first' })
-  return makePrincipal(organizationId)
+  return createPrincipal(organizationId)
 }

@@ -7,7 +7,7 @@ import type { RateCardInput } from '../ledger/holds/place-hold.ts'
 /** Longest name of an organization or a key, and longest reference of a top-up. */
 const MAX_NAME_CHARACTERS = 100
 /** Longest id from another service: of a model, a request, a rate card's version. */
-const MAX_FOREIGN_ID_CHARACTERS = 200
+const MAX_EXTERNAL_ID_CHARACTERS = 200
 
 /** @throws {KisError} `invalid_request`: it is blank or has hidden characters; `string_above_max_length`: it has more than 100 characters */
 export function checkName(value: string, param: string): string {
@@ -17,8 +17,8 @@ export function checkName(value: string, param: string): string {
   return value
 }
 
-export function checkForeignId(value: string, param: string): string {
-  return checkLength(value, param, MAX_FOREIGN_ID_CHARACTERS)
+export function checkExternalId(value: string, param: string): string {
+  return checkLength(value, param, MAX_EXTERNAL_ID_CHARACTERS)
 }
 
 function checkLength(value: string, param: string, most: number): string {

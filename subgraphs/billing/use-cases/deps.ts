@@ -27,7 +27,7 @@ export interface BillingDeps {
   /** Has sealed secrets of webhooks. */
   readonly sealed: SealedTexts
   /** Calls the addresses of webhooks. */
-  readonly egress: Pick<Egress, 'mayAsk' | 'mayReach' | 'isNamed' | 'open'>
+  readonly egress: Pick<Egress, 'allows' | 'mayReach' | 'isNamed' | 'open'>
   /** The address at which people reach the service, without a slash at its end; null: the operator has not said. */
   readonly publicUrl: string | null
   /** The unit of the waits after failed webhooks, in milliseconds. */

@@ -21,7 +21,7 @@ export interface OwnDocumentsOptions {
   readonly claim?: Claim | undefined
   readonly kinds: readonly Kind[]
   /** Looks at the documents before they are migrated, and may refuse them. `madeWith`: as in `OwnMark`. */
-  readonly look?: ((documents: Pick<DocumentStore, 'collection'>, madeWith: string | null) => Promise<void>) | undefined
+  readonly inspect?: ((documents: Pick<DocumentStore, 'collection'>, madeWith: string | null) => Promise<void>) | undefined
   /** The log says where documents are, and warns of a MongoDB server that is alone. Default: it does not. */
   readonly isOfService?: boolean | undefined
   readonly log: Log
@@ -48,25 +48,25 @@ export async function openOwnDocuments({
   own,
   claim,
   kinds,
-  look,
+  inspect,
   isOfService,
   log,
 }: OwnDocumentsOptions): Promise<OwnDocuments> {
   if (mongodb) {
     const { openOwnMongoStore } = await import('./mongodb/own-store.ts')
-    return openOwnMongoStore(mongodb, async () => claim ?? own(), { kinds, look, isOfService, log })
+    return openOwnMongoStore(mongodb, async () => claim ?? own(), { kinds, inspect, isOfService, log })
   }
   const installation = await own()
-  if (look) await lookAtFile(file, look)
+  if (inspect) await inspectFile(file, inspect)
   const store = await openSqliteDocumentStore({ file, installation, kinds, log })
   return { store, installation, madeWith: markOfFile(file).mark?.madeWith ?? null }
 }
 
-async function lookAtFile(file: string, look: NonNullable<OwnDocumentsOptions['look']>): Promise<void> {
+async function inspectFile(file: string, inspect: NonNullable<OwnDocumentsOptions['inspect']>): Promise<void> {
   if (!statSync(file, { throwIfNoEntry: false })?.size) return
   try {
     using database = new DatabaseSync(file, { readOnly: true })
-    await look(readOnlyDocuments(database), markOfFile(file).mark?.madeWith ?? null)
+    await inspect(readOnlyDocuments(database), markOfFile(file).mark?.madeWith ?? null)
   } catch (error) {
     // Before the first write of a first start.
     if (!(error instanceof Error && /no such table/.test(error.message))) throw toOpeningFailure(file, error)

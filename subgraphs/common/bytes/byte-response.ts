@@ -58,7 +58,7 @@ export interface ByteRange {
  * Streams write one piece in each tick of the event loop, those of organizations in turn, so that a chat waits for one
  * piece and not for one of each download.
  */
-const turns = new FairSemaphore(1, Number.POSITIVE_INFINITY)
+const sendPermits = new FairSemaphore(1, Number.POSITIVE_INFINITY)
 
 type Headers = Readonly<Record<string, string | readonly string[] | undefined>>
 
@@ -121,7 +121,7 @@ async function openStream(pieces: AsyncGenerator<Uint8Array>, organizationId: st
   async function* all() {
     try {
       for (let piece = first; !piece.done; piece = await pieces.next()) {
-        setImmediate(await turns.take(organizationId, signal))
+        setImmediate(await sendPermits.acquire(organizationId, signal))
         yield piece.value
       }
     } finally {

@@ -8,7 +8,7 @@ import { type ByteRequest, type ByteResponse, byteRequest } from './byte-respons
 
 interface ByteRouteParts {
   /** Chooses the id of a request, and sets the headers of its response. */
-  begin(request: FastifyRequest, reply: FastifyReply): Promise<string>
+  startRequest(request: FastifyRequest, reply: FastifyReply): Promise<string>
   open(request: ByteRequest, context: Pick<LinkContext, 'requestId' | 'signal'>): Promise<ByteResponse>
   /** Waits until the organization has room for the response. */
   admit?(request: FastifyRequest, reply: FastifyReply, response: ByteResponse): Promise<void>
@@ -17,9 +17,9 @@ interface ByteRouteParts {
 }
 
 /** Serves stored bytes at paths that `BytePaths` has signed. The path is all that a client needs. */
-export function serveBytes(app: FastifyInstance, { begin, open, admit = async () => undefined, format }: ByteRouteParts): void {
+export function serveBytes(app: FastifyInstance, { startRequest, open, admit = async () => undefined, format }: ByteRouteParts): void {
   app.get(BYTES_PATH, async (request, reply) => {
-    const requestId = await begin(request, reply)
+    const requestId = await startRequest(request, reply)
     const gone = new AbortController()
     reply.raw.once('close', () => {
       if (!reply.raw.writableFinished) gone.abort(REQUEST_OVER)

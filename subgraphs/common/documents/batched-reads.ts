@@ -23,13 +23,13 @@ export class BatchedReads<T> {
 
   /** Null: there is nothing with this key. */
   async find(key: string): Promise<T | null> {
-    this.#batch ??= this.#begin()
+    this.#batch ??= this.#start()
     const { keys, found } = this.#batch
     keys.add(key)
     return (await found).get(key) ?? null
   }
 
-  #begin(): Batch<T> {
+  #start(): Batch<T> {
     const keys = new Set<string>()
     const found = new Promise<ReadonlyMap<string, T>>((resolve) => {
       // After the promises of this turn, so that all items of a list are in one batch.

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { MemoryDocumentStore } from '../../../test/support/memory-document-store.ts'
 import { systemClock } from '../process/clock.ts'
 import { FairSemaphore } from '../process/fair-semaphore.ts'
-import { FairJobs, type FairLeasable, JOB_TURNS_INDEX } from './fair-jobs.ts'
+import { FAIR_JOBS_INDEX, FairJobs, type FairLeasable } from './fair-jobs.ts'
 
 interface Work {
   readonly _id: string
@@ -15,7 +15,7 @@ const EARLIER = new Date(Date.now() - 60_000)
 function world(places = 1_000) {
   const works = new MemoryDocumentStore().collection<Work>({
     name: 'works',
-    indexes: [{ fields: ['job.dueAt'], sparse: true }, JOB_TURNS_INDEX],
+    indexes: [{ fields: ['job.dueAt'], sparse: true }, FAIR_JOBS_INDEX],
   })
   let made = 0
   const add = (organizationId: string, job: Partial<FairLeasable> = {}) =>
@@ -31,7 +31,7 @@ function world(places = 1_000) {
     const order: string[] = []
     for (let claimed = await jobs.claim(); claimed; claimed = await jobs.claim()) {
       order.push(claimed.record._id)
-      if (isShort) claimed.leave()
+      if (isShort) claimed.release()
     }
     return order
   }
@@ -64,7 +64,7 @@ describe('due jobs', () => {
   it('of an organization that is new are the next but one, however many jobs another has', async () => {
     const { add, jobs, turns } = world()
     for (let i = 0; i < 400; i++) await add('a')
-    for (let i = 0; i < 5; i++) (await jobs.claim())!.leave()
+    for (let i = 0; i < 5; i++) (await jobs.claim())!.release()
     await add('b')
     expect((await turns()).findIndex((id) => id.startsWith('b'))).toBeLessThanOrEqual(1)
   })
@@ -76,7 +76,7 @@ describe('due jobs', () => {
     await add('b')
     const claimed = await jobs.claim()
     expect(claimed!.record.organizationId).toBe('b')
-    claimed!.leave()
+    claimed!.release()
     expect(await jobs.claim()).toBeNull()
   })
 

@@ -17,7 +17,7 @@ export interface FairLeasable extends Leasable {
 }
 
 /** The field that names the organization of a job, in the order of turns. */
-type Turn = 'organizationId' | 'slowOrganizationId'
+type OrganizationField = 'organizationId' | 'slowOrganizationId'
 
 interface FairRecord extends JobRecord {
   readonly organizationId: string
@@ -27,14 +27,14 @@ interface FairRecord extends JobRecord {
 /** A leased job, with the function that gives back its place in this process. */
 export interface Claimed<T> {
   readonly record: T
-  readonly leave: () => void
+  readonly release: () => void
 }
 
 /** Collections of such records declare this index, besides the one on `job.dueAt`. */
-export const JOB_TURNS_INDEX: IndexSpec = { fields: ['job.organizationId', 'job.dueAt'], sparse: true }
+export const FAIR_JOBS_INDEX: IndexSpec = { fields: ['job.organizationId', 'job.dueAt'], sparse: true }
 
 /** Collections with slow work declare this index, too. */
-export const SLOW_JOB_TURNS_INDEX: IndexSpec = { fields: ['job.slowOrganizationId', 'job.dueAt'], sparse: true }
+export const SLOW_FAIR_JOBS_INDEX: IndexSpec = { fields: ['job.slowOrganizationId', 'job.dueAt'], sparse: true }
 
 /**
  * Claims the due jobs of one collection so that organizations take turns. A turn goes to the next organization, after
@@ -43,22 +43,22 @@ export const SLOW_JOB_TURNS_INDEX: IndexSpec = { fields: ['job.slowOrganizationI
  */
 export class FairJobs<T extends FairRecord> {
   readonly #records: DocumentCollection<T>
-  readonly #places: FairSemaphore
+  readonly #permits: FairSemaphore
   readonly #clock: Clock
-  readonly #turn: Turn
+  readonly #field: OrganizationField
   /** The organization of the last claim. */
   #after = ''
   /** Who may claim more in its turn, before others. */
-  #turnOf: { readonly organizationId: string; left: number } | null = null
+  #current: { readonly organizationId: string; left: number } | null = null
   /** Claims run one after the other, so that two do not get the same turn. */
   #claiming: Promise<unknown> = Promise.resolve()
 
   /** `places` may be shared by several collections. */
-  constructor(records: DocumentCollection<T>, places: FairSemaphore, clock: Clock, turn: Turn = 'organizationId') {
+  constructor(records: DocumentCollection<T>, permits: FairSemaphore, clock: Clock, field: OrganizationField = 'organizationId') {
     this.#records = records
-    this.#places = places
+    this.#permits = permits
     this.#clock = clock
-    this.#turn = turn
+    this.#field = field
   }
 
   /** Claims the next job; null: no organization with room has a due job. */
@@ -70,14 +70,14 @@ export class FairJobs<T extends FairRecord> {
 
   async #claim(): Promise<Claimed<T> | null> {
     const now = this.#clock.now()
-    const again = await this.#claimInTurn(now)
+    const again = await this.#claimForCurrent(now)
     if (again) return again
     const first = this.#after
     let isSecondRound = first === ''
-    for (let looked = 0; looked < MAX_LOOKED_AT && !this.#places.isFull; looked++) {
+    for (let looked = 0; looked < MAX_LOOKED_AT && !this.#permits.isFull; looked++) {
       const [next] = await this.#records.find(
-        { [`job.${this.#turn}`]: { $gt: this.#after } },
-        { sort: { [`job.${this.#turn}`]: 1, 'job.dueAt': 1 }, limit: 1 },
+        { [`job.${this.#field}`]: { $gt: this.#after } },
+        { sort: { [`job.${this.#field}`]: 1, 'job.dueAt': 1 }, limit: 1 },
       )
       if (!next && isSecondRound) break
       if (!next) {
@@ -90,20 +90,20 @@ export class FairJobs<T extends FairRecord> {
       const claimed = next.job!.dueAt <= now && (await this.#claimFor(next.organizationId, now))
       if (!claimed) continue
       const { organizationId, job } = claimed.record
-      this.#turnOf = { organizationId, left: (job!.weight ?? 1) - 1 }
+      this.#current = { organizationId, left: (job!.weight ?? 1) - 1 }
       return claimed
     }
-    return this.#claimWithoutTurn(now)
+    return this.#claimUnassigned(now)
   }
 
   /** While the organization waits for a place, its turn goes on, and others may claim. */
-  async #claimInTurn(now: Date): Promise<Claimed<T> | null> {
-    const turn = this.#turnOf
-    if (!turn?.left || this.#places.isFull) return null
-    const due = await this.#findDue(turn.organizationId, now)
-    if (due.length === 0) this.#turnOf = null
+  async #claimForCurrent(now: Date): Promise<Claimed<T> | null> {
+    const current = this.#current
+    if (!current?.left || this.#permits.isFull) return null
+    const due = await this.#findDue(current.organizationId, now)
+    if (due.length === 0) this.#current = null
     const claimed = await this.#claimFirst(due, now)
-    if (claimed) turn.left -= 1
+    if (claimed) current.left -= 1
     return claimed
   }
 
@@ -112,13 +112,13 @@ export class FairJobs<T extends FairRecord> {
   }
 
   #findDue(organizationId: string, now: Date): Promise<readonly T[]> {
-    const due = { [`job.${this.#turn}`]: organizationId, 'job.dueAt': { $lte: now } }
+    const due = { [`job.${this.#field}`]: organizationId, 'job.dueAt': { $lte: now } }
     return this.#records.find(due, { sort: { 'job.dueAt': 1 }, limit: CLAIM_PAGE })
   }
 
   /** For records of a version without turns, which may still run beside this one. */
-  async #claimWithoutTurn(now: Date): Promise<Claimed<T> | null> {
-    if (this.#places.isFull || this.#turn !== 'organizationId') return null
+  async #claimUnassigned(now: Date): Promise<Claimed<T> | null> {
+    if (this.#permits.isFull || this.#field !== 'organizationId') return null
     const due = await this.#records.find({ 'job.dueAt': { $lte: now } }, { sort: { 'job.dueAt': 1 }, limit: CLAIM_PAGE })
     return this.#claimFirst(
       due.filter(({ job }) => job!.organizationId === undefined && job!.slowOrganizationId === undefined),
@@ -129,14 +129,14 @@ export class FairJobs<T extends FairRecord> {
   /** Claims the first one that no other process takes before. */
   async #claimFirst(due: readonly T[], now: Date): Promise<Claimed<T> | null> {
     for (const seen of due) {
-      const leave = this.#places.tryTake(seen.organizationId)
-      if (!leave) continue
+      const release = this.#permits.tryAcquire(seen.organizationId)
+      if (!release) continue
       const record = await claimSeen(this.#records, seen, now).catch((error) => {
-        leave()
+        release()
         throw error
       })
-      if (record) return { record, leave }
-      leave()
+      if (record) return { record, release }
+      release()
     }
     return null
   }

@@ -1,7 +1,7 @@
 import { KisError } from '../errors.ts'
 import { type Connection, encodeCursor, type PageArguments, readPage, toConnection } from '../link/connection.ts'
 import type { DocumentCollection, Filter, StoredDocument } from '../ports/document-store.ts'
-import { type AnswerBudget, longRecordsPage } from './long-records.ts'
+import { longRecordsPage, type ReadBudget } from './long-records.ts'
 
 export interface OrderedPage extends PageArguments {
   /** The default is `desc`. */
@@ -19,7 +19,7 @@ export async function listById<T extends StoredDocument>(
   filter: Filter,
   { order, ...args }: OrderedPage,
   idPattern: RegExp,
-  budget?: AnswerBudget,
+  budget?: ReadBudget,
 ): Promise<Connection<T>> {
   const page = readPage(args, idPattern)
   const isAscending = (order === 'asc') !== page.isBackward
@@ -48,7 +48,7 @@ export class SiftBudget {
   #left = MAX_EXAMINED_OF_OPERATION
 
   /** @throws {KisError} `operation_too_complex`: the operation has read as much as it may. */
-  take(records: number): void {
+  spend(records: number): void {
     this.#left -= records
     if (this.#left >= 0) return
     throw new KisError(
@@ -86,7 +86,7 @@ export async function listSifted<T extends StoredDocument>(
   records: DocumentCollection<T>,
   { filter, idPrefix, since, until, matches, sortBy, sifting = new SiftBudget() }: Sieve<T>,
   { order, ...args }: OrderedPage,
-  budget?: AnswerBudget,
+  budget?: ReadBudget,
 ): Promise<Connection<T>> {
   const range = { ...(since && { $gte: firstIdAt(idPrefix, since) }), ...(until && { $lt: firstIdAt(idPrefix, until) }) }
   const isInRange = (id: string) => (range.$gte === undefined || id >= range.$gte) && (range.$lt === undefined || id < range.$lt)
@@ -110,7 +110,7 @@ export async function listSifted<T extends StoredDocument>(
   const found: T[] = []
   let from = page.from
   for (let examined = 0; ; ) {
-    sifting.take(READ_AT_ONCE)
+    sifting.spend(READ_AT_ONCE)
     const some = await read(from, READ_AT_ONCE)
     for (const record of some) {
       if (passes(record)) found.push(record)

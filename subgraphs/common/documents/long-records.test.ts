@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { readPage } from '../link/connection.ts'
-import { AnswerBudget, longRecordsPage } from './long-records.ts'
+import { longRecordsPage, ReadBudget } from './long-records.ts'
 
 const MEBI = 1024 * 1024
 
@@ -13,7 +13,7 @@ function makeRecords(lengths: readonly number[]) {
     stats.read += found.length
     return found
   }
-  const pageFrom = (first: number, after?: string | null, budget = new AnswerBudget()) =>
+  const pageFrom = (first: number, after?: string | null, budget = new ReadBudget()) =>
     longRecordsPage(
       readPage({ first, ...(after && { after }) }, /^id_/),
       budget,
@@ -58,7 +58,7 @@ it('gives one record however long it is', async () => {
 
 it('refuses an operation whose lists together are too long, and reads no more for it', async () => {
   const { pageFrom, stats } = makeRecords(Array(100).fill(3 * MEBI))
-  const budget = new AnswerBudget()
+  const budget = new ReadBudget()
   const lists = await Promise.allSettled(Array.from({ length: 15 }, () => pageFrom(100, null, budget)))
   const refused = lists.filter(({ status }) => status === 'rejected') as PromiseRejectedResult[]
   expect(refused.length).toBeGreaterThan(5)

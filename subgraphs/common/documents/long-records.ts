@@ -8,7 +8,7 @@ import { type Connection, type CountItems, encodeCursor, type Page, toConnection
 const MAX_CHARACTERS = 32 * 1024 * 1024
 
 /** Bounds what one operation reads and answers in one subgraph, where its records may be long. */
-export class AnswerBudget {
+export class ReadBudget {
   #left: number
   #last: Promise<unknown> = Promise.resolve()
 
@@ -17,7 +17,7 @@ export class AnswerBudget {
   }
 
   /** @throws {KisError} the operation has read as much as it may. */
-  take(characters: number): void {
+  spend(characters: number): void {
     this.#left -= characters
     if (this.#left >= 0) return
     throw new KisError(
@@ -27,15 +27,15 @@ export class AnswerBudget {
   }
 
   /** `text`, once it is paid for. */
-  taken<Text extends string | null>(text: Text): Text {
-    this.take(text?.length ?? 0)
+  charged<Text extends string | null>(text: Text): Text {
+    this.spend(text?.length ?? 0)
     return text
   }
 
   /** One after the other, so that what is read at once is bounded too, and nothing more once the bound is met. */
-  inTurn<T>(read: () => Promise<T>): Promise<T> {
+  runInSequence<T>(read: () => Promise<T>): Promise<T> {
     const reading = this.#last.then(() => {
-      this.take(0)
+      this.spend(0)
       return read()
     })
     this.#last = reading.catch(() => undefined)
@@ -63,7 +63,7 @@ const MAX_PAGE_CHARACTERS = 4 * 1024 * 1024
  */
 export async function longRecordsPage<T>(
   page: Page,
-  budget: AnswerBudget,
+  budget: ReadBudget,
   keyOf: (record: T) => string,
   read: (from: string | null, limit: number) => Promise<readonly T[]>,
   count: CountItems,
@@ -73,11 +73,11 @@ export async function longRecordsPage<T>(
   while (records.length < page.limit) {
     const last = records.at(-1)
     const limit = Math.min(READ_AT_ONCE, page.limit - records.length)
-    const found = await budget.inTurn(() => read(last === undefined ? page.from : keyOf(last), limit))
+    const found = await budget.runInSequence(() => read(last === undefined ? page.from : keyOf(last), limit))
     for (const record of found) {
       if (characters > MAX_PAGE_CHARACTERS) return toConnection(records, page, keyOf, count, encodeCursor(keyOf(records.at(-1)!)))
       const length = countCharacters(record)
-      budget.take(length)
+      budget.spend(length)
       records.push(record)
       characters += length
     }

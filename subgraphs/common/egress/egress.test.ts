@@ -278,7 +278,7 @@ describe('a connection', () => {
       expect((await egress.fetch({ organizationId: 'org_a', url: `http://localhost:${readPort(internet)}/` }, none)).body.toString()).toBe(
         'inside',
       )
-      expect(egress.mayAsk(`http://127.0.0.1:${readPort(internet)}/`)).toBe(false)
+      expect(egress.allows(`http://127.0.0.1:${readPort(internet)}/`)).toBe(false)
     } finally {
       for (const [name, value] of Object.entries({ HTTP_PROXY, http_proxy })) {
         if (value === undefined) delete process.env[name]
@@ -343,7 +343,9 @@ describe('a redirect', () => {
         urls.push(url)
         if (urls.length > most) throw refusal
       }
-      await expect(egress.fetch({ organizationId: 'org_a', url: 'http://public.test/start', letLeave }, none)).rejects.toBe(refusal)
+      await expect(egress.fetch({ organizationId: 'org_a', url: 'http://public.test/start', authorize: letLeave }, none)).rejects.toBe(
+        refusal,
+      )
       expect([lookups, asked.length]).toEqual([lookedUp, requests])
       expect(urls.at(-1)).toBe(most < 2 ? 'http://public.test/start' : 'https://other.test/next')
     }

@@ -28,10 +28,10 @@ export interface EgressRequest {
    * Called for the address and for each to which a redirect leads, once a place is free: before the name of the host is
    * looked up, and again before the request is sent.
    */
-  readonly letLeave?: (url: string) => Promise<void>
+  readonly authorize?: (url: string) => Promise<void>
 }
 
-export interface EgressAnswer<Body> {
+export interface EgressResponse<Body> {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   /** The address that answered, after redirects. */
@@ -127,7 +127,7 @@ export class Egress {
   readonly #allowed: ReadonlySet<string>
   readonly #resolve: Resolve
   readonly #dial: Dial
-  readonly #places = new FairSemaphore(MAX_AT_ONCE, MAX_WAITING)
+  readonly #permits = new FairSemaphore(MAX_AT_ONCE, MAX_WAITING)
 
   constructor({ allowed = new Set(), resolve = resolver(), dial = dialed }: EgressOptions = {}) {
     this.#allowed = allowed
@@ -136,7 +136,7 @@ export class Egress {
   }
 
   /** Whether the form of the address allows a call. `fetch` checks where its name leads. */
-  mayAsk(url: string): boolean {
+  allows(url: string): boolean {
     return judgedAddress(url, this.#allowed) !== null
   }
 
@@ -171,21 +171,21 @@ export class Egress {
    * @throws {EgressError} there is none
    * @throws the reason of the aborted signal, or what `letLeave` throws
    */
-  async fetch(request: EgressRequest, signal: AbortSignal): Promise<EgressAnswer<Buffer>> {
-    const answer = await this.open(request, signal)
+  async fetch(request: EgressRequest, signal: AbortSignal): Promise<EgressResponse<Buffer>> {
+    const response = await this.open(request, signal)
     const pieces: Uint8Array[] = []
-    for await (const piece of answer.body) pieces.push(piece)
-    return { ...answer, body: Buffer.concat(pieces) }
+    for await (const piece of response.body) pieces.push(piece)
+    return { ...response, body: Buffer.concat(pieces) }
   }
 
   /**
    * Waits for a place and gives the header of the answer. Read the body to its end, or leave the iteration: the place
    * is held until then. Throws as `fetch` does.
    */
-  async open(request: EgressRequest, signal: AbortSignal): Promise<EgressAnswer<AsyncIterable<Uint8Array>>> {
+  async open(request: EgressRequest, signal: AbortSignal): Promise<EgressResponse<AsyncIterable<Uint8Array>>> {
     signal.throwIfAborted()
-    const leave = await this.#takePlace(request, signal)
-    const exchange = new Exchange(request.totalMs ?? TOTAL_MS, signal, leave)
+    const release = await this.#acquire(request, signal)
+    const exchange = new Exchange(request.totalMs ?? TOTAL_MS, signal, release)
     try {
       const { url, response } = await this.#follow(request, exchange)
       const { statusCode: status, headers } = response
@@ -202,12 +202,12 @@ export class Egress {
    * @throws {EgressError} `busy`: too many requests wait, or no place became free in time
    * @throws the reason of the aborted signal
    */
-  async #takePlace({ organizationId }: EgressRequest, signal: AbortSignal): Promise<() => void> {
-    const leave = this.#places.tryTake(organizationId)
-    if (leave) return leave
+  async #acquire({ organizationId }: EgressRequest, signal: AbortSignal): Promise<() => void> {
+    const release = this.#permits.tryAcquire(organizationId)
+    if (release) return release
     const late = AbortSignal.timeout(WAIT_MS)
     try {
-      return await this.#places.take(organizationId, AbortSignal.any([signal, late]))
+      return await this.#permits.acquire(organizationId, AbortSignal.any([signal, late]))
     } catch (error) {
       signal.throwIfAborted()
       throw new EgressError('busy', error)
@@ -223,8 +223,8 @@ export class Egress {
     let headers = ownHeaders(request.headers ?? {})
     let left = Math.min(request.maxRedirects ?? MAX_REDIRECTS, MAX_REDIRECTS)
     for (;;) {
-      const letLeave = () => exchange.orRefuse(request.letLeave?.(url.href))
-      const response = await this.#ask(url, isNamed, { method, headers, body }, letLeave, exchange)
+      const authorize = () => exchange.orRefuse(request.authorize?.(url.href))
+      const response = await this.#send(url, isNamed, { method, headers, body }, authorize, exchange)
       const { location } = response.headers
       if (!REDIRECTS.includes(response.statusCode) || typeof location !== 'string' || request.maxRedirects === 0) return { url, response }
       if (left === 0) throw new Error('too many redirects')
@@ -247,14 +247,14 @@ export class Egress {
     }
   }
 
-  async #ask(
+  async #send(
     url: URL,
     isNamed: boolean,
     { method, headers, body }: { readonly method: string; readonly headers: Headers; readonly body: string | Uint8Array | null },
-    letLeave: () => Promise<void>,
+    authorize: () => Promise<void>,
     exchange: Exchange,
   ): Promise<Dispatcher.ResponseData> {
-    if (!isNamed) await letLeave()
+    if (!isNamed) await authorize()
     const client = exchange.use(
       // Each hop has its own client, so that no connection serves a name whose addresses were checked for an earlier
       // request.
@@ -268,7 +268,7 @@ export class Egress {
         bodyTimeout: 0,
       }),
     )
-    await letLeave()
+    await authorize()
     return client.request({
       method: method as Dispatcher.HttpMethod,
       path: `${url.pathname}${url.search}`,
@@ -343,7 +343,7 @@ class Exchange {
   /** Gives the decompressed bytes. Neither the compressed nor the decompressed bytes may exceed the limit. */
   async *read({ body, headers }: Dispatcher.ResponseData, maxBytes: number): AsyncGenerator<Uint8Array, void> {
     try {
-      for await (const piece of bounded(decoded(body, headers['content-encoding'], maxBytes), maxBytes)) yield piece
+      for await (const piece of limitSize(decoded(body, headers['content-encoding'], maxBytes), maxBytes)) yield piece
     } catch (error) {
       throw this.toEgressError(error)
     } finally {
@@ -370,7 +370,7 @@ class Exchange {
 async function* decoded(body: Readable, encoding: string | string[] | undefined, maxBytes: number): AsyncGenerator<Uint8Array, void> {
   const name = String(encoding ?? 'identity').toLowerCase()
   if (name === 'identity') return yield* body
-  const packed = bounded(body, maxBytes)
+  const packed = limitSize(body, maxBytes)
   const first = await packed.next()
   // Answers to HEAD, and those without content, may name the compression of a body that is not there.
   if (first.done) return
@@ -385,7 +385,7 @@ async function* decoded(body: Readable, encoding: string | string[] | undefined,
   yield* decoder
 }
 
-async function* bounded(source: AsyncIterable<Uint8Array>, maxBytes: number): AsyncGenerator<Uint8Array, void> {
+async function* limitSize(source: AsyncIterable<Uint8Array>, maxBytes: number): AsyncGenerator<Uint8Array, void> {
   let size = 0
   for await (const piece of source) {
     size += piece.length
@@ -394,8 +394,8 @@ async function* bounded(source: AsyncIterable<Uint8Array>, maxBytes: number): As
   }
 }
 
-function ownHeaders(given: Headers): Headers {
-  const names = Object.entries(given).map(([name, value]) => [name.toLowerCase(), value] as const)
+function ownHeaders(provided: Headers): Headers {
+  const names = Object.entries(provided).map(([name, value]) => [name.toLowerCase(), value] as const)
   return Object.fromEntries(names.filter(([name]) => !OWN_HEADERS.test(name)))
 }
 
@@ -414,8 +414,8 @@ function toAddress(address: string): Address {
 function resolver(): Resolve {
   const dns = new Resolver({ timeout: DNS_MS, tries: 2 })
   return async (host) => {
-    const answers = await Promise.allSettled([dns.resolve4(host), dns.resolve6(host)])
-    return answers.flatMap((answer) => (answer.status === 'fulfilled' ? answer.value : [])).map(toAddress)
+    const results = await Promise.allSettled([dns.resolve4(host), dns.resolve6(host)])
+    return results.flatMap((result) => (result.status === 'fulfilled' ? result.value : [])).map(toAddress)
   }
 }
 

@@ -43,7 +43,7 @@ export interface Found {
 }
 
 /** Records that stay, and why. */
-export interface Kept {
+export interface RetainedRecords {
   readonly kind: string
   readonly count: number
   /** A sentence. */
@@ -57,13 +57,13 @@ export interface ErasureQueue {
   /** Notes what was found. What was noted first stays. */
   noteFound(id: string, found: Found, signal: AbortSignal): Promise<void>
   /** Takes the task from the queue. Idempotent. */
-  finish(task: ErasureTask, kept: readonly Kept[], signal: AbortSignal): Promise<void>
+  finish(task: ErasureTask, kept: readonly RetainedRecords[], signal: AbortSignal): Promise<void>
 }
 
 export interface ErasedStep {
   /** Nothing was left to erase. */
   readonly isEmpty: boolean
-  readonly kept?: readonly Kept[]
+  readonly kept?: readonly RetainedRecords[]
 }
 
 export interface Erasure {
@@ -91,7 +91,7 @@ export async function eraseOnce(
   signal: AbortSignal,
   emptied = new Set<string>(),
 ): Promise<void> {
-  for (const task of inTurns(await queue.list(signal))) {
+  for (const task of roundRobin(await queue.list(signal))) {
     if (signal.aborted) return
     const isLate = clock.now().getTime() - task.requestedAt.getTime() >= LATE_WRITES_MS
     if (emptied.has(task.id) && !isLate) continue
@@ -114,10 +114,10 @@ export async function eraseOnce(
 }
 
 /** One task of each organization, then the next one of each: some read all that an organization has. */
-function inTurns(tasks: readonly ErasureTask[]): readonly ErasureTask[] {
+function roundRobin(tasks: readonly ErasureTask[]): readonly ErasureTask[] {
   const queues = [...Map.groupBy(tasks, ({ organizationId }) => organizationId).values()]
   const longest = Math.max(0, ...queues.map(({ length }) => length))
-  return Array.from({ length: longest }, (_, turn) => queues.flatMap((queue) => queue[turn] ?? [])).flat()
+  return Array.from({ length: longest }, (_, round) => queues.flatMap((queue) => queue[round] ?? [])).flat()
 }
 
 const LIST = billingOperation(`query ErasuresToDo {

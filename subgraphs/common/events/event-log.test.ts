@@ -10,9 +10,9 @@ import {
   EventLog,
   type EventRecord,
   OUTBOX_INDEX,
+  reportChange,
+  reportCreation,
   type Telling,
-  tell,
-  told,
 } from './event-log.ts'
 
 interface Thing extends Telling {
@@ -31,9 +31,9 @@ function world() {
     openLog: (parts: Partial<EventCollections> = {}, records: DocumentCollection<Thing> = things) =>
       new EventLog<Thing>([records], { ...collections, ...parts }, silentLog),
     make: (id: string, organizationId = 'org_a') =>
-      things.insertOne({ _id: id, organizationId, value: 0, ...told(organizationId, new Date(++at), { value: 0 }) }),
+      things.insertOne({ _id: id, organizationId, value: 0, ...reportCreation(organizationId, new Date(++at), { value: 0 }) }),
     change: async (id: string, value: number, organizationId = 'org_a') => {
-      const { $set, $push } = tell(organizationId, new Date(++at), { value })
+      const { $set, $push } = reportChange(organizationId, new Date(++at), { value })
       await things.findOneAndUpdate({ _id: id }, { $set: { value, ...$set }, $push })
     },
   }
@@ -174,7 +174,7 @@ it('says where each log ends, and where to begin so that nothing since a time is
   const log = openLog()
   const day = 86_400_000
   for (let i = 1; i <= 250; i++) {
-    await things.insertOne({ _id: `t${i}`, organizationId: 'org_a', value: i, ...told('org_a', new Date(i * day), { value: i }) })
+    await things.insertOne({ _id: `t${i}`, organizationId: 'org_a', value: i, ...reportCreation('org_a', new Date(i * day), { value: i }) })
     if (i % 50 === 0) await log.drain('org_a')
   }
   await make('b', 'org_b')

@@ -80,13 +80,13 @@ export const EVENTS: CollectionSpec = { name: 'events', indexes: [{ fields: ['or
 export const EVENT_HEADS: CollectionSpec = { name: 'event_heads', indexes: [] }
 
 /** The part of an update that reports the change. */
-export function tell(organizationId: string, at: Date, data: EventData) {
+export function reportChange(organizationId: string, at: Date, data: EventData) {
   const pending: PendingEvent = { id: randomHex(24), at, data }
   return { $set: { outboxOf: organizationId, outboxMark: randomHex(24) }, $push: { outbox: { ...pending } } } satisfies Update
 }
 
 /** The fields of a new record that report its creation. */
-export function told(organizationId: string, at: Date, data: EventData): Pick<Telling, 'outbox' | 'outboxOf' | 'outboxMark'> {
+export function reportCreation(organizationId: string, at: Date, data: EventData): Pick<Telling, 'outbox' | 'outboxOf' | 'outboxMark'> {
   return { outbox: [{ id: randomHex(24), at, data }], outboxOf: organizationId, outboxMark: randomHex(24) }
 }
 
@@ -209,7 +209,7 @@ export class EventLog<T extends Telling> extends Outboxes {
   }
 
   protected override async copy(organizationId: string): Promise<void> {
-    while (await this.#copySome(organizationId)) this.#followers.tell(organizationId)
+    while (await this.#copySome(organizationId)) this.#followers.notify(organizationId)
   }
 
   /** False when nothing is waiting. */
@@ -251,11 +251,11 @@ export class EventLog<T extends Telling> extends Outboxes {
       if (!untouched) await records.findOneAndUpdate({ _id: subject }, { $pull: { outbox: { id: { $in: items.map(({ id }) => id) } } } })
     }
     await this.#heads.findOneAndUpdate({ _id, sequence }, { $set: { copying: [], copyingCount: 0 } })
-    if (sequence - forgotten >= MAX_EVENTS + PRUNE_EVENTS) await this.#forget(_id, sequence - MAX_EVENTS)
+    if (sequence - forgotten >= MAX_EVENTS + PRUNE_EVENTS) await this.#prune(_id, sequence - MAX_EVENTS)
   }
 
   /** Followers are told before anything is deleted. */
-  async #forget(organizationId: string, upTo: number): Promise<void> {
+  async #prune(organizationId: string, upTo: number): Promise<void> {
     await this.#heads.findOneAndUpdate({ _id: organizationId, forgotten: { $lt: upTo } }, { $set: { forgotten: upTo } })
     while ((await this.#events.deleteMany({ organizationId, sequence: { $lte: upTo } })) > 0);
   }

@@ -16,26 +16,26 @@ interface Waiting {
 }
 
 /** Gives those of the subjects that have something after their position. At most 1,000 subjects. */
-type LookBehind = (positions: ReadonlyMap<string, number>) => Promise<Iterable<string>>
+type FindBehind = (positions: ReadonlyMap<string, number>) => Promise<Iterable<string>>
 
 /**
  * Followers of subjects such as runs. One check asks the store for all followers of the process together, so five
  * hundred followers cost as many checks as one, and each reads only when there is something new.
  */
 export class Followers {
-  readonly #look: LookBehind
+  readonly #findBehind: FindBehind
   /** The followers by subject. */
   readonly #of = new Map<string, Set<() => void>>()
   readonly #waiting = new Set<Waiting>()
   #pollMs = POLL_MS
   #timer: NodeJS.Timeout | undefined
 
-  constructor(look: LookBehind) {
-    this.#look = look
+  constructor(findBehind: FindBehind) {
+    this.#findBehind = findBehind
   }
 
   /** Call it when this process has written something. */
-  tell(subject: string): void {
+  notify(subject: string): void {
     for (const notify of this.#of.get(subject) ?? []) notify()
   }
 
@@ -102,7 +102,7 @@ export class Followers {
       for (const { subject, position } of waiting) positions.set(subject, Math.min(position, positions.get(subject) ?? position))
       const all = [...positions]
       for (let from = 0; from < all.length; from += MAX_SUBJECTS) {
-        const found = new Set(await this.#look(new Map(all.slice(from, from + MAX_SUBJECTS))))
+        const found = new Set(await this.#findBehind(new Map(all.slice(from, from + MAX_SUBJECTS))))
         isAny ||= found.size > 0
         for (const { subject, wake } of waiting) if (found.has(subject)) wake()
       }

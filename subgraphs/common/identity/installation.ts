@@ -7,7 +7,7 @@ export interface Installation {
 /**
  * Says why a store with this mark cannot be used, in sentences for the operator; null: it belongs to this installation.
  */
-export function explainForeign(store: string, mark: Installation, own: Installation): string | null {
+export function explainMismatch(store: string, mark: Installation, own: Installation): string | null {
   if (mark.id === own.id) return null
   return `${store} belongs to the installation ${mark.id}, and the other stores to ${own.id}. Put back the one that belongs here, from a backup of the same time.`
 }

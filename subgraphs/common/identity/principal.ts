@@ -68,7 +68,7 @@ export interface Principal {
  * is answered this much later while calls are under way, so that no call begun under the old rules reaches an engine
  * after the answer. A hundred times what a process needs unless it is overloaded.
  */
-export const LET_BEGIN_MS = 2_000
+export const CONFIRM_MS = 2_000
 
 /** A process of the service that acts for itself: key lookup, reaper, pumps. It belongs to no organization. */
 export interface ServicePrincipal {
@@ -127,12 +127,12 @@ export const PRINCIPAL_FIELDS = `organizationId apiKeyId ancestors scopes modelA
     ancestorRates { apiKeyId requestsPerMinute tokensPerMinute }
     plan { code storageBytes vectors maxFileBytes requestsPerMinute tokensPerMinute concurrency ocrPages ocrPagePrice }`
 
-export type PrincipalAnswer = SelectedOfBilling<'Principal', typeof PRINCIPAL_FIELDS>
+export type PrincipalResult = SelectedOfBilling<'Principal', typeof PRINCIPAL_FIELDS>
 
-export function principalFrom(answer: PrincipalAnswer): Principal {
+export function principalFrom(result: PrincipalResult): Principal {
   return {
-    ...answer,
-    scopes: answer.scopes.map((scope) => scope.toLowerCase().replace('_', ':') as Scope),
-    residencyPolicy: answer.residencyPolicy.toLowerCase() as ResidencyPolicy,
+    ...result,
+    scopes: result.scopes.map((scope) => scope.toLowerCase().replace('_', ':') as Scope),
+    residencyPolicy: result.residencyPolicy.toLowerCase() as ResidencyPolicy,
   }
 }

@@ -16,18 +16,18 @@ export class SealedTexts {
     this.#key = key
   }
 
-  /** @param place the owner and purpose of the text; it cannot be opened for another place */
-  seal(text: string, place: string): string {
+  /** @param context the owner and purpose of the text; it cannot be opened for another place */
+  seal(text: string, context: string): string {
     const nonce = randomBytes(NONCE_BYTES)
-    const cipher = createCipheriv('aes-256-gcm', this.#key, nonce, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(place))
+    const cipher = createCipheriv('aes-256-gcm', this.#key, nonce, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(context))
     return Buffer.concat([nonce, cipher.update(text, 'utf8'), cipher.final(), cipher.getAuthTag()]).toString('base64')
   }
 
   /** @throws {Error} it was sealed with another key or for another place, or is damaged */
-  open(sealed: string, place: string): string {
+  open(sealed: string, context: string): string {
     const bytes = Buffer.from(sealed, 'base64')
     const nonce = bytes.subarray(0, NONCE_BYTES)
-    const decipher = createDecipheriv('aes-256-gcm', this.#key, nonce, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(place))
+    const decipher = createDecipheriv('aes-256-gcm', this.#key, nonce, { authTagLength: TAG_BYTES }).setAAD(Buffer.from(context))
     decipher.setAuthTag(bytes.subarray(-TAG_BYTES))
     return Buffer.concat([decipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), decipher.final()]).toString('utf8')
   }
@@ -36,12 +36,12 @@ export class SealedTexts {
    * Gives a text that `before` has sealed, sealed with this key; one that this key has sealed stays the same.
    * @throws {Error} neither opens it
    */
-  reseal(sealed: string, place: string, before: SealedTexts): string {
+  reseal(sealed: string, context: string, before: SealedTexts): string {
     try {
-      this.open(sealed, place)
+      this.open(sealed, context)
       return sealed
     } catch {
-      return this.seal(before.open(sealed, place), place)
+      return this.seal(before.open(sealed, context), context)
     }
   }
 }

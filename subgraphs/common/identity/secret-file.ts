@@ -5,7 +5,7 @@ import { ConfigError } from '../errors.ts'
 import { MIN_LENGTH, parseSecret } from './secrets.ts'
 
 /** The files of a data folder with the secret, and the next one while it is rotated. */
-export const keptFiles = (dataDirectory: string) => ({
+export const secretFilesOf = (dataDirectory: string) => ({
   secret: join(dataDirectory, 'secret'),
   next: join(dataDirectory, 'secret.next'),
 })
@@ -19,8 +19,8 @@ export const newSecretText = () => randomBytes(32).toString('hex')
  * @throws {ConfigError} it cannot be written, or is missing although stores exist that were made with it; or as
  * `readKeptSecret`
  */
-export function keptSecret(dataDirectory: string): Uint8Array {
-  const { secret: file } = keptFiles(dataDirectory)
+export function loadOrCreateSecret(dataDirectory: string): Uint8Array {
+  const { secret: file } = secretFilesOf(dataDirectory)
   try {
     mkdirSync(dataDirectory, { recursive: true, mode: 0o700 })
     if (!existsSync(file) && readdirSync(dataDirectory).some((name) => name.endsWith('.sqlite'))) throw lostSecret(file)
@@ -32,20 +32,20 @@ export function keptSecret(dataDirectory: string): Uint8Array {
     if (code === 'ENOSPC') rmSync(file, { force: true })
     if (code !== 'EEXIST') throw unusable(dataDirectory, `cannot keep the secret: ${message}`)
   }
-  return readKeptSecret(dataDirectory)
+  return readStoredSecret(dataDirectory)
 }
 
 /**
  * Gives the secret of an embedded installation that was started before.
  * @throws {ConfigError} it cannot be read, or is being rotated
  */
-export function readKeptSecret(dataDirectory: string): Uint8Array {
-  const { secret, next } = keptFiles(dataDirectory)
+export function readStoredSecret(dataDirectory: string): Uint8Array {
+  const { secret, next } = secretFilesOf(dataDirectory)
   if (existsSync(next)) throw new ConfigError([`${HALF_ROTATED} It removes ${next} at its end.`])
   const earlier = `${secret}.previous`
-  if (existsSync(earlier) && Buffer.compare(readKept(earlier, dataDirectory), readKept(secret, dataDirectory)) !== 0)
+  if (existsSync(earlier) && Buffer.compare(readSecretFile(earlier, dataDirectory), readSecretFile(secret, dataDirectory)) !== 0)
     throw new ConfigError([`${HALF_ROTATED_EARLIER} It removes ${earlier} at its end.`])
-  return readKept(secret, dataDirectory)
+  return readSecretFile(secret, dataDirectory)
 }
 
 /** What to do when `kis secret rotate` was interrupted. */
@@ -55,7 +55,7 @@ export const HALF_ROTATED_EARLIER =
   'A rotation of the secret that version 0.2 has begun has not ended. Start that version again, wait until its `kis secret` says that nothing is left, and upgrade then.'
 
 /** Gives the secret in a file. @throws {ConfigError} it cannot be read, or is too short */
-export function readKept(file: string, dataDirectory: string): Uint8Array {
+export function readSecretFile(file: string, dataDirectory: string): Uint8Array {
   let text: string
   try {
     text = readFileSync(file, 'utf8')

@@ -3,22 +3,22 @@ import { KisError } from '../errors.ts'
 import { formatUsd, parseUsd } from '../usd.ts'
 
 /** Token states on their way to another service: themselves within a process, base64 elsewhere. */
-export class WireTokenStates {
-  readonly states: Int8Array
+export class WireTokenEmbeddings {
+  readonly embeddings: Int8Array
 
-  constructor(states: Int8Array) {
-    this.states = states
+  constructor(embeddings: Int8Array) {
+    this.embeddings = embeddings
   }
 
   toJSON(): string {
-    const { buffer, byteOffset, byteLength } = this.states
+    const { buffer, byteOffset, byteLength } = this.embeddings
     return Buffer.from(buffer, byteOffset, byteLength).toString('base64')
   }
 }
 
 /** Reads what a link gives for token states. */
-export function readTokenStates(given: string | WireTokenStates): Int8Array {
-  return typeof given === 'string' ? Int8Array.from(Buffer.from(given, 'base64')) : given.states
+export function readTokenEmbeddings(value: string | WireTokenEmbeddings): Int8Array {
+  return typeof value === 'string' ? Int8Array.from(Buffer.from(value, 'base64')) : value.embeddings
 }
 
 /** A vector on its way to another service: itself within a process, base64 of little-endian 32-bit floats elsewhere. */
@@ -36,10 +36,10 @@ export class WireVector {
 }
 
 /** Reads what a link gives for a vector. Every platform that Node runs on is little-endian. */
-export function readVector(given: string | WireVector): Float32Array {
-  if (typeof given !== 'string') return given.floats
+export function readVector(value: string | WireVector): Float32Array {
+  if (typeof value !== 'string') return value.floats
   // Copied, because a Float32Array must begin at a multiple of four bytes.
-  return new Float32Array(Uint8Array.from(Buffer.from(given, 'base64')).buffer)
+  return new Float32Array(Uint8Array.from(Buffer.from(value, 'base64')).buffer)
 }
 
 function literalToJson(node: ValueNode, variables?: Readonly<Record<string, unknown>> | null): unknown {
@@ -88,9 +88,9 @@ const Vector = new GraphQLScalarType<never, WireVector>({
 })
 
 /** Only given, never taken. */
-const TokenStates = new GraphQLScalarType<never, WireTokenStates>({
+const TokenStates = new GraphQLScalarType<never, WireTokenEmbeddings>({
   name: 'TokenStates',
-  serialize: (value) => new WireTokenStates(value as Int8Array),
+  serialize: (value) => new WireTokenEmbeddings(value as Int8Array),
 })
 
 /** Resolvers of every scalar of the contract. */

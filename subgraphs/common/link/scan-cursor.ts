@@ -1,19 +1,19 @@
 import { KisError } from '../errors.ts'
 
 /** The cursor with which the operator's next call continues a pass over a store. */
-export function encodeScanCursor(place: object): string {
-  return Buffer.from(JSON.stringify(place)).toString('base64url')
+export function encodeScanCursor(position: object): string {
+  return Buffer.from(JSON.stringify(position)).toString('base64url')
 }
 
 /** @throws {KisError} `invalid_request`: `encodeScanCursor` did not make this cursor for a place of this shape */
-export function decodeScanCursor<Place>(
+export function decodeScanCursor<Position>(
   cursor: string,
-  isPlace: (value: Readonly<Record<string, unknown>>) => boolean,
+  isPosition: (value: Readonly<Record<string, unknown>>) => boolean,
   param: string,
-): Place {
+): Position {
   try {
     const value = JSON.parse(Buffer.from(cursor, 'base64url').toString())
-    if (isPlace(value)) return value as Place
+    if (isPosition(value)) return value as Position
   } catch {
     // Refused below.
   }

@@ -7,7 +7,7 @@ export interface ArchiveSink {
   /** Bytes below a path of the archive. Records that were given before precede them. */
   file(path: string, sizeBytes: number, bytes: AsyncIterable<Uint8Array>): Promise<void>
   /** Counts something that stays behind, for the operator to know. */
-  leave(what: string): void
+  skip(what: string): void
 }
 
 /** Takes the records of one kind from an archive, in its order. */
@@ -16,7 +16,7 @@ export interface RecordTaker {
   /** Before anything is written. @throws {Error} they must not be imported */
   check?(records: readonly never[]): Promise<void>
   /** Can be repeated. */
-  take(records: readonly never[]): Promise<void>
+  write(records: readonly never[]): Promise<void>
 }
 
 /** Takes the bytes below one folder of an archive. */
@@ -26,7 +26,7 @@ export interface FileTaker {
   /** @throws {Error} the name, or the size in bytes, does not fit */
   check(name: string, sizeBytes: number): void
   /** Can be repeated. */
-  take(name: string, sizeBytes: number, bytes: AsyncIterable<Uint8Array>): Promise<void>
+  write(name: string, sizeBytes: number, bytes: AsyncIterable<Uint8Array>): Promise<void>
 }
 
 /** What a subgraph takes from an archive. */
@@ -38,9 +38,9 @@ export interface ArchiveTakers {
 }
 
 /** Keeps the type of the records between a kind and what takes it. */
-export function taker<Taken>(
-  kind: RecordKind<Taken>,
-  on: { check?(records: readonly Taken[]): Promise<void>; take(records: readonly Taken[]): Promise<void> },
+export function taker<Imported>(
+  kind: RecordKind<Imported>,
+  on: { check?(records: readonly Imported[]): Promise<void>; write(records: readonly Imported[]): Promise<void> },
 ): RecordTaker {
   return { kind, ...on } as RecordTaker
 }
@@ -69,7 +69,7 @@ export async function* listAll<Record extends StoredDocument>(
 }
 
 /** @throws {Error} another organization has a record with one of these ids */
-export async function refuseForeign<Record extends Owned>(
+export async function refuseOwnedByOthers<Record extends Owned>(
   records: Pick<DocumentCollection<Record>, 'find'>,
   ids: readonly string[],
   organizationId: string,
@@ -77,10 +77,10 @@ export async function refuseForeign<Record extends Owned>(
   for (let from = 0; from < ids.length; from += MAX_IDS) {
     const some = ids.slice(from, from + MAX_IDS)
     const found = await records.find({ _id: { $in: some } }, { limit: some.length })
-    const foreign = found.find((record) => record.organizationId !== organizationId)
-    if (foreign)
+    const other = found.find((record) => record.organizationId !== organizationId)
+    if (other)
       throw new Error(
-        `${foreign._id} is here already, in ${foreign.organizationId}: an import replaces nothing. Import into an installation without it, or delete that organization first.`,
+        `${other._id} is here already, in ${other.organizationId}: an import replaces nothing. Import into an installation without it, or delete that organization first.`,
       )
   }
 }
@@ -105,20 +105,20 @@ interface Reading {
 }
 
 /** Takes records that are stored as they come, below the organization. `before` is called with those of one step. */
-export function storedTaker<Record extends Owned, Taken extends { readonly _id: string }>(
-  kind: RecordKind<Taken>,
+export function storedTaker<Record extends Owned, Imported extends { readonly _id: string }>(
+  kind: RecordKind<Imported>,
   records: DocumentCollection<Record>,
   organizationId: string,
-  toRecord: (taken: Taken) => Omit<Record, 'organizationId'>,
-  before: (taken: readonly Taken[]) => Promise<void> = async () => undefined,
+  toRecord: (imported: Imported) => Omit<Record, 'organizationId'>,
+  before: (imported: readonly Imported[]) => Promise<void> = async () => undefined,
 ): RecordTaker {
-  const ids = (taken: readonly Taken[]) => taken.map(({ _id }) => _id)
+  const ids = (imported: readonly Imported[]) => imported.map(({ _id }) => _id)
   return taker(kind, {
-    check: (taken) => refuseForeign(records, ids(taken), organizationId),
-    async take(taken) {
-      await before(taken)
+    check: (imported) => refuseOwnedByOthers(records, ids(imported), organizationId),
+    async write(imported) {
+      await before(imported)
       // The caller names the fields; the organization is the one of the import.
-      const all = taken.map((each) => ({ ...toRecord(each), organizationId }) as unknown as Record)
+      const all = imported.map((each) => ({ ...toRecord(each), organizationId }) as unknown as Record)
       for (let from = 0; from < all.length; from += MAX_IDS) await records.insertMissing(all.slice(from, from + MAX_IDS))
     },
   })

@@ -44,7 +44,7 @@ class EndableIterator<T> implements AsyncIterableIterator<T, undefined> {
     if (this.#signal?.aborted) this.#finish()
     if (this.#ended) return Promise.resolve(DONE)
     if (this.#pending) return this.#pending.then(this.#again, this.#again)
-    const pending = new Promise(this.#begin)
+    const pending = new Promise(this.#start)
     this.#pending = pending
     try {
       this.#pull().then(this.#gave, this.#failed)
@@ -63,7 +63,7 @@ class EndableIterator<T> implements AsyncIterableIterator<T, undefined> {
 
   readonly #again = () => this.next()
 
-  readonly #begin = (resolve: (step: Step<T>) => void, reject: (error: unknown) => void) => {
+  readonly #start = (resolve: (step: Step<T>) => void, reject: (error: unknown) => void) => {
     this.#resolve = resolve
     this.#reject = reject
   }
@@ -101,17 +101,17 @@ export function changedSteps<T, U>(
   change: (step: Step<T>) => Step<U> | Promise<Step<U>>,
   caught?: (error: unknown) => Step<U> | Promise<Step<U>>,
 ): AsyncIterableIterator<U, undefined> {
-  let leave = () => {}
+  let endPending = () => {}
   const changed = (step: Step<T>) => {
     const later = change(step)
     if (!(later instanceof Promise)) return later
     return new Promise<Step<U>>((resolve, reject) => {
-      leave = () => resolve(DONE)
+      endPending = () => resolve(DONE)
       later.then(resolve, reject)
     })
   }
   const end = async () => {
-    leave()
+    endPending()
     await source.return?.()
     return DONE
   }

@@ -9,7 +9,7 @@ const none = new AbortController().signal
 /** As many as the organization gets at once. */
 function takeAll(places: FairSemaphore, organizationId: string): (() => void)[] {
   const taken: (() => void)[] = []
-  for (let leave = places.tryTake(organizationId); leave; leave = places.tryTake(organizationId)) taken.push(leave)
+  for (let leave = places.tryAcquire(organizationId); leave; leave = places.tryAcquire(organizationId)) taken.push(leave)
   return taken
 }
 
@@ -24,10 +24,10 @@ describe('places that organizations share', () => {
 
   it('are given in turns to organizations that have equally few', async () => {
     const places = new FairSemaphore(1, 10)
-    const leave = places.tryTake('z')!
+    const leave = places.tryAcquire('z')!
     const order: string[] = []
     const waiting = ['a', 'a', 'a', 'b', 'b', 'c'].map(async (id) => {
-      const free = await places.take(id, none)
+      const free = await places.acquire(id, none)
       order.push(id)
       free()
     })
@@ -38,10 +38,10 @@ describe('places that organizations share', () => {
 
   it('tell who has one whether another organization waits', async () => {
     const places = new FairSemaphore(1, 10)
-    const leave = places.tryTake('a')!
-    const own = places.take('a', none)
+    const leave = places.tryAcquire('a')!
+    const own = places.acquire('a', none)
     expect(places.isWantedBeside('a')).toBe(false)
-    const other = places.take('b', none)
+    const other = places.acquire('b', none)
     expect([places.isWantedBeside('a'), places.isWantedBeside('b')]).toEqual([true, true])
     leave()
     const free = [await own]
@@ -55,9 +55,9 @@ describe('places that organizations share', () => {
     const places = new FairSemaphore(4, 10)
     const [first] = takeAll(places, 'a')
     const [other] = takeAll(places, 'b')
-    places.tryTake('c')
+    places.tryAcquire('c')
     const order: string[] = []
-    for (const id of ['a', 'b', 'c', 'd']) places.take(id, none).then(() => order.push(id))
+    for (const id of ['a', 'b', 'c', 'd']) places.acquire(id, none).then(() => order.push(id))
     first!()
     other!()
     await settled()
@@ -66,18 +66,18 @@ describe('places that organizations share', () => {
 
   it('refuse who has too many waiting, at once, and forget who has left', async () => {
     const places = new FairSemaphore(1, 1)
-    const leave = places.tryTake('a')!
+    const leave = places.tryAcquire('a')!
     const stop = new AbortController()
-    const left = places.take('a', stop.signal)
-    await expect(places.take('a', none)).rejects.toBeInstanceOf(CapacityExceeded)
-    const other = places.take('b', none)
+    const left = places.acquire('a', stop.signal)
+    await expect(places.acquire('a', none)).rejects.toBeInstanceOf(CapacityExceeded)
+    const other = places.acquire('b', none)
     stop.abort(new Error('left'))
     await expect(left).rejects.toThrow('left')
-    await expect(places.take('a', stop.signal)).rejects.toThrow('left')
+    await expect(places.acquire('a', stop.signal)).rejects.toThrow('left')
     leave()
     leave()
     const free = await other
-    expect(places.tryTake('a')).toBeNull()
+    expect(places.tryAcquire('a')).toBeNull()
     free()
     expect(takeAll(places, 'a')).toHaveLength(1)
   })
@@ -85,13 +85,13 @@ describe('places that organizations share', () => {
   it('are not given to who has left by the same signal', async () => {
     const places = new FairSemaphore(1, 10)
     const caller = new AbortController()
-    const leave = places.tryTake('a')!
+    const leave = places.tryAcquire('a')!
     // A listener of the source runs before those of the signals that follow it.
     caller.signal.addEventListener('abort', leave)
-    const late = places.take('a', AbortSignal.any([caller.signal, none]))
+    const late = places.acquire('a', AbortSignal.any([caller.signal, none]))
     caller.abort(new Error('gone'))
     await expect(late).rejects.toThrow('gone')
-    expect(places.tryTake('b')).not.toBeNull()
+    expect(places.tryAcquire('b')).not.toBeNull()
   })
 
   it('are never more than there are, no organization has more than its share when it takes one, and everybody has a turn', async () => {
@@ -108,7 +108,7 @@ describe('places that organizations share', () => {
             await settled()
             const free = count - held.length
             const own = held.filter((one) => one.organization === organization).length
-            const waited = places.take(organization, none).then((leave) => {
+            const waited = places.acquire(organization, none).then((leave) => {
               held.push({ organization, leave })
               served += 1
             })

@@ -15,7 +15,7 @@ export function orTooBusy(why: string): (error: unknown) => never {
 }
 
 interface Waiter {
-  readonly give: (leave: () => void) => void
+  readonly grant: (release: () => void) => void
 }
 
 /**
@@ -33,8 +33,8 @@ export class FairSemaphore {
   #free: number
 
   /** @param maxWaiting for each organization */
-  constructor(places: number, maxWaiting = 0) {
-    this.#free = places
+  constructor(permits: number, maxWaiting = 0) {
+    this.#free = permits
     this.#maxWaiting = maxWaiting
   }
 
@@ -60,8 +60,8 @@ export class FairSemaphore {
    * Takes a place, and gives the function that frees it; calling that again has no effect. Null: the organization
    * cannot have a place now.
    */
-  tryTake(organizationId: string): (() => void) | null {
-    return this.#hasRoom(organizationId) ? this.#take(organizationId) : null
+  tryAcquire(organizationId: string): (() => void) | null {
+    return this.#hasRoom(organizationId) ? this.#grant(organizationId) : null
   }
 
   /**
@@ -69,24 +69,24 @@ export class FairSemaphore {
    * @throws {CapacityExceeded} too many calls already wait
    * @throws the reason of the aborted signal
    */
-  take(organizationId: string, signal: AbortSignal): Promise<() => void> {
+  acquire(organizationId: string, signal: AbortSignal): Promise<() => void> {
     return new Promise((resolve, reject) => {
       signal.throwIfAborted()
-      const leave = this.tryTake(organizationId)
-      if (leave) return resolve(leave)
+      const release = this.tryAcquire(organizationId)
+      if (release) return resolve(release)
       const waiting = this.#waiting.get(organizationId) ?? new Set()
       if (waiting.size >= this.#maxWaiting) throw new CapacityExceeded('too many wait for a place')
       const onAbort = () => {
-        this.#forget(organizationId, waiter)
+        this.#dequeue(organizationId, waiter)
         reject(signal.reason)
       }
       const waiter: Waiter = {
-        give(place) {
+        grant(release) {
           signal.removeEventListener('abort', onAbort)
-          if (!signal.aborted) return resolve(place)
+          if (!signal.aborted) return resolve(release)
           // Another listener of the same abort has given the place to this call.
           reject(signal.reason)
-          place()
+          release()
         },
       }
       this.#waiting.set(organizationId, waiting.add(waiter))
@@ -98,7 +98,7 @@ export class FairSemaphore {
     return this.heldBy(organizationId) < this.#free
   }
 
-  #take(organizationId: string): () => void {
+  #grant(organizationId: string): () => void {
     this.#free -= 1
     this.#held.set(organizationId, this.heldBy(organizationId) + 1)
     let isOver = false
@@ -109,19 +109,19 @@ export class FairSemaphore {
       const left = this.heldBy(organizationId) - 1
       if (left > 0) this.#held.set(organizationId, left)
       else this.#held.delete(organizationId)
-      this.#giveOut()
+      this.#grantWaiting()
     }
   }
 
-  #giveOut(): void {
+  #grantWaiting(): void {
     for (let next = this.#next(); next !== undefined; next = this.#next()) {
       const waiting = this.#waiting.get(next)!
       const [waiter] = waiting
       // Its next turn comes after everybody else's.
       this.#waiting.delete(next)
       this.#waiting.set(next, waiting)
-      this.#forget(next, waiter!)
-      waiter!.give(this.#take(next))
+      this.#dequeue(next, waiter!)
+      waiter!.grant(this.#grant(next))
     }
   }
 
@@ -134,7 +134,7 @@ export class FairSemaphore {
     return chosen
   }
 
-  #forget(organizationId: string, waiter: Waiter): void {
+  #dequeue(organizationId: string, waiter: Waiter): void {
     const waiting = this.#waiting.get(organizationId)
     waiting?.delete(waiter)
     if (waiting?.size === 0) this.#waiting.delete(organizationId)
@@ -149,18 +149,18 @@ const NEVER = new AbortController().signal
  * @throws the reason of the aborted signal
  */
 export async function acquireWithTimeout(
-  places: FairSemaphore,
+  permits: FairSemaphore,
   organizationId: string,
   maxWaitMs: number,
   signal = NEVER,
 ): Promise<() => void> {
   signal.throwIfAborted()
-  const leave = places.tryTake(organizationId)
-  if (leave) return leave
+  const release = permits.tryAcquire(organizationId)
+  if (release) return release
   const late = new AbortController()
   const timer = setTimeout(() => late.abort(new CapacityExceeded('no place became free in time')), maxWaitMs)
   try {
-    return await places.take(organizationId, AbortSignal.any([signal, late.signal]))
+    return await permits.acquire(organizationId, AbortSignal.any([signal, late.signal]))
   } finally {
     clearTimeout(timer)
   }

@@ -21,7 +21,7 @@ export class Unfit extends Error {
 }
 
 /** A store that can be opened, or read in part, but does not contain what was written. Waiting does not help. */
-export class Damaged extends Error {
+export class Corrupted extends Error {
   /** `message`: what is damaged, how that shows, and what to do. */
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)
@@ -152,7 +152,7 @@ async function findSilence(value: unknown, signal: AbortSignal): Promise<readonl
     return []
   } catch (error) {
     if (error instanceof Unfit) return error.problems
-    return [error instanceof Damaged ? `it is damaged: ${error.message}` : 'it does not answer']
+    return [error instanceof Corrupted ? `it is damaged: ${error.message}` : 'it does not answer']
   }
 }
 

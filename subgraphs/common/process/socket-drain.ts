@@ -4,7 +4,7 @@ import { ServiceUnavailable } from '../errors.ts'
 import { endableIterator } from './endable-iterator.ts'
 
 /** How often a draining server checks which sockets are idle. */
-const LOOK_MS = 25
+const POLL_MS = 25
 /** Close code "going away". */
 export const ORDERLY_CLOSE = 1001
 
@@ -24,22 +24,22 @@ interface SocketContext {
 export class SocketDrain {
   readonly #contexts = new Set<SocketContext>()
   readonly #interrupts = new Set<() => void>()
-  #takesOn = false
+  #isAccepting = false
 
   /** @param opened until it resolves, the server refuses operations; default: it accepts them from the start */
   constructor(opened?: Promise<unknown>) {
-    if (!opened) this.#takesOn = true
+    if (!opened) this.#isAccepting = true
     opened?.then(
       () => {
-        this.#takesOn = true
+        this.#isAccepting = true
       },
       () => undefined,
     )
   }
 
   /** False: close new sockets with 1001, and refuse new operations with `refusal()`. */
-  get takesOn(): boolean {
-    return this.#takesOn
+  get isAccepting(): boolean {
+    return this.#isAccepting
   }
 
   opened(context: SocketContext): void {
@@ -79,12 +79,12 @@ export class SocketDrain {
 
   /** Resolves when every socket is closed. */
   async drain(): Promise<void> {
-    this.#takesOn = false
+    this.#isAccepting = false
     while (this.#contexts.size > 0) {
       for (const { extra, subscriptions } of this.#contexts) {
         if (Object.keys(subscriptions).length === 0) extra.socket.close(ORDERLY_CLOSE, 'Going away')
       }
-      await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+      await new Promise((resolve) => setTimeout(resolve, POLL_MS))
     }
   }
 

@@ -12,7 +12,7 @@ const LEASE_RENEW_MS = 10_000
 /** After a failure the pauses double up to this, unless they are longer anyway. */
 const MAX_BACKOFF_MS = 10_000
 /** The longest pause after a failure, and between two looks at the lease of a task that is rare. */
-const MAX_LOOK_MS = 600_000
+const MAX_POLL_MS = 600_000
 /** Pauses vary by this part, so that processes that began together do not work together for ever. */
 const JITTER = 0.1
 /** A part of the service that is starting may be away for this many rounds. */
@@ -63,13 +63,13 @@ export class Tasks {
 
   /** Repeats the tasks until the signal aborts. Resolves when the last round has ended. Never rejects. */
   async run(tasks: readonly Task[], signal: AbortSignal): Promise<void> {
-    await Promise.all(tasks.map((task) => this.#keep(task, signal)))
+    await Promise.all(tasks.map((task) => this.#repeat(task, signal)))
   }
 
-  async #keep(task: Task, signal: AbortSignal): Promise<void> {
+  async #repeat(task: Task, signal: AbortSignal): Promise<void> {
     const { part, clock, log, metrics, isExclusive } = this.#parts
     const name = `${part}.${task.name}`
-    const isLeased = task.isShared && !(isExclusive && task.everyMs <= MAX_LOOK_MS)
+    const isLeased = task.isShared && !(isExclusive && task.everyMs <= MAX_POLL_MS)
     let succeededAt = this.#now()
     // A round of a rare task takes time, too.
     const late = () => Math.max(0, this.#now() - succeededAt - task.everyMs * (1 + JITTER)) / 1_000
@@ -77,10 +77,10 @@ export class Tasks {
     for (let failures = 0; !signal.aborted; ) {
       const begun = performance.now()
       // A shared task that is rare is looked at in between: the pause must not add to its time.
-      let pauseMs = isLeased ? Math.min(task.everyMs, MAX_LOOK_MS) : task.everyMs
-      const tell = (outcome: string) => metrics.observe('kis_task_seconds', (performance.now() - begun) / 1_000, name, outcome)
+      let pauseMs = isLeased ? Math.min(task.everyMs, MAX_POLL_MS) : task.everyMs
+      const observe = (outcome: string) => metrics.observe('kis_task_seconds', (performance.now() - begun) / 1_000, name, outcome)
       try {
-        const elsewhere = isLeased ? await this.#takeTurn(task, name, signal) : await task.run(signal)
+        const elsewhere = isLeased ? await this.#runIfDue(task, name, signal) : await task.run(signal)
         if (signal.aborted) return
         failures = 0
         if (elsewhere instanceof Elsewhere) {
@@ -88,12 +88,12 @@ export class Tasks {
           pauseMs = elsewhere.waitMs
         } else {
           succeededAt = this.#now()
-          tell('done')
+          observe('done')
         }
       } catch (error) {
         if (signal.aborted) return
         pauseMs = backoff(task, ++failures)
-        tell('failed')
+        observe('failed')
         log[failures > MAX_QUIET_FAILURES ? 'warn' : 'info']({ err: error, task: name, failures }, 'a task failed and is repeated')
       }
       await clock.sleep(pauseMs * (1 - JITTER + 2 * JITTER * Math.random()), signal).catch(() => undefined)
@@ -101,21 +101,21 @@ export class Tasks {
   }
 
   /** Does a round of a shared task if it is due and no other process does it. */
-  async #takeTurn(task: Task, _id: string, signal: AbortSignal): Promise<Elsewhere | undefined> {
+  async #runIfDue(task: Task, _id: string, signal: AbortSignal): Promise<Elsewhere | undefined> {
     const { leases, log } = this.#parts
     const holder = this.#holder
     const found = await leases.findOne({ _id })
     if (!found) await leases.insertMissing([{ _id, dueAt: new Date(this.#now()), holder: null, succeededAt: null }])
     const lease = found ?? (await leases.findOne({ _id }))!
     const waitMs = lease.dueAt.getTime() - this.#now()
-    const elsewhere = new Elsewhere(lease.succeededAt?.getTime() ?? null, Math.min(Math.max(waitMs, LEASE_RENEW_MS), MAX_LOOK_MS))
+    const elsewhere = new Elsewhere(lease.succeededAt?.getTime() ?? null, Math.min(Math.max(waitMs, LEASE_RENEW_MS), MAX_POLL_MS))
     // A time that is too far away comes from a clock that was wrong.
     if (waitMs > 0 && waitMs <= Math.max(task.everyMs, LEASE_MS)) return elsewhere
     const hold = (ms: number, fields: Partial<TaskLease> = {}) => ({ $set: { dueAt: new Date(this.#now() + ms), ...fields } })
     if (!(await leases.updateOne({ _id, dueAt: lease.dueAt }, hold(LEASE_MS, { holder })))) return elsewhere
     const lost = new AbortController()
     const renew = () => leases.updateOne({ _id, holder }, hold(LEASE_MS))
-    const giveBack = (ms: number, fields: Partial<TaskLease> = {}) =>
+    const releaseLease = (ms: number, fields: Partial<TaskLease> = {}) =>
       leases.updateOne({ _id, holder }, hold(ms, { holder: null, ...fields }))
     try {
       using _ = renewWhile({ everyMs: LEASE_RENEW_MS, renew, lost: () => lost.abort(new Error('another process has the task')) })
@@ -124,10 +124,12 @@ export class Tasks {
       lost.signal.throwIfAborted()
     } catch (error) {
       // If this fails, the lease ends.
-      await giveBack(signal.aborted ? 0 : backoff(task, 1)).catch((cause) => log.debug({ err: cause, task: _id }, 'a lease is left to end'))
+      await releaseLease(signal.aborted ? 0 : backoff(task, 1)).catch((cause) =>
+        log.debug({ err: cause, task: _id }, 'a lease is left to end'),
+      )
       throw error
     }
-    await giveBack(task.everyMs, { succeededAt: new Date(this.#now()) })
+    await releaseLease(task.everyMs, { succeededAt: new Date(this.#now()) })
     return undefined
   }
 
@@ -148,6 +150,6 @@ class Elsewhere {
 }
 
 function backoff({ everyMs }: Task, failures: number): number {
-  const firstMs = Math.min(everyMs, MAX_LOOK_MS)
+  const firstMs = Math.min(everyMs, MAX_POLL_MS)
   return Math.min(firstMs * 2 ** failures, Math.max(firstMs, MAX_BACKOFF_MS))
 }

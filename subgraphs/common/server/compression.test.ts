@@ -2,13 +2,13 @@ import { Readable } from 'node:stream'
 import { brotliDecompressSync, gunzipSync } from 'node:zlib'
 import fastify from 'fastify'
 import { describe, expect, it } from 'vitest'
-import { compressAnswers } from './compression.ts'
+import { compressResponses } from './compression.ts'
 
 const TEXT = JSON.stringify({ data: 'knowledge '.repeat(5_000) })
 
 async function answerer() {
   const app = fastify()
-  await compressAnswers(app)
+  await compressResponses(app)
   const json = 'application/json; charset=utf-8'
   app.get('/large', async (_request, reply) => reply.type(json).header('vary', 'origin').send(TEXT))
   app.get('/medium', async (_request, reply) => reply.type('application/graphql-response+json').send(TEXT.slice(0, 2_000)))

@@ -19,7 +19,7 @@ const COMPRESSIBLE = /^(application\/([\w.-]+\+)?json|text\/(csv|html|css|javasc
  * Compresses the answers of routes that are registered in this scope afterwards, as `Accept-Encoding` allows. A route
  * that streams files is registered with `compress: false`. Bodies of requests are not inflated.
  */
-export async function compressAnswers(app: FastifyInstance): Promise<void> {
+export async function compressResponses(app: FastifyInstance): Promise<void> {
   await app.register(compress, {
     encodings: ['br', 'gzip'],
     threshold: LEAST_BYTES,

@@ -6,7 +6,7 @@ import { VERSIONS } from '../process/versions.ts'
 /** How long an answer holds. Anybody may ask, and each look asks all stores or parts. */
 const HOLDS_MS = 500
 /** Longest look, so that a probe never hangs: longer than the rest-adapter waits for a gateway that waits for its parts. */
-const MAX_LOOK_MS = 4_000
+const MAX_CHECK_MS = 4_000
 
 /**
  * Serves `/healthz`: the process runs, in these versions; and `/readyz`: it can serve, or 503 with the parts that keep
@@ -25,7 +25,7 @@ export function healthRoutes(
 ): void {
   let logged = ''
   let looking: Promise<readonly string[]> | undefined
-  const look = () => {
+  const check = () => {
     looking ??= inTime(problems()).finally(() => {
       setTimeout(() => {
         looking = undefined
@@ -36,7 +36,7 @@ export function healthRoutes(
   app.get('/healthz', async () => ({ status: 'ok', ...VERSIONS }))
   app.get('/readyz', async (_request, reply) => {
     if (stopping?.aborted) return reply.code(503).send({ status: 'stopping', problems: [] })
-    const found = await look()
+    const found = await check()
     if (found.join() !== logged && found.length) log.warn({ problems: found }, 'not ready')
     logged = found.join()
     const status = found.length === 0 ? 'ready' : serves(found) ? 'degraded' : 'not ready'
@@ -47,28 +47,28 @@ export function healthRoutes(
 /** Gives the problems, or says that the look took too long. */
 async function inTime(problems: Promise<readonly string[]>): Promise<readonly string[]> {
   const { promise: late, resolve } = Promise.withResolvers<readonly string[]>()
-  const timer = setTimeout(() => resolve(['a part does not say in time how it is']), MAX_LOOK_MS)
+  const timer = setTimeout(() => resolve(['a part does not say in time how it is']), MAX_CHECK_MS)
   return Promise.race([problems, late]).finally(() => clearTimeout(timer))
 }
 
 /** Whether a request asks for the health of the process, which must be answered even when nothing else is. */
-export function asksForHealth({ url = '' }: { readonly url?: string | undefined }): boolean {
+export function isHealthRequest({ url = '' }: { readonly url?: string | undefined }): boolean {
   return /^\/(healthz|readyz)(\?|$)/.test(url)
 }
 
 /** What anybody may know about a part, and helps the operator. */
-const TOLD = ['the disk is full', 'it is damaged', 'its storage fails']
+const PUBLIC_REASONS = ['the disk is full', 'it is damaged', 'its storage fails']
 
 /**
  * `document store: connect ECONNREFUSED …` → `document store`; `blob store: the disk is full: /data/…` → `blob store:
  * the disk is full`.
  */
 function listParts(problems: readonly string[]): readonly string[] {
-  const told = problems.map((problem) => {
+  const described = problems.map((problem) => {
     const [part, why = ''] = problem.split(': ', 2)
-    return TOLD.includes(why) ? `${part}: ${why}` : part!
+    return PUBLIC_REASONS.includes(why) ? `${part}: ${why}` : part!
   })
-  return [...new Set(told)]
+  return [...new Set(described)]
 }
 
 interface PartHealth {

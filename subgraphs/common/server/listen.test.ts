@@ -105,14 +105,16 @@ it('refuses a request before the app sees it, even one that waits to send its bo
 const MINIMUM_DATA_RATE = {
   leastBytesPerSecond: 16 * 1024,
   bodyWindowMs: 200,
-  answerWindowMs: 200,
+  responseWindowMs: 200,
   maxUnreadBytes: 512 * 1024 * 1024,
-  lookMs: 20,
+  checkMs: 20,
 }
 /** More than the kernel's buffers take from a client that does not read. */
 const LARGE_ANSWER = 'x'.repeat(32 * 1024 * 1024)
 
-async function pacedServer(options: { readonly pace?: Partial<typeof MINIMUM_DATA_RATE>; readonly maxConnections?: number } = {}) {
+async function rateLimitedServer(
+  options: { readonly dataRate?: Partial<typeof MINIMUM_DATA_RATE>; readonly maxConnections?: number } = {},
+) {
   const app = fastify(APP_OPTIONS)
   const bodies = new LargeBodies({ largestBytes: 500_000, waitMs: 30_000 })
   let closedAnswers = 0
@@ -123,8 +125,12 @@ async function pacedServer(options: { readonly pace?: Partial<typeof MINIMUM_DAT
   app.post('/', { bodyLimit: 1_000_000 }, async () => 'read')
   app.get('/large', async () => LARGE_ANSWER)
   app.get('/', async () => 'answered')
-  const pace = { ...MINIMUM_DATA_RATE, ...options.pace }
-  const listening = await listen(app, { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: 0, hasPeers: false, ...options, pace }, [])
+  const dataRate = { ...MINIMUM_DATA_RATE, ...options.dataRate }
+  const listening = await listen(
+    app,
+    { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: 0, hasPeers: false, ...options, dataRate },
+    [],
+  )
   onTestFinished(() => listening[Symbol.asyncDispose]())
   const client = (text: string) => {
     const socket = connect({ host: '127.0.0.1', port: Number(new URL(listening.url).port) })
@@ -215,7 +221,7 @@ describe('a client that is too slow', () => {
     ['sends nothing more', 0],
     ['sends a byte now and then', 20],
   ])('with a body is told so, and its place is free: it %s', async (_what, everyMs) => {
-    const { client } = await pacedServer()
+    const { client } = await rateLimitedServer()
     // Two take all the room.
     const slow = [client(post(500_000)), client(post(500_000))]
     const trickling = setInterval(() => {
@@ -232,7 +238,7 @@ describe('a client that is too slow', () => {
 
   it('is heard out while it keeps the least rate', async () => {
     // It sends for longer than a window, which a busy machine does not miss.
-    const { client } = await pacedServer({ pace: { bodyWindowMs: 2_000 } })
+    const { client } = await rateLimitedServer({ dataRate: { bodyWindowMs: 2_000 } })
     const steady = client(post(300_002))
     steady.write('"')
     let left = 300_000
@@ -248,7 +254,7 @@ describe('a client that is too slow', () => {
   })
 
   it('and does not read an answer is cut', async () => {
-    const { client, closedAnswers } = await pacedServer()
+    const { client, closedAnswers } = await rateLimitedServer()
     const deaf = client('GET /large HTTP/1.1\r\nhost: a\r\n\r\n')
     deaf.pause()
     await eventually(() => closedAnswers() === 1)
@@ -259,7 +265,7 @@ describe('a client that is too slow', () => {
 
   it('but reads, gets all of a large answer', async () => {
     // The kernel takes megabytes at a time.
-    const { client } = await pacedServer({ pace: { answerWindowMs: 3_000 } })
+    const { client } = await rateLimitedServer({ dataRate: { responseWindowMs: 3_000 } })
     const reader = client('GET /large HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')
     let bytes = 0
     for await (const piece of reader) {
@@ -270,7 +276,7 @@ describe('a client that is too slow', () => {
   })
 
   it('goes before the others when all together leave too much unread', async () => {
-    const { client, closedAnswers } = await pacedServer({ pace: { answerWindowMs: 600_000, maxUnreadBytes: 70 * 1024 * 1024 } })
+    const { client, closedAnswers } = await rateLimitedServer({ dataRate: { responseWindowMs: 600_000, maxUnreadBytes: 70 * 1024 * 1024 } })
     const deaf = Array.from({ length: 4 }, () => client('GET /large HTTP/1.1\r\nhost: a\r\n\r\n').pause())
     await eventually(() => closedAnswers() >= 1)
     expect(closedAnswers()).toBeLessThan(deaf.length)
@@ -278,7 +284,7 @@ describe('a client that is too slow', () => {
 })
 
 it('makes room for a new connection by idle ones', async () => {
-  const { client } = await pacedServer({ maxConnections: 3 })
+  const { client } = await rateLimitedServer({ maxConnections: 3 })
   const idle = Array.from({ length: 3 }, () => client('GET / HTTP/1.1\r\nhost: a\r\n\r\n'))
   for (const socket of idle) await once(socket, 'data')
   const answered = async () => text(client('GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')).catch(() => '')
@@ -286,7 +292,7 @@ it('makes room for a new connection by idle ones', async () => {
 })
 
 it('lets a client that asks first send its body when there is room, and not before', async () => {
-  const { client } = await pacedServer({ pace: { bodyWindowMs: 600_000 } })
+  const { client } = await rateLimitedServer({ dataRate: { bodyWindowMs: 600_000 } })
   const filling = [client(post(500_000)), client(post(500_000))]
   const asking = client(post(400_000).replace('\r\n\r\n', '\r\nexpect: 100-continue\r\n\r\n'))
   const answer = once(asking, 'data')

@@ -13,7 +13,7 @@ import { type DataRateLimits, MINIMUM_DATA_RATE, MinimumDataRate } from './minim
 const HANDOVER_MS = IDLE_CONNECTION_MS + 500
 /** A silent connection may have just been opened for a request, which has this long to arrive. */
 const SILENT_MS = 500
-const LOOK_MS = 25
+const POLL_MS = 25
 /** Requests that were ended have this long to send their answer. Then the connection is closed. */
 const CUT_MS = 2_000
 
@@ -25,7 +25,7 @@ const HEADERS_TIMEOUT_MS = 10_000
  */
 const REQUEST_TIMEOUT_MS = 300_000
 /** How often connections are checked: are they in time, do they make progress? */
-const LOOK_AT_CONNECTIONS_MS = 1_000
+const CONNECTION_CHECK_MS = 1_000
 /**
  * Above the 10,000 sockets of subscriptions, so that there is room for requests. An idle connection takes about 20 KiB.
  */
@@ -42,7 +42,7 @@ const BACKLOG = 4_096
 const LINGER_MS = 5_000
 /** The client may go on sending so many bytes: five times the largest body that is held in memory. */
 const LINGER_BYTES = 160 * 1024 * 1024
-const LINGER_LOOK_MS = 100
+const LINGER_POLL_MS = 100
 
 /**
  * Requests that one connection may send without waiting for an answer. HTTP clients wait for each answer; beyond this
@@ -56,7 +56,7 @@ export const APP_OPTIONS = {
   return503OnClosing: false,
   bodyLimit: SMALL_BODY_BYTES,
   requestTimeout: REQUEST_TIMEOUT_MS,
-  http: { headersTimeout: HEADERS_TIMEOUT_MS, connectionsCheckingInterval: LOOK_AT_CONNECTIONS_MS },
+  http: { headersTimeout: HEADERS_TIMEOUT_MS, connectionsCheckingInterval: CONNECTION_CHECK_MS },
 } as const
 
 /**
@@ -98,7 +98,7 @@ interface ListenOptions {
   /** Concurrent connections. Default: 16,384. Beyond it idle ones are closed. */
   readonly maxConnections?: number
   /** Default: `MINIMUM_DATA_RATE`, checked once a second. */
-  readonly pace?: DataRateLimits & { readonly lookMs: number }
+  readonly dataRate?: DataRateLimits & { readonly checkMs: number }
 }
 
 /**
@@ -118,7 +118,7 @@ export async function listen(
     drainMs,
     hasPeers,
     maxConnections = MAX_CONNECTIONS,
-    pace = { ...MINIMUM_DATA_RATE, lookMs: LOOK_AT_CONNECTIONS_MS },
+    dataRate = { ...MINIMUM_DATA_RATE, checkMs: CONNECTION_CHECK_MS },
   } = options
   const unanswered = new Set<ServerResponse>()
   const connections = new Set<Socket>()
@@ -142,13 +142,13 @@ export async function listen(
   app.server.on('checkContinue', (request, response) => app.server.emit('request', request, response))
   app.server.maxConnections = maxConnections
   app.server.on('drop', () => app.server.closeIdleConnections())
-  const judge = new MinimumDataRate(pace)
+  const judge = new MinimumDataRate(dataRate)
   const looking = setInterval(() => {
     const requests = [...unanswered].map(({ req }) => req)
-    const { slowBodies, slowReaders } = judge.look(requests, connections, performance.now())
+    const { slowBodies, slowReaders } = judge.check(requests, connections, performance.now())
     for (const request of slowBodies) endSlowBody(request)
     for (const socket of slowReaders) socket.destroy()
-  }, pace.lookMs).unref()
+  }, dataRate.checkMs).unref()
   app.addHook('onClose', async () => clearInterval(looking))
   // With the name, Fastify would open a second server for the other address, without any of this.
   const address = host === 'localhost' ? (await lookup(host)).address : host
@@ -215,7 +215,7 @@ function admitFirst(app: FastifyInstance, admit: Admit): void {
 async function connectionsEnd(app: FastifyInstance, withinMs: number): Promise<void> {
   const deadline = performance.now() + withinMs
   const count = () => new Promise<number>((resolve) => app.server.getConnections((_error, connections) => resolve(connections ?? 0)))
-  while ((await count()) > 0 && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, LOOK_MS))
+  while ((await count()) > 0 && performance.now() < deadline) await new Promise((resolve) => setTimeout(resolve, POLL_MS))
 }
 
 /** The code that reads the body answers with the error. */
@@ -239,5 +239,5 @@ function discardRest(request: IncomingMessage): void {
     const isTooMuch = socket.bytesRead - startBytes > LINGER_BYTES || performance.now() > endMs
     if (isTooMuch && !request.complete) socket.destroy()
     if (request.complete || socket.destroyed) clearInterval(looking)
-  }, LINGER_LOOK_MS).unref()
+  }, LINGER_POLL_MS).unref()
 }

@@ -18,7 +18,7 @@ const ERROR_OF: Readonly<Record<string, () => KisError>> = {
  * Answers what is not an HTTP request, and so never reaches an app, with an error of the protocol. `toBody` writes it
  * in the clients' format.
  */
-export function answerMalformedRequest(
+export function respondToMalformedRequest(
   { code, rawPacket }: NodeJS.ErrnoException & { readonly rawPacket?: unknown },
   socket: Duplex,
   requestId: string,

@@ -9,7 +9,7 @@ it('does not count the time in which nobody reads a body', () => {
   const lookFor = (seconds: number) => {
     const slow: unknown[] = []
     for (const endMs = nowMs + seconds * 1_000; nowMs < endMs; nowMs += 1_000)
-      slow.push(...pace.look([request as IncomingMessage], [], nowMs).slowBodies)
+      slow.push(...pace.check([request as IncomingMessage], [], nowMs).slowBodies)
     return slow.length
   }
   lookFor(2)

@@ -7,7 +7,7 @@ export interface DataRateLimits {
   /** A body must keep the rate in each window of this length. */
   readonly bodyWindowMs: number
   /** The same for reading an answer, once the kernel's buffer is full. */
-  readonly answerWindowMs: number
+  readonly responseWindowMs: number
   /**
    * Bytes that all clients together may leave unread in this process. Above it those are disconnected that have read
    * nothing for the longest time.
@@ -23,7 +23,7 @@ export interface DataRateLimits {
 export const MINIMUM_DATA_RATE: DataRateLimits = {
   leastBytesPerSecond: 16 * 1024,
   bodyWindowMs: 10_000,
-  answerWindowMs: 90_000,
+  responseWindowMs: 90_000,
   maxUnreadBytes: 256 * 1024 * 1024,
 }
 
@@ -40,22 +40,22 @@ export class MinimumDataRate {
   readonly #limits: DataRateLimits
   #bodies = new WeakMap<IncomingMessage, Mark>()
   #unread = new WeakMap<Socket, Mark>()
-  #lastLookMs = 0
+  #lastCheckMs = 0
 
   constructor(limits: DataRateLimits) {
     this.#limits = limits
   }
 
-  look(
+  check(
     requests: Iterable<IncomingMessage>,
     sockets: Iterable<Socket>,
     nowMs: number,
   ): { readonly slowBodies: readonly IncomingMessage[]; readonly slowReaders: readonly Socket[] } {
-    if (nowMs - this.#lastLookMs > MAX_PAUSE_MS) {
+    if (nowMs - this.#lastCheckMs > MAX_PAUSE_MS) {
       this.#bodies = new WeakMap()
       this.#unread = new WeakMap()
     }
-    this.#lastLookMs = nowMs
+    this.#lastCheckMs = nowMs
     const { bodyWindowMs } = this.#limits
     const slowBodies = [...requests].filter((request) => {
       if (request.readableFlowing === true)
@@ -68,13 +68,13 @@ export class MinimumDataRate {
   }
 
   #slowReaders(sockets: Iterable<Socket>, nowMs: number): readonly Socket[] {
-    const { answerWindowMs, maxUnreadBytes } = this.#limits
+    const { responseWindowMs, maxUnreadBytes } = this.#limits
     const slow = new Set<Socket>()
     const waiting: Socket[] = []
     let unreadBytes = 0
     for (const socket of sockets) {
       if (socket.writableLength === 0) this.#unread.delete(socket)
-      else if (this.#isSlow(this.#unread, socket, countTakenBytes(socket), answerWindowMs, nowMs)) slow.add(socket)
+      else if (this.#isSlow(this.#unread, socket, countFlushedBytes(socket), responseWindowMs, nowMs)) slow.add(socket)
       else {
         waiting.push(socket)
         unreadBytes += socket.writableLength
@@ -101,7 +101,7 @@ export class MinimumDataRate {
  * The written bytes that the kernel has taken. A large answer is one write, whose progress `net.Socket` reports only at
  * its end. Node's own socket timeout uses the same two figures (`_onTimeout` in lib/net.js).
  */
-function countTakenBytes(socket: Socket): number {
+function countFlushedBytes(socket: Socket): number {
   const { _handle: handle } = socket as Socket & {
     readonly _handle?: { readonly bytesWritten: number; readonly writeQueueSize: number } | null
   }

@@ -43,7 +43,7 @@ export class Origins {
   }
 
   /** The headers of a response that does not come from a route. */
-  answerHeaders({ origin }: IncomingHttpHeaders, exposed: string): Readonly<Record<string, string>> {
+  responseHeaders({ origin }: IncomingHttpHeaders, exposed: string): Readonly<Record<string, string>> {
     if (this.#allowed === null) return { 'access-control-allow-origin': '*', 'access-control-expose-headers': exposed }
     if (origin === undefined || !this.#allowed.has(origin)) return { vary: 'origin' }
     return { vary: 'origin', 'access-control-allow-origin': origin, 'access-control-expose-headers': exposed }

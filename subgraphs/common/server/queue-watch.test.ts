@@ -17,13 +17,13 @@ function watched() {
     pass(ms: number) {
       for (const endMs = nowMs + ms; nowMs < endMs; ) {
         nowMs += 20
-        watch.look()
+        watch.check()
       }
     },
     /** The event loop does nothing else for so long. */
     block(ms: number) {
       nowMs += ms
-      watch.look()
+      watch.check()
     },
   }
 }
@@ -148,10 +148,10 @@ describe('QueueWatch', () => {
 
   it('logs what was under way when the event loop was blocked, the newest first, and at most once a second', () => {
     const { watch, warn, pass, block } = watched()
-    watch.begin('ListModels')
+    watch.start('ListModels')
     pass(100)
-    watch.begin('Search')
-    watch.begin('ListKeys')()
+    watch.start('Search')
+    watch.start('ListKeys')()
     block(500)
     expect(warn).toHaveBeenCalledExactlyOnceWith(
       { blockedMs: 480, operations: ['Search (500 ms)', 'ListKeys (500 ms)', 'ListModels (600 ms)'], underWay: 2 },
@@ -169,7 +169,7 @@ describe('QueueWatch', () => {
     block(2_000)
     expect([warn.mock.calls.length, info.mock.calls.length]).toEqual([0, 1])
     pass(1_000)
-    watch.begin('Search')
+    watch.start('Search')
     block(2_000)
     expect([warn.mock.calls.length, info.mock.calls.length]).toEqual([1, 1])
   })
@@ -177,7 +177,7 @@ describe('QueueWatch', () => {
   it('names a real pause', async () => {
     const warn = vi.fn()
     using watch = new QueueWatch({ ...silentLog, warn } as never)
-    watch.begin('Slow')
+    watch.start('Slow')
     for (const until = performance.now() + 400; performance.now() < until; );
     await vi.waitFor(() => expect(warn).toHaveBeenCalled(), { timeout: 10_000 })
     expect(warn.mock.calls[0]![0].operations[0]).toMatch(/^Slow \(\d+ ms\)$/)

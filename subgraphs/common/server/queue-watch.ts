@@ -1,7 +1,7 @@
 import type { Log } from '../process/log.ts'
 
 /** How often it checks: often enough to see a pause of `BLOCKED_MS`, rarely enough to cost nothing. */
-const LOOK_EVERY_MS = 20
+const CHECK_EVERY_MS = 20
 /** A pause of the event loop to log: everyone waits meanwhile, and a probe with a short deadline may fail. */
 const BLOCKED_MS = 200
 /** Work that has waited for this long is old. */
@@ -58,12 +58,12 @@ export class QueueWatch implements Disposable {
   constructor(log: Log, now: () => number = () => performance.now()) {
     this.#log = log
     this.#now = now
-    this.#dueAtMs = now() + LOOK_EVERY_MS
+    this.#dueAtMs = now() + CHECK_EVERY_MS
     this.#schedule()
   }
 
   /** Begins something that the log may name, such as an operation. Gives the function to call at its end. */
-  begin(name: string): () => void {
+  start(name: string): () => void {
     const work = { name, sinceMs: this.#now() }
     this.#underWay.add(work)
     return () => {
@@ -110,13 +110,13 @@ export class QueueWatch implements Disposable {
   }
 
   /** Called by its own timer. */
-  look(): void {
+  check(): void {
     const atMs = this.#now()
     const lateMs = atMs - this.#dueAtMs
     this.#see(atMs, this.ageMs)
     if (lateMs >= BLOCKED_MS) this.#say(atMs, lateMs)
     this.#ended = []
-    this.#dueAtMs = atMs + LOOK_EVERY_MS
+    this.#dueAtMs = atMs + CHECK_EVERY_MS
   }
 
   [Symbol.dispose](): void {
@@ -125,9 +125,9 @@ export class QueueWatch implements Disposable {
 
   #schedule(): void {
     this.#timer = setTimeout(() => {
-      this.look()
+      this.check()
       this.#schedule()
-    }, LOOK_EVERY_MS).unref()
+    }, CHECK_EVERY_MS).unref()
   }
 
   #see(atMs: number, ageMs: number): void {

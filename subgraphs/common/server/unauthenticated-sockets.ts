@@ -4,7 +4,7 @@ import type { Duplex } from 'node:stream'
  * Sockets of this process whose caller is not known yet. Each has 3 s to identify itself, enough for a thousand clients
  * that return at once.
  */
-const MAX_STRANGERS = 1_000
+const MAX_UNAUTHENTICATED = 1_000
 /**
  * Bytes that a stranger may send: the one message that identifies it. A signed principal with a long list of models has
  * about 30 KiB.
@@ -19,7 +19,7 @@ export class UnauthenticatedSockets {
 
   /** True: the limit is reached, so refuse the upgrade. */
   get isFull(): boolean {
-    return this.#watched.size >= MAX_STRANGERS
+    return this.#watched.size >= MAX_UNAUTHENTICATED
   }
 
   /**
@@ -32,12 +32,12 @@ export class UnauthenticatedSockets {
       bytes += piece.length
       if (bytes > MAX_BYTES) connection.destroy()
     }
-    const forget = () => this.know(connection)
+    const stopWatching = () => this.know(connection)
     connection.on('data', count)
-    connection.once('close', forget)
+    connection.once('close', stopWatching)
     this.#watched.set(connection, () => {
       connection.off('data', count)
-      connection.off('close', forget)
+      connection.off('close', stopWatching)
     })
   }
 

@@ -6,13 +6,13 @@ const charge = { inputTokens: 30, outputTokens: 5, costNanoUsd: 40_000n }
 describe('what is known of a request', () => {
   it('passes from process to process once, and adds up where it arrives', () => {
     const [gateway, door] = [new RequestFacts(true), new RequestFacts(true)]
-    for (const each of [gateway, door]) each.begin('req_1')
-    gateway.tell('req_1', { organizationId: 'org_1', apiKeyId: 'key_1' })
+    for (const each of [gateway, door]) each.start('req_1')
+    gateway.report('req_1', { organizationId: 'org_1', apiKeyId: 'key_1' })
     gateway.spent('req_1', charge)
-    door.merge('req_1', gateway.takeUnsent('req_1'))
-    expect(gateway.takeUnsent('req_1')).toBeUndefined()
+    door.merge('req_1', gateway.drainUnsent('req_1'))
+    expect(gateway.drainUnsent('req_1')).toBeUndefined()
     gateway.spent('req_1', charge)
-    door.merge('req_1', gateway.takeUnsent('req_1'))
+    door.merge('req_1', gateway.drainUnsent('req_1'))
     expect(door.end('req_1')).toMatchObject({
       organizationId: 'org_1',
       apiKeyId: 'key_1',
@@ -24,15 +24,15 @@ describe('what is known of a request', () => {
 
   it('keeps the first error and the first operation', () => {
     const requests = new RequestFacts(true)
-    requests.begin('req_1')
-    requests.tell('req_1', { error: 'insufficient_quota' })
-    requests.tell('req_1', { error: 'internal', operation: 'query A' })
+    requests.start('req_1')
+    requests.report('req_1', { error: 'insufficient_quota' })
+    requests.report('req_1', { error: 'internal', operation: 'query A' })
     expect(requests.end('req_1')).toMatchObject({ error: 'insufficient_quota', operation: 'query A' })
   })
 
   it('is kept until the last operation of the request has ended, and no longer', () => {
     const requests = new RequestFacts(true)
-    for (let i = 0; i < 2; i++) requests.begin('req_1')
+    for (let i = 0; i < 2; i++) requests.start('req_1')
     expect(requests.end('req_1')).toBeDefined()
     requests.spent('req_1', charge)
     expect(requests.end('req_1')).toMatchObject(charge)
@@ -42,7 +42,7 @@ describe('what is known of a request', () => {
 
   it('lists a bounded number of fetches, and counts all', () => {
     const requests = new RequestFacts(true)
-    requests.begin('req_1')
+    requests.start('req_1')
     for (let i = 0; i < 50; i++) requests.fetched('req_1', 'billing: Read', performance.now())
     const { fetches, fetchCount } = requests.end('req_1')!
     expect([fetches.length, fetchCount]).toEqual([20, 50])
@@ -50,10 +50,10 @@ describe('what is known of a request', () => {
 
   it('is not kept while nobody wants to know, nor taken over from a text that is too long', () => {
     const off = new RequestFacts(false)
-    off.begin('req_1')
+    off.start('req_1')
     expect(off.end('req_1')).toBeUndefined()
     const requests = new RequestFacts(true)
-    requests.begin('req_1')
+    requests.start('req_1')
     requests.merge('req_1', JSON.stringify({ organizationId: 'x'.repeat(3_000) }))
     expect(requests.end('req_1')).not.toHaveProperty('organizationId')
   })

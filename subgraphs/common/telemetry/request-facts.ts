@@ -35,24 +35,24 @@ export interface Facts {
   readonly isOfService: boolean
 }
 
-type Told = Pick<Facts, 'organizationId' | 'apiKeyId' | 'operation' | 'error'>
+type ReportedFacts = Pick<Facts, 'organizationId' | 'apiKeyId' | 'operation' | 'error'>
 
 interface Entry {
   /** A request may be several operations at once. */
   holders: number
   readonly isOfService: boolean
   readonly startedMs: number
-  told: Told
+  reported: ReportedFacts
   inputTokens: number
   outputTokens: number
   costNanoUsd: bigint
   readonly fetches: Fetch[]
   fetchCount: number
   /** What the process that asked has not been told. */
-  unsent: { told?: Told; input: number; output: number; cost: bigint } | undefined
+  unsent: { reported?: ReportedFacts; input: number; output: number; cost: bigint } | undefined
 }
 
-interface Wire extends Told {
+interface Wire extends ReportedFacts {
   readonly input?: number
   readonly output?: number
   readonly cost?: string
@@ -72,7 +72,7 @@ export class RequestFacts {
   }
 
   /** Call `end` once for each call. `isOfService`: another process of the service asks. */
-  begin(requestId: string, isOfService = false): void {
+  start(requestId: string, isOfService = false): void {
     if (!this.#isOn || requestId === '') return
     const known = this.#entries.get(requestId)
     if (known) {
@@ -83,7 +83,7 @@ export class RequestFacts {
       holders: 1,
       isOfService,
       startedMs: performance.now(),
-      told: {},
+      reported: {},
       inputTokens: 0,
       outputTokens: 0,
       costNanoUsd: 0n,
@@ -99,16 +99,16 @@ export class RequestFacts {
     if (!entry) return undefined
     entry.holders -= 1
     if (entry.holders <= 0) this.#entries.delete(requestId)
-    const { told, inputTokens, outputTokens, costNanoUsd, fetches, fetchCount, isOfService } = entry
-    return { ...told, inputTokens, outputTokens, costNanoUsd, fetches, fetchCount, isOfService }
+    const { reported, inputTokens, outputTokens, costNanoUsd, fetches, fetchCount, isOfService } = entry
+    return { ...reported, inputTokens, outputTokens, costNanoUsd, fetches, fetchCount, isOfService }
   }
 
   /** The first that tells something is right. */
-  tell(requestId: string, told: Told): void {
+  report(requestId: string, reported: ReportedFacts): void {
     const entry = this.#entries.get(requestId)
     if (!entry) return
-    entry.told = { ...told, ...entry.told }
-    unsentOf(entry).told = entry.told
+    entry.reported = { ...reported, ...entry.reported }
+    unsentOf(entry).reported = entry.reported
   }
 
   spent(requestId: string, { inputTokens, outputTokens, costNanoUsd }: Pick<Facts, 'inputTokens' | 'outputTokens' | 'costNanoUsd'>): void {
@@ -134,20 +134,20 @@ export class RequestFacts {
   }
 
   /** Gives, as text, what the process that asked does not know yet. Undefined: nothing. */
-  takeUnsent(requestId: string): string | undefined {
+  drainUnsent(requestId: string): string | undefined {
     const entry = this.#entries.get(requestId)
     if (!entry?.unsent) return undefined
-    const { told, input, output, cost } = entry.unsent
+    const { reported, input, output, cost } = entry.unsent
     entry.unsent = undefined
-    const wire: Wire = { ...told, ...(input && { input }), ...(output && { output }), ...(cost && { cost: String(cost) }) }
+    const wire: Wire = { ...reported, ...(input && { input }), ...(output && { output }), ...(cost && { cost: String(cost) }) }
     return JSON.stringify(wire)
   }
 
   /** Takes over what another process of this service told of the request. */
   merge(requestId: string, text: unknown): void {
     if (typeof text !== 'string' || text.length > MAX_WIRE_CHARACTERS || !this.#entries.has(requestId)) return
-    const { input = 0, output = 0, cost = '0', ...told } = JSON.parse(text) as Wire
-    this.tell(requestId, told)
+    const { input = 0, output = 0, cost = '0', ...reported } = JSON.parse(text) as Wire
+    this.report(requestId, reported)
     if (input || output || cost !== '0') this.spent(requestId, { inputTokens: input, outputTokens: output, costNanoUsd: BigInt(cost) })
   }
 }

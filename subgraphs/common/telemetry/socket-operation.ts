@@ -35,7 +35,7 @@ export class SocketOperation {
       attributes: { 'network.protocol.name': 'websocket', 'kis.request_id': requestId },
       traceparent: typeof traceparent === 'string' ? traceparent : undefined,
     })
-    telemetry.requests.begin(requestId, isService)
+    telemetry.requests.start(requestId, isService)
   }
 
   within<T>(work: () => T): T {
@@ -45,7 +45,7 @@ export class SocketOperation {
   /** The results as the client gets them. The operation ends with the last one. */
   results(events: AsyncIterableIterator<ExecutionResult, undefined>): AsyncIterableIterator<ExecutionResult, undefined> {
     if (!this.#telemetry.isOn) return events
-    const told = async (next: Promise<IteratorResult<ExecutionResult, undefined>>) => {
+    const observed = async (next: Promise<IteratorResult<ExecutionResult, undefined>>) => {
       try {
         const item = await next
         this.#firstMs ??= performance.now() - this.#startedMs
@@ -57,7 +57,7 @@ export class SocketOperation {
       }
     }
     return {
-      next: () => told(this.within(() => events.next())),
+      next: () => observed(this.within(() => events.next())),
       return: (value) => {
         this.#hasLeft = !this.#isOver
         const ended = this.within(() => events.return!(value))
@@ -72,7 +72,7 @@ export class SocketOperation {
 
   /** The result with what the client may know of the request. */
   result(result: ExecutionResult): ExecutionResult {
-    const facts = this.#options.isService ? this.#telemetry.requests.takeUnsent(this.#options.requestId) : undefined
+    const facts = this.#options.isService ? this.#telemetry.requests.drainUnsent(this.#options.requestId) : undefined
     return facts ? { ...result, extensions: { ...result.extensions, [FACTS_EXTENSION]: facts } } : result
   }
 

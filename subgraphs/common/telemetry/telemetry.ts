@@ -20,7 +20,7 @@ export interface Span {
   /** 32 hexadecimal digits. Empty: there is no trace. */
   readonly traceId: string
   /** False: its trace is not kept, so nothing need be told of it. */
-  readonly isKept: boolean
+  readonly isRecording: boolean
   /** Runs work, whose own spans are below this one. */
   within<T>(work: () => T): T
   set(attributes: Attributes): void
@@ -38,7 +38,7 @@ export interface Tracer {
 
 export const NO_SPAN: Span = {
   traceId: '',
-  isKept: false,
+  isRecording: false,
   within: (work) => work(),
   set: () => undefined,
   end: () => undefined,

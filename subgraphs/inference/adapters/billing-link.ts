@@ -24,7 +24,7 @@ const END_RUN = billingOperation('mutation EndRunHold($id: ID!) { voidHold(id: $
  * callers who wait to begin are told so. A billing that is only busy still answers others.
  */
 const SILENT_MS = 2_000
-const SECOND_LOOK_MS = 100
+const RECHECK_MS = 100
 const FIRST_DELAY_MS = 50
 const LONGEST_DELAY_MS = 5_000
 
@@ -46,7 +46,7 @@ export function billingOver(link: Link, clock: Clock): Billing {
       heardAt = performance.now()
       return data
     } catch (error) {
-      if (isAnswer(error)) heardAt = performance.now()
+      if (isDecision(error)) heardAt = performance.now()
       throw error
     }
   }
@@ -62,14 +62,14 @@ export function billingOver(link: Link, clock: Clock): Billing {
     context.signal.addEventListener('abort', onAbort, { once: true })
     const sentAt = performance.now()
     let isSilent = false
-    const look = () => {
+    const check = () => {
       const leftMs = Math.max(sentAt, heardAt) + SILENT_MS - performance.now()
       // Checked twice: after a pause of this process, answers that have arrived are read after the first check.
       if (leftMs <= 0 && isSilent) return stop.abort(new ServiceUnavailable('Billing'))
       isSilent = leftMs <= 0
-      timer = setTimeout(look, Math.max(leftMs, SECOND_LOOK_MS))
+      timer = setTimeout(check, Math.max(leftMs, RECHECK_MS))
     }
-    let timer = setTimeout(look, SILENT_MS)
+    let timer = setTimeout(check, SILENT_MS)
     try {
       return await once(query, variables, { ...context, signal: stop.signal })
     } catch (error) {
@@ -80,7 +80,7 @@ export function billingOver(link: Link, clock: Clock): Billing {
     }
   }
 
-  async function untilAnswered<Data, Variables>(
+  async function untilDecided<Data, Variables>(
     query: OperationText<Data, Variables>,
     variables: Variables & Readonly<Record<string, unknown>>,
     context: BillingContext,
@@ -89,7 +89,7 @@ export function billingOver(link: Link, clock: Clock): Billing {
       try {
         return await once(query, variables, context)
       } catch (error) {
-        if (isAnswer(error)) throw error
+        if (isDecision(error)) throw error
         // The work is done and may have been charged, so the caller must not repeat it.
         await clock.sleep(delayMs * (0.5 + Math.random() / 2), context.signal).catch(() => {
           throw new ServiceUnavailable('Billing', { cause: error, shouldRetry: false, retryAfterMs: null })
@@ -147,17 +147,17 @@ export function billingOver(link: Link, clock: Clock): Billing {
 
     async settleHold(id, quantities, source, context) {
       const input = { id, quantities: quantitiesInput(quantities), source: source.toUpperCase() as Uppercase<typeof source> }
-      const { settleHold } = await untilAnswered(SETTLE, { input }, context)
+      const { settleHold } = await untilDecided(SETTLE, { input }, context)
       return { charged: parseUsd(settleHold.charged), isOwn: settleHold.state === 'SETTLED' }
     },
 
     async endRunHold(id, context) {
-      const { voidHold } = await untilAnswered(END_RUN, { id }, context)
+      const { voidHold } = await untilDecided(END_RUN, { id }, context)
       return parseUsd(voidHold.freed)
     },
 
     async voidHold(id, context) {
-      const { voidHold } = await untilAnswered(VOID, { id }, context)
+      const { voidHold } = await untilDecided(VOID, { id }, context)
       return parseUsd(voidHold.charged)
     },
 
@@ -174,7 +174,7 @@ function isEnded(error: unknown): boolean {
 }
 
 /** True if billing has decided: a repeat would get the same answer. */
-function isAnswer(error: unknown): boolean {
+function isDecision(error: unknown): boolean {
   if (error instanceof StalePrincipal) return true
   return error instanceof KisError && error.code !== 'service_unavailable' && error.code !== 'internal'
 }

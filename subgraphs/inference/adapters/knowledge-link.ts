@@ -6,7 +6,7 @@ import { type Link, request } from '../../common/link/link.ts'
 import { sizeTexts } from '../../common/sizes.ts'
 import { parseUsd } from '../../common/usd.ts'
 import type { BillingContext } from '../ports/billing.ts'
-import type { Knowledge, Passage } from '../ports/knowledge.ts'
+import type { FoundChunk, Knowledge } from '../ports/knowledge.ts'
 
 const DESCRIBE =
   knowledgeOperation(`query DescribeCollection($id: ID!) { collection(id: $id) { id code name description chunkCount contents {
@@ -22,7 +22,7 @@ const SEARCH = knowledgeOperation(`query SearchForRun($input: SearchInput!, $run
 
 /** Knowledge behind a link. */
 export function knowledgeOver(link: Link): Knowledge {
-  const ask = <Data, Variables>(
+  const send = <Data, Variables>(
     query: OperationText<Data, Variables>,
     variables: Variables & Readonly<Record<string, unknown>>,
     context: BillingContext,
@@ -30,7 +30,7 @@ export function knowledgeOver(link: Link): Knowledge {
 
   return {
     async describe(collectionIds, context) {
-      const found = await Promise.all(collectionIds.map((id) => ask(DESCRIBE, { id }, context)))
+      const found = await Promise.all(collectionIds.map((id) => send(DESCRIBE, { id }, context)))
       return found.flatMap(({ collection }) => collection ?? [])
     },
 
@@ -40,15 +40,15 @@ export function knowledgeOver(link: Link): Knowledge {
         runHoldId: context.runHoldId,
         step: step && `${step.runId}/${step.path}`,
       }
-      const { searchCollection } = await ask(SEARCH, variables, context)
-      const passages = searchCollection.hits.map(({ score, chunk: { id, document, file, ...place } }): Passage => {
-        return { chunkId: id, collectionId, documentId: document.id, fileId: file.id, fileName: document.name, ...place, score }
+      const { searchCollection } = await send(SEARCH, variables, context)
+      const chunks = searchCollection.hits.map(({ score, chunk: { id, document, file, ...position } }): FoundChunk => {
+        return { chunkId: id, collectionId, documentId: document.id, fileId: file.id, fileName: document.name, ...position, score }
       })
-      return { passages, cost: parseUsd(searchCollection.cost) }
+      return { passages: chunks, cost: parseUsd(searchCollection.cost) }
     },
 
     async readFile(id, param, mostBytes, context) {
-      const { fileDownload } = await ask(DOWNLOAD, { id }, context).catch((error) => {
+      const { fileDownload } = await send(DOWNLOAD, { id }, context).catch((error) => {
         throw error instanceof KisError && error.code === 'not_found' ? new NotFound('file', id, param) : error
       })
       const { sizeBytes } = fileDownload.file

@@ -16,7 +16,7 @@ export function observedEngine(
   const { chat, embedding, transcription, rerank } = parts
   if (!metrics.isOn && !tracer.isOn) return parts
 
-  const begin = (operation: EngineOperation, { engineModel, requestId }: EngineCall) => {
+  const start = (operation: EngineOperation, { engineModel, requestId }: EngineCall) => {
     const startedMs = performance.now()
     const span = tracer.start(`${operation} ${engineModel}`, {
       kind: 'client',
@@ -47,14 +47,14 @@ export function observedEngine(
     operation: EngineOperation,
     call: EngineCall,
     work: () => Promise<T>,
-    told?: (answer: T, span: Span) => void,
+    onResult?: (result: T, span: Span) => void,
   ): Promise<T> {
-    const { span, end } = begin(operation, call)
+    const { span, end } = start(operation, call)
     try {
-      const answer = await span.within(work)
-      told?.(answer, span)
+      const result = await span.within(work)
+      onResult?.(result, span)
       end('ok')
-      return answer
+      return result
     } catch (error) {
       end(outcomeOf(error))
       throw error
@@ -66,20 +66,20 @@ export function observedEngine(
     call: EngineCall,
     work: () => Promise<AsyncIterableIterator<readonly ProtocolObject[]>>,
   ) {
-    const { span, end, first } = begin(operation, call)
+    const { span, end, first } = start(operation, call)
     const failed = (error: unknown): never => {
       end(outcomeOf(error))
       throw error
     }
     const chunks = await span.within(work).catch(failed)
     let isFirst = true
-    const told: AsyncIterableIterator<readonly ProtocolObject[]> = {
+    const observed: AsyncIterableIterator<readonly ProtocolObject[]> = {
       async next() {
         const item = await chunks.next().catch(failed)
         if (isFirst && !item.done) first()
         isFirst = false
         if (item.done) end('ok')
-        else if (span.isKept) for (const chunk of item.value) tellUsage(chunk, span)
+        else if (span.isRecording) for (const chunk of item.value) recordUsage(chunk, span)
         return item
       },
       async return(value) {
@@ -90,7 +90,7 @@ export function observedEngine(
         return this
       },
     }
-    return told
+    return observed
   }
 
   return {
@@ -99,7 +99,7 @@ export function observedEngine(
       chat: {
         fetchesImages: chat.fetchesImages,
         hasLogprobs: chat.hasLogprobs,
-        complete: (call, request, signal) => once('chat', call, () => chat.complete(call, request, signal), tellUsage),
+        complete: (call, request, signal) => once('chat', call, () => chat.complete(call, request, signal), recordUsage),
         stream: (call, request, signal) => streamed('chat', call, () => chat.stream(call, request, signal)),
       },
     }),
@@ -111,31 +111,31 @@ export function observedEngine(
         get maxBatch() {
           return embedding.maxBatch
         },
-        countTokens: (...given) => embedding.countTokens(...given),
-        ...(embedding.tokenize && { tokenize: (...given: Parameters<typeof embedding.countTokens>) => embedding.tokenize!(...given) }),
-        embed: (...given) =>
+        countTokens: (...args) => embedding.countTokens(...args),
+        ...(embedding.tokenize && { tokenize: (...args: Parameters<typeof embedding.countTokens>) => embedding.tokenize!(...args) }),
+        embed: (...args) =>
           once(
             'embeddings',
-            given[0],
-            () => embedding.embed(...given),
+            args[0],
+            () => embedding.embed(...args),
             ({ tokens }, span) => span.set({ 'gen_ai.usage.input_tokens': tokens }),
           ),
       },
     }),
     ...(transcription && {
       transcription: {
-        transcribe: (...given) => once('transcription', given[0], () => transcription.transcribe(...given)),
-        stream: (...given) => streamed('transcription', given[0], () => transcription.stream(...given)),
+        transcribe: (...args) => once('transcription', args[0], () => transcription.transcribe(...args)),
+        stream: (...args) => streamed('transcription', args[0], () => transcription.stream(...args)),
       },
     }),
     ...(rerank && {
-      rerank: { maxBatch: rerank.maxBatch, rerank: (...given) => once('rerank', given[0], () => rerank.rerank(...given)) },
+      rerank: { maxBatch: rerank.maxBatch, rerank: (...args) => once('rerank', args[0], () => rerank.rerank(...args)) },
     }),
   }
 }
 
 /** What the vendor says of its answer, beside the text. */
-function tellUsage({ id, model, usage }: ProtocolObject, span: Span): void {
+function recordUsage({ id, model, usage }: ProtocolObject, span: Span): void {
   const { prompt_tokens: input, completion_tokens: output } = (usage ?? {}) as Record<string, unknown>
   if (typeof input !== 'number' || typeof output !== 'number') return
   span.set({

@@ -32,9 +32,9 @@ export function sha256(text: string): string {
 }
 
 /** Canonical JSON (RFC 8785), piece by piece. Fields without a value are skipped. */
-function feed(value: unknown, depth: number, take: (text: string) => unknown): void {
+function feed(value: unknown, depth: number, write: (text: string) => unknown): void {
   if (typeof value !== 'object' || value === null) {
-    take(JSON.stringify(value ?? null))
+    write(JSON.stringify(value ?? null))
     return
   }
   if (depth > MAX_DEPTH + 1) throw new KisError('invalid_request', `The request is nested deeper than ${MAX_DEPTH} levels.`)
@@ -44,12 +44,12 @@ function feed(value: unknown, depth: number, take: (text: string) => unknown): v
     : Object.keys(value)
         .filter((name) => (value as Record<string, unknown>)[name] !== undefined)
         .sort()
-  take(isList ? '[' : '{')
+  write(isList ? '[' : '{')
   let separator = ''
   for (const field of fields) {
-    take(isList ? separator : `${separator}${JSON.stringify(field)}:`)
-    feed((value as Record<string | number, unknown>)[field], depth + 1, take)
+    write(isList ? separator : `${separator}${JSON.stringify(field)}:`)
+    feed((value as Record<string | number, unknown>)[field], depth + 1, write)
     separator = ','
   }
-  take(isList ? ']' : '}')
+  write(isList ? ']' : '}')
 }

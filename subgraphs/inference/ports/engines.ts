@@ -7,7 +7,7 @@ export type ProtocolObject = Readonly<Record<string, unknown>>
  * The signal has aborted before anything of the request was sent. So the engine has no work of it, and bills nothing.
  * `cause` is the reason of the signal.
  */
-export class NeverAsked extends Error {
+export class NeverSent extends Error {
   /** As every error of an aborted signal has it (`isAbort`). */
   readonly code = 'ABORT_ERR'
 
@@ -55,7 +55,7 @@ export interface EmbeddingCall extends EngineCall {
   /** The purpose of the texts, for models that distinguish the two without a prefix. */
   readonly purpose: 'query' | 'passage'
   /** Asks for token states, too. An engine without them gives none. */
-  readonly withTokenStates?: boolean
+  readonly withTokenEmbeddings?: boolean
 }
 
 /**
@@ -125,7 +125,7 @@ interface EngineEmbeddings {
    * What the model made of the tokens of each text: rows of 128 whole numbers from -127 to 127, at most 32 rows, which
    * can be compared with those of other texts. Only if asked for.
    */
-  readonly tokenStates?: readonly Int8Array[]
+  readonly tokenEmbeddings?: readonly Int8Array[]
   readonly tokens: number
   readonly source: 'provider' | 'counted'
 }
@@ -148,7 +148,7 @@ export interface RerankEngine {
 }
 
 /** A file with speech. */
-export interface Sound {
+export interface AudioFile {
   readonly bytes: Uint8Array
   readonly format: AudioFormat
 }
@@ -163,7 +163,7 @@ export interface VoiceActivity {
 }
 
 /** What the caller wants. Null and empty: not given. */
-export interface TranscriptionAsk {
+export interface TranscriptionOptions {
   /** `diarized_json`: with speakers. */
   readonly format: 'json' | 'verbose_json' | 'diarized_json'
   /** ISO 639. */
@@ -178,7 +178,7 @@ export interface TranscriptionAsk {
 /** A vendor of speech models. Fails like `ChatEngine`. */
 export interface TranscriptionEngine {
   /** Gives the vendor's object of this format. */
-  transcribe(call: EngineCall, sound: Sound, ask: TranscriptionAsk, signal: AbortSignal): Promise<ProtocolObject>
+  transcribe(call: EngineCall, audio: AudioFile, options: TranscriptionOptions, signal: AbortSignal): Promise<ProtocolObject>
   /**
    * Streams the protocol's events: any number, and `transcript.text.done` last. Only for models with `streaming` in the
    * catalog. Otherwise like the chat engine's `stream`.
@@ -186,8 +186,8 @@ export interface TranscriptionEngine {
    */
   stream(
     call: EngineCall,
-    sound: Sound,
-    ask: TranscriptionAsk,
+    audio: AudioFile,
+    options: TranscriptionOptions,
     signal: AbortSignal,
   ): Promise<AsyncIterableIterator<readonly ProtocolObject[]>>
 }

@@ -12,7 +12,7 @@ export interface Knowledge {
    * @throws {KisError} `model_not_found`: the key may not use the collection's embedding model
    * @throws {KisError} `run_limit_exceeded`, `insufficient_quota`: the embedding of the query cannot be paid
    */
-  search(query: PassageQuery, context: BillingContext): Promise<FoundPassages>
+  search(query: ChunkQuery, context: BillingContext): Promise<FoundChunks>
   /**
    * Gives the bytes of a file.
    * @throws {KisError} `not_found`, with `param`: there is no such file
@@ -46,7 +46,7 @@ export interface CollectionContents {
   readonly newestAt: string | null
 }
 
-export interface PassageQuery {
+export interface ChunkQuery {
   readonly collectionId: string
   readonly query: string
   /** 1 to 50. */
@@ -57,15 +57,15 @@ export interface PassageQuery {
   readonly step?: { readonly runId: string; readonly path: string }
 }
 
-export interface FoundPassages {
+export interface FoundChunks {
   /** Best first. */
-  readonly passages: readonly Passage[]
+  readonly passages: readonly FoundChunk[]
   /** What the embedding of the query was charged, in nano-USD. */
   readonly cost: bigint
 }
 
 /** A chunk and its place: offsets are UTF-16 units of the document's text, pages count from 1 or are null. */
-export interface Passage {
+export interface FoundChunk {
   readonly chunkId: string
   readonly collectionId: string
   readonly documentId: string

@@ -3,7 +3,7 @@ import type { ProtocolObject } from './engines.ts'
 /** Model Context Protocol servers, at addresses that callers gave. */
 export interface McpClients {
   /** Whether the form of the address allows a call. */
-  mayAsk(url: string): boolean
+  allows(url: string): boolean
   /**
    * Whether the address is allowed, also by where its name leads right now.
    * @throws the reason of the aborted signal
@@ -22,7 +22,7 @@ export interface McpClients {
     url: string,
     headers: Readonly<Record<string, string>>,
     organizationId: string,
-    letLeave: LetLeave,
+    authorize: AuthorizeRequest,
     signal: AbortSignal,
   ): Promise<McpConnection>
 }
@@ -31,7 +31,7 @@ export interface McpClients {
  * @throws {McpFailure} nothing may go there
  * @throws {KisError} the caller may no longer call; thrown by whatever would have called the server
  */
-export type LetLeave = (url: string) => Promise<void>
+export type AuthorizeRequest = (url: string) => Promise<void>
 
 /** A connection to a server. Nothing that the server sends is trusted, and all of it is bounded. */
 export interface McpConnection extends AsyncDisposable {
@@ -46,7 +46,7 @@ export interface McpConnection extends AsyncDisposable {
    * @throws {McpFailure} the server does not answer in time, or breaks the protocol
    * @throws the reason of the aborted signal
    */
-  callTool(name: string, args: ProtocolObject, signal: AbortSignal): Promise<McpAnswer>
+  callTool(name: string, args: ProtocolObject, signal: AbortSignal): Promise<McpToolResult>
 }
 
 export interface McpTool {
@@ -56,7 +56,7 @@ export interface McpTool {
   readonly inputSchema: ProtocolObject
 }
 
-export interface McpAnswer {
+export interface McpToolResult {
   /** The result as text. Parts of other kinds are named in their place. */
   readonly text: string
   /** The tool reports that it has failed. */

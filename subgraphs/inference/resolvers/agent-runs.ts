@@ -1,4 +1,4 @@
-import type { AnswerBudget } from '../../common/documents/long-records.ts'
+import type { ReadBudget } from '../../common/documents/long-records.ts'
 import { requireScope } from '../../common/identity/principal.ts'
 import { quantitiesOfSteps, type RunOutcome, type RunStep } from '../domain/agents/run.ts'
 import { findRun, listAllRuns } from '../use-cases/agents/read-runs.ts'
@@ -25,32 +25,32 @@ export type Run = RunRecord & { readonly isReplayed?: boolean }
 export type Search = Extract<FollowedEvent['event'], { readonly type: 'search' }>
 
 export const agentRunQueries: QueryResolvers = {
-  agentRun: (_parent, { id }, { deps, ...ask }) => findRun(deps, ask, id),
-  agentRuns: (_parent, args, { deps, budget, ...ask }) => listAllRuns(deps, ask, args, budget),
+  agentRun: (_parent, { id }, { deps, ...requestContext }) => findRun(deps, requestContext, id),
+  agentRuns: (_parent, args, { deps, budget, ...requestContext }) => listAllRuns(deps, requestContext, args, budget),
 }
 
 export const agentRunMutations: MutationResolvers = {
-  runAgent: (_parent, { input }, { deps, ...ask }) => {
-    requireScope(ask.caller, 'agents')
-    return runAgent(deps.runs, ask, input)
+  runAgent: (_parent, { input }, { deps, ...requestContext }) => {
+    requireScope(requestContext.caller, 'agents')
+    return runAgent(deps.runs, requestContext, input)
   },
-  cancelAgentRun: (_parent, { id }, { deps, ...ask }) => {
-    requireScope(ask.caller, 'agents')
-    return deps.runs.cancel(ask, id)
+  cancelAgentRun: (_parent, { id }, { deps, ...requestContext }) => {
+    requireScope(requestContext.caller, 'agents')
+    return deps.runs.cancel(requestContext, id)
   },
-  async deleteAgentRun(_parent, { id }, { deps, ...ask }) {
-    await deps.runs.delete(ask, id)
+  async deleteAgentRun(_parent, { id }, { deps, ...requestContext }) {
+    await deps.runs.delete(requestContext, id)
     return { id }
   },
-  async deleteThread(_parent, { id }, { deps, ...ask }) {
-    await deleteThread(deps, ask, id)
+  async deleteThread(_parent, { id }, { deps, ...requestContext }) {
+    await deleteThread(deps, requestContext, id)
     return { id }
   },
 }
 
 export const agentRunSubscriptions: SubscriptionResolvers = {
   agentRun: {
-    subscribe: (_parent, { input }, { deps, ...ask }) => startAndFollow(deps.runs, ask, input),
+    subscribe: (_parent, { input }, { deps, ...requestContext }) => startAndFollow(deps.runs, requestContext, input),
     resolve: (event: FollowedEvent) => event,
   },
   agentRunEvents: {
@@ -66,7 +66,7 @@ export const AgentRunFields: AgentRunResolvers = {
     const agent = await definitions.findAgent({ caller }, agentId)
     return agent && toView(agent)
   },
-  messages: ({ input }, _args, { budget }) => JSON.parse(budget.taken(input)),
+  messages: ({ input }, _args, { budget }) => JSON.parse(budget.charged(input)),
   outputText: (run, _args, { budget }) => parseOutcome(run, budget)?.text ?? null,
   output: (run, _args, { budget }) => parseOutcome(run, budget)?.output ?? null,
   citations: (run, _args, { budget }) => parseOutcome(run, budget)?.citations ?? [],
@@ -107,12 +107,12 @@ export const AgentRunEventFields: AgentRunEventResolvers = {
   toolCall: ({ event }) => (event.type === 'tool_call' ? event : null),
   search: ({ event }) => (event.type === 'search' ? event : null),
   usage: ({ event }) => (event.type === 'usage' ? event.step : null),
-  run: ({ event, runId }, _args, { deps, ...ask }) =>
-    event.type === 'run_started' || event.type === 'done' ? findRun(deps, ask, runId) : null,
+  run: ({ event, runId }, _args, { deps, ...requestContext }) =>
+    event.type === 'run_started' || event.type === 'done' ? findRun(deps, requestContext, runId) : null,
 }
 
-function parseOutcome({ outcome }: RunRecord, budget: AnswerBudget): RunOutcome | null {
-  return outcome === null ? null : JSON.parse(budget.taken(outcome))
+function parseOutcome({ outcome }: RunRecord, budget: ReadBudget): RunOutcome | null {
+  return outcome === null ? null : JSON.parse(budget.charged(outcome))
 }
 
 function parseSteps({ steps }: RunRecord): readonly RunStep[] {

@@ -1,13 +1,13 @@
 import { afterEach, describe, expect, it, vi } from 'vitest'
 import { localLink } from '../../../cli/links/local-link.ts'
 import type { OperationText } from '../../../schema/operations.ts'
-import { AnswerBudget } from '../../common/documents/long-records.ts'
+import { ReadBudget } from '../../common/documents/long-records.ts'
 import { KisError } from '../../common/errors.ts'
 import { type Principal, SCOPES, type Scope } from '../../common/identity/principal.ts'
 import { type LinkContext, request } from '../../common/link/link.ts'
 import { type Subgraph, subgraphSchema } from '../../common/link/subgraph.ts'
 import { silentLog } from '../../common/process/log.ts'
-import { asking, parts, somebody } from '../test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../test-support/parts.ts'
 import { calls, type Step, says } from '../test-support/scripted-engine.ts'
 import { AgentRuns } from '../use-cases/agents/agent-runs.ts'
 import { DefinitionReads } from '../use-cases/definition-reads.ts'
@@ -36,14 +36,14 @@ function served(scripts: readonly (readonly Step[])[] = []) {
     toResolverContext: (context) => ({
       deps: { ...under.deps, runs, chatStreams },
       ...context,
-      budget: new AnswerBudget(),
+      budget: new ReadBudget(),
       definitions: new DefinitionReads(under.deps.collections),
     }),
     problems: async () => [],
     [Symbol.asyncDispose]: async () => undefined,
   }
   const link = localLink(subgraph, silentLog)
-  const ask = async (query: string, variables: object = {}, context: LinkContext = asking(owner)) => {
+  const ask = async (query: string, variables: object = {}, context: LinkContext = createRequestContext(owner)) => {
     const data = await request(link, { query: query as OperationText<unknown, unknown>, variables: { ...variables } }, context)
     return JSON.parse(JSON.stringify(data)) as Record<string, unknown>
   }
@@ -55,7 +55,7 @@ function served(scripts: readonly (readonly Step[])[] = []) {
   }
   const follow = async (query: string, variables: object) => {
     const found: Record<string, unknown>[] = []
-    for await (const { data, errors } of link.subscribe({ query, variables: { ...variables } }, asking(owner))) {
+    for await (const { data, errors } of link.subscribe({ query, variables: { ...variables } }, createRequestContext(owner))) {
       if (errors) throw errors[0]
       found.push(Object.values(JSON.parse(JSON.stringify(data)))[0] as Record<string, unknown>)
     }
@@ -103,10 +103,10 @@ it('makes, changes, lists and deletes agents of the caller’s organization', as
   const { agents } = (await ask(list)) as { agents: { edges: { node: { id: string }; cursor: string }[] } }
   expect(agents).toMatchObject({ edges: [{ node: { id: second.id } }], pageInfo: { hasNextPage: true } })
   expect(await ask(list, { after: agents.edges[0]!.cursor })).toMatchObject({ agents: { edges: [{ node: { id } }] } })
-  expect(await ask('{ agents { edges { node { id } } } }', {}, asking(stranger))).toEqual({ agents: { edges: [] } })
+  expect(await ask('{ agents { edges { node { id } } } }', {}, createRequestContext(stranger))).toEqual({ agents: { edges: [] } })
   const one = 'query ($id: ID!) { agent(id: $id) { id } }'
   expect(await ask(one, { id: 'agent/guide' })).toEqual({ agent: { id } })
-  expect(await ask(one, { id }, asking(stranger))).toEqual({ agent: null })
+  expect(await ask(one, { id }, createRequestContext(stranger))).toEqual({ agent: null })
   expect(await ask('mutation ($id: ID!) { deleteAgent(id: $id) { id } }', { id })).toEqual({ deleteAgent: { id } })
   expect(await ask(one, { id })).toEqual({ agent: null })
 })
@@ -140,7 +140,7 @@ it('runs an agent in one call, with its citations and its receipt, and keeps the
   expect(billing.held).toBe(0n)
   const read = `query ($id: ID!) { agentRun(id: $id) { ${RUN} } }`
   expect(await ask(read, { id: runAgent.id })).toEqual({ agentRun: runAgent })
-  expect(await ask(read, { id: runAgent.id }, asking(stranger))).toEqual({ agentRun: null })
+  expect(await ask(read, { id: runAgent.id }, createRequestContext(stranger))).toEqual({ agentRun: null })
   const list = 'query ($id: ID!) { agent(id: $id) { runs { edges { node { id agent { id } } } } } }'
   expect(await ask(list, { id })).toEqual({ agent: { runs: { edges: [{ node: { id: runAgent.id, agent: { id } } }] } } })
 })
@@ -218,7 +218,7 @@ it('cancels the run when its client disconnects', async () => {
   const run = ask(
     'mutation ($input: RunAgentInput!) { runAgent(input: $input) { status } }',
     { input: { agentId: 'agent/guide', input: 'When?' } },
-    asking(owner, left.signal),
+    createRequestContext(owner, left.signal),
   )
   await expect.poll(() => far.chats, { timeout: 10_000 }).toBe(1)
   left.abort()
@@ -236,7 +236,7 @@ it('asks for the scope `agents` and for no other', async () => {
     '{ agentRun(id: "run_x") { id } }',
     'mutation { cancelAgentRun(id: "run_x") { id } }',
   ])
-    await expect(ask(query, {}, asking(caller))).rejects.toMatchObject({ code: 'permission_denied' })
+    await expect(ask(query, {}, createRequestContext(caller))).rejects.toMatchObject({ code: 'permission_denied' })
 })
 
 const CHAT =
@@ -255,7 +255,7 @@ describe('an agent as a chat model', () => {
     const { ask, create, far } = served([calls(['search_col_ports', { query: 'harbour' }]), says('In 1931 [#1], not [#9].')])
     await create({ temperature: 0.1 })
     const fields = { temperature: 0.9, max_tokens: 7, metadata: { a: 'b' }, mystery: 1, 'bad name': 2 }
-    const { createChatCompletion } = (await ask(CHAT, { input: asked(fields) }, asking(both))) as {
+    const { createChatCompletion } = (await ask(CHAT, { input: asked(fields) }, createRequestContext(both))) as {
       createChatCompletion: Record<string, unknown>
     }
     expect(createChatCompletion).toMatchObject({
@@ -308,7 +308,7 @@ describe('an agent as a chat model', () => {
     ])
     await create()
     const events: { chunks: Chunk[]; warnings: string[] | null; cost: string | null }[] = []
-    for await (const { data, errors } of link.subscribe({ query: CHUNKS, variables: { input: asked() } }, asking(both))) {
+    for await (const { data, errors } of link.subscribe({ query: CHUNKS, variables: { input: asked() } }, createRequestContext(both))) {
       expect(errors).toBeUndefined()
       events.push(JSON.parse(JSON.stringify(data!.chatCompletion)))
     }
@@ -332,12 +332,12 @@ describe('an agent as a chat model', () => {
     const schema = { type: 'object', properties: { year: { type: 'integer' } }, required: ['year'] }
     const input = asked({ response_format: { type: 'json_schema', json_schema: { name: 'year', schema } } })
     let text = ''
-    for await (const { data } of link.subscribe({ query: CHUNKS, variables: { input } }, asking(both))) {
+    for await (const { data } of link.subscribe({ query: CHUNKS, variables: { input } }, createRequestContext(both))) {
       const { chunks } = data!.chatCompletion as { chunks: Chunk[] }
       text += chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('')
     }
     expect(text).toBe('{"year": 1931}')
-    expect(await ask(CHAT, { input }, asking(both))).toMatchObject({
+    expect(await ask(CHAT, { input }, createRequestContext(both))).toMatchObject({
       createChatCompletion: { response: { choices: [{ message: { content: '{"year": 1931}' } }] } },
     })
   })
@@ -346,10 +346,12 @@ describe('an agent as a chat model', () => {
     const { ask, create, far } = served([says('In 1931.')])
     await create()
     const input = { ...asked(), idempotencyKey: 'k1' }
-    const first = (await ask(CHAT, { input }, asking(both))) as { createChatCompletion: object }
-    expect(await ask(CHAT, { input }, asking(both))).toEqual({ createChatCompletion: { ...first.createChatCompletion, replayed: true } })
+    const first = (await ask(CHAT, { input }, createRequestContext(both))) as { createChatCompletion: object }
+    expect(await ask(CHAT, { input }, createRequestContext(both))).toEqual({
+      createChatCompletion: { ...first.createChatCompletion, replayed: true },
+    })
     expect(far.chats).toBe(1)
-    await expect(ask(CHAT, { input: { ...asked({ seed: 1 }), idempotencyKey: 'k1' } }, asking(both))).rejects.toMatchObject({
+    await expect(ask(CHAT, { input: { ...asked({ seed: 1 }), idempotencyKey: 'k1' } }, createRequestContext(both))).rejects.toMatchObject({
       code: 'idempotency_conflict',
     })
   })
@@ -357,7 +359,7 @@ describe('an agent as a chat model', () => {
   it('is cancelled when the reader of its stream leaves', async () => {
     const { link, create, far, billing } = served([[...says('A few words').slice(0, 1), 'wait']])
     await create()
-    const events = link.subscribe({ query: CHUNKS, variables: { input: asked() } }, asking(both))
+    const events = link.subscribe({ query: CHUNKS, variables: { input: asked() } }, createRequestContext(both))
     await events.next()
     await events.return?.()
     await expect.poll(() => [far.ended, billing.held], { timeout: 10_000 }).toEqual([1, 0n])
@@ -366,7 +368,7 @@ describe('an agent as a chat model', () => {
   it('fails before the first chunk by what its run failed with', async () => {
     const { link, create } = served([[new KisError('context_length_exceeded', 'Too long.')]])
     await create()
-    const { value } = await link.subscribe({ query: CHUNKS, variables: { input: asked() } }, asking(both)).next()
+    const { value } = await link.subscribe({ query: CHUNKS, variables: { input: asked() } }, createRequestContext(both)).next()
     expect(value.errors).toMatchObject([{ extensions: { code: 'CONTEXT_LENGTH_EXCEEDED' } }])
   })
 
@@ -386,7 +388,7 @@ describe('an agent as a chat model', () => {
     it(`refuses ${what}`, async () => {
       const { ask, create, billing } = served()
       await create()
-      await expect(ask(CHAT, { input: asked(fields) }, asking(both))).rejects.toMatchObject({ code, param })
+      await expect(ask(CHAT, { input: asked(fields) }, createRequestContext(both))).rejects.toMatchObject({ code, param })
       expect(billing.writes).toEqual([])
     })
   }
@@ -396,13 +398,17 @@ describe('an agent as a chat model', () => {
     await create()
     const { request } = asked()
     await expect(
-      ask('query ($request: ChatProtocolRequest!) { quoteChatCompletion(request: $request) { amount } }', { request }, asking(both)),
+      ask(
+        'query ($request: ChatProtocolRequest!) { quoteChatCompletion(request: $request) { amount } }',
+        { request },
+        createRequestContext(both),
+      ),
     ).rejects.toMatchObject({
       code: 'unsupported_value',
       param: 'model',
     })
     for (const scope of ['agents', 'inference'] as const)
-      await expect(ask(CHAT, { input: asked() }, asking({ ...owner, scopes: [scope] }))).rejects.toMatchObject({
+      await expect(ask(CHAT, { input: asked() }, createRequestContext({ ...owner, scopes: [scope] }))).rejects.toMatchObject({
         code: 'permission_denied',
       })
   })

@@ -3,9 +3,9 @@ import { type AgentDefinition, readDefinition } from '../domain/agents/definitio
 import { createAgent, deleteAgent, findAgent, listAgents, listAgentsOf, updateAgent } from '../use-cases/agents/agents.ts'
 import { listRuns } from '../use-cases/agents/read-runs.ts'
 import { listThreads } from '../use-cases/agents/threads.ts'
-import type { AskContext, ServedDeps } from '../use-cases/deps.ts'
+import type { RequestContext, ServedDeps } from '../use-cases/deps.ts'
 import type { AgentRecord } from '../use-cases/tables.ts'
-import { findKeptVersion, type KeptVersion, listVersions } from '../use-cases/versions.ts'
+import { findStoredVersion, listVersions, type StoredVersion } from '../use-cases/versions.ts'
 import type { AgentResolvers, AgentVersionResolvers, MutationResolvers, QueryResolvers } from './generated.ts'
 
 /** An agent with the fields of its definition. */
@@ -14,27 +14,28 @@ export interface AgentView extends Omit<AgentRecord, 'definition'> {
 }
 
 /** A version of an agent with the fields of its definition. */
-export interface AgentVersionView extends Pick<KeptVersion, 'version' | 'createdAt'> {
+export interface AgentVersionView extends Pick<StoredVersion, 'version' | 'createdAt'> {
   readonly definition: AgentDefinition
 }
 
 export const agentQueries: QueryResolvers = {
-  agent: (_parent, { id }, { deps, ...ask }) => findView(deps, ask, id),
-  async agents(_parent, args, { deps, budget, ...ask }) {
-    return mapNodes(await listAgents(deps, ask, args, budget), toView)
+  agent: (_parent, { id }, { deps, ...requestContext }) => findView(deps, requestContext, id),
+  async agents(_parent, args, { deps, budget, ...requestContext }) {
+    return mapNodes(await listAgents(deps, requestContext, args, budget), toView)
   },
-  agentsOfCollection: async (_parent, { collectionId }, { deps, ...ask }) => (await listAgentsOf(deps, ask, collectionId)).map(toView),
+  agentsOfCollection: async (_parent, { collectionId }, { deps, ...requestContext }) =>
+    (await listAgentsOf(deps, requestContext, collectionId)).map(toView),
 }
 
 export const agentMutations: MutationResolvers = {
-  async createAgent(_parent, { input }, { deps, ...ask }) {
-    return { agent: toView(await createAgent(deps, ask, input)) }
+  async createAgent(_parent, { input }, { deps, ...requestContext }) {
+    return { agent: toView(await createAgent(deps, requestContext, input)) }
   },
-  async updateAgent(_parent, { input }, { deps, ...ask }) {
-    return { agent: toView(await updateAgent(deps, ask, input)) }
+  async updateAgent(_parent, { input }, { deps, ...requestContext }) {
+    return { agent: toView(await updateAgent(deps, requestContext, input)) }
   },
-  async deleteAgent(_parent, { id }, { deps, ...ask }) {
-    await deleteAgent(deps, ask, id)
+  async deleteAgent(_parent, { id }, { deps, ...requestContext }) {
+    await deleteAgent(deps, requestContext, id)
     return { id }
   },
 }
@@ -43,7 +44,7 @@ export const agentMutations: MutationResolvers = {
 const definitionFields = {
   name: ({ definition }) => definition.name,
   model: ({ definition }, _args, { deps }) => deps.catalog.find(definition.modelId) ?? null,
-  instructions: ({ definition }, _args, { budget }) => budget.taken(definition.instructions),
+  instructions: ({ definition }, _args, { budget }) => budget.charged(definition.instructions),
   collections: ({ definition }) => definition.collectionIds.map((id) => ({ id })),
   mcpServers: ({ definition }) => definition.mcpServers,
   temperature: ({ definition }) => definition.sampling.temperature ?? null,
@@ -64,20 +65,20 @@ export const AgentFields: AgentResolvers = {
     return mapNodes(await listVersions(deps.collections.agentVersions, agent, args, budget), toVersionView)
   },
   async atVersion(agent, { version }, { deps }) {
-    const kept = await findKeptVersion(deps.collections.agentVersions, agent, version)
-    return kept && toVersionView(kept)
+    const stored = await findStoredVersion(deps.collections.agentVersions, agent, version)
+    return stored && toVersionView(stored)
   },
   threads: (agent, args, { deps, budget }) => listThreads(deps, agent, args, budget),
-  __resolveReference: ({ id }, { deps, ...ask }) => findView(deps, ask, id),
+  __resolveReference: ({ id }, { deps, ...requestContext }) => findView(deps, requestContext, id),
 }
 
 /** Null: it does not exist, is deleted, or belongs to another organization. */
-export async function findView(deps: ServedDeps, ask: AskContext, id: string): Promise<AgentView | null> {
-  const agent = await findAgent(deps, ask, id)
+export async function findView(deps: ServedDeps, requestContext: RequestContext, id: string): Promise<AgentView | null> {
+  const agent = await findAgent(deps, requestContext, id)
   return agent && toView(agent)
 }
 
-function toVersionView({ definition, version, createdAt }: KeptVersion): AgentVersionView {
+function toVersionView({ definition, version, createdAt }: StoredVersion): AgentVersionView {
   return { version, createdAt, definition: readDefinition(definition) }
 }
 

@@ -1,7 +1,7 @@
 import { refuse, toInt } from '../../common/check.ts'
 import { requireScope } from '../../common/identity/principal.ts'
 import { isAgentModel } from '../domain/agents/chat-of-agent.ts'
-import { firstChoiceDelta, readChoices, readFinishReason, readRefusal, readText, readToolCalls } from '../domain/chat/chat-answer.ts'
+import { firstChoiceDelta, readChoices, readFinishReason, readRefusal, readText, readToolCalls } from '../domain/chat/chat-response.ts'
 import type { Quantities } from '../ports/billing.ts'
 import { completeByAgent, streamByAgent } from '../use-cases/agents/agent-chat.ts'
 import { type ChatCompletion, createChatCompletion } from '../use-cases/calls/create-chat-completion.ts'
@@ -27,35 +27,37 @@ export type Quote = readonly QuotedModel[]
 export type Choice = ReturnType<typeof readChoices>[number]
 
 export const chatQueries: QueryResolvers = {
-  quoteChatCompletion(_parent, { request }, { deps, ...ask }) {
-    requireScope(ask.caller, 'inference')
+  quoteChatCompletion(_parent, { request }, { deps, ...requestContext }) {
+    requireScope(requestContext.caller, 'inference')
     if (isAgentModel(request))
       refuse('unsupported_value', 'model', 'A run of an agent reserves the most that the agent may cost, so there is no quote for it.')
-    return quoteChatCompletion(deps, ask, request)
+    return quoteChatCompletion(deps, requestContext, request)
   },
 }
 
 export const chatMutations: MutationResolvers = {
-  rewriteQuery: (_parent, { input }, { deps, ...ask }) => rewriteQuery(deps, ask, input),
-  suggestQuestions: (_parent, { input }, { deps, ...ask }) => suggestQuestions(deps, ask, input),
-  createChatCompletion: (_parent, { input }, { deps, ...ask }) =>
+  rewriteQuery: (_parent, { input }, { deps, ...requestContext }) => rewriteQuery(deps, requestContext, input),
+  suggestQuestions: (_parent, { input }, { deps, ...requestContext }) => suggestQuestions(deps, requestContext, input),
+  createChatCompletion: (_parent, { input }, { deps, ...requestContext }) =>
     isAgentModel(input.request)
-      ? completeByAgent(deps, ask, input)
-      : onceForKey(deps, ask, { operation: 'chat_completion', ...input }, (asking) => createChatCompletion(deps, asking, input.request)),
+      ? completeByAgent(deps, requestContext, input)
+      : onceForKey(deps, requestContext, { operation: 'chat_completion', ...input }, (effectiveContext) =>
+          createChatCompletion(deps, effectiveContext, input.request),
+        ),
 }
 
 export const chatSubscriptions: SubscriptionResolvers = {
   chatCompletion: {
-    subscribe: (_parent, { input }, { deps, ...ask }) =>
+    subscribe: (_parent, { input }, { deps, ...requestContext }) =>
       isAgentModel(input.request)
-        ? deps.chatStreams.openRun(ask, input, (asking) => streamByAgent(deps, asking, input))
-        : deps.chatStreams.open(ask, { operation: 'chat_completion_stream', ...input }, (asking) =>
-            streamChatCompletion(deps, asking, input.request),
+        ? deps.chatStreams.openRun(requestContext, input, (effectiveContext) => streamByAgent(deps, effectiveContext, input))
+        : deps.chatStreams.open(requestContext, { operation: 'chat_completion_stream', ...input }, (effectiveContext) =>
+            streamChatCompletion(deps, effectiveContext, input.request),
           ),
     resolve: (event: FollowedChatEvent) => event,
   },
   chatCompletionEvents: {
-    subscribe: (_parent, { id, after }, { deps, ...ask }) => deps.chatStreams.follow(ask, id, after ?? null),
+    subscribe: (_parent, { id, after }, { deps, ...requestContext }) => deps.chatStreams.follow(requestContext, id, after ?? null),
     resolve: (event: FollowedChatEvent) => event,
   },
 }
@@ -87,10 +89,10 @@ export const ChatCompletionEventFields: ChatCompletionEventResolvers = {
 }
 
 export const ChatCompletionQuoteFields: ChatCompletionQuoteResolvers = {
-  inputTokens: ([asked]) => asked!.inputTokens,
-  maxOutputTokens: ([asked]) => asked!.maxOutputTokens,
+  inputTokens: ([requested]) => requested!.inputTokens,
+  maxOutputTokens: ([requested]) => requested!.maxOutputTokens,
   amount: (models) => models.map(({ amount }) => amount).reduce((a, b) => (a > b ? a : b)),
-  isCovered: ([asked]) => asked!.isCovered,
+  isCovered: ([requested]) => requested!.isCovered,
   models: (models) => models,
   rateLimits: (_models, _args, { deps, caller }) => readRateLimits(deps, { caller }),
 }

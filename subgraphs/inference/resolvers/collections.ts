@@ -8,9 +8,9 @@ export interface Reference {
 }
 
 export const CollectionFields: CollectionResolvers = {
-  async searchTool({ id }, _args, { deps, ...ask }) {
-    const caller = requireScope(ask.caller, 'knowledge:read')
-    const [collection] = await deps.knowledge.describe([id], { ...ask, caller })
+  async searchTool({ id }, _args, { deps, ...requestContext }) {
+    const caller = requireScope(requestContext.caller, 'knowledge:read')
+    const [collection] = await deps.knowledge.describe([id], { ...requestContext, caller })
     return collection ? { description: describeCollection(collection), parameters: SEARCH_PARAMETERS } : null
   },
   __resolveReference: ({ id }) => ({ id }),

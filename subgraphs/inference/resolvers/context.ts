@@ -1,4 +1,4 @@
-import type { AnswerBudget } from '../../common/documents/long-records.ts'
+import type { ReadBudget } from '../../common/documents/long-records.ts'
 import type { ResolverContext, Subgraph } from '../../common/link/subgraph.ts'
 import type { OwnedNodes } from '../ports/owned-nodes.ts'
 import type { DefinitionReads } from '../use-cases/definition-reads.ts'
@@ -7,7 +7,7 @@ import type { ServedDeps } from '../use-cases/deps.ts'
 /** What each operation has of its own. */
 export type Context = ResolverContext<ServedDeps> & {
   /** Definitions and runs may be long. */
-  readonly budget: AnswerBudget
+  readonly budget: ReadBudget
   readonly definitions: DefinitionReads
   readonly nodes: OwnedNodes
   /** As the subgraph's own. */

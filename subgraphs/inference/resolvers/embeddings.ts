@@ -1,6 +1,6 @@
 import { toBase64 } from '../domain/embeddings/vectors.ts'
 import { createEmbeddings, type Embeddings } from '../use-cases/embeddings/create-embeddings.ts'
-import { closeEmbedding, embedPassages, openEmbedding } from '../use-cases/embeddings/embed-document.ts'
+import { closeEmbedding, embedChunks, openEmbedding } from '../use-cases/embeddings/embed-document.ts'
 import { embedQuery } from '../use-cases/embeddings/embed-query.ts'
 import { isReplayed, onceForKey } from '../use-cases/idempotency/once-for-key.ts'
 import type { EmbeddingResolvers, EmbeddingsResolvers, EncodingFormat, MutationResolvers } from './generated.ts'
@@ -13,19 +13,20 @@ export interface OneEmbedding {
 }
 
 export const embeddingMutations: MutationResolvers = {
-  async createEmbeddings(_parent, { input }, { deps, ...ask }) {
+  async createEmbeddings(_parent, { input }, { deps, ...requestContext }) {
     const { idempotencyKey, ...request } = input
     const call = { operation: 'embedding', request, idempotencyKey } as const
-    const embeddings = await onceForKey(deps, ask, call, (asking) => createEmbeddings(deps, asking, request))
+    const embeddings = await onceForKey(deps, requestContext, call, (effectiveContext) => createEmbeddings(deps, effectiveContext, request))
     return { ...embeddings, format: input.encodingFormat ?? 'float' }
   },
-  embedQuery: (_parent, { runHoldId, ...input }, { deps, ...ask }) => embedQuery(deps, runHoldId ? { ...ask, runHoldId } : ask, input),
-  async openEmbedding(_parent, input, { deps, ...ask }) {
-    return { holdId: await openEmbedding(deps, ask, input) }
+  embedQuery: (_parent, { runHoldId, ...input }, { deps, ...requestContext }) =>
+    embedQuery(deps, runHoldId ? { ...requestContext, runHoldId } : requestContext, input),
+  async openEmbedding(_parent, input, { deps, ...requestContext }) {
+    return { holdId: await openEmbedding(deps, requestContext, input) }
   },
-  embedPassages: (_parent, { input }, { deps, ...ask }) => embedPassages(deps, ask, input),
-  async closeEmbedding(_parent, input, { deps, ...ask }) {
-    return { charged: await closeEmbedding(deps, ask, input) }
+  embedPassages: (_parent, { input }, { deps, ...requestContext }) => embedChunks(deps, requestContext, input),
+  async closeEmbedding(_parent, input, { deps, ...requestContext }) {
+    return { charged: await closeEmbedding(deps, requestContext, input) }
   },
 }
 

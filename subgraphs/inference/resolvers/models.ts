@@ -23,9 +23,9 @@ export const modelQueries: QueryResolvers = {
     const [permittedModels, forbiddenModels] = [true, false].map((is) => known.filter(({ residency }) => permits(policy, residency) === is))
     return { policy, residencies: permittedResidencies(policy), permittedModels: permittedModels!, forbiddenModels: forbiddenModels! }
   },
-  embeddingModel: (_parent, { id }, { deps, ...ask }) => describeEmbeddingModel(deps, ask, id),
-  countTokens: (_parent, input, { deps, ...ask }) => countTokens(deps, ask, input),
-  quoteEmbedding: (_parent, input, { deps, ...ask }) => quoteEmbedding(deps, ask, input),
+  embeddingModel: (_parent, { id }, { deps, ...requestContext }) => describeEmbeddingModel(deps, requestContext, id),
+  countTokens: (_parent, input, { deps, ...requestContext }) => countTokens(deps, requestContext, input),
+  quoteEmbedding: (_parent, input, { deps, ...requestContext }) => quoteEmbedding(deps, requestContext, input),
 }
 
 export const ModelFields: ModelResolvers = {

@@ -54,20 +54,20 @@ export const nodeQueries: QueryResolvers = {
 }
 
 /** Null: nothing has the id, or what has it belongs to another organization. */
-async function findNode(id: string, { deps, nodes, ...ask }: Context) {
-  const principal = requirePrincipal(ask.caller)
+async function findNode(id: string, { deps, nodes, ...requestContext }: Context) {
+  const principal = requirePrincipal(requestContext.caller)
   const prefix = PREFIXED_ID.exec(id)?.[1] ?? ''
   switch (prefix) {
     case 'agt':
-      return named('Agent', await findView(deps, ask, id))
+      return named('Agent', await findView(deps, requestContext, id))
     case 'run':
-      return named('AgentRun', await findRun(deps, ask, id))
+      return named('AgentRun', await findRun(deps, requestContext, id))
     case 'thr':
-      return named('Thread', await findThread(deps, ask, id))
+      return named('Thread', await findThread(deps, requestContext, id))
     case 'wfl':
-      return named('Workflow', await findWorkflow(deps, ask, id))
+      return named('Workflow', await findWorkflow(deps, requestContext, id))
     case 'wfr':
-      return named('WorkflowRun', await findWorkflowRun(deps, ask, id))
+      return named('WorkflowRun', await findWorkflowRun(deps, requestContext, id))
   }
   const kind = KINDS.get(prefix)
   if (kind) {

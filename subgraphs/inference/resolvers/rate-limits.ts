@@ -1,5 +1,5 @@
 import { requirePrincipal } from '../../common/identity/principal.ts'
-import { readRateLimits, takeRequest } from '../use-cases/calls/limited-call.ts'
+import { consumeRequest, readRateLimits } from '../use-cases/calls/limited-call.ts'
 import type { MutationResolvers, QueryResolvers } from './generated.ts'
 
 export const rateLimitQueries: QueryResolvers = {
@@ -12,7 +12,7 @@ export const rateLimitQueries: QueryResolvers = {
 export const rateLimitMutations: MutationResolvers = {
   async countRequest(_parent, { isRefused }, { deps, caller }) {
     if (isRefused) deps.limits.countBody(requirePrincipal(caller))
-    else await takeRequest(deps, { caller })
+    else await consumeRequest(deps, { caller })
     return readRateLimits(deps, { caller })
   },
 }

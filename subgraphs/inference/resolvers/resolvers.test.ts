@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest'
 import { localLink } from '../../../cli/links/local-link.ts'
 import type { OperationText } from '../../../schema/operations.ts'
-import { AnswerBudget } from '../../common/documents/long-records.ts'
+import { ReadBudget } from '../../common/documents/long-records.ts'
 import { type LinkContext, request } from '../../common/link/link.ts'
 import { type Subgraph, subgraphSchema } from '../../common/link/subgraph.ts'
 import { silentLog } from '../../common/process/log.ts'
-import { asking, parts, somebody } from '../test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../test-support/parts.ts'
 import { completion, stream, usage, usageChunk } from '../test-support/scripted-engine.ts'
 import { ChatStreams } from '../use-cases/streams/chat-streams.ts'
 import { resolvers } from './index.ts'
@@ -16,12 +16,12 @@ function served() {
   const subgraph: Subgraph = {
     name: 'inference',
     schema: subgraphSchema('inference', resolvers),
-    toResolverContext: (context) => ({ deps: { ...under.deps, chatStreams }, ...context, budget: new AnswerBudget() }),
+    toResolverContext: (context) => ({ deps: { ...under.deps, chatStreams }, ...context, budget: new ReadBudget() }),
     problems: async () => [],
     [Symbol.asyncDispose]: async () => undefined,
   }
   const link = localLink(subgraph, silentLog)
-  const ask = async (query: string, variables: object = {}, context: LinkContext = asking()) => {
+  const ask = async (query: string, variables: object = {}, context: LinkContext = createRequestContext()) => {
     const data = await request(link, { query: query as OperationText<unknown, unknown>, variables: { ...variables } }, context)
     return JSON.parse(JSON.stringify(data)) as Record<string, unknown>
   }
@@ -30,7 +30,7 @@ function served() {
 
 it('lists the models of allowlist and policy, by id, with their facts and prices', async () => {
   const { ask } = served()
-  const ids = async (fields: object) => (await ask('{ models { id } }', {}, asking({ ...somebody, ...fields }))).models
+  const ids = async (fields: object) => (await ask('{ models { id } }', {}, createRequestContext({ ...somebody, ...fields }))).models
   expect(await ids({})).toEqual(
     ['careful', 'chat', 'embed', 'embed-far', 'plain', 'rank', 'rank-tokens', 'speech', 'speech-live', 'speech-tokens'].map((id) => ({
       id,
@@ -62,14 +62,14 @@ it('lists the models of allowlist and policy, by id, with their facts and prices
 
 it('hides a model outside the allowlist, but resolves references to any of the catalog', async () => {
   const { ask } = served()
-  const narrow = asking({ ...somebody, modelAllowlist: [] })
+  const narrow = createRequestContext({ ...somebody, modelAllowlist: [] })
   expect(await ask('{ model(id: "chat") { id } }', {}, narrow)).toEqual({ model: null })
   const representations = ['chat', 'unplugged', 'gone'].map((id) => ({ __typename: 'Model', id }))
   const query = 'query ($representations: [_Any!]!) { _entities(representations: $representations) { ... on Model { id vendor } } }'
   expect(await ask(query, { representations }, narrow)).toEqual({
     _entities: [{ id: 'chat', vendor: 'far' }, { id: 'unplugged', vendor: 'off' }, null],
   })
-  await expect(ask('{ models { id } }', {}, asking({ ...somebody, scopes: ['billing:read'] }))).rejects.toMatchObject({
+  await expect(ask('{ models { id } }', {}, createRequestContext({ ...somebody, scopes: ['billing:read'] }))).rejects.toMatchObject({
     code: 'permission_denied',
   })
 })
@@ -135,7 +135,7 @@ it('streams chunks with their text, then usage and cost', async () => {
       query: `subscription ($input: ChatCompletionInput!) { chatCompletion(input: $input) { chunks textDelta finishReason cost usage { totalTokens } } }`,
       variables: { input: { request: { model: 'chat', stream: true, messages: [{ role: 'user', content: 'Hi' }] } } },
     },
-    asking(),
+    createRequestContext(),
   )
   const got: unknown[] = []
   for await (const { data } of events) got.push(JSON.parse(JSON.stringify(data?.chatCompletion)))
@@ -149,7 +149,7 @@ it('streams chunks with their text, then usage and cost', async () => {
 
 it('gives vectors as numbers or as base64 of little-endian floats', async () => {
   const { ask, near } = served()
-  near.makeVector = () => Float32Array.from([0, 0.5, -0.5, 1])
+  near.createVector = () => Float32Array.from([0, 0.5, -0.5, 1])
   const query = `mutation ($input: EmbeddingsInput!) { createEmbeddings(input: $input) { promptTokens cost model { id } data { index float base64 } } }`
   const vector = [0, 0.5, -0.5, 1]
   const base64 = 'AAAAAAAAAD8AAAC/AACAPw=='
@@ -170,7 +170,7 @@ it('gives vectors as numbers or as base64 of little-endian floats', async () => 
 
 it('serves the calls of other services', async () => {
   const { ask, near, billing } = served()
-  near.makeVector = () => Float32Array.from([0, 0.5, -0.5, 1])
+  near.createVector = () => Float32Array.from([0, 0.5, -0.5, 1])
   const vector = 'AAAAAAAAAD8AAAC/AACAPw=='
   expect(await ask('mutation { embedQuery(modelId: "embed", text: "a") { vector tokens } }')).toEqual({
     embedQuery: { vector, tokens: 10 },

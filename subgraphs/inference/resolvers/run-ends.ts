@@ -13,7 +13,9 @@ export const runEndedSubscriptions: SubscriptionResolvers = {
 
 export const RunEndedFields: RunEndedResolvers = {
   runId: ({ subject }) => subject,
-  agentRun: ({ subject, data }, _args, { deps, ...ask }) => (data.kind === 'agent' ? findRun(deps, ask, subject) : null),
-  workflowRun: ({ subject, data }, _args, { deps, ...ask }) => (data.kind === 'workflow' ? findWorkflowRun(deps, ask, subject) : null),
+  agentRun: ({ subject, data }, _args, { deps, ...requestContext }) =>
+    data.kind === 'agent' ? findRun(deps, requestContext, subject) : null,
+  workflowRun: ({ subject, data }, _args, { deps, ...requestContext }) =>
+    data.kind === 'workflow' ? findWorkflowRun(deps, requestContext, subject) : null,
   cursor: ({ sequence }) => String(sequence),
 }

@@ -13,26 +13,26 @@ import type {
 } from './generated.ts'
 
 export const transcriptionQueries: QueryResolvers = {
-  transcriptionModel: (_parent, { id }, { deps, ...ask }) => describeTranscriptionModel(deps, ask, id),
+  transcriptionModel: (_parent, { id }, { deps, ...requestContext }) => describeTranscriptionModel(deps, requestContext, id),
 }
 
 export const transcriptionMutations: MutationResolvers = {
-  createTranscription(_parent, { input }, { deps, ...ask }) {
+  createTranscription(_parent, { input }, { deps, ...requestContext }) {
     const { idempotencyKey, ...request } = input
     const call = { operation: 'transcription', request, idempotencyKey } as const
-    return onceForKey(deps, ask, call, (asking) => createTranscription(deps, asking, request))
+    return onceForKey(deps, requestContext, call, (effectiveContext) => createTranscription(deps, effectiveContext, request))
   },
-  async transcribeDocument(_parent, { input }, { deps, ...ask }) {
-    return { segments: await transcribeDocument(deps, ask, input) }
+  async transcribeDocument(_parent, { input }, { deps, ...requestContext }) {
+    return { segments: await transcribeDocument(deps, requestContext, input) }
   },
 }
 
 export const transcriptionSubscriptions: SubscriptionResolvers = {
   transcription: {
-    subscribe(_parent, { input }, { deps, ...ask }) {
+    subscribe(_parent, { input }, { deps, ...requestContext }) {
       const { idempotencyKey, ...request } = input
       const call = { operation: 'transcription_stream', request, idempotencyKey } as const
-      return streamOnceForKey(deps, ask, call, (asking) => streamTranscription(deps, asking, request))
+      return streamOnceForKey(deps, requestContext, call, (effectiveContext) => streamTranscription(deps, effectiveContext, request))
     },
     resolve: (event: TranscriptionEvent) => event,
   },

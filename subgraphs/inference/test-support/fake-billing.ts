@@ -76,7 +76,7 @@ export class FakeBilling implements Billing {
       const amount = computeWorstCase(ceiling, rateCard)
       const { runHoldId } = context
       if (runHoldId === undefined) this.#requireFunds(amount)
-      else this.#takeFromRun(runHoldId, amount)
+      else this.#deductFromRun(runHoldId, amount)
       const { organizationId } = context.caller
       this.modelIds.push(modelId)
       const checkpoint = toQuantities(0, 0)
@@ -110,7 +110,7 @@ export class FakeBilling implements Billing {
 
   /** Repeats itself, as the port says. */
   settleHold: Billing['settleHold'] = (id, quantities, source, context) =>
-    this.#untilAnswered('settleHold', context, () => {
+    this.#untilDecided('settleHold', context, () => {
       const hold = this.#find(id, context)
       if (isOpen(hold)) {
         hold.state = 'settled'
@@ -121,14 +121,14 @@ export class FakeBilling implements Billing {
     })
 
   endRunHold: Billing['endRunHold'] = (id, context) =>
-    this.#untilAnswered('endRunHold', context, () => {
+    this.#untilDecided('endRunHold', context, () => {
       const left = this.runs.get(id) ?? 0n
       this.runs.delete(id)
       return left
     })
 
   voidHold: Billing['voidHold'] = (id, context) =>
-    this.#untilAnswered('voidHold', context, () => {
+    this.#untilDecided('voidHold', context, () => {
       const hold = this.#find(id, context)
       if (!isOpen(hold)) return hold.charged
       hold.state = 'voided'
@@ -158,7 +158,7 @@ export class FakeBilling implements Billing {
     if (this.balance - this.held < amount) throw new KisError('insufficient_quota', 'The wallet cannot cover the call.')
   }
 
-  #takeFromRun(runHoldId: string, amount: bigint): void {
+  #deductFromRun(runHoldId: string, amount: bigint): void {
     const left = this.runs.get(runHoldId)
     if (left === undefined) throw new ServiceUnavailable('The hold')
     if (left < amount) throw new KisError('run_limit_exceeded', 'The run cannot cover the call.')
@@ -183,7 +183,7 @@ export class FakeBilling implements Billing {
     return hold
   }
 
-  async #untilAnswered<T>(method: Method, context: BillingContext, apply: () => T): Promise<T> {
+  async #untilDecided<T>(method: Method, context: BillingContext, apply: () => T): Promise<T> {
     for (;;) {
       try {
         return await this.#write(method, context, apply)

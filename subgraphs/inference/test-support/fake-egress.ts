@@ -4,7 +4,7 @@ import { Egress, EgressError, type EgressRequest } from '../../common/egress/egr
  * The internet of a test: what is at an address, by its URL. Everything else is unreachable. Checks addresses like the
  * real one. DNS knows the hosts with pages.
  */
-export class FakeEgress implements Pick<Egress, 'mayAsk' | 'mayReach' | 'fetch'> {
+export class FakeEgress implements Pick<Egress, 'allows' | 'mayReach' | 'fetch'> {
   readonly #real = new Egress()
   readonly pages = new Map<string, Uint8Array | number | EgressError | 'wait'>()
   readonly fetched: EgressRequest[] = []
@@ -16,18 +16,18 @@ export class FakeEgress implements Pick<Egress, 'mayAsk' | 'mayReach' | 'fetch'>
   running = 0
   mostRunning = 0
 
-  mayAsk(url: string): boolean {
-    return this.#real.mayAsk(url)
+  allows(url: string): boolean {
+    return this.#real.allows(url)
   }
 
   async mayReach(url: string): Promise<boolean> {
     this.lookups.push(new URL(url).hostname)
-    return this.mayAsk(url) && [...this.pages.keys()].some((page) => new URL(page).host === new URL(url).host)
+    return this.allows(url) && [...this.pages.keys()].some((page) => new URL(page).host === new URL(url).host)
   }
 
   async fetch(request: EgressRequest, signal: AbortSignal) {
     signal.throwIfAborted()
-    await request.letLeave?.(request.url)
+    await request.authorize?.(request.url)
     this.fetched.push(request)
     this.onFetch()
     this.running += 1

@@ -1,6 +1,6 @@
 import { NotFound } from '../../common/errors.ts'
 import type { BillingContext } from '../ports/billing.ts'
-import type { CollectionDescription, Knowledge, Passage, PassageQuery } from '../ports/knowledge.ts'
+import type { ChunkQuery, CollectionDescription, FoundChunk, Knowledge } from '../ports/knowledge.ts'
 
 /** Collections with passages that a test writes. A search gives all whose text has a word of the query. */
 export class FakeKnowledge implements Knowledge {
@@ -8,7 +8,7 @@ export class FakeKnowledge implements Knowledge {
     string,
     { readonly organizationId: string; readonly description: CollectionDescription; readonly texts: readonly string[] }
   >()
-  readonly queries: PassageQuery[] = []
+  readonly queries: ChunkQuery[] = []
   /** Nano-USD for each search. */
   cost = 10n
 
@@ -37,12 +37,12 @@ export class FakeKnowledge implements Knowledge {
     })
   }
 
-  async search(query: PassageQuery, _context: BillingContext) {
+  async search(query: ChunkQuery, _context: BillingContext) {
     this.queries.push(query)
     const words = query.query.toLowerCase().split(/\W+/)
-    const passages = (this.collections.get(query.collectionId)?.texts ?? []).flatMap((text, i): Passage[] => {
+    const chunks = (this.collections.get(query.collectionId)?.texts ?? []).flatMap((text, i): FoundChunk[] => {
       if (!words.some((word) => word !== '' && text.toLowerCase().includes(word))) return []
-      const place = { headingPath: [], pageStart: 1, pageEnd: 1, charStart: 0, charEnd: text.length, score: 1 }
+      const position = { headingPath: [], pageStart: 1, pageEnd: 1, charStart: 0, charEnd: text.length, score: 1 }
       const id = `${query.collectionId}_${i}`
       return [
         {
@@ -52,10 +52,10 @@ export class FakeKnowledge implements Knowledge {
           fileId: `file_${id}`,
           fileName: `${id}.txt`,
           text,
-          ...place,
+          ...position,
         },
       ]
     })
-    return { passages: passages.slice(0, query.limit), cost: this.cost }
+    return { passages: chunks.slice(0, query.limit), cost: this.cost }
   }
 }

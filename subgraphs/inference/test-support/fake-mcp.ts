@@ -1,10 +1,10 @@
 import type { ProtocolObject } from '../ports/engines.ts'
-import { type LetLeave, type McpAnswer, type McpClients, McpFailure, type McpTool } from '../ports/mcp.ts'
+import { type AuthorizeRequest, type McpClients, McpFailure, type McpTool, type McpToolResult } from '../ports/mcp.ts'
 
 interface FakeServer {
   readonly tools: readonly McpTool[]
   /** `wait`: never answers. */
-  answer(tool: string, args: ProtocolObject): McpAnswer | McpFailure | 'wait'
+  respond(tool: string, args: ProtocolObject): McpToolResult | McpFailure | 'wait'
 }
 
 /**
@@ -17,20 +17,20 @@ export class FakeMcp implements McpClients {
   readonly called: { readonly tool: string; readonly args: ProtocolObject }[] = []
   open = 0
 
-  mayAsk(url: string): boolean {
+  allows(url: string): boolean {
     return !url.startsWith('http://10.')
   }
 
   async mayReach(url: string): Promise<boolean> {
-    return this.mayAsk(url) && !url.startsWith('https://inside.')
+    return this.allows(url) && !url.startsWith('https://inside.')
   }
 
   isLocal(url: string): boolean {
     return url.startsWith('http://local.')
   }
 
-  async connect(url: string, headers: Readonly<Record<string, string>>, _organizationId: string, letLeave: LetLeave) {
-    await letLeave(url)
+  async connect(url: string, headers: Readonly<Record<string, string>>, _organizationId: string, authorize: AuthorizeRequest) {
+    await authorize(url)
     this.connected.push({ url, headers })
     const server = this.servers.get(url)
     if (!server) throw new McpFailure('It did not answer by the protocol.')
@@ -38,13 +38,13 @@ export class FakeMcp implements McpClients {
     return {
       listTools: async () => server.tools,
       callTool: async (tool: string, args: ProtocolObject, signal: AbortSignal) => {
-        await letLeave(url)
+        await authorize(url)
         this.called.push({ tool, args })
-        const answer = server.answer(tool, args)
-        if (answer === 'wait')
+        const result = server.respond(tool, args)
+        if (result === 'wait')
           return new Promise<never>((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason), { once: true }))
-        if (answer instanceof McpFailure) throw answer
-        return answer
+        if (result instanceof McpFailure) throw result
+        return result
       },
       [Symbol.asyncDispose]: async () => {
         this.open -= 1

@@ -15,7 +15,7 @@ export class FakeVendor implements AsyncDisposable {
   readonly received: Received[] = []
   readonly #server
 
-  private constructor(answer: (response: ServerResponse, received: Received) => void) {
+  private constructor(respond: (response: ServerResponse, received: Received) => void) {
     this.#server = createServer((request, response) => {
       const { promise: closed, resolve } = Promise.withResolvers<void>()
       request.socket.once('close', resolve)
@@ -25,13 +25,13 @@ export class FakeVendor implements AsyncDisposable {
         const isForm = request.headers['content-type']?.startsWith('multipart/form-data')
         const received = { request, closed, body: isForm ? {} : JSON.parse(Buffer.concat(pieces).toString()) }
         this.received.push(received)
-        answer(response, received)
+        respond(response, received)
       })
     })
   }
 
-  static async start(answer: (response: ServerResponse, received: Received) => void): Promise<FakeVendor> {
-    const vendor = new FakeVendor(answer)
+  static async start(respond: (response: ServerResponse, received: Received) => void): Promise<FakeVendor> {
+    const vendor = new FakeVendor(respond)
     await new Promise<void>((resolve) => vendor.#server.listen(0, '127.0.0.1', resolve))
     return vendor
   }
@@ -46,7 +46,7 @@ export class FakeVendor implements AsyncDisposable {
   }
 }
 
-export function answerJson(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
+export function respondJson(response: ServerResponse, status: number, body: unknown, headers: Record<string, string> = {}): void {
   response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
 }
 

@@ -9,7 +9,7 @@ import { idSource } from '../../common/process/ids.ts'
 import { type Log, silentLog } from '../../common/process/log.ts'
 import { Tasks } from '../../common/process/tasks.ts'
 import { noMetrics } from '../../common/telemetry/metrics.ts'
-import { answerTo } from '../adapters/ajv/judging.ts'
+import { judge } from '../adapters/ajv/judging.ts'
 import { parseCatalog } from '../domain/catalog/catalog-file.ts'
 import { buildCatalog } from '../domain/catalog.ts'
 import { Breaker } from '../domain/engines/breaker.ts'
@@ -18,16 +18,16 @@ import type { AudioReader } from '../ports/audio-reader.ts'
 import { SchemaFailure, type SchemaJudge } from '../ports/schema-judge.ts'
 import type { TokenDecoder } from '../ports/token-decoder.ts'
 import { CallLimits } from '../use-cases/calls/call-limits.ts'
-import { OwnRates } from '../use-cases/calls/kept-rates.ts'
 import { LoadShedder } from '../use-cases/calls/load-shedding.ts'
 import { Principals } from '../use-cases/calls/principals.ts'
-import type { AskContext, RunDeps } from '../use-cases/deps.ts'
+import { OwnRates } from '../use-cases/calls/rate-usage.ts'
+import type { RequestContext, RunDeps } from '../use-cases/deps.ts'
 import { KeyedCalls } from '../use-cases/idempotency/keyed-calls.ts'
 import { ZeroUsage } from '../use-cases/money/zero-usage.ts'
 import { Background } from '../use-cases/runs/background.ts'
 import { SoleHolder, UNKNOWN_HOLDER } from '../use-cases/runs/holder.ts'
+import { PoisonGuard } from '../use-cases/runs/poison-guard.ts'
 import { openRunEnds } from '../use-cases/runs/run-ends.ts'
-import { Suspects } from '../use-cases/runs/suspects.ts'
 import { openCollections } from '../use-cases/tables.ts'
 import { FakeBilling } from './fake-billing.ts'
 import { FakeEgress } from './fake-egress.ts'
@@ -104,9 +104,9 @@ const schemas: SchemaJudge = {
 }
 
 function judged(schema: string, value: string | null) {
-  const answer = answerTo({ schema, value })
-  if ('failure' in answer) throw new SchemaFailure(answer.failure)
-  return answer.faults
+  const verdict = judge({ schema, value })
+  if ('failure' in verdict) throw new SchemaFailure(verdict.failure)
+  return verdict.faults
 }
 
 interface PartsOptions {
@@ -177,10 +177,10 @@ export function parts({
   const deps: RunDeps = { ...base, keyedCalls: new KeyedCalls(base, isExclusive), runEnds }
   /** What runs of one process are made with. */
   const tasks = new Tasks({ part: 'inference', leases: collections.taskLeases, isExclusive, clock: base.clock, log, metrics: noMetrics })
-  const ofRuns = { opened: Promise.resolve(), isExclusive, suspects: new Suspects(base.clock), tasks }
+  const ofRuns = { opened: Promise.resolve(), isExclusive, poisonGuard: new PoisonGuard(base.clock), tasks }
   return { deps, ofRuns, sole, billing, knowledge, near, far, ranks, store, egress, mcp }
 }
 
-export function asking(caller: AskContext['caller'] = somebody, signal = new AbortController().signal): AskContext {
+export function createRequestContext(caller: RequestContext['caller'] = somebody, signal = new AbortController().signal): RequestContext {
   return { caller, requestId: 'req_1', signal }
 }

@@ -6,8 +6,8 @@ import type {
   ProtocolObject,
   RerankEngine,
   Reranking,
-  TranscriptionAsk,
   TranscriptionEngine,
+  TranscriptionOptions,
 } from '../ports/engines.ts'
 
 /** What a chat engine does: gives the items of a stream in order, fails at an error, and waits forever at `wait`. */
@@ -31,12 +31,12 @@ export class ScriptedEngine {
   steps: Step[] = [...stream(3), [usageChunk(20, 3)]]
   /** The token count of a text. */
   countWords = (text: string) => text.split(' ').length
-  makeVector: (text: string | readonly number[], dimensions: number | null) => Float32Array = (_text, dimensions) => unit(dimensions ?? 4)
+  createVector: (text: string | readonly number[], dimensions: number | null) => Float32Array = (_text, dimensions) => unit(dimensions ?? 4)
   /** The tokens that it reports for each text. */
   embedTokens = 10
   embedFailure: Error | 'wait' | null = null
   maxBatch = 3
-  readonly transcribed: TranscriptionAsk[] = []
+  readonly transcribed: TranscriptionOptions[] = []
   transcript: ProtocolObject | Error | 'wait' = { text: 'Hello' }
   readonly reranked: (readonly string[])[] = []
   /** What calls to rerank report; the last one repeats. A document's score is its length. */
@@ -49,10 +49,10 @@ export class ScriptedEngine {
     hasLogprobs: true,
     complete: async (call, request, signal) => {
       this.#note(call, request)
-      const answer = this.completions.length > 1 ? this.completions.shift()! : this.completions[0]!
-      if (answer === 'wait') return this.#never(signal)
-      if (answer instanceof Error) throw answer
-      return answer
+      const completion = this.completions.length > 1 ? this.completions.shift()! : this.completions[0]!
+      if (completion === 'wait') return this.#never(signal)
+      if (completion instanceof Error) throw completion
+      return completion
     },
     stream: async (call, request, signal) => {
       this.#note(call, request)
@@ -65,16 +65,16 @@ export class ScriptedEngine {
   }
 
   readonly transcription: TranscriptionEngine = {
-    transcribe: async (call, _audio, ask, signal) => {
+    transcribe: async (call, _audio, options, signal) => {
       this.calls.push(call)
-      this.transcribed.push(ask)
+      this.transcribed.push(options)
       if (this.transcript === 'wait') return this.#never(signal)
       if (this.transcript instanceof Error) throw this.transcript
       return this.transcript
     },
-    stream: async (call, _sound, ask, signal) => {
+    stream: async (call, _audio, options, signal) => {
       this.calls.push(call)
-      this.transcribed.push(ask)
+      this.transcribed.push(options)
       if (this.transcript === 'wait') return this.#never(signal)
       if (this.transcript instanceof Error) throw this.transcript
       return this.#play(this.transcriptSteps, signal)
@@ -98,7 +98,7 @@ export class ScriptedEngine {
         engine.embedded.push(input)
         if (engine.embedFailure === 'wait') return engine.#never(signal)
         if (engine.embedFailure) throw engine.embedFailure
-        const vectors = (input as readonly (string | readonly number[])[]).map((item) => engine.makeVector(item, call.dimensions))
+        const vectors = (input as readonly (string | readonly number[])[]).map((item) => engine.createVector(item, call.dimensions))
         return { vectors, tokens: input.length * engine.embedTokens, source: 'provider' }
       },
     }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { NeverAsked } from '../ports/engines.ts'
+import { NeverSent } from '../ports/engines.ts'
 import { withDeadline } from './deadline.ts'
 
 const tooLate = () => new Error('too late')
@@ -25,7 +25,7 @@ it('work ends with the signal that it was given, also one that is aborted alread
 
 it('work that is late before an engine was asked says so, with the reason', async () => {
   const queued = (signal: AbortSignal) =>
-    new Promise<never>((_resolve, reject) => signal.addEventListener('abort', () => reject(new NeverAsked(signal.reason))))
+    new Promise<never>((_resolve, reject) => signal.addEventListener('abort', () => reject(new NeverSent(signal.reason))))
   const error = await withDeadline(1, tooLate, null, queued).catch((thrown) => thrown)
   expect([error, error.cause]).toMatchObject([{ name: 'NeverAsked' }, { message: 'too late' }])
 })

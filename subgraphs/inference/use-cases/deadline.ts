@@ -1,4 +1,4 @@
-import { NeverAsked } from '../ports/engines.ts'
+import { NeverSent } from '../ports/engines.ts'
 
 /**
  * Does the work under a signal that aborts with the given one, or after `ms` milliseconds. If the work fails after the
@@ -23,7 +23,7 @@ export async function withDeadline<T>(
   try {
     return await work(controller.signal)
   } catch (error) {
-    throw error instanceof NeverAsked ? error : (late ?? error)
+    throw error instanceof NeverSent ? error : (late ?? error)
   } finally {
     clearTimeout(timer)
     signal?.removeEventListener('abort', onAbort)

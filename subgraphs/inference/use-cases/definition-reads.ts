@@ -1,6 +1,6 @@
 import { OwnedReads } from '../../common/documents/batched-reads.ts'
 import { requireScope } from '../../common/identity/principal.ts'
-import type { AskContext, Ports } from './deps.ts'
+import type { Ports, RequestContext } from './deps.ts'
 import type { AgentRecord, WorkflowRecord } from './tables.ts'
 
 /** The agents and workflows that the runs of one operation are of. Those of a list of runs are read at once. */
@@ -14,12 +14,12 @@ export class DefinitionReads {
   }
 
   /** Null if it is deleted. */
-  findAgent({ caller }: Pick<AskContext, 'caller'>, id: string): Promise<AgentRecord | null> {
+  findAgent({ caller }: Pick<RequestContext, 'caller'>, id: string): Promise<AgentRecord | null> {
     return this.#agents.find(requireScope(caller, 'agents').organizationId, id)
   }
 
   /** Null if it is deleted. */
-  findWorkflow({ caller }: Pick<AskContext, 'caller'>, id: string): Promise<WorkflowRecord | null> {
+  findWorkflow({ caller }: Pick<RequestContext, 'caller'>, id: string): Promise<WorkflowRecord | null> {
     return this.#workflows.find(requireScope(caller, 'agents').organizationId, id)
   }
 }

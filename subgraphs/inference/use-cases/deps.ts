@@ -46,7 +46,7 @@ export interface Ports {
   readonly billing: Billing
   readonly knowledge: Knowledge
   /** Fetches the images at callers' addresses. */
-  readonly egress: Pick<Egress, 'mayAsk' | 'mayReach' | 'fetch'>
+  readonly egress: Pick<Egress, 'allows' | 'mayReach' | 'fetch'>
   /** Connects to MCP servers for their tools. */
   readonly mcp: McpClients
   /** Evaluates callers' schemas. */
@@ -99,7 +99,7 @@ export interface Engine extends EngineParts {
 }
 
 /** The caller, the request id, and the signal that aborts when the caller no longer waits. */
-export interface AskContext extends Omit<BillingContext, 'caller'> {
+export interface RequestContext extends Omit<BillingContext, 'caller'> {
   readonly caller: Caller | null
   /** As in `LinkContext`. */
   readonly isCut?: (() => boolean) | undefined
@@ -134,11 +134,11 @@ export interface CallRecord {
    * Called before the charge, with the usage and the answer without its cost.
    * @throws {KisError} another process has the call, and nothing may be charged.
    */
-  answered(usage: Usage, value: object): Promise<void>
+  completed(usage: Usage, value: object): Promise<void>
 }
 
 /** Returns the organization whose turn is taken, or undefined when another part of the service calls. */
-export function findOrganizationId({ caller }: Pick<AskContext, 'caller'>): string | undefined {
+export function findOrganizationId({ caller }: Pick<RequestContext, 'caller'>): string | undefined {
   return caller && 'organizationId' in caller ? caller.organizationId : undefined
 }
 

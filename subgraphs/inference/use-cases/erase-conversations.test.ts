@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from 'vitest'
 import type { ErasureTask } from '../../common/erasure/erasing.ts'
 import type { Principal } from '../../common/identity/principal.ts'
-import { asking, parts, somebody } from '../test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../test-support/parts.ts'
 import { calls, says } from '../test-support/scripted-engine.ts'
 import { AgentRuns } from './agents/agent-runs.ts'
 import { createAgent } from './agents/agents.ts'
@@ -27,7 +27,7 @@ async function world() {
   const workflowRuns = new WorkflowRuns(deps, ofRuns)
   open.push(runs, workflowRuns)
   const ask = async (caller: Principal, collection: 'ports' | 'lamps', query: string, threadId?: string) => {
-    const context = { ...asking(), caller }
+    const context = { ...createRequestContext(), caller }
     const code = `${caller.apiKeyId.slice(4)}-${collection}`
     const known = await deps.collections.agents.findOne({ organizationId: caller.organizationId, code })
     const agent = known ?? (await createAgent(deps, context, { code, name: code, model: 'chat', collectionIds: [collection] }))

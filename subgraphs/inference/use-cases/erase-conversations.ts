@@ -18,13 +18,15 @@ interface Conversations {
   readonly workflowRuns: readonly Run[]
   /** Ids, also of answers that are kept for idempotency keys. */
   readonly threads: readonly string[]
-  readonly answers: readonly string[]
+  readonly keyedCallIds: readonly string[]
 }
 
 /** Counts the conversations that a task erases. */
 export async function findConversations(deps: ErasingDeps, task: ErasureTask): Promise<Found> {
-  const { runs, workflowRuns, threads, answers } = await collect(deps, task)
-  return { found: { agent_runs: runs.length, workflow_runs: workflowRuns.length, threads: threads.length, kept_answers: answers.length } }
+  const { runs, workflowRuns, threads, keyedCallIds } = await collect(deps, task)
+  return {
+    found: { agent_runs: runs.length, workflow_runs: workflowRuns.length, threads: threads.length, kept_answers: keyedCallIds.length },
+  }
 }
 
 /**
@@ -33,7 +35,7 @@ export async function findConversations(deps: ErasingDeps, task: ErasureTask): P
  */
 export async function eraseConversations(deps: ErasingDeps, task: ErasureTask, signal: AbortSignal): Promise<ErasedStep> {
   const { collections } = deps
-  const { runs, workflowRuns, threads, answers } = await collect(deps, task)
+  const { runs, workflowRuns, threads, keyedCallIds } = await collect(deps, task)
   const isCancelled = task.kind === 'person'
   // Before the runs, which name them: a crash in between leaves the runs.
   for (const _id of threads) await collections.threads.findOneAndDelete({ _id, organizationId: task.organizationId })
@@ -45,8 +47,8 @@ export async function eraseConversations(deps: ErasingDeps, task: ErasureTask, s
     signal.throwIfAborted()
     await deps.workflowRuns.eraseRun(run, isCancelled)
   }
-  for (const _id of answers) await collections.keyedCalls.findOneAndDelete({ _id })
-  return { isEmpty: runs.length + workflowRuns.length + threads.length + answers.length === 0 }
+  for (const _id of keyedCallIds) await collections.keyedCalls.findOneAndDelete({ _id })
+  return { isEmpty: runs.length + workflowRuns.length + threads.length + keyedCallIds.length === 0 }
 }
 
 async function collect(deps: ErasingDeps, task: ErasureTask): Promise<Conversations> {
@@ -64,16 +66,16 @@ async function collectOfPerson(collections: Collections, { organizationId, apiKe
   const isTheirs = ({ _id, by = [] }: ThreadRecord) =>
     named.has(_id) || (by.some((key) => apiKeyIds.includes(key)) && (timeOfId(_id) ?? 0) <= requestedAt.getTime())
   const threads = await findAll(collections.threads, organizationId, isTheirs, ({ _id }) => _id)
-  const answers: string[] = []
+  const keyedCallIds: string[] = []
   for (const apiKeyId of apiKeyIds) {
     for (let after = `${apiKeyId}:`; ; ) {
       const page = await collections.keyedCalls.find({ _id: { $gt: after, $lt: `${apiKeyId};` } }, { limit: FEW })
-      answers.push(...page.flatMap(({ _id, state, startedAt }) => (state === 'ended' && startedAt <= requestedAt ? _id : [])))
+      keyedCallIds.push(...page.flatMap(({ _id, state, startedAt }) => (state === 'ended' && startedAt <= requestedAt ? _id : [])))
       if (page.length < FEW) break
       after = page.at(-1)!._id
     }
   }
-  return { runs, workflowRuns, threads, answers }
+  return { runs, workflowRuns, threads, keyedCallIds }
 }
 
 /** Runs whose records or events name the document or one of its passages, and the threads of these runs. */
@@ -87,7 +89,7 @@ async function collectQuotes(collections: Collections, { organizationId, documen
   const threads: string[] = []
   for (const _id of new Set(runs.flatMap(({ threadId }) => threadId ?? [])))
     if (await collections.threads.findOne({ _id, organizationId })) threads.push(_id)
-  return { runs, workflowRuns, threads, answers: [] }
+  return { runs, workflowRuns, threads, keyedCallIds: [] }
 }
 
 async function anyEvent({ runEvents }: Collections, runId: string, matches: (text: string) => boolean): Promise<boolean> {

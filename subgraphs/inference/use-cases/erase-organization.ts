@@ -1,7 +1,7 @@
 import { eraseEvents } from '../../common/events/event-log.ts'
 import type { DocumentCollection } from '../../common/ports/document-store.ts'
 import type { ServedDeps } from './deps.ts'
-import { forgetAgent, forgetWorkflow } from './forget.ts'
+import { purgeAgent, purgeWorkflow } from './purge.ts'
 import type { AgentRecord, Collections, WorkflowRecord } from './tables.ts'
 
 const PAGE = 100
@@ -15,11 +15,11 @@ export async function eraseOrganization(deps: ServedDeps, organizationId: string
   const results = [
     await runs.erase(organizationId),
     await workflowRuns.erase(organizationId),
-    await eraseOwned(deps, collections.agents, organizationId, (agent) => forgetAgent(deps, agent)),
-    await eraseOwned(deps, collections.workflows, organizationId, (workflow) => forgetWorkflow(deps, workflow)),
+    await eraseOwned(deps, collections.agents, organizationId, (agent) => purgeAgent(deps, agent)),
+    await eraseOwned(deps, collections.workflows, organizationId, (workflow) => purgeWorkflow(deps, workflow)),
     await eraseAll(collections.threads, organizationId),
     await eraseAll(collections.keyedCalls, organizationId),
-    await eraseKeptRuns(collections, organizationId),
+    await eraseRetainedRuns(collections, organizationId),
     await eraseEvents(collections, organizationId),
   ]
   return results.every((isEmpty) => isEmpty)
@@ -30,7 +30,7 @@ async function eraseOwned<Record extends AgentRecord | WorkflowRecord>(
   { clock }: Pick<ServedDeps, 'clock'>,
   records: DocumentCollection<Record>,
   organizationId: string,
-  forget: (record: Record) => Promise<void>,
+  purge: (record: Record) => Promise<void>,
 ): Promise<boolean> {
   for (;;) {
     const listed = await records.find({ organizationId, listed: true }, { limit: PAGE })
@@ -41,7 +41,7 @@ async function eraseOwned<Record extends AgentRecord | WorkflowRecord>(
   for (let after = '', isEmpty = true; ; isEmpty = false) {
     const hidden = await records.find({ organizationId, listed: false, _id: { $gt: after } }, { sort: { _id: 1 }, limit: PAGE })
     if (hidden.length === 0) return isEmpty
-    for (const record of hidden) await forget(record)
+    for (const record of hidden) await purge(record)
     after = hidden.at(-1)!._id
   }
 }
@@ -50,7 +50,7 @@ async function eraseAll(records: Collections['threads' | 'keyedCalls'], organiza
   for (let isEmpty = true; ; isEmpty = false) if ((await records.deleteMany({ organizationId })) === 0) return isEmpty
 }
 
-async function eraseKeptRuns({ keptRuns }: Collections, organizationId: string): Promise<boolean> {
-  const found = await Promise.all(['agent', 'workflow'].map((noun) => keptRuns.findOneAndDelete({ _id: `${organizationId}_${noun}` })))
+async function eraseRetainedRuns({ retainedRuns }: Collections, organizationId: string): Promise<boolean> {
+  const found = await Promise.all(['agent', 'workflow'].map((noun) => retainedRuns.findOneAndDelete({ _id: `${organizationId}_${noun}` })))
   return found.every((record) => record === null)
 }

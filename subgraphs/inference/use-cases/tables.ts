@@ -1,4 +1,4 @@
-import { type FairLeasable, JOB_TURNS_INDEX } from '../../common/documents/fair-jobs.ts'
+import { FAIR_JOBS_INDEX, type FairLeasable } from '../../common/documents/fair-jobs.ts'
 import { EVENT_HEADS, EVENTS, type EventCollections, OUTBOX_INDEX, type Telling } from '../../common/events/event-log.ts'
 import { LABELS } from '../../common/identity/earlier-rotation.ts'
 import type { Scope } from '../../common/identity/principal.ts'
@@ -129,7 +129,7 @@ export type RunBase = Telling & {
 }
 
 /** What an organization's ended runs of one kind have taken. */
-type KeptRunsRecord = {
+type RetainedRunsRecord = {
   /** `<organization>_<kind>` */
   readonly _id: string
   /** Characters of all runs that have ended, also of those that were deleted since. */
@@ -168,7 +168,7 @@ export type RunRecord = RunBase & {
 }
 
 /** A piece of the input of an agent's run, kept until the run has ended: `GivenToRun` as JSON. */
-export type RunGivenRecord = {
+export type RunInputRecord = {
   /** `<run>_<piece>`; pieces are counted from 0. */
   readonly _id: string
   readonly runId: string
@@ -250,8 +250,8 @@ export interface Collections extends EventCollections {
   readonly agentVersions: DocumentCollection<AgentVersion>
   readonly runs: DocumentCollection<RunRecord>
   readonly runEvents: DocumentCollection<RunEventRecord>
-  readonly runGiven: DocumentCollection<RunGivenRecord>
-  readonly keptRuns: DocumentCollection<KeptRunsRecord>
+  readonly runInputs: DocumentCollection<RunInputRecord>
+  readonly retainedRuns: DocumentCollection<RetainedRunsRecord>
   readonly threads: DocumentCollection<ThreadRecord>
   readonly workflows: DocumentCollection<WorkflowRecord>
   /** `_id`: `<workflow>_<version>` */
@@ -273,12 +273,12 @@ const OWNED_INDEXES: readonly IndexSpec[] = [
 /** Indexes of runs that have not ended. */
 const JOB_INDEXES: readonly IndexSpec[] = [
   { fields: ['job.dueAt'], sparse: true },
-  JOB_TURNS_INDEX,
+  FAIR_JOBS_INDEX,
   { fields: ['job.deadline'], sparse: true },
 ]
 
 /** Ended runs in the order of their ends. */
-const KEPT_INDEX: IndexSpec = { fields: ['keptOf', 'keptAt'], sparse: true }
+const RETAINED_INDEX: IndexSpec = { fields: ['keptOf', 'keptAt'], sparse: true }
 
 export function openCollections(store: Pick<DocumentStore, 'collection'>): Collections {
   return {
@@ -298,18 +298,18 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
         { fields: ['leaseUntil'], sparse: true },
         ...JOB_INDEXES,
         { fields: ['expiresAt'] },
-        KEPT_INDEX,
+        RETAINED_INDEX,
         OUTBOX_INDEX,
       ],
     }),
     events: store.collection(EVENTS),
     eventHeads: store.collection(EVENT_HEADS),
     runEvents: store.collection({ name: 'run_events', indexes: [{ fields: ['runId', 'sequence'], unique: true }] }),
-    runGiven: store.collection({
+    runInputs: store.collection({
       name: 'run_given',
       indexes: [{ fields: ['runId', 'piece'], unique: true }, { fields: ['expiresAt'] }],
     }),
-    keptRuns: store.collection({ name: 'kept_runs', indexes: [] }),
+    retainedRuns: store.collection({ name: 'kept_runs', indexes: [] }),
     threads: store.collection({
       name: 'threads',
       indexes: [{ fields: ['expiresAt'] }, { fields: ['organizationId'] }, { fields: ['organizationId', 'agentId'] }],
@@ -330,7 +330,7 @@ export function openCollections(store: Pick<DocumentStore, 'collection'>): Colle
         ...JOB_INDEXES,
         { fields: ['job.workflowId'], sparse: true },
         { fields: ['expiresAt'] },
-        KEPT_INDEX,
+        RETAINED_INDEX,
         OUTBOX_INDEX,
       ],
     }),

@@ -1,6 +1,6 @@
 import { inferenceOperation, type OperationText } from '../../../schema/operations.ts'
 import { type Link, request } from '../../common/link/link.ts'
-import { readTokenStates, readVector, type WireVector } from '../../common/link/scalars.ts'
+import { readTokenEmbeddings, readVector, type WireVector } from '../../common/link/scalars.ts'
 import { parseUsd } from '../../common/usd.ts'
 import type { CallContext, CosineCalibration, Inference } from '../ports/inference.ts'
 
@@ -41,58 +41,59 @@ const CLOSE_EMBEDDING = inferenceOperation(
 )
 
 export function inferenceOver(link: Link): Inference {
-  const ask = <Data, Variables>(
+  const execute = <Data, Variables>(
     query: OperationText<Data, Variables>,
     variables: Variables & Readonly<Record<string, unknown>>,
     context: CallContext,
   ) => request(link, { query, variables }, context)
   return {
-    countRequest: async (context) => void (await ask(COUNT_REQUEST, {}, context)),
+    countRequest: async (context) => void (await execute(COUNT_REQUEST, {}, context)),
     async embeddingModel(id, context) {
-      const { calibration, ...model } = (await ask(EMBEDDING_MODEL, { id }, context)).embeddingModel
+      const { calibration, ...model } = (await execute(EMBEDDING_MODEL, { id }, context)).embeddingModel
       return { ...model, calibration: calibration && decodeCalibration(calibration) }
     },
-    agentsOf: async (collectionId, context) => (await ask(AGENTS_OF, { collectionId }, context)).agentsOfCollection.map(({ name }) => name),
-    countTokens: async (modelId, texts, context) => (await ask(COUNT_TOKENS, { modelId, texts }, context)).countTokens,
+    agentsOf: async (collectionId, context) =>
+      (await execute(AGENTS_OF, { collectionId }, context)).agentsOfCollection.map(({ name }) => name),
+    countTokens: async (modelId, texts, context) => (await execute(COUNT_TOKENS, { modelId, texts }, context)).countTokens,
     async embedQuery(modelId, text, context) {
       const variables = { modelId, text, runHoldId: context.runHoldId, step: context.step }
-      const { embedQuery } = await ask(EMBED_QUERY, variables, context)
+      const { embedQuery } = await execute(EMBED_QUERY, variables, context)
       const { vector, tokenStates, cost } = embedQuery
-      return { vector: readVector(vector), tokenStates: tokenStates ? readTokenStates(tokenStates) : null, cost: parseUsd(cost) }
+      return { vector: readVector(vector), tokenStates: tokenStates ? readTokenEmbeddings(tokenStates) : null, cost: parseUsd(cost) }
     },
     async rewriteQuery({ history, ...input }, context) {
       const messages = history.map(({ role, content }) => ({ role: role.toUpperCase() as Uppercase<typeof role>, content }))
-      const { rewriteQuery } = await ask(REWRITE_QUERY, { input: { ...input, history: messages } }, context)
+      const { rewriteQuery } = await execute(REWRITE_QUERY, { input: { ...input, history: messages } }, context)
       return { query: rewriteQuery.query, cost: parseUsd(rewriteQuery.cost) }
     },
     async suggestQuestions(input, context) {
-      const { suggestQuestions } = await ask(SUGGEST_QUESTIONS, { input }, context)
+      const { suggestQuestions } = await execute(SUGGEST_QUESTIONS, { input }, context)
       return { questions: suggestQuestions.questions, cost: parseUsd(suggestQuestions.cost) }
     },
-    rerankModel: async (id, context) => (await ask(RERANK_MODEL, { id }, context)).rerankModel,
+    rerankModel: async (id, context) => (await execute(RERANK_MODEL, { id }, context)).rerankModel,
     async rerankPassages(modelId, query, texts, context) {
       const variables = { modelId, query, texts, runHoldId: context.runHoldId, step: context.step }
-      const { rerankPassages } = await ask(RERANK_PASSAGES, variables, context)
+      const { rerankPassages } = await execute(RERANK_PASSAGES, variables, context)
       return { results: rerankPassages.results, cost: parseUsd(rerankPassages.cost) }
     },
-    transcriptionModel: async (id, context) => (await ask(TRANSCRIPTION_MODEL, { id }, context)).transcriptionModel,
-    async transcribe(modelId, sound, context) {
-      const contentBase64 = Buffer.from(sound.buffer, sound.byteOffset, sound.byteLength).toString('base64')
+    transcriptionModel: async (id, context) => (await execute(TRANSCRIPTION_MODEL, { id }, context)).transcriptionModel,
+    async transcribe(modelId, audio, context) {
+      const contentBase64 = Buffer.from(audio.buffer, audio.byteOffset, audio.byteLength).toString('base64')
       const input = { modelId, contentBase64, step: context.step }
-      return (await ask(TRANSCRIBE, { input }, context)).transcribeDocument.segments
+      return (await execute(TRANSCRIBE, { input }, context)).transcribeDocument.segments
     },
     async quoteEmbedding(modelId, tokens, context) {
-      const { amount, isCovered, perMillion } = (await ask(QUOTE_EMBEDDING, { modelId, tokens }, context)).quoteEmbedding
+      const { amount, isCovered, perMillion } = (await execute(QUOTE_EMBEDDING, { modelId, tokens }, context)).quoteEmbedding
       return { amount: parseUsd(amount), isCovered, perMillion: parseUsd(perMillion) }
     },
-    openEmbedding: async (modelId, tokens, context) => (await ask(OPEN_EMBEDDING, { modelId, tokens }, context)).openEmbedding.holdId,
+    openEmbedding: async (modelId, tokens, context) => (await execute(OPEN_EMBEDDING, { modelId, tokens }, context)).openEmbedding.holdId,
     async embedPassages(input, context) {
-      const { embedPassages } = await ask(EMBED_PASSAGES, { input }, context)
+      const { embedPassages } = await execute(EMBED_PASSAGES, { input }, context)
       const { vectors, tokenStates, tokens } = embedPassages
-      return { vectors: vectors.map(readVector), tokenStates: tokenStates?.map(readTokenStates) ?? null, tokens }
+      return { vectors: vectors.map(readVector), tokenStates: tokenStates?.map(readTokenEmbeddings) ?? null, tokens }
     },
     closeEmbedding: async (holdId, tokens, context) =>
-      parseUsd((await ask(CLOSE_EMBEDDING, { holdId, tokens }, context)).closeEmbedding.charged),
+      parseUsd((await execute(CLOSE_EMBEDDING, { holdId, tokens }, context)).closeEmbedding.charged),
   }
 }
 

@@ -47,10 +47,10 @@ export function buildDigest(newest: readonly Examined[], documentCount: number, 
 
 function listHeadings(longest: readonly Examined[]): readonly string[] {
   const headings = new Set<string>()
-  for (let place = 0; ; place++) {
+  for (let index = 0; ; index++) {
     let isAny = false
     for (const { outline } of longest) {
-      const heading = outline?.headings[place]
+      const heading = outline?.headings[index]
       if (heading === undefined) continue
       isAny = true
       headings.add(heading)

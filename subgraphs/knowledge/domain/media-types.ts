@@ -57,14 +57,14 @@ const FORMATS: Readonly<Record<string, string>> = {
 }
 
 /** Pictures, which become documents where a collection uses OCR. */
-const PICTURE_FORMATS: Readonly<Record<string, string>> = {
+const IMAGE_FORMATS: Readonly<Record<string, string>> = {
   'image/png': 'PNG',
   'image/jpeg': 'JPEG',
   'image/tiff': 'TIFF',
   'image/webp': 'WebP',
 }
-export const PICTURES: readonly string[] = Object.keys(PICTURE_FORMATS)
-export const PICTURE_LIST = Object.values(PICTURE_FORMATS).join(', ')
+export const IMAGES: readonly string[] = Object.keys(IMAGE_FORMATS)
+export const IMAGE_LIST = Object.values(IMAGE_FORMATS).join(', ')
 
 /** Their names, as errors and documentation list them. */
 export const FORMAT_LIST = Object.values(FORMATS).join(', ')
@@ -76,23 +76,23 @@ export function isReadable(mediaType: string): boolean {
   return Object.hasOwn(FORMATS, mediaType)
 }
 
-export function isPicture(mediaType: string): boolean {
-  return Object.hasOwn(PICTURE_FORMATS, mediaType)
+export function isImage(mediaType: string): boolean {
+  return Object.hasOwn(IMAGE_FORMATS, mediaType)
 }
 
 /** Formats whose file may be far larger than their text: archives, pages with pictures, OLE files. */
-const BINARY: ReadonlySet<string> = new Set([PDF, DOCX, DOC, ODT, XLSX, ODS, PPTX, ODP, EPUB, MSG, ZIP, ...PICTURES])
+const BINARY: ReadonlySet<string> = new Set([PDF, DOCX, DOC, ODT, XLSX, ODS, PPTX, ODP, EPUB, MSG, ZIP, ...IMAGES])
 
 export function isBinaryFormat(mediaType: string): boolean {
   return BINARY.has(mediaType)
 }
 
 /** The formats of sound, as people call them. */
-export const SOUND_LIST = 'FLAC, MP3, MP4, M4A, Ogg, WAV, WebM'
+export const AUDIO_LIST = 'FLAC, MP3, MP4, M4A, Ogg, WAV, WebM'
 /** The largest file of sound that speech models take: the limit of OpenAI's transcriptions, which inference has too. */
-export const MAX_SOUND_BYTES = 25 * 1024 * 1024
+export const MAX_AUDIO_BYTES = 25 * 1024 * 1024
 
 /** Sound, which a speech model transcribes: for documents if their collection names one, and in workflows. */
-export function isSound(mediaType: string): boolean {
+export function isAudio(mediaType: string): boolean {
   return mediaType.startsWith('audio/')
 }

@@ -23,10 +23,10 @@ export function nameOfPage(url: string, page: string | null, extension: string):
 
 function findTitle(head: string): string {
   const tag = head.search(/<title[\s>]/i)
-  const begin = tag < 0 ? -1 : head.indexOf('>', tag)
-  if (begin < 0) return ''
-  const end = head.indexOf('<', begin)
-  return head.slice(begin + 1, Math.min(end < 0 ? head.length : end, begin + 1 + MAX_TITLE_CHARACTERS))
+  const start = tag < 0 ? -1 : head.indexOf('>', tag)
+  if (start < 0) return ''
+  const end = head.indexOf('<', start)
+  return head.slice(start + 1, Math.min(end < 0 ? head.length : end, start + 1 + MAX_TITLE_CHARACTERS))
 }
 
 function decodePath(text: string): string {

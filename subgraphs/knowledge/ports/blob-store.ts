@@ -14,7 +14,7 @@ export interface BlobStore {
   /**
    * Gives `length` bytes from `offset` (fewer at the end), at most 32 MiB; `null` when there is no such key. Without a
    * range: all bytes. They belong to the caller.
-   * @throws {BlobDamaged} parts of it are lost
+   * @throws {BlobCorrupted} parts of it are lost
    */
   get(key: string, range?: { readonly offset: number; readonly length: number }): Promise<Uint8Array | null>
   /** Idempotent; the key need not exist. */
@@ -28,7 +28,7 @@ export interface BlobStore {
 }
 
 /** The store has the key, but has lost some of its bytes. */
-export class BlobDamaged extends Error {
+export class BlobCorrupted extends Error {
   constructor(key: string, options?: ErrorOptions) {
     super(`the blob ${key} lacks pieces`, options)
     this.name = 'BlobDamaged'

@@ -1,5 +1,5 @@
 import type { SearchFilter } from '../domain/search/search-filter.ts'
-import type { TokenStates } from './inference.ts'
+import type { TokenEmbeddings } from './inference.ts'
 
 /** Made by `domain/text-analysis.ts`. Adapters index them unchanged. */
 export interface Terms {
@@ -25,7 +25,7 @@ export interface IndexedChunk extends Terms {
   /** Length 1. Adapters may store it as int8. */
   readonly vector: Float32Array
   /** What searches compare token by token, at most 8 KB. Null or absent: the vector's model gives none. */
-  readonly tokenStates?: TokenStates | null
+  readonly tokenStates?: TokenEmbeddings | null
   /**
    * The text before `text` from which the vector and the terms are also made; may be empty. Kept so that the terms can
    * be made again.
@@ -103,12 +103,12 @@ export interface IndexedGeneration {
 }
 
 /** What a chunk's terms are made from. `context` is null for chunks that were written before it was kept. */
-export interface Passage extends Pick<IndexedChunk, 'text' | 'headingPath'> {
+export interface ChunkText extends Pick<IndexedChunk, 'text' | 'headingPath'> {
   readonly context: string | null
 }
 
 /** Gives the terms of passages, in order, at most 256. */
-export type ToTerms = (passages: readonly Passage[]) => Promise<readonly Terms[]>
+export type ToTerms = (chunks: readonly ChunkText[]) => Promise<readonly Terms[]>
 
 export interface RebuildStep {
   /** Chunks taken over in this step. */
@@ -151,7 +151,7 @@ export interface ChunkIndex extends AsyncDisposable {
    * Deletes a document's chunks: all of them, or all but those of one generation. Later searches do not find them.
    * Idempotent.
    */
-  deleteDocument(collectionId: string, documentId: string, keepGeneration?: string): Promise<void>
+  deleteDocument(collectionId: string, documentId: string, exceptGeneration?: string): Promise<void>
   /** Deletes only the chunks of one ingestion. Later searches do not find them. Idempotent. */
   deleteGeneration(collectionId: string, documentId: string, generation: string): Promise<void>
   /**
@@ -169,7 +169,7 @@ export interface ChunkIndex extends AsyncDisposable {
   /** In the order of the ids. Those that do not exist are left out. At most 1000. */
   get(collectionId: string, chunkIds: readonly string[]): Promise<readonly StoredChunk[]>
   /** The token states of these chunks, by id. Chunks without them are left out. At most 100. */
-  tokenStates(collectionId: string, chunkIds: readonly string[]): Promise<ReadonlyMap<string, TokenStates>>
+  tokenEmbeddings(collectionId: string, chunkIds: readonly string[]): Promise<ReadonlyMap<string, TokenEmbeddings>>
   /**
    * Makes one step of rebuilding the whole index, in the current layout and with the terms of `toTerms`, while it is in
    * use: searches see each chunk once throughout, and no write or deletion is lost. `after` is null to begin, which

@@ -120,7 +120,7 @@ export class ParseFailure extends Error {
 
 export interface ParseOptions {
   /** Whether pages that are pictures, and pictures, are left in `unread`. By default they are warned about or refused. */
-  readonly leavesPictures?: boolean
+  readonly defersOcr?: boolean
   /** Is told how many pages of a PDF have been read: 0 first, all last, and in between not every one. */
   readonly onPages?: (done: number, total: number) => void
 }

@@ -30,12 +30,12 @@ export interface EmbeddingModel {
  * rows. Of a passage: a byte for this form, then 16 bytes for each of at most 512 tokens, a bit for each number that is
  * above 0. `toMaxSim` compares those of one model.
  */
-export type TokenStates = Int8Array
+export type TokenEmbeddings = Int8Array
 
-export interface EmbeddedPassages {
+export interface EmbeddedChunks {
   readonly vectors: readonly Float32Array[]
   /** One for each text; null or absent: the model's engine gives none. */
-  readonly tokenStates?: readonly TokenStates[] | null
+  readonly tokenStates?: readonly TokenEmbeddings[] | null
   readonly tokens: number
 }
 
@@ -80,7 +80,7 @@ export interface Inference {
     modelId: string,
     text: string,
     context: CallContext,
-  ): Promise<{ readonly vector: Float32Array; readonly tokenStates?: TokenStates | null; readonly cost: bigint }>
+  ): Promise<{ readonly vector: Float32Array; readonly tokenStates?: TokenEmbeddings | null; readonly cost: bigint }>
   /**
    * Has a chat model rewrite a question so that it stands without the conversation before it; `cost` is in nano-USD.
    * Takes at most 10 s.
@@ -133,7 +133,7 @@ export interface Inference {
    * `payload_too_large`: it lasts too long; `idempotency_conflict`: another process is at it; or the error of the
    * model's engine. Nothing is charged.
    */
-  transcribe(modelId: string, sound: Uint8Array, context: CallContext & { readonly step: string }): Promise<readonly SpokenSegment[]>
+  transcribe(modelId: string, audio: Uint8Array, context: CallContext & { readonly step: string }): Promise<readonly SpokenSegment[]>
   /**
    * Gives what `openEmbedding` would reserve, whether the wallet covers it now, and the price of a million tokens; in
    * nano-USD.
@@ -156,7 +156,7 @@ export interface Inference {
   embedPassages(
     input: { readonly holdId: string; readonly modelId: string; readonly texts: readonly string[]; readonly tokensBefore: number },
     context: CallContext,
-  ): Promise<EmbeddedPassages>
+  ): Promise<EmbeddedChunks>
   /**
    * Charges `tokens` and ends the hold; 0 charges nothing. Gives the charge in nano-USD: the earlier one if the hold had
    * ended before. Idempotent.

@@ -1,4 +1,4 @@
-import { JOB_TURNS_INDEX, SLOW_JOB_TURNS_INDEX } from '../../common/documents/fair-jobs.ts'
+import { FAIR_JOBS_INDEX, SLOW_FAIR_JOBS_INDEX } from '../../common/documents/fair-jobs.ts'
 import { EVENT_HEADS, EVENTS, type EventCollections, OUTBOX_INDEX } from '../../common/events/event-log.ts'
 import type { DocumentCollection, DocumentStore, StoredDocument } from '../../common/ports/document-store.ts'
 import { TASK_LEASES, type TaskLease } from '../../common/process/tasks.ts'
@@ -49,7 +49,7 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
         { fields: ['organizationId', 'listed', 'name'] },
         { fields: ['organizationId', 'code'], unique: true },
         { fields: ['job.dueAt'], sparse: true },
-        JOB_TURNS_INDEX,
+        FAIR_JOBS_INDEX,
       ],
     }),
     files: store.collection({ name: 'files', indexes: [{ fields: ['organizationId'] }, { fields: ['organizationId', 'name'] }] }),
@@ -72,8 +72,8 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
         { fields: ['attachKey'], unique: true, sparse: true },
         { fields: ['versionKey'], unique: true, sparse: true },
         { fields: ['job.dueAt'], sparse: true },
-        JOB_TURNS_INDEX,
-        SLOW_JOB_TURNS_INDEX,
+        FAIR_JOBS_INDEX,
+        SLOW_FAIR_JOBS_INDEX,
         { fields: ['job.lease'], sparse: true },
         { fields: ['parentId', 'listed'], sparse: true },
         OUTBOX_INDEX,
@@ -88,7 +88,7 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
         { fields: ['collectionId'] },
         { fields: ['openKey'], unique: true, sparse: true },
         { fields: ['job.dueAt'], sparse: true },
-        JOB_TURNS_INDEX,
+        FAIR_JOBS_INDEX,
         OUTBOX_INDEX,
       ],
     }),
@@ -103,7 +103,7 @@ export function knowledgeStore(store: Pick<DocumentStore, 'collection'>): Knowle
         { fields: ['collectionId'] },
         { fields: ['openKey'], unique: true, sparse: true },
         { fields: ['job.dueAt'], sparse: true },
-        JOB_TURNS_INDEX,
+        FAIR_JOBS_INDEX,
         OUTBOX_INDEX,
       ],
     }),

@@ -23,8 +23,8 @@ export const evaluationMutations: MutationResolvers = {
     return { questions: await addGoldQuestions(deps, context, input) }
   },
   async suggestGoldQuestions(_parent, { input }, { deps, ...context }) {
-    const { suggestions, ...answer } = await suggestGoldQuestions(deps, context, input)
-    return { ...answer, suggestions: suggestions.map(({ document, ...each }) => ({ ...each, chunk: { ...each.chunk, record: document } })) }
+    const { suggestions, ...result } = await suggestGoldQuestions(deps, context, input)
+    return { ...result, suggestions: suggestions.map(({ document, ...each }) => ({ ...each, chunk: { ...each.chunk, record: document } })) }
   },
   async deleteGoldQuestion(_parent, { id }, { deps, ...context }) {
     await deleteGoldQuestion(deps, context, id)

@@ -10,9 +10,9 @@ export type ChunkOfDocument = StoredChunk & { readonly record: DocumentRecord }
 export const searchQueries: QueryResolvers = {
   async searchCollection(_parent, { input, runHoldId, step }, { deps, ...context }) {
     const inRun = { ...context, ...(runHoldId && { runHoldId }), ...(step && { step }) }
-    const { hits, groups, rerank, ...answer } = await searchCollection(deps, inRun, input)
+    const { hits, groups, rerank, ...result } = await searchCollection(deps, inRun, input)
     return {
-      ...answer,
+      ...result,
       hits: hits.map(toHit),
       groups: groups?.map((group) => ({ document: group.document, hits: group.hits.map(toHit) })),
       rerank: rerank && { model: { id: rerank.modelId }, applied: rerank.applied, error: rerank.error },

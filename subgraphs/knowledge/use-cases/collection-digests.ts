@@ -11,13 +11,13 @@ import { readUsage } from './count-usage.ts'
  */
 const MAX_EXAMINED = 200
 /** The number of digests in the cache, about 5 KB each. */
-const MAX_KEPT = 1_000
+const MAX_CACHED = 1_000
 /** A digest is rebuilt after this time, because some changes leave its signs the same. */
 const MAX_AGE_MS = 300_000
 
-interface Kept {
-  readonly signs: string
-  readonly madeMs: number
+interface CachedDigest {
+  readonly fingerprint: string
+  readonly createdMs: number
   readonly digest: CollectionDigest
 }
 
@@ -28,7 +28,7 @@ interface Kept {
 export class CollectionDigests {
   readonly #store: KnowledgeStore
   readonly #clock: Clock
-  readonly #kept = new LRUCache<string, Kept>({ max: MAX_KEPT })
+  readonly #cache = new LRUCache<string, CachedDigest>({ max: MAX_CACHED })
 
   constructor(store: KnowledgeStore, clock: Clock) {
     this.#store = store
@@ -36,8 +36,8 @@ export class CollectionDigests {
   }
 
   /** Call it when a document of the collection has changed. */
-  forget(collectionId: string): void {
-    this.#kept.delete(collectionId)
+  evict(collectionId: string): void {
+    this.#cache.delete(collectionId)
   }
 
   /** Returns the digest of a collection's ready documents, at most `MAX_AGE_MS` old. */
@@ -49,16 +49,16 @@ export class CollectionDigests {
       readUsage(this.#store, organizationId),
       documents.find(ready, { sort: { _id: -1 }, limit: 1 }),
     ])
-    const signs = `${documentCount} ${chunks[collectionId] ?? 0} ${newest?._id}`
+    const fingerprint = `${documentCount} ${chunks[collectionId] ?? 0} ${newest?._id}`
     const nowMs = this.#clock.now().getTime()
-    const kept = this.#kept.get(collectionId)
-    if (kept?.signs === signs && nowMs - kept.madeMs < MAX_AGE_MS) return kept.digest
+    const cached = this.#cache.get(collectionId)
+    if (cached?.fingerprint === fingerprint && nowMs - cached.createdMs < MAX_AGE_MS) return cached.digest
     const [examined, [oldest]] = await Promise.all([
       documents.find(ready, { sort: { _id: -1 }, limit: MAX_EXAMINED }),
       documents.find(ready, { sort: { _id: 1 }, limit: 1 }),
     ])
     const digest = buildDigest(examined, documentCount, oldest?.createdAt ?? null)
-    this.#kept.set(collectionId, { signs, madeMs: nowMs, digest })
+    this.#cache.set(collectionId, { fingerprint, createdMs: nowMs, digest })
     return digest
   }
 }

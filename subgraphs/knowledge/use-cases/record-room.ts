@@ -17,7 +17,7 @@ const RECOUNT_AFTER = 1_000
 /** ... or, when there is no room left, after this time: something may have been deleted. */
 const RECOUNT_MS = 5_000
 /** Organizations whose counts are kept. */
-const MAX_KEPT = 10_000
+const MAX_CACHED = 10_000
 
 interface Count {
   readonly counted: number
@@ -33,7 +33,7 @@ export class RecordRoom {
   readonly #store: KnowledgeStore
   readonly #clock: Clock
   readonly #most: Readonly<Record<Kind, number>>
-  readonly #counts = new LRUCache<string, Promise<Count>>({ max: MAX_KEPT })
+  readonly #counts = new LRUCache<string, Promise<Count>>({ max: MAX_CACHED })
 
   constructor(store: KnowledgeStore, clock: Clock, most: Readonly<Record<Kind, number>> = MOST_RECORDS) {
     this.#store = store
@@ -45,7 +45,7 @@ export class RecordRoom {
    * Takes room for one more record.
    * @throws {KisError} `storage_quota_exceeded` if the organization has the most records of the kind.
    */
-  async take(kind: Kind, organizationId: string): Promise<void> {
+  async reserve(kind: Kind, organizationId: string): Promise<void> {
     const most = this.#most[kind]
     const key = `${kind} ${organizationId}`
     let count = await this.#counts.get(key)

@@ -12,7 +12,7 @@ import {
 } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { onBothEngines } from '../../support/processes/replicas.ts'
-import { type Service, type ServiceOptions, startEmbedded, startFiveProcesses } from '../../support/processes/service.ts'
+import { type Service, type ServiceOptions, startEmbedded } from '../../support/processes/service.ts'
 
 const makeCatalog = (url: string) => `
 engines:
@@ -90,7 +90,6 @@ function ocrPages(start: (options: ServiceOptions) => Promise<Service>): void {
 }
 
 describe('pages of OCR in one process', () => ocrPages(startEmbedded))
-describe('pages of OCR in five processes', () => ocrPages(startFiveProcesses))
 await onBothEngines('pages of OCR in five processes on the engines', (start) =>
   describe('pages of OCR in five processes on the engines', () => ocrPages(start)),
 )

@@ -62,7 +62,7 @@ export async function openGallery(): Promise<Gallery> {
   const workflow = await post('/v1/workflows', {
     code: 'sort-letters',
     name: 'Sort letters فرز الرسائل',
-    definition: DEFINITIONS.sort.make({ model: 'extractive', collection }),
+    definition: DEFINITIONS.sort.create({ model: 'extractive', collection }),
   })
   const run = await post(`/v1/workflows/${workflow.id}/runs`, { inputs: { message: 'The light is out. المنارة مطفأة.' }, wait: true })
   const broken = await post('/v1/workflows', {

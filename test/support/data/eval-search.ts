@@ -1,6 +1,6 @@
 import { readCalibration } from '../../../subgraphs/inference/adapters/embedded/read-calibration.ts'
-import { takeAim } from '../../../subgraphs/knowledge/domain/search/aim.ts'
 import type { RankedChunk, SearchMode } from '../../../subgraphs/knowledge/domain/search/fuse.ts'
+import { createAim } from '../../../subgraphs/knowledge/domain/search/query-vectors.ts'
 import { grams, normaliseForEmbedding, queryTerms, words } from '../../../subgraphs/knowledge/domain/text/text-analysis.ts'
 import type { ChunkIndex } from '../../../subgraphs/knowledge/ports/chunk-index.ts'
 import { compareTokens } from '../../../subgraphs/knowledge/use-cases/search/compare-tokens.ts'
@@ -103,13 +103,17 @@ export class EvalSearch {
       .filter(([, { lang, paragraph_ids }]) => lang === from && isAsked(paragraph_ids))
       .filter((_, i) => i % every === 0)
     return inParallel(asked, PARALLEL, async ([i, { text, paragraph_ids: right }]) => {
-      const aim = mode === 'lexical' ? null : takeAim(this.#queries.vectors[i]!, from, calibration)
+      const aim = mode === 'lexical' ? null : createAim(this.#queries.vectors[i]!, from, calibration)
       const terms = mode === 'vector' ? { words: [], grams: [] } : queryTerms(text)
       const aimed = { vector: aim?.vector ?? null, anchor: aim?.anchor ?? null }
       const all = await index.search({ collectionId: pool, ...aimed, ...terms, candidates: CANDIDATES, filter: null }, signal)
       const found = isUnanswerable ? all.filter(({ chunkId }) => !right.includes(chunkId)) : all
       const states = this.#queries.tokenStates[i]!
-      const tokenCloseness = await compareTokens((ids) => index.tokenStates(pool, ids), { states, language: from, mode, aim }, found)
+      const tokenCloseness = await compareTokens(
+        (ids) => index.tokenEmbeddings(pool, ids),
+        { tokenEmbeddings: states, language: from, mode, aim },
+        found,
+      )
       const ranking = { query: text, language: from, mode, limit: 10, aim, spread: SPREAD, tokenCloseness }
       return { right, hits: await rankCandidates((ids) => index.get(pool, ids), ranking, found) }
     })

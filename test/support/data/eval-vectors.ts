@@ -79,12 +79,12 @@ const base64Of = ({ buffer, byteOffset, byteLength }: Float32Array | Int8Array) 
 async function embedAndKeep(texts: readonly string[], purpose: 'query' | 'passage', file: string): Promise<void> {
   const clock = { now: () => new Date(), sleep: async () => undefined }
   await using engines = await openEmbeddedEngines({ modelDirectory: MODEL, log: silentLog, clock })
-  const call = { engineModel: 'e5-small-ar-en', requestId: 'eval', dimensions: null, purpose, withTokenStates: true } as const
+  const call = { engineModel: 'e5-small-ar-en', requestId: 'eval', dimensions: null, purpose, withTokenEmbeddings: true } as const
   const kept: { vectors: string[]; states: string[] } = { vectors: [], states: [] }
   for (let at = 0; at < texts.length; at += BATCH) {
-    const { vectors, tokenStates } = await engines.embedding.embed(call, texts.slice(at, at + BATCH), new AbortController().signal)
+    const { vectors, tokenEmbeddings } = await engines.embedding.embed(call, texts.slice(at, at + BATCH), new AbortController().signal)
     kept.vectors.push(...vectors.map(base64Of))
-    kept.states.push(...tokenStates!.map(base64Of))
+    kept.states.push(...tokenEmbeddings!.map(base64Of))
   }
   await mkdir(CACHE, { recursive: true })
   // Write to another name and rename, so that an interrupted run leaves no partial file.

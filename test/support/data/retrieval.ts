@@ -51,11 +51,11 @@ export class Retrieval implements AsyncDisposable {
     }
   }
 
-  /** Returns the mean over all questions of a language, or over one of every few. */
-  async ndcg(from: Language, pool: Pool, every = 1): Promise<number> {
+  /** Returns the mean over all questions of a language. */
+  async ndcg(from: Language, pool: Pool): Promise<number> {
     const { paragraphs, questions } = this.#data
     const present = new Set(paragraphs.filter(({ lang }) => pool === 'both' || lang === pool).map(({ id }) => id))
-    const asked = questions.filter(({ lang }) => lang === from).filter((_, i) => i % every === 0)
+    const asked = questions.filter(({ lang }) => lang === from)
     const filter = pool === 'both' ? {} : { filter: { op: 'contains', field: 'file_name', value: `${pool}-` } }
     const scores = await inParallel(asked, PARALLEL, async ({ text, paragraph_ids }) => {
       const { body } = await this.#caller.rest('POST', `/v1/collections/${this.#collection}/search`, { query: text, ...filter })

@@ -30,7 +30,7 @@ interface Session {
 const Context = createContext<Session | null>(null)
 
 /** What the viewer may do changes with their role, which no event tells. Refused calls that come together cause one look. */
-const LOOK_AFTER_MS = 1_000
+const REFRESH_AFTER_MS = 1_000
 
 interface SessionProviderProps {
   /** Who is signed in, if that is known already. */
@@ -45,10 +45,10 @@ export function SessionProvider({ viewer, children }: SessionProviderProps) {
     () => setSession((now) => ('viewer' in now ? { state: 'ended', viewer: now.viewer } : { state: 'signed-out' })),
     [],
   )
-  const asked = useRef<Connected>(undefined)
+  const connectedRef = useRef<Connected>(undefined)
   const organization = useRef(viewer?.organization?.id)
   const isKnown = useRef(viewer !== null)
-  const take = useCallback((viewer: Viewer) => {
+  const applyViewer = useCallback((viewer: Viewer) => {
     // Another organization's pages: nothing of the earlier one may stay on them.
     if (organization.current && organization.current !== viewer.organization?.id) return location.assign('/home')
     organization.current = viewer.organization?.id
@@ -56,39 +56,39 @@ export function SessionProvider({ viewer, children }: SessionProviderProps) {
       now.state === 'signed-in' && JSON.stringify(now.viewer) === JSON.stringify(viewer) ? now : { state: 'signed-in', viewer },
     )
   }, [])
-  const look = useCalm(async () => {
+  const refreshViewer = useCalm(async () => {
     if (session.state !== 'signed-in') return
-    const { data } = await asked.current!.client.query(VIEWER, {}, { requestPolicy: 'network-only' }).toPromise()
-    if (data?.viewer) take(data.viewer)
-  }, LOOK_AFTER_MS)
-  const [connected, setConnected] = useState<Connected>(() => connect(end, look))
+    const { data } = await connectedRef.current!.client.query(VIEWER, {}, { requestPolicy: 'network-only' }).toPromise()
+    if (data?.viewer) applyViewer(data.viewer)
+  }, REFRESH_AFTER_MS)
+  const [connected, setConnected] = useState<Connected>(() => connect(end, refreshViewer))
 
   const load = useCallback(
     async ({ client }: Connected) => {
       const { data, error } = await client.query(VIEWER, {}, { requestPolicy: 'network-only' }).toPromise()
-      if (data?.viewer) return take(data.viewer)
+      if (data?.viewer) return applyViewer(data.viewer)
       const failure = error && toFailure(error)
       if (!failure || failure.code === 'invalid_api_key') return setSession({ state: 'signed-out' })
       setSession({ state: 'failed', failure })
     },
-    [take],
+    [applyViewer],
   )
   useEffect(() => {
-    asked.current = connected
+    connectedRef.current = connected
     if (!isKnown.current) void load(connected)
     isKnown.current = false
   }, [load, connected])
   useEffect(() => {
-    const back = () => document.visibilityState === 'visible' && look()
-    const forget = connection.onReturn(look)
+    const back = () => document.visibilityState === 'visible' && refreshViewer()
+    const unsubscribe = connection.onReturn(refreshViewer)
     window.addEventListener('focus', back)
     document.addEventListener('visibilitychange', back)
     return () => {
-      forget()
+      unsubscribe()
       window.removeEventListener('focus', back)
       document.removeEventListener('visibilitychange', back)
     }
-  }, [look])
+  }, [refreshViewer])
 
   const signIn = useCallback(
     async (apiKey: string) => {
@@ -103,10 +103,10 @@ export function SessionProvider({ viewer, children }: SessionProviderProps) {
         return UNREACHABLE
       }
       connected.close()
-      setConnected(connect(end, look))
+      setConnected(connect(end, refreshViewer))
       return null
     },
-    [connected, end, look],
+    [connected, end, refreshViewer],
   )
   const signOut = useCallback(async () => {
     await fetch('/session', { method: 'DELETE' }).catch(() => null)

@@ -1,10 +1,10 @@
 import { Link, Navigate, Outlet, useRouterState } from '@tanstack/react-router'
 import { BookOpen, Braces, Building2, LogOut, Menu as MenuIcon, MonitorSmartphone, UserRound, WifiOff } from 'lucide-react'
 import { type ReactNode, Suspense, useEffect, useRef, useState } from 'react'
-import { useAnswer } from '../data/answer.ts'
 import { useConnection } from '../data/connection.ts'
 import { addressOfOrganization, MEMBERSHIPS } from '../data/memberships.ts'
 import { PUBLIC_URL } from '../data/public-url.ts'
+import { useQueryResult } from '../data/query-result.ts'
 import { Text, useText } from '../i18n/text.tsx'
 import { ErrorState, Loading, NoPermission } from '../parts/states.tsx'
 import { Code, UserText } from '../parts/user-text.tsx'
@@ -228,8 +228,8 @@ function Account() {
 /** Where else the person is a member. They are asked for when the menu opens. */
 function OtherOrganizations() {
   const text = useText()
-  const answer = useAnswer(MEMBERSHIPS, {})
-  const viewer = answer.state === 'ready' ? answer.data.viewer : null
+  const result = useQueryResult(MEMBERSHIPS, {})
+  const viewer = result.state === 'ready' ? result.data.viewer : null
   const others = viewer?.member?.memberships.filter(({ organizationId }) => organizationId !== viewer.organization?.id) ?? []
   if (others.length === 0) return null
   return (

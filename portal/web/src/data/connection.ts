@@ -4,7 +4,7 @@ import { useSyncExternalStore } from 'react'
 const FIRST_WAIT_MS = 1_000
 const MAX_WAIT_MS = 15_000
 /** A broken network may say nothing at all. */
-const ANSWER_MS = 5_000
+const RESPONSE_TIMEOUT_MS = 5_000
 /** An answer says for so long that the service can be reached. */
 const FRESH_MS = 10_000
 
@@ -17,12 +17,12 @@ class Connection {
   readonly #returns = new Set<() => void>()
   #wake = () => {}
   /** On the clock of the page, which has just come from the service. */
-  #answeredAt = 0
+  #respondedAt = 0
 
   lose(): void {
     if (this.state === 'lost') return
     this.#set('lost')
-    void this.#look()
+    void this.#poll()
   }
 
   /** Looks now, such as when the network is back. */
@@ -37,16 +37,16 @@ class Connection {
 
   /** Resolves when the service answers: at once where it can be reached. */
   async untilReached(): Promise<void> {
-    if (this.state === 'connected' && navigator.onLine && performance.now() - this.#answeredAt < FRESH_MS) return
-    if (this.state === 'connected' && (await answers())) this.#answeredAt = performance.now()
+    if (this.state === 'connected' && navigator.onLine && performance.now() - this.#respondedAt < FRESH_MS) return
+    if (this.state === 'connected' && (await isReachable())) this.#respondedAt = performance.now()
     else await this.untilReturn()
   }
 
   /** Resolves when the service answers again, which it is asked until it does. */
   untilReturn(): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
-    const forget = this.onReturn(() => {
-      forget()
+    const unsubscribe = this.onReturn(() => {
+      unsubscribe()
       resolve()
     })
     this.lose()
@@ -69,10 +69,10 @@ class Connection {
     for (const watcher of this.#watchers) watcher()
   }
 
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     for (let wait = FIRST_WAIT_MS; this.state === 'lost'; wait = Math.min(wait * 2, MAX_WAIT_MS)) {
       await this.#sleep(wait * (0.75 + Math.random() / 2))
-      if (await answers()) this.#restore()
+      if (await isReachable()) this.#restore()
     }
   }
 
@@ -87,8 +87,8 @@ class Connection {
   }
 }
 
-function answers(): Promise<boolean> {
-  return fetch('/healthz', { cache: 'no-store', signal: AbortSignal.timeout(ANSWER_MS) }).then(
+function isReachable(): Promise<boolean> {
+  return fetch('/healthz', { cache: 'no-store', signal: AbortSignal.timeout(RESPONSE_TIMEOUT_MS) }).then(
     ({ ok }) => ok,
     () => false,
   )

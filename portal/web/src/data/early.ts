@@ -14,11 +14,11 @@ export const VIEWER_QUERY = `
   }
 ` as const
 
-let asked: Promise<unknown> = Promise.resolve(null)
+let viewerRequest: Promise<unknown> = Promise.resolve(null)
 
 /** Asks who is signed in. The application, which needs the answer, is still loading. */
-export function askEarly(): void {
-  asked = fetch('/graphql', {
+export function requestEarly(): void {
+  viewerRequest = fetch('/graphql', {
     method: 'POST',
     headers: { 'content-type': 'application/json', accept: 'application/graphql-response+json, application/json' },
     body: JSON.stringify({ operationName: 'Viewer', query: VIEWER_QUERY }),
@@ -30,5 +30,5 @@ export function askEarly(): void {
 
 /** The viewer, as `VIEWER_QUERY` has it. Null: nobody asked, or there is another answer, which the application asks for itself. */
 export function early(): Promise<unknown> {
-  return asked
+  return viewerRequest
 }

@@ -18,8 +18,8 @@ export function useFollow<Data>(
 ): Failure | null {
   const client = useClient()
   const [failure, setFailure] = useState<Failure | null>(null)
-  const tell = useRef(onEvent)
-  tell.current = onEvent
+  const onEventRef = useRef(onEvent)
+  onEventRef.current = onEvent
   useEffect(() => {
     if (runId === null) return
     let after: string | null = null
@@ -28,7 +28,7 @@ export function useFollow<Data>(
       client.subscription(subscription, { runId, after }).subscribe(({ data, error }) => {
         const failed = error ? toFailure(error) : null
         setFailure(failed)
-        if (data) after = tell.current(data)
+        if (data) after = onEventRef.current(data)
         if (failed?.shouldRetry) timer = setTimeout(again, failed.retryAfterMs ?? RETRY_MS)
       })
     const again = () => {
@@ -37,10 +37,10 @@ export function useFollow<Data>(
       current = subscribe()
     }
     let current = subscribe()
-    const forget = connection.onReturn(again)
+    const unsubscribe = connection.onReturn(again)
     return () => {
       clearTimeout(timer)
-      forget()
+      unsubscribe()
       current.unsubscribe()
     }
   }, [client, subscription, runId])

@@ -4,7 +4,7 @@ import { connection } from './connection.ts'
 const ADDRESS = /https?:\/\/\S+\.js/
 
 /** A network that breaks again and again. After these a newer portal may have taken the module's place. */
-const MAX_REPEATS = 3
+const MAX_RETRIES = 3
 
 /**
  * Loads a part of the portal. While the service cannot be reached it waits, instead of failing or loading everything
@@ -17,7 +17,7 @@ export async function loadModule<Module>(load: () => Promise<Module>): Promise<M
     try {
       return await next()
     } catch (error) {
-      if (repeat > MAX_REPEATS) throw error
+      if (repeat > MAX_RETRIES) throw error
       await connection.untilReturn()
       // Browsers remember that a module could not be loaded, so the same address would fail for ever. The modules that
       // it imports have no other address, so the service is asked for first.

@@ -26,8 +26,8 @@ export function createSocket(onSignedOut: () => void): Client {
       await Promise.race([
         new Promise((resolve) => setTimeout(resolve, wait)),
         new Promise<void>((resolve) => {
-          const forget = connection.onReturn(() => {
-            forget()
+          const unsubscribe = connection.onReturn(() => {
+            unsubscribe()
             resolve()
           })
         }),

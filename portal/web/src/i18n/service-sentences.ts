@@ -32,7 +32,7 @@ export function translate(sentences: readonly Sentence[], said: string, write: (
     })
     if (values.some(([, value]) => value === null)) continue
     const written = new Map(values)
-    return text.replace(NAME, (place, name: string) => written.get(name) ?? place)
+    return text.replace(NAME, (placeholder, name: string) => written.get(name) ?? placeholder)
   }
   return null
 }

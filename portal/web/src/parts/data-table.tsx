@@ -1,5 +1,5 @@
 import { Fragment, type ReactNode, useState } from 'react'
-import type { Answer } from '../data/answer.ts'
+import type { QueryResult } from '../data/query-result.ts'
 import { useText } from '../i18n/text.tsx'
 import { classes } from '../ui/classes.ts'
 import { Pagination } from '../ui/pagination.tsx'
@@ -49,7 +49,7 @@ export interface Column<Row> {
 
 interface DataTableProps<Data, Row> {
   readonly label: string
-  readonly answer: Answer<Data>
+  readonly result: QueryResult<Data>
   readonly page: (data: Data) => Page<Row>
   readonly paging: Paging
   readonly columns: readonly Column<Row>[]
@@ -59,17 +59,17 @@ interface DataTableProps<Data, Row> {
 }
 
 /** A list of the service, page by page, with its states. The first column names the row. */
-export function DataTable<Data, Row>({ label, answer, page, paging, columns, rowId, empty }: DataTableProps<Data, Row>) {
-  if (answer.state === 'loading') return <Loading lines={6} />
-  if (answer.state === 'failed') return <ErrorState failure={answer.failure} retry={answer.retry} />
-  const { edges, pageInfo } = page(answer.data)
+export function DataTable<Data, Row>({ label, result, page, paging, columns, rowId, empty }: DataTableProps<Data, Row>) {
+  if (result.state === 'loading') return <Loading lines={6} />
+  if (result.state === 'failed') return <ErrorState failure={result.failure} retry={result.retry} />
+  const { edges, pageInfo } = page(result.data)
   const rows = edges.flatMap(({ node }) => (node ? [node] : []))
   if (rows.length === 0 && !paging.newer && !pageInfo.hasNextPage) return empty
   return (
     <>
-      <RowsTable {...{ label, columns, rows, rowId }} isBusy={answer.isRefreshing} />
+      <RowsTable {...{ label, columns, rows, rowId }} isBusy={result.isRefreshing} />
       <Pagination
-        isBusy={answer.isRefreshing}
+        isBusy={result.isRefreshing}
         onNewer={paging.newer}
         onOlder={pageInfo.hasNextPage && pageInfo.endCursor ? () => paging.older(pageInfo.endCursor!) : null}
       />
@@ -125,7 +125,7 @@ function Cards<Row>({ label, columns, rows, rowId, isBusy, card }: RowsTableProp
 
 function WholeTable<Row>({ label, columns, rows, rowId, isBusy }: Omit<RowsTableProps<Row>, 'card'>) {
   const text = useText()
-  const look = ({ isNumber, shown, className }: Column<Row>) =>
+  const cellClasses = ({ isNumber, shown, className }: Column<Row>) =>
     classes(isNumber && 'text-end tabular-nums', shown === 'wide' && 'max-md:hidden', className)
   return (
     <Table label={label} aria-busy={isBusy}>
@@ -133,7 +133,7 @@ function WholeTable<Row>({ label, columns, rows, rowId, isBusy }: Omit<RowsTable
       <thead>
         <tr>
           {columns.map((column) => (
-            <Th key={column.id} className={look(column)}>
+            <Th key={column.id} className={cellClasses(column)}>
               {column.header || <span className="sr-only">{text('common.actions')}</span>}
             </Th>
           ))}
@@ -143,7 +143,7 @@ function WholeTable<Row>({ label, columns, rows, rowId, isBusy }: Omit<RowsTable
         {rows.map((row) => (
           <tr key={rowId(row)} className="hover:bg-hover/50">
             {columns.map((column) => (
-              <Td key={column.id} className={look(column)}>
+              <Td key={column.id} className={cellClasses(column)}>
                 {column.cell(row)}
               </Td>
             ))}

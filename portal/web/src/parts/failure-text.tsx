@@ -9,13 +9,13 @@ const SAY_ALL: ReadonlySet<Failure['code']> = new Set([
   ...(['request_timeout', 'service_unavailable', 'index_rebuilding', 'part_unavailable', 'internal', 'unreachable'] as const),
 ])
 
-type Told = Pick<Failure, 'code' | 'param'>
+type ShownFailure = Pick<Failure, 'code' | 'param'>
 
 /**
  * The sentence of a failure in the reader's language. A message `error.<code>.<field>` is for the failures of one field
  * whose cause is known, such as an address.
  */
-export function useFailureText(): (failure: Told) => string {
+export function useFailureText(): (failure: ShownFailure) => string {
   const find = useFindText()
   return ({ code, param }) => {
     const field = param?.split('.').at(-1)
@@ -24,7 +24,7 @@ export function useFailureText(): (failure: Told) => string {
 }
 
 /** Why something failed, in the reader's language, and below it what the service itself says where that is more. */
-export function FailureText({ failure }: { readonly failure: Told & Pick<Failure, 'message'> }) {
+export function FailureText({ failure }: { readonly failure: ShownFailure & Pick<Failure, 'message'> }) {
   const failureText = useFailureText()
   return (
     <>
@@ -35,7 +35,7 @@ export function FailureText({ failure }: { readonly failure: Told & Pick<Failure
 }
 
 /** What the service itself says of a failure, where that is more than the sentence of its code. */
-export function FailureDetail({ failure: { code, message } }: { readonly failure: Told & Pick<Failure, 'message'> }) {
+export function FailureDetail({ failure: { code, message } }: { readonly failure: ShownFailure & Pick<Failure, 'message'> }) {
   if (!message || SAY_ALL.has(code)) return null
   return (
     <span className="mt-0.5 block opacity-85">

@@ -13,20 +13,20 @@ interface SearchBoxProps extends Omit<ComponentProps<'input'>, 'value' | 'onChan
 /** A part of a name to look for. It tells what was typed once the reader stops typing. */
 export function SearchBox({ label, value, onChange, ...rest }: SearchBoxProps) {
   const [typed, setTyped] = useState(value)
-  const told = useRef(value)
-  const tell = useRef(onChange)
-  tell.current = onChange
+  const reported = useRef(value)
+  const onChangeRef = useRef(onChange)
+  onChangeRef.current = onChange
   // The address changed otherwise, such as by "back".
   useEffect(() => {
-    if (value === told.current) return
-    told.current = value
+    if (value === reported.current) return
+    reported.current = value
     setTyped(value)
   }, [value])
   useEffect(() => {
-    if (typed === told.current) return
+    if (typed === reported.current) return
     const timer = setTimeout(() => {
-      told.current = typed
-      tell.current(typed)
+      reported.current = typed
+      onChangeRef.current(typed)
     }, WAIT_MS)
     return () => clearTimeout(timer)
   }, [typed])

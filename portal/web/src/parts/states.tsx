@@ -1,7 +1,7 @@
 import { CircleAlert, Lock, type LucideIcon, RotateCw, SearchX, WifiOff } from 'lucide-react'
 import { type ReactNode, useLayoutEffect, useState } from 'react'
-import type { Answer } from '../data/answer.ts'
 import type { Failure } from '../data/failure.ts'
+import type { QueryResult } from '../data/query-result.ts'
 import { type MessageId, useText } from '../i18n/text.tsx'
 import { Button } from '../ui/button.tsx'
 import { classes } from '../ui/classes.ts'
@@ -129,16 +129,16 @@ export function Loading({ lines = 4, className }: { readonly lines?: number; rea
   )
 }
 
-interface AnsweredProps<Data> {
-  readonly answer: Answer<Data>
+interface WhenReadyProps<Data> {
+  readonly result: QueryResult<Data>
   /** What loads, if it is not a list. */
   readonly loading?: ReactNode
   readonly children: (data: Data) => ReactNode
 }
 
 /** Shows an answer when it is here, and until then that it loads, or why it failed. */
-export function Answered<Data>({ answer, loading = <Loading />, children }: AnsweredProps<Data>) {
-  if (answer.state === 'loading') return loading
-  if (answer.state === 'failed') return <ErrorState failure={answer.failure} retry={answer.retry} />
-  return children(answer.data)
+export function WhenReady<Data>({ result, loading = <Loading />, children }: WhenReadyProps<Data>) {
+  if (result.state === 'loading') return loading
+  if (result.state === 'failed') return <ErrorState failure={result.failure} retry={result.retry} />
+  return children(result.data)
 }

@@ -9,7 +9,7 @@ const STEPS = [
   ['hour', 3_600],
   ['minute', 60],
 ] as const
-const LOOK_AGAIN_MS = 30_000
+const TICK_MS = 30_000
 
 const DATE = { year: 'numeric', month: 'short', day: 'numeric' } as const
 const DATE_TIME = { ...DATE, hour: 'numeric', minute: '2-digit' } as const
@@ -53,7 +53,7 @@ export function RelativeTime({ at }: { readonly at: string | null | undefined })
   const format = useTime()
   const [now, setNow] = useState(Date.now)
   useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), LOOK_AGAIN_MS)
+    const timer = setInterval(() => setNow(Date.now()), TICK_MS)
     return () => clearInterval(timer)
   }, [])
   const relative = useMemo(() => new Intl.RelativeTimeFormat(locale, { numeric: 'auto' }), [locale])

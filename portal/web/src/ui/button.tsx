@@ -28,7 +28,7 @@ interface ButtonProps extends ComponentProps<'button'> {
 }
 
 export function Button({ variant = 'secondary', size = 'medium', icon: Icon, isBusy, asChild, className, children, ...rest }: ButtonProps) {
-  const look = classes(
+  const buttonClasses = classes(
     'inline-flex shrink-0 items-center justify-center rounded-lg font-medium whitespace-nowrap transition-colors select-none',
     'disabled:cursor-not-allowed disabled:opacity-55 aria-disabled:cursor-not-allowed aria-disabled:opacity-55',
     VARIANTS[variant],
@@ -37,13 +37,13 @@ export function Button({ variant = 'secondary', size = 'medium', icon: Icon, isB
   )
   if (asChild) {
     return (
-      <Slot.Root className={look} {...rest}>
+      <Slot.Root className={buttonClasses} {...rest}>
         {children}
       </Slot.Root>
     )
   }
   return (
-    <button type="button" className={look} aria-busy={isBusy} {...rest} disabled={rest.disabled || isBusy}>
+    <button type="button" className={buttonClasses} aria-busy={isBusy} {...rest} disabled={rest.disabled || isBusy}>
       {isBusy ? <LoaderCircle className="size-4 animate-spin" aria-hidden /> : Icon && <Icon className="size-4" aria-hidden />}
       {children}
     </button>

@@ -2,6 +2,6 @@ import { type ClassValue, clsx } from 'clsx'
 import { twMerge } from 'tailwind-merge'
 
 /** Joins class names; of two that set the same thing the later wins. */
-export function classes(...given: readonly ClassValue[]): string {
-  return twMerge(clsx(given))
+export function classes(...values: readonly ClassValue[]): string {
+  return twMerge(clsx(values))
 }

@@ -45,20 +45,20 @@ function useHidden(box: RefObject<HTMLElement | null>): { readonly isBefore: boo
   const [hidden, setHidden] = useState({ isBefore: false, isAfter: false })
   useEffect(() => {
     const element = box.current!
-    const look = () => {
+    const measure = () => {
       // Negative from right to left. A fraction of a pixel is nothing.
       const scrolled = Math.abs(element.scrollLeft)
       const isBefore = scrolled > 1
       const isAfter = scrolled + element.clientWidth < element.scrollWidth - 1
       setHidden((now) => (now.isBefore === isBefore && now.isAfter === isAfter ? now : { isBefore, isAfter }))
     }
-    const observer = new ResizeObserver(look)
+    const observer = new ResizeObserver(measure)
     observer.observe(element)
     observer.observe(element.firstElementChild!)
-    element.addEventListener('scroll', look, { passive: true })
+    element.addEventListener('scroll', measure, { passive: true })
     return () => {
       observer.disconnect()
-      element.removeEventListener('scroll', look)
+      element.removeEventListener('scroll', measure)
     }
   }, [box])
   return hidden

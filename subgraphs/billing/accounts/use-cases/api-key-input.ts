@@ -4,7 +4,7 @@ import type { Scope } from '../../../common/identity/principal.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import type { SpendLimit, SpendPeriod } from '../../ledger/domain/key-spending.ts'
 import { MAX_NANO_USD, toStored } from '../../ledger/domain/money.ts'
-import { checkForeignId, checkInteger } from '../../use-cases/checks.ts'
+import { checkExternalId, checkInteger } from '../../use-cases/checks.ts'
 
 /** Models of one allowlist: more than any catalog has, few enough for every request to carry. */
 const MAX_ALLOWLIST_MODELS = 200
@@ -38,7 +38,7 @@ export function checkScopes(scopes: readonly Scope[]): readonly Scope[] {
 export function checkAllowlist(models: readonly string[] | null): readonly string[] | null {
   if (models && models.length > MAX_ALLOWLIST_MODELS)
     throw new KisError('array_above_max_length', `An allowlist has at most ${MAX_ALLOWLIST_MODELS} models.`, { param: 'modelAllowlist' })
-  return models && [...new Set(models.map((model) => checkForeignId(model, 'modelAllowlist')))]
+  return models && [...new Set(models.map((model) => checkExternalId(model, 'modelAllowlist')))]
 }
 
 export function checkExpiry(expiresAt: Date | null, clock: Clock): Date | null {

@@ -29,8 +29,8 @@ export async function bootstrap(
 ): Promise<string | null> {
   const { organizations, wallets, apiKeys } = deps.collections
   const pepper = deps.pepper()
-  const { key: text, ...made } = newSecret(pepper, createHmac('sha256', pepper).update(`operator key ${nonce}`).digest())
-  const kept = settings.apiKey === null ? { ...made, unseen: true } : toStoredKey(settings.apiKey, pepper)
+  const { key: text, ...generated } = newSecret(pepper, createHmac('sha256', pepper).update(`operator key ${nonce}`).digest())
+  const stored = settings.apiKey === null ? { ...generated, unseen: true } : toStoredKey(settings.apiKey, pepper)
 
   await wallets.insertMissing([emptyWallet(organizationId)])
   if (credit > 0) await creditWallet(deps, { kind: 'top_up', organizationId, amount: BigInt(credit), reference: 'bootstrap' })
@@ -44,7 +44,7 @@ export async function bootstrap(
       expiresAt: null,
       revokedAt: null,
       createdAt: at,
-      ...kept,
+      ...stored,
     },
   ])
   // Last, so that no key works before everything exists.
@@ -53,11 +53,11 @@ export async function bootstrap(
   ])
   const key = await apiKeys.findOne({ _id: apiKeyId })
   if (settings.apiKey !== null) {
-    if (key?.digest !== kept.digest)
+    if (key?.digest !== stored.digest)
       deps.log.warn({ apiKeyId }, 'KIS_BOOTSTRAP_API_KEY is ignored: the operator key of the first start is another one, or was replaced')
     return null
   }
-  return key?.unseen && key.digest === made.digest ? text : null
+  return key?.unseen && key.digest === generated.digest ? text : null
 }
 
 /** The decisions of the very first start. */

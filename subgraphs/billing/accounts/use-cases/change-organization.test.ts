@@ -7,7 +7,7 @@ import { placeHold } from '../../ledger/holds/place-hold.ts'
 import { settleHold } from '../../ledger/holds/settle-hold.ts'
 import { creditWallet } from '../../ledger/use-cases/credit-wallet.ts'
 import { listEntries } from '../../ledger/use-cases/read-ledger.ts'
-import { ManualClock, makeCard, makePrincipal, openBilling } from '../../test-support/world.ts'
+import { createCard, createPrincipal, ManualClock, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { assignPlan, deleteOrganization, resumeOrganization, suspendOrganization } from './change-organization.ts'
 import { createOrganization } from './create-organization.ts'
@@ -16,9 +16,9 @@ import { endErasures, noteFound, notePartEnded, receiptId } from './erasures/era
 import { principalOfApiKey, principalOfKey } from './find-principal.ts'
 import { getOrganization, listChanges, listOrganizations, statusOf } from './organizations.ts'
 
-const OPERATOR = makePrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
+const OPERATOR = createPrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
 const NONE = { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, outputTokens: 0, audioMilliseconds: 0, searchUnits: 0, pages: 0 }
-const CARD = makeCard({ inputTokens: 150_000_000n })
+const CARD = createCard({ inputTokens: 150_000_000n })
 
 for (const { name, open } of STORES)
   describe(`operators change organizations on ${name}`, () => {

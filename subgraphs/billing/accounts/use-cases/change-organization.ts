@@ -37,8 +37,10 @@ export async function assignPlan(deps: BillingDeps, principal: Principal, input:
 const AT_LEAST_ONE: readonly string[] = ['requestsPerMinute', 'tokensPerMinute', 'concurrency'] satisfies (keyof OrganizationLimits)[]
 
 function checkLimits(limits: NonNullable<AssignPlanInput['limits']>): OrganizationLimits {
-  const given = Object.entries(limits).filter((entry): entry is [string, number] => typeof entry[1] === 'number')
-  return Object.fromEntries(given.map(([name, limit]) => [name, checkLimit(limit, `limits.${name}`, AT_LEAST_ONE.includes(name) ? 1 : 0)]))
+  const provided = Object.entries(limits).filter((entry): entry is [string, number] => typeof entry[1] === 'number')
+  return Object.fromEntries(
+    provided.map(([name, limit]) => [name, checkLimit(limit, `limits.${name}`, AT_LEAST_ONE.includes(name) ? 1 : 0)]),
+  )
 }
 
 function checkLimit(limit: number, param: string, least: number): number {
@@ -141,7 +143,7 @@ async function write(
   before: Organization,
   { kind, reason = null, set }: Change,
 ): Promise<Organization | null> {
-  await keepLastChange(deps, before)
+  await storeLastChange(deps, before)
   const { plan, limits = {} } = { ...before, ...set }
   const lastChange: OrganizationChange = {
     _id: deps.ids('och'),
@@ -160,6 +162,6 @@ async function write(
 }
 
 /** Copies the last change to the others, where lists read it. Idempotent. */
-export async function keepLastChange({ collections }: BillingDeps, { lastChange }: Organization): Promise<void> {
+export async function storeLastChange({ collections }: BillingDeps, { lastChange }: Organization): Promise<void> {
   if (lastChange) await collections.organizationChanges.insertMissing([lastChange])
 }

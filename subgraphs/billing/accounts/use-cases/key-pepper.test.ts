@@ -3,16 +3,16 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { STORES } from '../../../../test/support/document-stores.ts'
 import { deriveKey, fingerprintSecret, sealedBy } from '../../../common/identity/secrets.ts'
 import type { DocumentStore } from '../../../common/ports/document-store.ts'
-import { findByToken, inviteMember } from '../../people/use-cases/invitations.ts'
-import { ManualClock, makePrincipal, openBilling } from '../../test-support/world.ts'
-import { endpointPlace, resealEndpoints, secretsOf } from '../../webhooks/use-cases/endpoint-secrets.ts'
+import { findByToken, inviteMember } from '../../members/use-cases/invitations.ts'
+import { createPrincipal, ManualClock, openBilling } from '../../test-support/world.ts'
+import { endpointSealContext, resealEndpoints, secretsOf } from '../../webhooks/use-cases/endpoint-secrets.ts'
 import { createEndpoint, rotateSecret } from '../../webhooks/use-cases/endpoints.ts'
 import { decideFirst } from './bootstrap.ts'
 import { createOrganization } from './create-organization.ts'
 import { principalOfApiKey } from './find-principal.ts'
-import { beginRotation, endRotation, openPepper } from './key-pepper.ts'
+import { endRotation, openPepper, startRotation } from './key-pepper.ts'
 
-const OPERATOR = makePrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
+const OPERATOR = createPrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
 const [a, b, c] = [randomBytes(32), randomBytes(32), randomBytes(32)] as const
 const SETTINGS = { creditNanoUsd: 0n }
 const ANOTHER = /made with another secret: .*KIS_SECRET/
@@ -30,7 +30,7 @@ for (const { name, open } of STORES)
       const deps = openBilling(store, new ManualClock())
       const opening = { ...deps, secret, madeWith }
       const pepper = await openPepper(opening, await decideFirst(opening, SETTINGS))
-      const egress = { mayAsk: () => true, mayReach: async () => true, isNamed: () => true } as never
+      const egress = { allows: () => true, mayReach: async () => true, isNamed: () => true } as never
       return { ...deps, egress, pepper: () => pepper, sealed: sealedBy(secret, 'webhook secrets') }
     }
     /** What version 0.2 leaves of a first start with the secret `a`: keys, and no pepper. */
@@ -42,7 +42,7 @@ for (const { name, open } of STORES)
     }
     const rotate = async (from: Uint8Array, to: Uint8Array) => {
       const { collections } = openBilling(store, new ManualClock())
-      if (!(await beginRotation(collections, from, to))) return
+      if (!(await startRotation(collections, from, to))) return
       await resealEndpoints(collections, sealedBy(from, 'webhook secrets'), sealedBy(to, 'webhook secrets'))
       await endRotation({ collections, secret: from, madeWith: null }, to)
     }
@@ -78,7 +78,7 @@ for (const { name, open } of STORES)
     it('keeps keys and invitations valid in a rotation', async () => {
       const deps = await start(a)
       const { key, apiKey, organization } = await createOrganization(deps, OPERATOR, { name: 'A tenant' })
-      const principal = makePrincipal(organization._id, ['admin', 'inference'], apiKey._id)
+      const principal = createPrincipal(organization._id, ['admin', 'inference'], apiKey._id)
       const { token, invitation } = await inviteMember(deps, principal, { email: 'salim@example.org', role: 'viewer' })
       await rotate(a, b)
       expect(await principalOfApiKey(await start(b), key)).toMatchObject({ apiKeyId: apiKey._id })
@@ -87,10 +87,10 @@ for (const { name, open } of STORES)
 
     it('stays in a rotation, which nothing starts before the end of, and after which the old secret is refused', async () => {
       const { collections, pepper } = await start(a)
-      expect(await beginRotation(collections, a, b)).toBe(true)
+      expect(await startRotation(collections, a, b)).toBe(true)
       for (const secret of [a, b, c]) await expect(start(secret)).rejects.toThrow(/has not ended. Run `kis secret rotate` again/)
-      await expect(beginRotation(collections, c, b)).rejects.toThrow(ANOTHER)
-      await expect(beginRotation(collections, a, c)).rejects.toThrow(/to another new secret/)
+      await expect(startRotation(collections, c, b)).rejects.toThrow(ANOTHER)
+      await expect(startRotation(collections, a, c)).rejects.toThrow(/to another new secret/)
       await rotate(a, b)
       await rotate(a, b)
       await expect(start(a)).rejects.toThrow(ANOTHER)
@@ -101,12 +101,12 @@ for (const { name, open } of STORES)
 
     it('does not rotate what no service of this version has started on', async () => {
       const { deps } = await startedEarlier()
-      await expect(beginRotation(deps.collections, a, b)).rejects.toThrow(/Start the service of this version once/)
+      await expect(startRotation(deps.collections, a, b)).rejects.toThrow(/Start the service of this version once/)
     })
 
     it('keeps the secrets of webhooks through rotations of the service, and of their own', async () => {
       const { key: _, apiKey, organization } = await createOrganization(await start(a), OPERATOR, { name: 'A tenant' })
-      const principal = makePrincipal(organization._id, ['admin'], apiKey._id)
+      const principal = createPrincipal(organization._id, ['admin'], apiKey._id)
       const input = { url: 'https://receiver.test/', eventTypes: ['document.updated'] }
       const { webhookEndpoint, secret: derived } = await createEndpoint(await start(a), principal, input)
       const { _id } = webhookEndpoint
@@ -116,7 +116,7 @@ for (const { name, open } of STORES)
       }
       // As version 0.2 has left it after a rotation.
       const { collections, sealed } = await start(a)
-      const sealedSecret = sealed.seal('whsec_earlier', endpointPlace(_id, webhookEndpoint.nonce))
+      const sealedSecret = sealed.seal('whsec_earlier', endpointSealContext(_id, webhookEndpoint.nonce))
       await collections.webhookEndpoints.findOneAndUpdate({ _id }, { $set: { sealedSecret } })
       expect(await signing(a)).toEqual(['whsec_earlier'])
       await rotate(a, b)

@@ -5,7 +5,7 @@ import { deriveKey, fingerprintSecret, sealedBy } from '../../../common/identity
 import type { DocumentStore } from '../../../common/ports/document-store.ts'
 import { BOOTSTRAP, type Bootstrap, type Collections } from '../../use-cases/tables.ts'
 
-const PLACE = 'key pepper'
+const SEAL_CONTEXT = 'key pepper'
 
 export interface PepperDeps {
   readonly collections: Pick<Collections, 'bootstrap' | 'apiKeys' | 'invitations' | 'webhookEndpoints'>
@@ -36,7 +36,8 @@ export async function openPepper(deps: PepperDeps, first: Bootstrap): Promise<Ui
   const { collections, secret, madeWith } = deps
   refuseAnother(first, secret, madeWith)
   const { sealedPepper } = first
-  if (sealedPepper !== undefined) return new Uint8Array(Buffer.from(sealedBy(secret, 'sealed pepper').open(sealedPepper, PLACE), 'hex'))
+  if (sealedPepper !== undefined)
+    return new Uint8Array(Buffer.from(sealedBy(secret, 'sealed pepper').open(sealedPepper, SEAL_CONTEXT), 'hex'))
   const { bootstrap, apiKeys, invitations, webhookEndpoints } = collections
   await requireOneSecret([apiKeys, invitations, webhookEndpoints], fingerprintSecret(secret))
   const derived = sealPepper(deriveKey(secret, 'api key pepper'), secret)
@@ -49,7 +50,7 @@ export async function openPepper(deps: PepperDeps, first: Bootstrap): Promise<Ui
  * Keeps the service from starting until `endRotation`. Repeatable. False: the data depends on the next secret already.
  * @throws {Error} as `requireRotatable`, or a rotation to another secret has begun
  */
-export async function beginRotation({ bootstrap }: Pick<Collections, 'bootstrap'>, secret: Uint8Array, next: Uint8Array): Promise<boolean> {
+export async function startRotation({ bootstrap }: Pick<Collections, 'bootstrap'>, secret: Uint8Array, next: Uint8Array): Promise<boolean> {
   const first = await requireRotatable({ bootstrap }, [secret, next])
   const [own, rotatingTo] = [fingerprintSecret(secret), fingerprintSecret(next)]
   if (first.secretFingerprint === rotatingTo) return false
@@ -85,7 +86,7 @@ function refuseAnother(first: Bootstrap | null, secret: Uint8Array, madeWith: st
 }
 
 function sealPepper(pepper: Uint8Array, secret: Uint8Array) {
-  const sealedPepper = sealedBy(secret, 'sealed pepper').seal(Buffer.from(pepper).toString('hex'), PLACE)
+  const sealedPepper = sealedBy(secret, 'sealed pepper').seal(Buffer.from(pepper).toString('hex'), SEAL_CONTEXT)
   return { secretFingerprint: fingerprintSecret(secret), sealedPepper }
 }
 

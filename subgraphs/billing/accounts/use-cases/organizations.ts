@@ -6,7 +6,7 @@ import { checkName } from '../../use-cases/checks.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { mayRead } from '../../use-cases/may-read.ts'
 import type { Organization, OrganizationChange } from '../../use-cases/tables.ts'
-import { keepLastChange } from './change-organization.ts'
+import { storeLastChange } from './change-organization.ts'
 
 const ORGANIZATION_ID = /^org_[0-9a-f]{32}$/
 const CHANGE_ID = /^och_[0-9a-f]{32}$/
@@ -102,6 +102,6 @@ export async function listChanges(
   page: PageArguments,
 ): Promise<Connection<OrganizationChange>> {
   requireScope(principal, 'operator')
-  await keepLastChange(deps, organization)
+  await storeLastChange(deps, organization)
   return listById(deps.collections.organizationChanges, { organizationId: organization._id }, page, CHANGE_ID)
 }

@@ -4,7 +4,7 @@ import type { ApiKey } from '../../use-cases/tables.ts'
 import { MAX_API_KEYS } from '../domain/api-key.ts'
 import { ownKey, ownKeyError, requireManageable, requireSecret } from './manage-api-key.ts'
 import { putInForce } from './rules-in-force.ts'
-import { forgetRevokedSpending } from './spend-limit.ts'
+import { purgeRevokedSpending } from './spend-limit.ts'
 
 /**
  * Revokes the key for good, together with its descendants. Idempotent.
@@ -20,8 +20,8 @@ export async function revokeApiKey(deps: BillingDeps, principal: Principal, id: 
   await putInForce(deps, key.organizationId)
   const ended = revoked ?? (await apiKeys.findOne({ _id: id })) ?? key
   await markDescendants(deps, ended)
-  await forgetSessions(deps, id)
-  await forgetRevokedSpending(deps, key.organizationId)
+  await purgeSessions(deps, id)
+  await purgeRevokedSpending(deps, key.organizationId)
   return ended
 }
 
@@ -34,11 +34,11 @@ export async function markDescendants({ collections }: BillingDeps, { _id, organ
   for (const key of live)
     if (key.ancestors?.includes(_id)) {
       await collections.apiKeys.findOneAndUpdate({ _id: key._id, revokedAt: null }, { $set: { revokedAt } })
-      await forgetSessions({ collections }, key._id)
+      await purgeSessions({ collections }, key._id)
     }
 }
 
 /** The sessions of a key that ended, or has a new secret, have ended, as every check of them shows. This takes them off lists. */
-export async function forgetSessions({ collections }: Pick<BillingDeps, 'collections'>, apiKeyId: string): Promise<void> {
+export async function purgeSessions({ collections }: Pick<BillingDeps, 'collections'>, apiKeyId: string): Promise<void> {
   while ((await collections.sessions.deleteMany({ apiKeyId })) > 0);
 }

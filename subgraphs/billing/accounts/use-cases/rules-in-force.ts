@@ -1,5 +1,5 @@
 import { NotFound, OrganizationSuspended, StalePrincipal } from '../../../common/errors.ts'
-import { LET_BEGIN_MS, type Principal } from '../../../common/identity/principal.ts'
+import { CONFIRM_MS, type Principal } from '../../../common/identity/principal.ts'
 import { isRunHold } from '../../ledger/domain/wallet.ts'
 import type { WalletDraft } from '../../ledger/domain/wallet-draft.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
@@ -22,7 +22,7 @@ export async function putInForce(
     draft.enforce(organization.revision ?? 0)
   })
   const isAnyUnderWay = Object.values(wallet.holds).some((hold) => !isRunHold(hold))
-  if (isAnyUnderWay) await clock.sleep(LET_BEGIN_MS)
+  if (isAnyUnderWay) await clock.sleep(CONFIRM_MS)
 }
 
 /**

@@ -12,7 +12,7 @@ import { reapHolds } from '../../ledger/holds/reap-holds.ts'
 import { settleHold } from '../../ledger/holds/settle-hold.ts'
 import { voidHold } from '../../ledger/holds/void-hold.ts'
 import { audit } from '../../test-support/audit.ts'
-import { fundedOrganization, ManualClock, makeCard, openBilling } from '../../test-support/world.ts'
+import { createCard, fundedOrganization, ManualClock, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { newApiKey } from './new-api-key.ts'
 import { putSpendLimit } from './spend-limit.ts'
@@ -31,7 +31,7 @@ const KEYS = Object.keys(ANCESTORS) as (keyof typeof ANCESTORS)[]
 const LIMITS = { key_limited: LIMIT, key_child: LIMIT_OF_CHILD }
 const PERIODS: readonly SpendPeriod[] = ['day', 'month', 'total']
 /** One nano-USD a token. */
-const RATE_CARD = makeCard({ inputTokens: 1_000_000n })
+const RATE_CARD = createCard({ inputTokens: 1_000_000n })
 const used = (inputTokens: number) => ({ ...NOTHING, inputTokens })
 
 const slot = fc.nat({ max: 7 })

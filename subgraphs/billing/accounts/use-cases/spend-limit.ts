@@ -86,7 +86,7 @@ function keysCountedFor({ _id, ancestors }: Pick<ApiKey, '_id' | 'ancestors'>): 
  * documents that they had accepted may still be processed at their cost, and those of removed members because they still
  * bound the keys that these created. A later revocation drops what stays now.
  */
-export async function forgetRevokedSpending(deps: BillingDeps, organizationId: string): Promise<void> {
+export async function purgeRevokedSpending(deps: BillingDeps, organizationId: string): Promise<void> {
   const wallet = await deps.collections.wallets.findOne({ _id: organizationId })
   if (!wallet) return
   const counted = Object.keys(wallet.spending)
@@ -96,9 +96,9 @@ export async function forgetRevokedSpending(deps: BillingDeps, organizationId: s
     ({ _id, revokedAt, leavesDescendants }) => revokedAt && (revokedAt > since || leavesDescendants) && wallet.spending[_id]?.limit,
   )
   const live = keys.filter(({ revokedAt }) => revokedAt === null)
-  const kept = new Set([...live, ...limited.toSorted(byRevocation).slice(0, MAX_REVOKED_LIMITS)].map(({ _id }) => _id))
+  const retained = new Set([...live, ...limited.toSorted(byRevocation).slice(0, MAX_REVOKED_LIMITS)].map(({ _id }) => _id))
   await deps.writer.change(organizationId, null, (draft) => {
-    for (const id of counted) if (!kept.has(id) && draft.heldBy(id) === 0) draft.dropSpending(id)
+    for (const id of counted) if (!retained.has(id) && draft.heldBy(id) === 0) draft.dropSpending(id)
   })
 }
 

@@ -30,9 +30,9 @@ export function spendingAfter(before: KeySpending, charged: number, at: Date): K
   return {
     limit: before.limit,
     day,
-    daySpent: bounded(daySpent + charged),
-    monthSpent: bounded(monthSpent + charged),
-    totalSpent: bounded(totalSpent + charged),
+    daySpent: clamped(daySpent + charged),
+    monthSpent: clamped(monthSpent + charged),
+    totalSpent: clamped(totalSpent + charged),
   }
 }
 
@@ -56,6 +56,6 @@ function rollOver(spending: KeySpending, at: Date): KeySpending {
 }
 
 /** No limit is higher, so larger sums need not be exact. */
-function bounded(amount: number): number {
+function clamped(amount: number): number {
   return Math.min(amount, Number(MAX_NANO_USD))
 }

@@ -40,8 +40,11 @@ export function computeWorstCase({ rates, tiers }: RateCard, ceiling: Quantities
   const input = countInput(ceiling)
   const reachable = [rates, ...tiers.filter(({ aboveInputTokens }) => input > aboveInputTokens).map((tier) => tier.rates)]
   const costs = reachable.map((some) => {
-    const dearest = INPUT_UNITS.map((unit) => some[unit]).reduce((a, b) => (a > b ? a : b))
-    return computePrice({ ...ceiling, inputTokens: input, cachedInputTokens: 0, cacheWriteTokens: 0 }, { ...some, inputTokens: dearest })
+    const mostExpensive = INPUT_UNITS.map((unit) => some[unit]).reduce((a, b) => (a > b ? a : b))
+    return computePrice(
+      { ...ceiling, inputTokens: input, cachedInputTokens: 0, cacheWriteTokens: 0 },
+      { ...some, inputTokens: mostExpensive },
+    )
   })
   return costs.reduce((a, b) => (a > b ? a : b))
 }

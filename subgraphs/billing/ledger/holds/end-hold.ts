@@ -74,13 +74,13 @@ function endOpenHold(
   const unusedPages = (hold.ocr?.pages ?? 0) - (used?.quantities.pages ?? 0)
   if (hold.ocr && unusedPages > 0) wallet.addPages({ ...hold.ocr, pages: -unusedPages })
   return wallet.post(
-    { ...entry, postings: endPostings(BigInt(hold.amount) - keptByRun(wallet, hold, charged), charged, absorbed) },
+    { ...entry, postings: endPostings(BigInt(hold.amount) - retainedByRun(wallet, hold, charged), charged, absorbed) },
     used ? usageRecord(ids.usage, organizationId, hold, used, Number(charged), at) : undefined,
   )
 }
 
 /** What a call does not use returns to the hold of its run while that is open, and so stays reserved. */
-function keptByRun(wallet: WalletDraft, { runHoldId, amount }: CallHold, charged: bigint): bigint {
+function retainedByRun(wallet: WalletDraft, { runHoldId, amount }: CallHold, charged: bigint): bigint {
   const run = runHoldId === undefined ? undefined : wallet.hold(runHoldId)
   if (!run || !isRunHold(run)) return 0n
   const left = amount - Number(charged)

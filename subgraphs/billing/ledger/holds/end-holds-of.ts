@@ -1,5 +1,5 @@
 import { byTime } from '../../domain/by-time.ts'
-import { checkForeignId } from '../../use-cases/checks.ts'
+import { checkExternalId } from '../../use-cases/checks.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { expireHold } from './end-hold.ts'
 
@@ -9,7 +9,7 @@ import { expireHold } from './end-hold.ts'
  * @throws {Error} the first failure, after all organizations were tried; some holds may still be open
  */
 export async function endHoldsOf(deps: BillingDeps, holder: string): Promise<number> {
-  checkForeignId(holder, 'holder')
+  checkExternalId(holder, 'holder')
   let ended = 0
   const failures: unknown[] = []
   for await (const { _id } of byTime(deps.collections.wallets, 'nextExpiryAt', null)) {

@@ -6,7 +6,7 @@ import type { Principal } from '../../../common/identity/principal.ts'
 import type { DocumentStore } from '../../../common/ports/document-store.ts'
 import { putSpendLimit } from '../../accounts/use-cases/spend-limit.ts'
 import { audit } from '../../test-support/audit.ts'
-import { fundedOrganization, ManualClock, makeCard, openBilling } from '../../test-support/world.ts'
+import { createCard, fundedOrganization, ManualClock, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { digestIds, usageRecordIdOf } from '../domain/ids.ts'
 import { MAX_NANO_USD, NOTHING, type Quantities } from '../domain/money.ts'
@@ -23,7 +23,7 @@ import { voidHold } from './void-hold.ts'
 
 const never = new AbortController().signal
 const used = (inputTokens: number, outputTokens = 0): Quantities => ({ ...NOTHING, inputTokens, outputTokens })
-const RATE_CARD: PlaceHoldInput['rateCard'] = makeCard({ inputTokens: 1_000_000n, outputTokens: 1_000_000n })
+const RATE_CARD: PlaceHoldInput['rateCard'] = createCard({ inputTokens: 1_000_000n, outputTokens: 1_000_000n })
 /** One nano-USD a token, so that amounts are tokens. */
 const call = (id: string, tokens: number, ttlSeconds = 60): PlaceHoldInput => ({
   id,

@@ -2,7 +2,7 @@ import { KisError, ServiceUnavailable, TooBusy } from '../../../common/errors.ts
 import type { Principal } from '../../../common/identity/principal.ts'
 import { timeOfId } from '../../../common/process/ids.ts'
 import { requireInForce } from '../../accounts/use-cases/rules-in-force.ts'
-import { checkForeignId, checkHoldId, checkQuantities, checkRateCard, checkTtl } from '../../use-cases/checks.ts'
+import { checkExternalId, checkHoldId, checkQuantities, checkRateCard, checkTtl } from '../../use-cases/checks.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { nextReset, spentIn } from '../domain/key-spending.ts'
 import { holdPostings, type Postings } from '../domain/ledger.ts'
@@ -65,7 +65,7 @@ export async function placeHold(deps: BillingDeps, principal: Principal, input: 
   const hold = newHold(input, principal, now)
   return reserve(deps, principal, input.id, runHoldId ? { ...hold, runHoldId } : hold, (wallet) => {
     if (hold.ocr) requirePages(wallet, principal, hold.ocr, now)
-    const postings = runHoldId ? takeFromRun(wallet, runHoldId, hold) : takeFromWallet(wallet, hold, now)
+    const postings = runHoldId ? reserveFromRun(wallet, runHoldId, hold) : reserveFromWallet(wallet, hold, now)
     // The draft has changes of other calls, too, so a refused one must not touch it.
     if (hold.ocr) wallet.addPages(hold.ocr)
     return postings
@@ -76,7 +76,7 @@ export async function placeHold(deps: BillingDeps, principal: Principal, input: 
  * @throws {HoldEnded} the run's hold has ended
  * @throws {RunLimitExceeded} the run may not spend that much
  */
-function takeFromRun(wallet: WalletDraft, runHoldId: string, { amount }: CallHold): Postings {
+function reserveFromRun(wallet: WalletDraft, runHoldId: string, { amount }: CallHold): Postings {
   const run = wallet.hold(runHoldId)
   if (!run || !isRunHold(run)) throw new HoldEnded(runHoldId)
   if (run.amount < amount) throw new RunLimitExceeded()
@@ -107,9 +107,9 @@ export async function placeRunHold(deps: BillingDeps, principal: Principal, inpu
     expiresAt: new Date(now.getTime() + checkTtl(input.ttlSeconds) * 1_000),
     ...ofKey(principal),
     ...heldBy(input),
-    requestId: checkForeignId(input.requestId, 'requestId'),
+    requestId: checkExternalId(input.requestId, 'requestId'),
   }
-  return reserve(deps, principal, input.id, hold, (wallet) => takeFromWallet(wallet, hold, now))
+  return reserve(deps, principal, input.id, hold, (wallet) => reserveFromWallet(wallet, hold, now))
 }
 
 /** `take` computes the amount, and the part of it that moves in the ledger. */
@@ -118,7 +118,7 @@ async function reserve(
   principal: Principal,
   holdId: string,
   hold: Hold,
-  take: (wallet: WalletDraft) => Postings,
+  computePostings: (wallet: WalletDraft) => Postings,
 ): Promise<Hold> {
   const { organizationId } = principal
   const id = checkHoldId(holdId)
@@ -135,7 +135,7 @@ async function reserve(
     if (wallet.openHolds >= MAX_OPEN_HOLDS)
       throw new TooBusy(`This organization has reached its limit of ${MAX_OPEN_HOLDS} concurrent calls.`)
     if (wallet.pendingEntries >= MAX_PENDING_ENTRIES) throw new ServiceUnavailable('The ledger')
-    wallet.post({ _id, kind: 'hold', postings: take(wallet), reference: id, ...pickRun(hold), at: now })
+    wallet.post({ _id, kind: 'hold', postings: computePostings(wallet), reference: id, ...pickRun(hold), at: now })
     wallet.putHold(id, hold)
     return hold
   })
@@ -147,7 +147,7 @@ async function reserve(
  * @throws {InsufficientQuota} the wallet has too little
  * @throws {SpendLimitReached} the key, or an ancestor of it, may not spend that much
  */
-export function takeFromWallet(wallet: WalletDraft, hold: Pick<Hold, 'amount' | 'apiKeyId' | 'ancestors'>, now: Date): Postings {
+export function reserveFromWallet(wallet: WalletDraft, hold: Pick<Hold, 'amount' | 'apiKeyId' | 'ancestors'>, now: Date): Postings {
   const { amount } = hold
   if (wallet.available < amount) throw new InsufficientQuota()
   for (const id of listSpenders(hold)) requireWithinLimit(wallet, id, amount, now, id === hold.apiKeyId)
@@ -188,7 +188,7 @@ function ofKey({ apiKeyId, ancestors }: Principal): Pick<Hold, 'apiKeyId' | 'anc
 }
 
 function heldBy({ holder }: Pick<PlaceHoldInput, 'holder'>): Pick<Hold, 'holder'> {
-  return holder == null ? {} : { holder: checkForeignId(holder, 'holder') }
+  return holder == null ? {} : { holder: checkExternalId(holder, 'holder') }
 }
 
 function newHold(input: PlaceHoldInput, principal: Principal, now: Date): CallHold {
@@ -200,11 +200,11 @@ function newHold(input: PlaceHoldInput, principal: Principal, now: Date): CallHo
     expiresAt: new Date(now.getTime() + ttlSeconds * 1_000),
     ...ofKey(principal),
     ...heldBy(input),
-    modelId: checkForeignId(input.modelId, 'modelId'),
+    modelId: checkExternalId(input.modelId, 'modelId'),
     operation: input.operation,
-    requestId: checkForeignId(input.requestId, 'requestId'),
+    requestId: checkExternalId(input.requestId, 'requestId'),
     rateCard: toStoredCard(checkRateCard(input.rateCard, 'rateCard')),
-    rateCardVersion: checkForeignId(input.rateCard.version, 'rateCard.version'),
+    rateCardVersion: checkExternalId(input.rateCard.version, 'rateCard.version'),
     checkpoint: NOTHING,
     ...(input.ceiling.pages > 0 && { ocr: { month: monthOf(now), pages: input.ceiling.pages } }),
   }

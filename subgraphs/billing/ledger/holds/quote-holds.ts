@@ -3,7 +3,7 @@ import type { Principal } from '../../../common/identity/principal.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { MAX_NANO_USD, toStored } from '../domain/money.ts'
 import { WalletDraft } from '../domain/wallet-draft.ts'
-import { holdAmount, type PlaceHoldInput, takeFromWallet } from './place-hold.ts'
+import { holdAmount, type PlaceHoldInput, reserveFromWallet } from './place-hold.ts'
 
 interface HoldQuote {
   /** Nano-USD. */
@@ -42,7 +42,7 @@ function isCovered(
   now: Date,
 ): boolean {
   try {
-    takeFromWallet(draft, { amount, apiKeyId, ancestors }, now)
+    reserveFromWallet(draft, { amount, apiKeyId, ancestors }, now)
     return true
   } catch (error) {
     if (error instanceof KisError && error.code === 'insufficient_quota') return false

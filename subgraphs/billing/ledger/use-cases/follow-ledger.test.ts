@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { STORES } from '../../../../test/support/document-stores.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import type { DocumentStore } from '../../../common/ports/document-store.ts'
-import { fundedOrganization, ManualClock, makeCard, openBilling } from '../../test-support/world.ts'
+import { createCard, fundedOrganization, ManualClock, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { sortedIds } from '../domain/ids.ts'
 import { NOTHING } from '../domain/money.ts'
@@ -14,7 +14,7 @@ import { followUsage } from './follow-usage.ts'
 import { followWallet } from './follow-wallet.ts'
 
 /** One nano-USD a token. */
-const RATE_CARD = makeCard({ inputTokens: 1_000_000n })
+const RATE_CARD = createCard({ inputTokens: 1_000_000n })
 
 for (const { name, open } of STORES)
   describe(`followers of the ledger on ${name}`, () => {

@@ -19,11 +19,11 @@ export function followLedger<T>(
   toEvents: (entries: readonly LedgerEntry[]) => Promise<readonly T[]>,
 ): AsyncIterableIterator<T, undefined> {
   let position: number | undefined
-  const begin = findStart(deps, organizationId, after)
-  begin.catch(() => undefined)
+  const start = findStart(deps, organizationId, after)
+  start.catch(() => undefined)
 
   async function read(): Promise<readonly T[]> {
-    position ??= await begin
+    position ??= await start
     for (;;) {
       const entries = await entriesAfter(deps, organizationId, position)
       if (entries.length === 0) return []

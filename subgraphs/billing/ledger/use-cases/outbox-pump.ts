@@ -83,7 +83,7 @@ export class OutboxPump extends Outboxes {
       await pumpOutbox(this.#collections, organizationId, (sequence) => this.#copied.set(organizationId, sequence))
       this.#since.delete(organizationId)
     } finally {
-      this.followers.tell(organizationId)
+      this.followers.notify(organizationId)
     }
   }
 }

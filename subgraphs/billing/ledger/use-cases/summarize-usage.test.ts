@@ -3,7 +3,7 @@ import { storesAndMongo } from '../../../../test/support/document-stores.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import type { DocumentStore } from '../../../common/ports/document-store.ts'
 import { audit } from '../../test-support/audit.ts'
-import { fundedOrganization, ManualClock, makeCard, openBilling } from '../../test-support/world.ts'
+import { createCard, fundedOrganization, ManualClock, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { NOTHING } from '../domain/money.ts'
 import type { Operation } from '../domain/usage.ts'
@@ -13,7 +13,7 @@ import { type SummaryInput, summarizeUsage } from './summarize-usage.ts'
 
 const HOUR_MS = 3_600_000
 /** One nano-USD a token. */
-const RATE_CARD = makeCard({
+const RATE_CARD = createCard({
   inputTokens: 1_000_000n,
   cachedInputTokens: 1_000_000n,
   cacheWriteTokens: 1_000_000n,

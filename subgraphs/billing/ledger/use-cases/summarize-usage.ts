@@ -96,11 +96,11 @@ function wholeHours(input: SummaryInput, now: Date): Span {
 function wholeUnits({ since, until }: SummaryInput, now: Date, unitMs: number, defaultUnits: number, message: string): Span {
   const end = until ?? new Date(Math.floor(now.getTime() / unitMs + 1) * unitMs)
   // Not before 1970, where times in Unix seconds begin.
-  const begin = since ?? new Date(Math.max(end.getTime() - defaultUnits * unitMs, 0))
-  for (const [param, instant] of [['filter.since', begin] as const, ['filter.until', end] as const])
+  const start = since ?? new Date(Math.max(end.getTime() - defaultUnits * unitMs, 0))
+  for (const [param, instant] of [['filter.since', start] as const, ['filter.until', end] as const])
     if (instant.getTime() % unitMs !== 0) throw new KisError('unsupported_value', message, { param })
-  if (end <= begin) throw new KisError('unsupported_value', '`until` must be after `since`.', { param: 'filter.until' })
-  return { since: begin, until: end }
+  if (end <= start) throw new KisError('unsupported_value', '`until` must be after `since`.', { param: 'filter.until' })
+  return { since: start, until: end }
 }
 
 /** What one key used of one model by one operation, on a day or by one call. */
@@ -125,9 +125,9 @@ async function* usedIn(
   const options = { sort: { position: 1 }, limit: PAGE_ITEMS } as const
   // A bare day, or instant, sorts before every position of it.
   const [first, end] = [since, until].map((time) => (isHourly ? time.toISOString() : time.toISOString().slice(0, 10))) as [string, string]
-  let begin: { readonly $gte: string } | { readonly $gt: string } = { $gte: first }
+  let from: { readonly $gte: string } | { readonly $gt: string } = { $gte: first }
   for (let read = 0; ; ) {
-    const range = { ...filter, position: { ...begin, $lt: end } }
+    const range = { ...filter, position: { ...from, $lt: end } }
     const page: (Used & { readonly position: string })[] = isHourly
       ? (await collections.usage.find(range, options)).map((record) => ({ ...record, sums: sumsOfRecord(record) }))
       : (await collections.usageTotals.find(range, options)).map((item) => ({ ...item, at: dayOf(item.position), sums: toSums(item) }))
@@ -135,7 +135,7 @@ async function* usedIn(
     if (read > MAX_READ) throw tooLarge('covers too much usage')
     yield* page
     if (page.length < PAGE_ITEMS) return
-    begin = { $gt: page.at(-1)!.position }
+    from = { $gt: page.at(-1)!.position }
   }
 }
 

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { STORES } from '../../../../test/support/document-stores.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import type { DocumentStore } from '../../../common/ports/document-store.ts'
-import { fundedOrganization, ManualClock, makeCard, makePrincipal, openBilling } from '../../test-support/world.ts'
+import { createCard, createPrincipal, fundedOrganization, ManualClock, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { NOTHING } from '../domain/money.ts'
 import { dispatchHold } from '../holds/dispatch-hold.ts'
@@ -10,8 +10,8 @@ import { placeHold } from '../holds/place-hold.ts'
 import { settleHold } from '../holds/settle-hold.ts'
 import { type LedgerFinding, verifyLedger } from './verify-ledger.ts'
 
-const OPERATOR = makePrincipal('org_operator', ['operator'])
-const CARD = makeCard({ inputTokens: 1_000_000n, outputTokens: 1_000_000n })
+const OPERATOR = createPrincipal('org_operator', ['operator'])
+const CARD = createCard({ inputTokens: 1_000_000n, outputTokens: 1_000_000n })
 const ceiling = { ...NOTHING, inputTokens: 10, outputTokens: 10 }
 const used = { ...NOTHING, inputTokens: 4, outputTokens: 3 }
 
@@ -173,7 +173,7 @@ for (const { name, open } of STORES) {
     }, 60_000)
 
     it('is the operator’s alone, and takes no cursor but its own', async () => {
-      await expect(verifyLedger(deps, makePrincipal('org_a', ['admin']), null)).rejects.toMatchObject({ code: 'permission_denied' })
+      await expect(verifyLedger(deps, createPrincipal('org_a', ['admin']), null)).rejects.toMatchObject({ code: 'permission_denied' })
       const state = { sequence: 1, balance: 'x', available: '0', held: '0', isSound: true }
       for (const place of [{ at: 'entries', organizationId: 'o', state }, { at: 'totals' }, { at: 'nowhere', after: '' }, null]) {
         const cursor = Buffer.from(JSON.stringify(place)).toString('base64url')

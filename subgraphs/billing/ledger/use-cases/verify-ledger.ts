@@ -35,7 +35,7 @@ type Stored<T> = { readonly [K in keyof T]: T[K] extends bigint ? string : T[K] 
  * One organization after another: first its entries, which end with the wallet, then its totals. `total`: one whose
  * records fill more than a page.
  */
-type Place =
+type LedgerScanCursor =
   | { readonly at: 'organizations'; readonly after: string }
   | { readonly at: 'entries'; readonly organizationId: string; readonly state: Stored<LedgerState> }
   | {
@@ -46,7 +46,7 @@ type Place =
     }
 
 interface Page extends Omit<LedgerVerification, 'next'> {
-  readonly next: Place | null
+  readonly next: LedgerScanCursor | null
 }
 
 type VerifyDeps = { readonly collections: Collections }
@@ -68,31 +68,31 @@ export async function verifyLedger(deps: VerifyDeps, caller: Caller | null, afte
 
 /** As `verifyLedger`, for the operator's own commands, which have no caller. */
 async function verifyLedgerPage(deps: VerifyDeps, after: string | null): Promise<LedgerVerification> {
-  const place: Place = after === null ? { at: 'organizations', after: '' } : decodeScanCursor(after, isPlace, 'after')
-  const { next, ...page } = await verifyAt(deps, place)
+  const cursor: LedgerScanCursor = after === null ? { at: 'organizations', after: '' } : decodeScanCursor(after, isCursor, 'after')
+  const { next, ...page } = await verifyAt(deps, cursor)
   return { ...page, next: next && encodeScanCursor(next) }
 }
 
-async function verifyAt(deps: VerifyDeps, place: Place): Promise<Page> {
+async function verifyAt(deps: VerifyDeps, cursor: LedgerScanCursor): Promise<Page> {
   const { organizations } = deps.collections
-  switch (place.at) {
+  switch (cursor.at) {
     case 'organizations': {
-      const [organization] = await organizations.find({ _id: { $gt: place.after } }, { sort: { _id: 1 }, limit: 1 })
+      const [organization] = await organizations.find({ _id: { $gt: cursor.after } }, { sort: { _id: 1 }, limit: 1 })
       if (!organization) return { ...NOTHING, next: null }
       return { ...(await verifyEntries(deps, organization._id, NO_ENTRIES)), organizations: 1 }
     }
     case 'entries': {
-      const { balance, available, held, ...state } = place.state
+      const { balance, available, held, ...state } = cursor.state
       const sums = { balance: BigInt(balance), available: BigInt(available), held: BigInt(held) }
-      return verifyEntries(deps, place.organizationId, { ...state, ...sums })
+      return verifyEntries(deps, cursor.organizationId, { ...state, ...sums })
     }
     case 'totals':
-      return verifyTotals(deps, place)
+      return verifyTotals(deps, cursor)
   }
 }
 
 async function verifyEntries({ collections }: VerifyDeps, organizationId: string, before: LedgerState): Promise<Page> {
-  const totals: Place = { at: 'totals', organizationId, after: '' }
+  const totals: LedgerScanCursor = { at: 'totals', organizationId, after: '' }
   // Before the entries: everything that has left its outbox by now is among them, with its usage record and total.
   const wallet = await collections.wallets.findOne({ _id: organizationId })
   if (!wallet) {
@@ -145,20 +145,20 @@ async function usageFaults(collections: Collections, entries: readonly LedgerEnt
   return faults
 }
 
-async function verifyTotals({ collections }: VerifyDeps, place: Extract<Place, { readonly at: 'totals' }>): Promise<Page> {
-  const { organizationId } = place
+async function verifyTotals({ collections }: VerifyDeps, cursor: Extract<LedgerScanCursor, { readonly at: 'totals' }>): Promise<Page> {
+  const { organizationId } = cursor
   const totals = await collections.usageTotals.find(
-    { organizationId, position: { $gt: place.after } },
+    { organizationId, position: { $gt: cursor.after } },
     { sort: { position: 1 }, limit: TOTALS },
   )
   // After the totals: the records of everything that has left its outbox by now exist.
   const wallet = await collections.wallets.findOne({ _id: organizationId })
   const findings: LedgerFinding[] = []
   let left = RECORDS
-  let { after } = place
+  let { after } = cursor
   for (const [looked, total] of totals.entries()) {
     if (left === 0) return { ...NOTHING, totals: looked, findings, next: { at: 'totals', organizationId, after } }
-    const begun = place.total?.id === total._id ? place.total : undefined
+    const begun = cursor.total?.id === total._id ? cursor.total : undefined
     const isSettled = wallet !== null && total.upTo <= lastCopied(wallet) && (begun?.upTo ?? total.upTo) === total.upTo
     if (isSettled) {
       const summed = await sumRecords(collections, total, begun ? { after: begun.after, sums: readSums(begun.sums) } : null, left)
@@ -173,7 +173,8 @@ async function verifyTotals({ collections }: VerifyDeps, place: Extract<Place, {
     }
     after = total.position
   }
-  const next: Place = totals.length < TOTALS ? { at: 'organizations', after: organizationId } : { at: 'totals', organizationId, after }
+  const next: LedgerScanCursor =
+    totals.length < TOTALS ? { at: 'organizations', after: organizationId } : { at: 'totals', organizationId, after }
   return { ...NOTHING, totals: totals.length, findings, next }
 }
 
@@ -225,7 +226,7 @@ const isText = (value: unknown) => typeof value === 'string'
 const isDigits = (value: unknown) => typeof value === 'string' && /^-?\d{1,40}$/.test(value)
 const isFields = (value: unknown): value is Fields => typeof value === 'object' && value !== null
 
-function isPlace({ at, after, organizationId, state, total }: Fields): boolean {
+function isCursor({ at, after, organizationId, state, total }: Fields): boolean {
   if (at === 'organizations') return isText(after)
   if (at === 'totals') return isText(organizationId) && isText(after) && (total === undefined || (isFields(total) && isBegun(total)))
   const isState = isFields(state) && Number.isSafeInteger(state.sequence) && [state.balance, state.available, state.held].every(isDigits)

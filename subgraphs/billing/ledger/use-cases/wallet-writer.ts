@@ -22,12 +22,12 @@ const SHARED_MS = 10_000
 const MAX_ATTEMPTS = 20
 
 /** An entry of the ledger: one with this id, or the end of this hold. */
-type AskedEntry = { readonly id: string } | { readonly holdId: string }
+type RequestedEntry = { readonly id: string } | { readonly holdId: string }
 
 /** What a call decides on a wallet. */
 interface Decision {
   /** What `decide` may ask the draft for. */
-  readonly entry: AskedEntry | null
+  readonly entry: RequestedEntry | null
   readonly decide: (wallet: WalletDraft) => unknown
   readonly resolve: (result: { readonly value: never; readonly wallet: Wallet }) => void
   readonly reject: (error: unknown) => void
@@ -64,7 +64,7 @@ export class WalletWriter {
    */
   change<T>(
     organizationId: string,
-    entry: AskedEntry | null,
+    entry: RequestedEntry | null,
     decide: (wallet: WalletDraft) => T,
   ): Promise<{ readonly value: T; readonly wallet: Wallet }> {
     return new Promise((resolve, reject) => {
@@ -132,14 +132,14 @@ export class WalletWriter {
   }
 
   async #copiedEntries({ _id: organizationId, holds }: Wallet, batch: readonly Decision[]): Promise<readonly LedgerEntry[]> {
-    const asked = batch.flatMap(({ entry }) => {
+    const requested = batch.flatMap(({ entry }) => {
       if (!entry) return []
       if ('id' in entry) return [[entry.id]]
       // An open hold has no end.
       return entry.holdId in holds ? [] : [[sortedIds(organizationId, entry.holdId).entry, digestIds(organizationId, entry.holdId).entry]]
     })
-    if (asked.length === 0) return []
+    if (requested.length === 0) return []
     // A hold has one end.
-    return this.#collections.entries.find({ _id: { $in: [...new Set(asked.flat())] } }, { limit: asked.length })
+    return this.#collections.entries.find({ _id: { $in: [...new Set(requested.flat())] } }, { limit: requested.length })
   }
 }

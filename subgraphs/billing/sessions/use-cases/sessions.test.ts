@@ -10,13 +10,13 @@ import { principalOfApiKey } from '../../accounts/use-cases/find-principal.ts'
 import { revokeApiKey } from '../../accounts/use-cases/revoke-api-key.ts'
 import { rotateApiKey } from '../../accounts/use-cases/rotate-api-key.ts'
 import { updateApiKey } from '../../accounts/use-cases/update-api-key.ts'
-import { ManualClock, makePrincipal, openBilling } from '../../test-support/world.ts'
+import { createPrincipal, ManualClock, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { findOwnSession, listSessions, revokeSession, sweepSessions } from './manage-sessions.ts'
 import { MAX_SESSIONS_OF_KEY, openSession, openSessionOf, SESSION_MS } from './open-session.ts'
 import { endSession, principalOfSession } from './use-session.ts'
 
-const OPERATOR = makePrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
+const OPERATOR = createPrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
 const ENDED = { code: 'invalid_api_key', message: 'You are not signed in, or your session has ended. Sign in again.' }
 
 for (const { name, open } of STORES)

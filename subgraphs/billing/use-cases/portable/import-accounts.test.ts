@@ -7,12 +7,12 @@ import { ownErasureQueue } from '../../accounts/use-cases/erasures/erase-organiz
 import { endErasures, notePartEnded } from '../../accounts/use-cases/erasures/erasures.ts'
 import { principalOfApiKey } from '../../accounts/use-cases/find-principal.ts'
 import { NOTHING_SPENT } from '../../ledger/domain/key-spending.ts'
-import { ManualClock, makePrincipal, openBilling } from '../../test-support/world.ts'
+import { createPrincipal, ManualClock, openBilling } from '../../test-support/world.ts'
 import type { BillingDeps } from '../deps.ts'
 import { accountsOf } from './export-accounts.ts'
 import { type ImportedRules, importAccounts } from './import-accounts.ts'
 
-const OPERATOR = makePrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
+const OPERATOR = createPrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
 const ARCHIVE = `exp_${'a'.repeat(32)}`
 const EVE = {
   ...{ issuer: 'https://login.test', subject: 'eve', email: null, name: null, role: 'viewer' as const },
@@ -43,7 +43,7 @@ for (const { name, open } of STORES)
       await write({
         record: async (kind, record) => void lines.set(kind.name, [...(lines.get(kind.name) ?? []), kind.toLine(record)]),
         file: async () => undefined,
-        leave: () => undefined,
+        skip: () => undefined,
       })
       return lines
     }
@@ -58,7 +58,7 @@ for (const { name, open } of STORES)
         const records = (lines.get(taker.kind.name) ?? []).map((line) => taker.kind.parse(JSON.parse(line)) as never)
         if (records.length === 0) continue
         await taker.check?.(records)
-        await taker.take(records)
+        await taker.write(records)
       }
       return importing
     }
@@ -206,7 +206,7 @@ for (const { name, open } of STORES)
           await there.collections.wallets.findOneAndUpdate({ _id: organization._id }, { $set: spending })
         },
         file: async () => undefined,
-        leave: () => undefined,
+        skip: () => undefined,
       })
       expect(written.slice(2, 4)).toEqual([`billing/api-keys ${late}`, `billing/spend-limits ${late}`])
       expect(written.join()).not.toContain(gone)
@@ -227,7 +227,7 @@ for (const { name, open } of STORES)
           await there.collections.members.insertOne({ ...EVE, _id: memberId, organizationId, apiKeyId: _id })
         },
         file: async () => undefined,
-        leave: () => undefined,
+        skip: () => undefined,
       })
       const ofPeople = kinds.filter((kind) => ['billing/api-keys', 'billing/members'].includes(kind))
       expect(ofPeople).toEqual(['billing/api-keys', 'billing/api-keys', 'billing/members'])

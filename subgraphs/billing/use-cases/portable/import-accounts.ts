@@ -1,6 +1,6 @@
 import { createHmac } from 'node:crypto'
 import type { Plan } from '../../../common/identity/principal.ts'
-import { type ArchiveTakers, refuseForeign, requireOwn, storedTaker, taker } from '../../../common/portable/organization-archive.ts'
+import { type ArchiveTakers, refuseOwnedByOthers, requireOwn, storedTaker, taker } from '../../../common/portable/organization-archive.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import { type IdSource, randomHex } from '../../../common/process/ids.ts'
 import { MAX_API_KEYS } from '../../accounts/domain/api-key.ts'
@@ -82,7 +82,7 @@ function accountTakers(
   { organizationId, archive }: ImportedAs,
 ): ArchiveTakers {
   const { organizations, wallets, apiKeys, members, webhookEndpoints } = collections
-  const nothing = { take: async () => undefined }
+  const nothing = { write: async () => undefined }
   const counted = { liveKeys: 0, spendLimits: 0 }
   // The secret of a key stays in its installation. A key without one can be given one by rotating it.
   const keys = storedTaker(
@@ -90,12 +90,12 @@ function accountTakers(
     apiKeys,
     organizationId,
     (key) => ({ ...key, digest: `no secret ${key._id}`, last4: '' }),
-    async (taken) => {
+    async (imported) => {
       // A key uses the rates of its ancestors, and shows its member. Both may come later in the archive.
-      const related = taken.flatMap(({ ancestors = [] }) => ancestors)
-      await refuseForeign(apiKeys, [...new Set(related)], organizationId)
-      const owners = taken.flatMap(({ memberId }) => memberId ?? [])
-      await refuseForeign(members, [...new Set(owners)], organizationId)
+      const related = imported.flatMap(({ ancestors = [] }) => ancestors)
+      await refuseOwnedByOthers(apiKeys, [...new Set(related)], organizationId)
+      const owners = imported.flatMap(({ memberId }) => memberId ?? [])
+      await refuseOwnedByOthers(members, [...new Set(owners)], organizationId)
     },
   )
   return {
@@ -110,8 +110,8 @@ function accountTakers(
               `The organization has the plan ${JSON.stringify(plan)}, which the catalog here has not: add it to catalog.yaml.`,
             )
         },
-        async take([given]) {
-          const { suspendedAt = null, suspensionReason = null, ...organization } = given!
+        async write([original]) {
+          const { suspendedAt = null, suspensionReason = null, ...organization } = original!
           await wallets.insertMissing([emptyWallet(organizationId)])
           const begun: OrganizationImport = {
             archive,
@@ -128,11 +128,11 @@ function accountTakers(
       }),
       {
         ...keys,
-        async check(taken) {
-          counted.liveKeys += (taken as readonly ApiKey[]).filter(({ revokedAt }) => revokedAt === null).length
+        async check(imported) {
+          counted.liveKeys += (imported as readonly ApiKey[]).filter(({ revokedAt }) => revokedAt === null).length
           if (counted.liveKeys > MAX_LIVE_KEYS)
             throw new Error(`The archive has more than ${MAX_LIVE_KEYS} keys that are not revoked. Revoke some, and export again.`)
-          await keys.check?.(taken)
+          await keys.check?.(imported)
         },
       },
       taker(SPEND_LIMIT, {
@@ -141,7 +141,7 @@ function accountTakers(
           if (counted.spendLimits > MAX_SPEND_LIMITS)
             throw new Error(`The archive is damaged: it has more than ${MAX_SPEND_LIMITS} spend limits.`)
         },
-        async take(limits) {
+        async write(limits) {
           await requireOwn(
             [apiKeys],
             limits.map(({ _id }) => _id),
@@ -158,10 +158,10 @@ function accountTakers(
         organizationId,
         // Whoever signs in lands where they were last, which can be no later than now.
         (member) => ({ ...member, lastSeenAt: new Date(Math.min(member.lastSeenAt.getTime(), clock.now().getTime())) }),
-        (taken) =>
+        (imported) =>
           requireOwn(
             [apiKeys],
-            taken.map(({ apiKeyId }) => apiKeyId),
+            imported.map(({ apiKeyId }) => apiKeyId),
             organizationId,
           ),
       ),
@@ -196,7 +196,7 @@ async function finishImport(
   if (!begun?.import || begun.deletedAt || begun.import.archive !== archive)
     throw new Error(`${organizationId} was deleted while it was imported. Import it under another id: --as new.`)
   const { nonce, apiKeyId: _id, isDone, suspendedAt, suspensionReason } = begun.import
-  const made = newSecret(pepper, createHmac('sha256', pepper).update(`key of an import ${nonce}`).digest())
+  const generated = newSecret(pepper, createHmac('sha256', pepper).update(`key of an import ${nonce}`).digest())
   if (!isDone) {
     await apiKeys.insertMissing([
       {
@@ -205,8 +205,8 @@ async function finishImport(
         name: 'Admin key of the import',
         scopes: ['admin'],
         modelAllowlist: null,
-        digest: made.digest,
-        last4: made.last4,
+        digest: generated.digest,
+        last4: generated.last4,
         expiresAt: null,
         revokedAt: null,
         createdAt: clock.now(),
@@ -222,5 +222,5 @@ async function finishImport(
     if (!isEnded) return finishImport(deps, { organizationId, archive })
   }
   const key = await apiKeys.findOne({ _id })
-  return key?.unseen && key.digest === made.digest ? made.key : null
+  return key?.unseen && key.digest === generated.digest ? generated.key : null
 }

@@ -11,7 +11,7 @@ import { newDelivery, openLane } from './queue-delivery.ts'
  * How long events and deliveries are kept, for redelivery and the log: 14 days. What was not delivered by then is
  * dropped.
  */
-export const KEPT_MS = 14 * 86_400_000
+export const RETENTION_MS = 14 * 86_400_000
 /**
  * Clocks of processes may differ by this much (`common/link/shared-clock.ts`), so an event just before the endpoint's
  * creation may be sent too.
@@ -77,7 +77,7 @@ function toRecord(
     position: eventPosition(sequence, type),
     at,
     data: JSON.stringify(data),
-    expiresAt: new Date(clock.now().getTime() + KEPT_MS),
+    expiresAt: new Date(clock.now().getTime() + RETENTION_MS),
   }
 }
 

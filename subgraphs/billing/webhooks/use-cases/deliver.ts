@@ -2,11 +2,11 @@ import { EgressError } from '../../../common/egress/egress.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { DeliveryAttempt, WebhookEndpoint, WebhookEventRecord } from '../domain/records.ts'
 import { signedHeaders, webhookBody } from '../domain/signature.ts'
-import { mayLeaveTo } from './endpoint-input.ts'
+import { maySendTo } from './endpoint-input.ts'
 import { secretsOf } from './endpoint-secrets.ts'
 
 /** A receiver that needs longer should accept the event, answer, and work afterwards. */
-const ANSWER_MS = 10_000
+const RESPONSE_MS = 10_000
 /** Bytes of an answer kept for the log. */
 const MAX_RESPONSE_BYTES = 500
 /** Control characters that no text has. */
@@ -50,7 +50,7 @@ export async function deliver(
     const {
       status,
       headers,
-      body: answer,
+      body: responseBody,
     } = await egress.open(
       {
         url: endpoint.url,
@@ -58,17 +58,17 @@ export async function deliver(
         method: 'POST',
         headers: signedHeaders(secretsOf(deps, endpoint, at), event._id, body, at),
         body,
-        totalMs: ANSWER_MS,
+        totalMs: RESPONSE_MS,
         maxRedirects: 0,
-        letLeave: async (url) => {
-          if (!(await mayLeaveTo(deps, endpoint.organizationId, url))) throw new EndpointForbidden()
+        authorize: async (url) => {
+          if (!(await maySendTo(deps, endpoint.organizationId, url))) throw new EndpointForbidden()
         },
       },
       signal,
     )
-    const responseStart = await readStart(answer)
-    const isTaken = status >= 200 && status < 300
-    const attempt = outcome(status, isTaken ? null : `The endpoint answered ${status}.`, responseStart)
+    const responseStart = await readStart(responseBody)
+    const isAccepted = status >= 200 && status < 300
+    const attempt = outcome(status, isAccepted ? null : `The endpoint answered ${status}.`, responseStart)
     return { attempt, isGone: status === 410, retryAfterMs: readRetryAfter(status, headers['retry-after']) }
   } catch (error) {
     signal.throwIfAborted()
@@ -79,10 +79,10 @@ export async function deliver(
 }
 
 /** Only the status counts. A failure while reading the body changes nothing. */
-async function readStart(answer: AsyncIterable<Uint8Array>): Promise<string | null> {
+async function readStart(responseBody: AsyncIterable<Uint8Array>): Promise<string | null> {
   const pieces: Uint8Array[] = []
   try {
-    for await (const piece of answer) {
+    for await (const piece of responseBody) {
       pieces.push(piece)
       if (pieces.reduce((sum, { length }) => sum + length, 0) >= MAX_RESPONSE_BYTES) break
     }

@@ -18,11 +18,11 @@ export async function checkUrl(deps: Pick<BillingDeps, 'egress' | 'collections'>
   const param = 'url'
   if (url.length > MAX_URL_CHARACTERS)
     throw new KisError('string_above_max_length', `\`url\` has at most ${MAX_URL_CHARACTERS} characters.`, { param })
-  if (!egress.mayAsk(url))
+  if (!egress.allows(url))
     throw new KisError('unsupported_value', 'The address must be a public https address, on port 443, without a user name.', { param })
   if (!egress.isNamed(url) && new URL(url).protocol !== 'https:')
     throw new KisError('unsupported_value', 'Webhooks are sent by https; by http only to hosts that the operator has named.', { param })
-  if (!(await mayLeaveTo(deps, organizationId, url)))
+  if (!(await maySendTo(deps, organizationId, url)))
     throw new KisError(
       'residency_policy_violation',
       'Events of a `local_only` organization may only go to hosts that the operator has named.',
@@ -34,7 +34,7 @@ export async function checkUrl(deps: Pick<BillingDeps, 'egress' | 'collections'>
 }
 
 /** Whether the organization's current policy allows events to go there. */
-export async function mayLeaveTo(
+export async function maySendTo(
   { egress, collections }: Pick<BillingDeps, 'egress' | 'collections'>,
   organizationId: string,
   url: string,

@@ -31,7 +31,7 @@ export async function resealEndpoints(
   for (let last = '', isMore = true; isMore; ) {
     const page = await webhookEndpoints.find({ _id: { $gt: last } }, { sort: { _id: 1 }, limit: BATCH })
     for (const { _id, nonce, previousNonce, sealedSecret, sealedPreviousSecret } of page) {
-      const reseal = (sealed: string, of: string) => after.reseal(sealed, endpointPlace(_id, of), before)
+      const reseal = (sealed: string, of: string) => after.reseal(sealed, endpointSealContext(_id, of), before)
       const resealed = {
         ...(sealedSecret && { sealedSecret: reseal(sealedSecret, nonce) }),
         ...(sealedPreviousSecret && { sealedPreviousSecret: reseal(sealedPreviousSecret, previousNonce!) }),
@@ -43,9 +43,9 @@ export async function resealEndpoints(
   }
 }
 
-function readSecret({ pepper, sealed }: Secrets, id: string, nonce: string, kept: string | undefined): string {
-  return kept === undefined ? deriveSecret(pepper(), id, nonce) : sealed.open(kept, endpointPlace(id, nonce))
+function readSecret({ pepper, sealed }: Secrets, id: string, nonce: string, stored: string | undefined): string {
+  return stored === undefined ? deriveSecret(pepper(), id, nonce) : sealed.open(stored, endpointSealContext(id, nonce))
 }
 
 /** Where it is sealed: it cannot be opened for another endpoint, or in place of another secret. */
-export const endpointPlace = (id: string, nonce: string) => `secret of the webhook endpoint ${id} ${nonce}`
+export const endpointSealContext = (id: string, nonce: string) => `secret of the webhook endpoint ${id} ${nonce}`

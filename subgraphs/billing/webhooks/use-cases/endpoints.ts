@@ -133,7 +133,7 @@ export async function deleteEndpoint({ collections, clock }: BillingDeps, princi
   const { organizationId } = requireScope(principal, 'admin')
   const deleted = await collections.webhookEndpoints.findOneAndDelete({ _id: id, organizationId })
   if (!deleted) throw new NotFound('webhook', id, 'id')
-  await forgetQueue({ collections }, id)
+  await purgeQueue({ collections }, id)
   // So endpoints that come and go leave no more pings than those that stay.
   await collections.webhookEvents.findOneAndDelete({ _id: pingEventId(organizationId, id, clock.now()) })
   return deleted
@@ -143,7 +143,7 @@ export async function deleteEndpoint({ collections, clock }: BillingDeps, princi
  * Deletes what waits for a deleted endpoint, and what was sent to it. Idempotent; what a crash leaves behind, the
  * sender finds.
  */
-export async function forgetQueue({ collections }: Pick<BillingDeps, 'collections'>, endpointId: string): Promise<void> {
+export async function purgeQueue({ collections }: Pick<BillingDeps, 'collections'>, endpointId: string): Promise<void> {
   while ((await collections.webhookDeliveries.deleteMany({ endpointId })) > 0);
   while ((await collections.webhookLanes.deleteMany({ endpointId })) > 0);
 }

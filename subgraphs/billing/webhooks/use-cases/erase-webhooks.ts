@@ -1,6 +1,6 @@
 import type { EventSource } from '../../../../schema/events.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
-import { forgetQueue } from './endpoints.ts'
+import { purgeQueue } from './endpoints.ts'
 
 const SOURCES: readonly EventSource[] = ['billing', 'knowledge', 'inference']
 const PAGE = 100
@@ -12,7 +12,7 @@ export async function eraseWebhooks({ collections }: Pick<BillingDeps, 'collecti
     const endpoints = await webhookEndpoints.find({ organizationId }, { limit: PAGE })
     for (const { _id } of endpoints) {
       await webhookEndpoints.findOneAndDelete({ _id })
-      await forgetQueue({ collections }, _id)
+      await purgeQueue({ collections }, _id)
     }
     if (endpoints.length < PAGE) break
   }

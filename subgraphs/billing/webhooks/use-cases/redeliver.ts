@@ -3,7 +3,7 @@ import type { Principal } from '../../../common/identity/principal.ts'
 import { pingEventId, webhookLaneId } from '../../ledger/domain/ids.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { eventOrder, eventPosition, type WebhookDelivery, type WebhookEndpoint, type WebhookEventRecord } from '../domain/records.ts'
-import { KEPT_MS } from './accept-events.ts'
+import { RETENTION_MS } from './accept-events.ts'
 import { getEndpoint } from './endpoints.ts'
 import { getDelivery, type LoggedDelivery } from './list-deliveries.ts'
 import { newDelivery, openLane } from './queue-delivery.ts'
@@ -67,7 +67,7 @@ export async function pingEndpoint(deps: BillingDeps, principal: Principal, endp
   const { webhookEvents, webhookDeliveries } = deps.collections
   const at = deps.clock.now()
   const _id = pingEventId(organizationId, endpointId, at)
-  const made: WebhookEventRecord = {
+  const created: WebhookEventRecord = {
     _id,
     organizationId,
     type: 'ping',
@@ -76,10 +76,10 @@ export async function pingEndpoint(deps: BillingDeps, principal: Principal, endp
     position: eventPosition(at.getTime(), 'ping'),
     at,
     data: JSON.stringify({ webhook_id: endpointId }),
-    expiresAt: new Date(at.getTime() + KEPT_MS),
+    expiresAt: new Date(at.getTime() + RETENTION_MS),
   }
-  await webhookEvents.insertMissing([made])
-  const event = (await webhookEvents.findOne({ _id })) ?? made
+  await webhookEvents.insertMissing([created])
+  const event = (await webhookEvents.findOne({ _id })) ?? created
   const delivery = newDelivery(endpoint, event)
   await queueInLane(deps, [delivery])
   deps.webhooksDue()
@@ -101,14 +101,14 @@ async function queueInLane(deps: BillingDeps, deliveries: readonly WebhookDelive
   else for (const delivery of deliveries) if ((await webhookDeliveries.insertMissing([delivery])) === 0) await setPending(deps, delivery)
   const [first] = deliveries
   await openLane(deps, first!)
-  if (known.length > 0) await makeDue(deps, first!)
+  if (known.length > 0) await markDue(deps, first!)
 }
 
 /** Sends it at once, unless its subject is just being sent. */
 async function queueAgain(deps: BillingDeps, delivery: WebhookDelivery): Promise<void> {
   const pending = await setPending(deps, delivery)
   await openLane(deps, pending)
-  await makeDue(deps, pending)
+  await markDue(deps, pending)
   deps.webhooksDue()
 }
 
@@ -120,6 +120,6 @@ async function setPending({ collections }: BillingDeps, { _id, organizationId, e
   return changed
 }
 
-async function makeDue({ collections, clock }: BillingDeps, { queuedIn }: WebhookDelivery): Promise<void> {
+async function markDue({ collections, clock }: BillingDeps, { queuedIn }: WebhookDelivery): Promise<void> {
   await collections.webhookLanes.findOneAndUpdate({ _id: queuedIn!, 'job.lease': null }, { $set: { 'job.dueAt': clock.now() } })
 }

@@ -5,7 +5,7 @@ import type { BillingDeps } from '../../use-cases/deps.ts'
 import type { DisabledReason, WebhookDelivery, WebhookEndpoint, WebhookLane } from '../domain/records.ts'
 import { retryWaitMs } from '../domain/retry.ts'
 import { deliver, EndpointForbidden, type Outcome } from './deliver.ts'
-import { forgetQueue } from './endpoints.ts'
+import { purgeQueue } from './endpoints.ts'
 
 /** Concurrent requests of one process to one endpoint. */
 const MAX_PER_ENDPOINT = 4
@@ -20,7 +20,7 @@ const IDLE_MS = 1_000
 /** An endpoint that has accepted nothing for this long is switched off: five days, longer than one event is tried. */
 const MAX_FAILING_MS = 5 * 86_400_000
 /** Attempts kept for one delivery. */
-const MAX_ATTEMPTS_KEPT = 20
+const MAX_STORED_ATTEMPTS = 20
 
 /**
  * Sends what is queued. A lane is leased while one of its events is sent, so that the next one waits for it, in any
@@ -30,7 +30,7 @@ export class WebhookSender {
   readonly #deps: BillingDeps
   readonly #wakeUp = wakeUp()
   readonly #underWay = new Map<Promise<void>, string>()
-  readonly #places = new FairSemaphore(MAX_UNDER_WAY)
+  readonly #permits = new FairSemaphore(MAX_UNDER_WAY)
   #after = ''
 
   constructor(deps: BillingDeps) {
@@ -65,7 +65,7 @@ export class WebhookSender {
     const { webhookLanes } = this.#deps.collections
     const first = this.#after
     let hasWrapped = false
-    for (let looked = 0; looked < MAX_LOOKED_AT && !this.#places.isFull && !signal.aborted; looked++) {
+    for (let looked = 0; looked < MAX_LOOKED_AT && !this.#permits.isFull && !signal.aborted; looked++) {
       const [lane] = await webhookLanes.find({ endpointId: { $gt: this.#after } }, { sort: { endpointId: 1 }, limit: 1 })
       if (!lane && (hasWrapped || this.#after === '')) break
       if (!lane) {
@@ -87,26 +87,26 @@ export class WebhookSender {
   async #sendTo(endpointId: string, signal: AbortSignal): Promise<void> {
     const { collections, clock } = this.#deps
     const endpoint = await collections.webhookEndpoints.findOne({ _id: endpointId })
-    if (!endpoint) return forgetQueue(this.#deps, endpointId)
+    if (!endpoint) return purgeQueue(this.#deps, endpointId)
     if (!endpoint.isActive) return
     const free = MAX_PER_ENDPOINT - [...this.#underWay.values()].filter((id) => id === endpointId).length
     if (free <= 0) return
     const now = clock.now()
     const due = await collections.webhookLanes.find({ endpointId, 'job.dueAt': { $lte: now } }, { sort: { 'job.dueAt': 1 }, limit: free })
     for (const seen of due) {
-      const leave = this.#places.tryTake(endpoint.organizationId)
-      if (!leave) return
+      const release = this.#permits.tryAcquire(endpoint.organizationId)
+      if (!release) return
       const lane = await claimSeen(collections.webhookLanes, seen, now).catch((error) => {
-        leave()
+        release()
         throw error
       })
       if (!lane) {
-        leave()
+        release()
         continue
       }
       const work = this.#work(lane, signal).finally(() => {
         this.#underWay.delete(work)
-        leave()
+        release()
         this.wake()
       })
       this.#underWay.set(work, endpointId)
@@ -119,7 +119,7 @@ export class WebhookSender {
     try {
       const waitMs = await this.#empty(lane, signal)
       if (waitMs === null) return
-      await this.#giveBack(lane, waitMs)
+      await this.#releaseLane(lane, waitMs)
       if (waitMs > 0 && waitMs < IDLE_MS)
         clock.sleep(waitMs, signal).then(
           () => this.wake(),
@@ -128,7 +128,7 @@ export class WebhookSender {
     } catch (error) {
       if (!signal.aborted) log.error({ err: error, endpointId: lane.endpointId }, 'a webhook could not be sent; it is tried again')
       // After a defect, not at once.
-      await this.#giveBack(lane, signal.aborted ? 0 : IDLE_MS).catch(() => undefined)
+      await this.#releaseLane(lane, signal.aborted ? 0 : IDLE_MS).catch(() => undefined)
     }
   }
 
@@ -172,10 +172,10 @@ export class WebhookSender {
       return IDLE_MS
     }
     const failures = delivery.tries + 1
-    const isTaken = outcome.attempt.error === null
-    const waitMs = isTaken ? null : retryWaitMs(failures, retryBackoffMs, outcome.retryAfterMs, Math.random())
-    await this.#record(delivery, outcome, isTaken ? 'delivered' : waitMs === null ? 'failed' : 'pending')
-    await this.#judge(endpoint, outcome, isTaken)
+    const isAccepted = outcome.attempt.error === null
+    const waitMs = isAccepted ? null : retryWaitMs(failures, retryBackoffMs, outcome.retryAfterMs, Math.random())
+    await this.#record(delivery, outcome, isAccepted ? 'delivered' : waitMs === null ? 'failed' : 'pending')
+    await this.#judge(endpoint, outcome, isAccepted)
     return waitMs
   }
 
@@ -184,19 +184,19 @@ export class WebhookSender {
     { attempt }: Outcome,
     status: WebhookDelivery['status'],
   ): Promise<void> {
-    const kept = [...attempts, attempt].slice(-MAX_ATTEMPTS_KEPT)
+    const latest = [...attempts, attempt].slice(-MAX_STORED_ATTEMPTS)
     await this.#deps.collections.webhookDeliveries.findOneAndUpdate(
       { _id, queuedIn: queuedIn!, tries },
-      { $set: { status, tries: tries + 1, attempts: kept }, ...(status !== 'pending' && { $unset: { queuedIn: '' } }) },
+      { $set: { status, tries: tries + 1, attempts: latest }, ...(status !== 'pending' && { $unset: { queuedIn: '' } }) },
     )
   }
 
   /** Applies the outcome to the endpoint. */
-  async #judge(endpoint: WebhookEndpoint, { attempt, isGone }: Outcome, isTaken: boolean): Promise<void> {
+  async #judge(endpoint: WebhookEndpoint, { attempt, isGone }: Outcome, isAccepted: boolean): Promise<void> {
     const { collections } = this.#deps
     const { _id, failingSince } = endpoint
     if (isGone) return this.#disable(endpoint, 'gone')
-    if (isTaken) {
+    if (isAccepted) {
       if (failingSince) await collections.webhookEndpoints.findOneAndUpdate({ _id }, { $set: { failingSince: null } })
     } else if (!failingSince) {
       await collections.webhookEndpoints.findOneAndUpdate({ _id, failingSince: null }, { $set: { failingSince: attempt.at } })
@@ -214,7 +214,7 @@ export class WebhookSender {
     )
   }
 
-  async #giveBack({ _id, job }: WebhookLane, waitMs: number): Promise<void> {
+  async #releaseLane({ _id, job }: WebhookLane, waitMs: number): Promise<void> {
     const { collections, clock } = this.#deps
     await collections.webhookLanes.findOneAndUpdate(
       { _id, 'job.lease': job.lease },

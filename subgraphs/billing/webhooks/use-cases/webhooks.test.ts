@@ -7,9 +7,9 @@ import { Egress } from '../../../common/egress/egress.ts'
 import type { DocumentStore } from '../../../common/ports/document-store.ts'
 import { randomHex } from '../../../common/process/ids.ts'
 import { FakeReceivers, hand, newEndpoint, openSender, sendAll, type WebhookWorld } from '../../test-support/webhook-world.ts'
-import { ManualClock, makePrincipal } from '../../test-support/world.ts'
+import { createPrincipal, ManualClock } from '../../test-support/world.ts'
 import { MAX_TRIES } from '../domain/retry.ts'
-import { KEPT_MS } from './accept-events.ts'
+import { RETENTION_MS } from './accept-events.ts'
 import { deleteEndpoint, rotateSecret, updateEndpoint } from './endpoints.ts'
 import { pingEndpoint, redeliverSince } from './redeliver.ts'
 import { sweepWebhooks } from './sweep-webhooks.ts'
@@ -110,14 +110,14 @@ for (const { name, open } of await storesAndMongo('webhooks'))
       await sendAll(world)
       expect(numbers()).toEqual([1, 1])
       receivers.answering = () => 410
-      await updateEndpoint(world.deps, makePrincipal(organizationId, ['admin']), { id, isActive: true })
+      await updateEndpoint(world.deps, createPrincipal(organizationId, ['admin']), { id, isActive: true })
       await sendAll(world)
       expect(numbers()).toEqual([1, 1, 1])
       expect(await endpoint(id)).toMatchObject({ isActive: false, disabledReason: 'gone' })
       // What it has missed comes on request.
       receivers.answering = () => 200
-      await updateEndpoint(world.deps, makePrincipal(organizationId, ['admin']), { id, isActive: true })
-      const again = await redeliverSince(world.deps, makePrincipal(organizationId, ['admin']), { endpointId: id, since: new Date(0) })
+      await updateEndpoint(world.deps, createPrincipal(organizationId, ['admin']), { id, isActive: true })
+      const again = await redeliverSince(world.deps, createPrincipal(organizationId, ['admin']), { endpointId: id, since: new Date(0) })
       expect(again).toEqual({ count: 2, next: null })
       await sendAll(world)
       expect(numbers()).toEqual([1, 1, 1, 1, 2])
@@ -125,7 +125,7 @@ for (const { name, open } of await storesAndMongo('webhooks'))
 
     it('ping an endpoint whenever it is asked for, with one event a minute', async () => {
       const id = await newEndpoint(world, 'https://a.test/', organizationId)
-      const admin = makePrincipal(organizationId, ['admin'])
+      const admin = createPrincipal(organizationId, ['admin'])
       const { webhookEvents, webhookDeliveries } = world.deps.collections
       const kept = async () => [
         await webhookEvents.countDocuments({ organizationId }),
@@ -147,7 +147,7 @@ for (const { name, open } of await storesAndMongo('webhooks'))
     })
 
     it('leave no pings of endpoints that come and go', async () => {
-      const admin = makePrincipal(organizationId, ['admin'])
+      const admin = createPrincipal(organizationId, ['admin'])
       const stays = await newEndpoint(world, 'https://a.test/', organizationId)
       await pingEndpoint(world.deps, admin, stays)
       for (let i = 0; i < 3; i++) {
@@ -167,7 +167,7 @@ for (const { name, open } of await storesAndMongo('webhooks'))
       await sendAll(world)
       const again = async (id: string) => {
         receivers.sent.length = 0
-        const redelivered = await redeliverSince(world.deps, makePrincipal(organizationId, ['admin']), {
+        const redelivered = await redeliverSince(world.deps, createPrincipal(organizationId, ['admin']), {
           endpointId: id,
           since: new Date(0),
         })
@@ -268,7 +268,7 @@ for (const { name, open } of await storesAndMongo('webhooks'))
       receivers.answering = () => 500
       await hand(world, organizationId, 1, ['doc_1'])
       await sendAll(world)
-      await deleteEndpoint(world.deps, makePrincipal(organizationId, ['admin']), id)
+      await deleteEndpoint(world.deps, createPrincipal(organizationId, ['admin']), id)
       clock.advance(DAY_MS)
       await sendAll(world)
       expect(receivers.sent).toHaveLength(2)
@@ -283,7 +283,7 @@ for (const { name, open } of await storesAndMongo('webhooks'))
         signatures.push(request.headers!['webhook-signature']!)
         return open(request)
       }
-      await rotateSecret(world.deps, makePrincipal(organizationId, ['admin']), id)
+      await rotateSecret(world.deps, createPrincipal(organizationId, ['admin']), id)
       await hand(world, organizationId, null, ['doc_1'])
       await sendAll(world)
       clock.advance(DAY_MS)
@@ -297,7 +297,7 @@ for (const { name, open } of await storesAndMongo('webhooks'))
       receivers.answering = () => 500
       await hand(world, organizationId, null, ['doc_1'])
       await sendAll(world)
-      clock.advance(KEPT_MS + 1)
+      clock.advance(RETENTION_MS + 1)
       await sweepWebhooks(world.deps, '')
       expect(await statuses(id)).toEqual([])
       await sendAll(world)

@@ -95,9 +95,9 @@ export function equal(found: Stored | undefined, value: StoredScalar): boolean {
 }
 
 /** Values of another type are outside every range, as in MongoDB. */
-function inRange(found: Stored | undefined, operator: RangeOperator, bound: StoredScalar): boolean {
-  if (found === undefined || describeKind(found) !== describeKind(bound)) return false
-  const order = compare(found, bound)
+function inRange(found: Stored | undefined, operator: RangeOperator, limit: StoredScalar): boolean {
+  if (found === undefined || describeKind(found) !== describeKind(limit)) return false
+  const order = compare(found, limit)
   switch (operator) {
     case 'gt':
       return order > 0

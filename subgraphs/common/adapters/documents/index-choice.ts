@@ -82,11 +82,11 @@ function rangeAccess(index: IndexSpec, tests: readonly Test[], sort: readonly st
     if (wanted.join() !== free.join() || tests.some((test) => test.operator === 'in')) return undefined
   }
   const fixed = fields.findIndex((field) => !isEqual(field))
-  const isBounded = tests.some((test) => test.path === fields[fixed])
+  const isRange = tests.some((test) => test.path === fields[fixed])
   const walks = tests.some((test) => fields.indexOf(test.path) > fixed)
   // A fixed field further down stays in the order, so that SQLite sees that the order is that of the index.
   const order = fields.slice(fixed)
-  return { access: { index, served: tests, judged: [], order, walks }, rating: 4 * fixed + (isBounded ? 2 : 0) - (walks ? 1 : 0) }
+  return { access: { index, served: tests, judged: [], order, walks }, rating: 4 * fixed + (isRange ? 2 : 0) - (walks ? 1 : 0) }
 }
 
 /** `_id` ends every index and every order, so that no two documents are equal in it. */

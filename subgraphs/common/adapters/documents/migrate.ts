@@ -18,9 +18,9 @@ export interface EarlierPrograms {
   readonly oldest: number
   readonly areRunning: boolean
   /** Those that run stay known when they have ended. */
-  readonly leaveWord: boolean
+  readonly staysRegistered: boolean
   /** Forgets those that had ended. */
-  forget(): Promise<void>
+  purge(): Promise<void>
 }
 
 /** What the runner needs of a store. */
@@ -39,7 +39,7 @@ export interface MigratedStore {
   /** About how many documents there are. */
   count(kind: string): Promise<number>
   /** Converts each document, and tells how many are done. A document that another program changes meanwhile is read again. */
-  convert(kind: string, convert: (document: AnyDocument) => AnyDocument, tell: (done: number) => void): Promise<void>
+  convert(kind: string, convert: (document: AnyDocument) => AnyDocument, report: (done: number) => void): Promise<void>
 }
 
 /**
@@ -83,7 +83,7 @@ async function migrateKind(store: MigratedStore, kind: Kind, log: Log): Promise<
   const from = Math.min(version, earlier?.oldest ?? version)
   await convertAll(store, kind, from, log)
   await store.record(kind.name, { version: to, oldestProgram: isAdditive ? oldestProgram : to })
-  await earlier?.forget()
+  await earlier?.purge()
 }
 
 /** @throws {Unfit} programs of an earlier version must end first */
@@ -91,7 +91,7 @@ function refuseBeside(
   earlier: EarlierPrograms | null,
   { store, kind, isAdditive }: { readonly store: MigratedStore; readonly kind: Kind; readonly isAdditive: boolean },
 ): void {
-  if (earlier?.areRunning && !(isAdditive && earlier.leaveWord))
+  if (earlier?.areRunning && !(isAdditive && earlier.staysRegistered))
     throw new Unfit([
       `${store.name} is used by programs of an earlier version, which cannot read documents of the kind ${kind.name} in version ${currentVersion(kind)}: stop them, and the migration begins`,
     ])
@@ -102,13 +102,13 @@ async function convertAll(store: MigratedStore, kind: Kind, from: number, log: L
   if (of === 0) return
   const said = { store: store.name, kind: kind.name, from, to: currentVersion(kind), of }
   log.warn(said, 'migrating documents to the version of this program')
-  let toldMs = performance.now()
+  let reportedMs = performance.now()
   await store.convert(
     kind.name,
     (document) => migrated(document, kind, from),
     (done) => {
-      if (performance.now() - toldMs < LOG_EVERY_MS) return
-      toldMs = performance.now()
+      if (performance.now() - reportedMs < LOG_EVERY_MS) return
+      reportedMs = performance.now()
       log.warn({ ...said, done }, 'migrating documents')
     },
   )

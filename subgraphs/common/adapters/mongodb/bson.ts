@@ -18,11 +18,11 @@ export function toBson(value: Stored): unknown {
 
 /** The update in the driver's form. */
 export function toBsonUpdate(update: Update): Record<string, Record<string, unknown>> {
-  const made: Record<string, Record<string, unknown>> = {}
+  const operators: Record<string, Record<string, unknown>> = {}
   for (const change of toChanges(update)) {
     const name = `$${change.operator}`
-    made[name] ??= {}
-    const operands = made[name]
+    operators[name] ??= {}
+    const operands = operators[name]
     const path = change.fields.join('.')
     switch (change.operator) {
       case 'set':
@@ -42,5 +42,5 @@ export function toBsonUpdate(update: Update): Record<string, Record<string, unkn
         operands[path] = update.$pull![path]
     }
   }
-  return made
+  return operators
 }

@@ -69,7 +69,7 @@ export async function connectMongo({ url, database }: MongoDatabase): Promise<Re
   const client = openClient(url)
   try {
     await client.connect()
-    await client.bounded(() => checkServer(client, database), 2 * OPERATION_LIMIT_MS)
+    await client.withTimeout(() => checkServer(client, database), 2 * OPERATION_LIMIT_MS)
     return client
   } catch (error) {
     await client.close()

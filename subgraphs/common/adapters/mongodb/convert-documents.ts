@@ -60,8 +60,8 @@ function changeOf(before: AnyDocument, after: AnyDocument, kind: string): AnyBul
   const names = [...new Set([...Object.keys(before), ...Object.keys(after)])]
   const differing = names.filter((name) => !isDeepStrictEqual(before[name], after[name]))
   if (differing.length === 0) return []
-  const made = toBson(toStored(after, kind) as Stored) as AnyDocument
-  const set = Object.fromEntries(differing.filter((name) => name in after).map((name) => [name, made[name]]))
+  const converted = toBson(toStored(after, kind) as Stored) as AnyDocument
+  const set = Object.fromEntries(differing.filter((name) => name in after).map((name) => [name, converted[name]]))
   const unset = Object.fromEntries(differing.filter((name) => !(name in after)).map((name) => [name, '' as const]))
   const same = Object.fromEntries(Object.entries(before).map(([name, value]) => [name, { $eq: value }]))
   const update = { ...(Object.keys(set).length > 0 && { $set: set }), ...(Object.keys(unset).length > 0 && { $unset: unset }) }

@@ -40,7 +40,7 @@ function collectionOn(answer: (call: number) => unknown) {
     calls,
     items: new MongoCollection(SPEC, documents, {
       what: 'The document store',
-      client: { bounded: (operation) => operation() },
+      client: { withTimeout: (operation) => operation() },
       longReads: new LongReads(),
       ready: async () => undefined,
     }),

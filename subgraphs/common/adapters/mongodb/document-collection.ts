@@ -26,7 +26,7 @@ import type { ResilientClient } from './resilient-client.ts'
 interface StoreAccess {
   /** Begins the message of a failure: `The document store`. */
   readonly what: string
-  readonly client: Pick<ResilientClient, 'bounded'>
+  readonly client: Pick<ResilientClient, 'withTimeout'>
   readonly longReads: LongReads
   /** Of all reads. Undefined: each shows what is there. */
   readonly session?: ClientSession | undefined
@@ -55,7 +55,7 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
     const tests = toTests(filter)
     const access = this.#chooseAccess(tests, undefined, filter)
     const hint = toHint(access.index)
-    return this.#read(isLong(access, 1), tests, (bounds) => this.#documents.findOne(filter, { hint, ...bounds }))
+    return this.#read(isLong(access, 1), tests, (limits) => this.#documents.findOne(filter, { hint, ...limits }))
   }
 
   async find(filter: Filter, { sort = {}, limit }: FindOptions): Promise<readonly T[]> {
@@ -68,15 +68,15 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
     const order = Object.fromEntries(remainingOrder(access, tests).map((path) => [path, direction]))
     // The whole page in one batch, so that no cursor stays open on the server.
     const options = { hint: toHint(access.index), sort: order, limit, batchSize: limit + 1 }
-    return this.#read(isLong(access, limit), tests, (bounds) => this.#documents.find(filter, { ...options, ...bounds }).toArray())
+    return this.#read(isLong(access, limit), tests, (limits) => this.#documents.find(filter, { ...options, ...limits }).toArray())
   }
 
   async countDocuments(filter: Filter, options: { readonly limit?: number } = {}): Promise<number> {
     const tests = toTests(filter)
     const access = this.#chooseAccess(tests, toCountSort(tests, options.limit), filter)
     const hint = toHint(access.index)
-    const mayTakeLong = isLong(access, options.limit ?? Number.POSITIVE_INFINITY)
-    return this.#read(mayTakeLong, tests, (bounds) => this.#documents.countDocuments(filter, { ...options, hint, ...bounds }))
+    const mayBeSlow = isLong(access, options.limit ?? Number.POSITIVE_INFINITY)
+    return this.#read(mayBeSlow, tests, (limits) => this.#documents.countDocuments(filter, { ...options, hint, ...limits }))
   }
 
   async insertOne(document: T): Promise<void> {
@@ -146,15 +146,15 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
   async #read<R>(
     isLongRead: boolean,
     tests: readonly Test[],
-    operation: (bounds: { readonly maxTimeMS?: number; readonly session?: ClientSession }) => Promise<R>,
+    operation: (limits: { readonly maxTimeMS?: number; readonly session?: ClientSession }) => Promise<R>,
   ) {
     const { session } = this.#store
     const at = session ? { session } : {}
     if (!isLongRead) return this.#run(() => operation(at))
     // Making indexes may take longer than a turn may be waited for.
     await this.#store.ready()
-    const bounds = { ...at, maxTimeMS: LONG_READ_LIMIT_MS }
-    return this.#store.longReads.run(organizationOf(tests), () => this.#run(() => operation(bounds)))
+    const limits = { ...at, maxTimeMS: LONG_READ_LIMIT_MS }
+    return this.#store.longReads.run(organizationOf(tests), () => this.#run(() => operation(limits)))
   }
 
   /** The driver returns what was stored: Dates, and whole numbers even if MongoDB holds them in 64 bits. */
@@ -165,7 +165,7 @@ export class MongoCollection<T extends StoredDocument> implements DocumentCollec
     try {
       const repeated = () => operation().catch((error) => (wasNotSent(error) ? operation() : Promise.reject(error)))
       // TypeScript does not resolve a conditional type while `R` is open.
-      return (await this.#store.client.bounded(repeated, OPERATION_LIMIT_MS)) as never
+      return (await this.#store.client.withTimeout(repeated, OPERATION_LIMIT_MS)) as never
     } catch (error) {
       throw translated(error, this.spec.name, this.#store.what)
     }

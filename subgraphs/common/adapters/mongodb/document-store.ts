@@ -8,7 +8,7 @@ import { checkSpec } from '../documents/spec.ts'
 import { OPERATION_LIMIT_MS, tryToWrite } from './connection.ts'
 import { MongoCollection } from './document-collection.ts'
 import { isDiskFull, translated } from './failures.ts'
-import { checkSparse, makeIndexes } from './indexes.ts'
+import { checkSparse, createIndexes } from './indexes.ts'
 import { LongReads } from './long-reads.ts'
 import type { ResilientClient } from './resilient-client.ts'
 import { databaseAt, type MongoSnapshot } from './snapshot.ts'
@@ -19,7 +19,7 @@ const STANDALONE =
 
 /** Logs where documents are, with a warning about a server that is alone. */
 export async function announce(client: ResilientClient, database: string, log: Log): Promise<void> {
-  const { setName, msg } = await client.bounded(() => client.db(database).command({ hello: 1 }), OPERATION_LIMIT_MS)
+  const { setName, msg } = await client.withTimeout(() => client.db(database).command({ hello: 1 }), OPERATION_LIMIT_MS)
   log.info({ database }, 'documents are in MongoDB')
   // `isdbgrid`: a router of shards.
   if (setName === undefined && msg !== 'isdbgrid') log.warn({ database }, STANDALONE)
@@ -78,7 +78,7 @@ class MongoDocumentStore implements DocumentStore {
   }
 
   ping(signal: AbortSignal): Promise<Date> {
-    return untilAborted(this.#answers(), signal)
+    return untilAborted(this.#ping(), signal)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -86,10 +86,10 @@ class MongoDocumentStore implements DocumentStore {
     await this.#client.close()
   }
 
-  async #answers(): Promise<Date> {
+  async #ping(): Promise<Date> {
     await this.#ready()
     try {
-      return await this.#client.bounded(async () => {
+      return await this.#client.withTimeout(async () => {
         // Milliseconds since 1970 on some servers.
         const { localTime } = await this.#db.command({ hello: 1 })
         await tryToWrite(this.#client, this.#db.databaseName)
@@ -117,7 +117,7 @@ class MongoDocumentStore implements DocumentStore {
     const problems: string[] = []
     await this.#client.patiently(async (client) => {
       const db = client.db(this.#db.databaseName)
-      for (const spec of specs) problems.push(...(await makeIndexes(db, spec, WHAT)))
+      for (const spec of specs) problems.push(...(await createIndexes(db, spec, WHAT)))
     })
     if (problems.length > 0) throw new Unfit(problems.map((problem) => `in the MongoDB database ${this.#db.databaseName} ${problem}`))
     for (const spec of specs) this.#unprepared.delete(spec)

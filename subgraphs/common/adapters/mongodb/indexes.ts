@@ -50,7 +50,7 @@ export function checkSparse({ name, indexes }: CollectionSpec): void {
  * `db` is of a client without a time limit: a build may take hours.
  * @throws {ServiceUnavailable} the server cannot serve
  */
-export async function makeIndexes(db: Db, spec: CollectionSpec, what: string): Promise<readonly string[]> {
+export async function createIndexes(db: Db, spec: CollectionSpec, what: string): Promise<readonly string[]> {
   const collection = db.collection(spec.name)
   try {
     const found = await readIndexes(collection)

@@ -10,7 +10,7 @@ export const LONG_READ_LIMIT_MS = 10_000
 
 /** Turns of organizations for the long reads of one store. So none fills the connections. */
 export class LongReads {
-  readonly #places = new FairSemaphore(LONG_READS_AT_ONCE, MAX_WAITING)
+  readonly #permits = new FairSemaphore(LONG_READS_AT_ONCE, MAX_WAITING)
 
   /**
    * `organizationId` is empty for a read that is for none.
@@ -18,11 +18,11 @@ export class LongReads {
    */
   async run<R>(organizationId: string, read: () => Promise<R>): Promise<R> {
     const why = `Too many reads${organizationId && ' of your organization'} wait.`
-    const leave = await acquireWithTimeout(this.#places, organizationId, WAIT_QUEUE_TIMEOUT_MS).catch(orTooBusy(why))
+    const release = await acquireWithTimeout(this.#permits, organizationId, WAIT_QUEUE_TIMEOUT_MS).catch(orTooBusy(why))
     try {
       return await read()
     } finally {
-      leave()
+      release()
     }
   }
 }

@@ -41,14 +41,14 @@ export async function migrateDatabase(db: Db, kinds: readonly Kind[], log: Log):
   // Before the records are read: whoever migrates notes that first, and then looks who is there.
   await programs.sign()
   try {
-    await programs.forgetEqual()
+    await programs.purgeEqual()
     const migrations = new Migrations(db, kinds, programs, log)
     await migrate(migrations.store, kinds, log)
     migrations.start()
     return migrations
   } catch (error) {
     // The server may be away: then this one counts as ended later.
-    await programs.forgetOwn().catch(() => undefined)
+    await programs.purgeOwn().catch(() => undefined)
     throw error
   }
 }
@@ -127,11 +127,11 @@ function storeOf(db: Db, programs: Programs): MigratedStore {
     },
     earlierPrograms: (kind, version) => programs.earlier(kind, version),
     count: (kind) => db.collection(kind).estimatedDocumentCount(),
-    async convert(kind, convert, tell) {
+    async convert(kind, convert, report) {
       let done = 0
       await convertDocuments(db, kind, convert, async (count) => {
         done += count
-        tell(done)
+        report(done)
         const { matchedCount } = await locks.updateOne({ _id: LOCK, by }, { $set: { until: leaseEnd(), kind, done } })
         if (matchedCount === 0) throw new Unfit([`${name} is being migrated by another process`])
       })

@@ -15,13 +15,13 @@ import { type Claim, claimDatabase } from './store-mark.ts'
 export async function openOwnMongoStore(
   { url, database }: MongoDatabase,
   claiming: () => Promise<Claim>,
-  { kinds, look, isOfService, log }: Pick<OwnDocumentsOptions, 'kinds' | 'look' | 'isOfService' | 'log'>,
+  { kinds, inspect, isOfService, log }: Pick<OwnDocumentsOptions, 'kinds' | 'inspect' | 'isOfService' | 'log'>,
 ): Promise<OwnDocuments> {
   const client = await connectMongo({ url, database })
   try {
     const db = client.db(database)
     const claimed = await claimDatabase(db, claiming)
-    await look?.(documentsOf(client, database), claimed.madeWith)
+    await inspect?.(documentsOf(client, database), claimed.madeWith)
     const migrations = await migrateDatabase(db, kinds, log)
     if (isOfService) await announce(client, database, log)
     return { store: documentsOf(client, database, migrations), ...claimed }

@@ -40,7 +40,7 @@ export class Programs {
   }
 
   /** Forgets those that have ended and know no more than this one, which has signed. */
-  async forgetEqual(): Promise<void> {
+  async purgeEqual(): Promise<void> {
     const knowsLess = Object.entries(this.#own.kinds).map(([kind, version]) => ({ [`kinds.${kind}`]: { $lt: version } }))
     await this.#programs.deleteMany({ seenAt: { $lt: goneBefore() }, $nor: [{ _id: this.#own._id }, ...knowsLess] })
   }
@@ -51,7 +51,7 @@ export class Programs {
   }
 
   /** As if this one had never been there: it has written nothing. */
-  async forgetOwn(): Promise<void> {
+  async purgeOwn(): Promise<void> {
     await this.#programs.deleteOne({ _id: this.#own._id })
   }
 
@@ -64,9 +64,9 @@ export class Programs {
     return {
       oldest: Math.min(...found.map(({ kinds }) => kinds[kind]!)),
       areRunning: running.length > 0,
-      leaveWord: running.every(({ leavesWord }) => leavesWord),
+      staysRegistered: running.every(({ leavesWord }) => leavesWord),
       // One that says something again was only silent.
-      forget: async () => void (await this.#programs.deleteMany({ _id: { $in: ended }, seenAt: { $lt: goneBefore() } })),
+      purge: async () => void (await this.#programs.deleteMany({ _id: { $in: ended }, seenAt: { $lt: goneBefore() } })),
     }
   }
 }

@@ -45,7 +45,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB client that outlives its drive
       await proxy[Symbol.asyncDispose]()
     })
     await client.connect()
-    const ask = () => client.bounded(() => client.db('admin').command({ hello: 1 }), OPERATION_MS)
+    const ask = () => client.withTimeout(() => client.db('admin').command({ hello: 1 }), OPERATION_MS)
     await ask()
     return { proxy, client, ask, server: serverOf(client)! }
   }

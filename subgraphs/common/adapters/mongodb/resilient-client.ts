@@ -3,7 +3,7 @@ import { MongoClient, type MongoClientOptions, MongoNetworkTimeoutError } from '
 /** Between two attempts to connect again. */
 const PAUSE_MS = 1_000
 
-interface LastingOptions extends MongoClientOptions {
+interface ResilientClientOptions extends MongoClientOptions {
   /** Longer than any check of a server takes. A check that is still running after this long has hung. */
   readonly heartbeatLimitMs: number
 }
@@ -21,11 +21,11 @@ export class ResilientClient extends MongoClient {
   /** Those of `patiently`. */
   readonly #patient = new Set<MongoClient>()
   /** Running checks of servers, by address. */
-  readonly #looks = new Map<string, NodeJS.Timeout>()
+  readonly #checks = new Map<string, NodeJS.Timeout>()
   #isClosed = false
   #renewing: Promise<void> | undefined
 
-  constructor(url: string, { heartbeatLimitMs, ...options }: LastingOptions) {
+  constructor(url: string, { heartbeatLimitMs, ...options }: ResilientClientOptions) {
     super(url, options)
     this.#url = url
     this.#options = options
@@ -40,7 +40,7 @@ export class ResilientClient extends MongoClient {
    * Gives the result of the operation.
    * @throws {MongoNetworkTimeoutError} it has not ended after `limitMs`; whether it was carried out is unknown
    */
-  async bounded<R>(operation: () => Promise<R>, limitMs: number): Promise<R> {
+  async withTimeout<R>(operation: () => Promise<R>, limitMs: number): Promise<R> {
     const { promise: late, reject } = Promise.withResolvers<never>()
     const timer = setTimeout(() => {
       this.#renew()
@@ -77,15 +77,15 @@ export class ResilientClient extends MongoClient {
 
   #watch(address: string): void {
     this.#unwatch(address)
-    this.#looks.set(
+    this.#checks.set(
       address,
       setTimeout(() => this.#renew(), this.#heartbeatLimitMs),
     )
   }
 
   #unwatch(address: string): void {
-    clearTimeout(this.#looks.get(address))
-    this.#looks.delete(address)
+    clearTimeout(this.#checks.get(address))
+    this.#checks.delete(address)
   }
 
   #renew(): void {
@@ -110,7 +110,7 @@ export class ResilientClient extends MongoClient {
   }
 
   async #disconnect(): Promise<void> {
-    for (const address of [...this.#looks.keys()]) this.#unwatch(address)
+    for (const address of [...this.#checks.keys()]) this.#unwatch(address)
     await super.close()
   }
 }

@@ -5,7 +5,7 @@ import { blobsAt } from '../../../knowledge/adapters/mongodb/blob-store.ts'
 import type { CollectionSpec } from '../../ports/document-store.ts'
 import { connectMongo } from './connection.ts'
 import { documentsAt } from './document-store.ts'
-import { beginSnapshot } from './snapshot.ts'
+import { startSnapshot } from './snapshot.ts'
 
 /** Replies of a replica set and of servers without snapshots, played on the wire to the real driver. */
 
@@ -42,8 +42,8 @@ it('reads documents and bytes of all databases at the moment of its first read',
       return found([{ data: new BSON.Binary(Buffer.from('abc')) }, { data: new BSON.Binary(Buffer.from('de')) }])
     return found([{ _id: String(readConcern?.level) }])
   })
-  const snapshot = (await beginSnapshot(client, 'kis'))!
-  expect(snapshot.madeAt).toEqual(new Date(1_000 * SECONDS))
+  const snapshot = (await startSnapshot(client, 'kis'))!
+  expect(snapshot.createdAt).toEqual(new Date(1_000 * SECONDS))
   for (const database of ['one', 'other']) {
     const items = documentsAt(snapshot, database).collection(SPEC)
     expect(await items.findOne({ _id: 'a' })).toEqual({ _id: 'snapshot' })
@@ -69,7 +69,7 @@ it('says which parameter keeps the moment longer, when the server has forgotten 
   const { client } = await connectTo((command, { find }) =>
     find === 'starts' ? found([], { atClusterTime: AT }) : command === 'find' ? failure : undefined,
   )
-  const snapshot = (await beginSnapshot(client, 'kis'))!
+  const snapshot = (await startSnapshot(client, 'kis'))!
   const why = /forgotten the moment.*setParameter: 1, minSnapshotHistoryWindowInSeconds: 14400/
   await expect(documentsAt(snapshot, 'kis').collection(SPEC).find({}, { limit: 1 })).rejects.toThrow(why)
   await expect(blobsAt(snapshot, 'kis').get('key')).rejects.toThrow(why)
@@ -84,10 +84,10 @@ it.each([
   { server: 'a server that passes over the level', reply: found([]) },
 ])('knows that $server shows no moment', async ({ reply }) => {
   const { client } = await connectTo((command) => (command === 'find' ? reply : undefined))
-  expect(await beginSnapshot(client, 'kis')).toBe(null)
+  expect(await startSnapshot(client, 'kis')).toBe(null)
 })
 
 it('takes an outage for no answer', async () => {
   const { client } = await connectTo((command) => (command === 'find' ? { ok: 0, code: 189, errmsg: 'stepped down' } : undefined))
-  await expect(beginSnapshot(client, 'kis')).rejects.toMatchObject({ code: 'service_unavailable' })
+  await expect(startSnapshot(client, 'kis')).rejects.toMatchObject({ code: 'service_unavailable' })
 })

@@ -8,7 +8,7 @@ export interface MongoSnapshot {
   readonly client: ResilientClient
   readonly session: ClientSession
   /** To the second. */
-  readonly madeAt: Date
+  readonly createdAt: Date
 }
 
 /** A database whose reads by the session show the moment. The level of the client would win over that of the session. */
@@ -21,14 +21,14 @@ export function databaseAt({ client }: MongoSnapshot, database: string): Db {
  * the client to end them.
  * @throws {ServiceUnavailable} the server cannot be asked
  */
-export async function beginSnapshot(client: ResilientClient, database: string): Promise<MongoSnapshot | null> {
+export async function startSnapshot(client: ResilientClient, database: string): Promise<MongoSnapshot | null> {
   const session = client.startSession({ snapshot: true })
   try {
     // The first read of the session chooses the moment, and the reply names it. Some servers pass over the wish.
     const read = () => client.db(database).command({ find: STARTS, limit: 1 }, { session })
-    const { cursor } = await client.bounded(read, OPERATION_LIMIT_MS)
+    const { cursor } = await client.withTimeout(read, OPERATION_LIMIT_MS)
     const seconds: number | undefined = cursor.atClusterTime?.getHighBitsUnsigned()
-    if (seconds !== undefined) return { client, session, madeAt: new Date(1_000 * seconds) }
+    if (seconds !== undefined) return { client, session, createdAt: new Date(1_000 * seconds) }
   } catch (error) {
     const reason = translated(error, STARTS, 'The document store')
     const isRefused = reason === error && (error instanceof MongoServerError || error instanceof MongoCompatibilityError)

@@ -1,5 +1,5 @@
 import type { Db } from 'mongodb'
-import { explainForeign, type Installation } from '../../identity/installation.ts'
+import { explainMismatch, type Installation } from '../../identity/installation.ts'
 import type { OwnMark } from '../own-documents.ts'
 import { isDuplicateKey } from './failures.ts'
 
@@ -23,7 +23,7 @@ export type Claim = Installation | { readonly id: null; readonly newId: () => st
 export async function claimDatabase(db: Db, claiming: () => Promise<Claim>): Promise<OwnMark> {
   const claim = await claiming()
   const { installationId: id, secretFingerprint: madeWith = null } = await markIn(db, claim)
-  const problem = explainForeign(`The database ${db.databaseName} in MongoDB`, { id }, { id: claim.id ?? id })
+  const problem = explainMismatch(`The database ${db.databaseName} in MongoDB`, { id }, { id: claim.id ?? id })
   if (problem) throw new Error(problem)
   return { installation: { id }, madeWith }
 }

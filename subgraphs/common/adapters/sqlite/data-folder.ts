@@ -1,8 +1,8 @@
 import { accessSync, constants, existsSync, statSync } from 'node:fs'
 import { basename } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
-import { explainForeign, type Installation } from '../../identity/installation.ts'
-import { Damaged, Unfit } from '../../process/opening.ts'
+import { explainMismatch, type Installation } from '../../identity/installation.ts'
+import { Corrupted, Unfit } from '../../process/opening.ts'
 import { FileLock, NewerFile, refuseMissingLog, toOpeningFailure, toStorageFailure } from './database.ts'
 import { markOfFile, noteSiblings, type StoreMark } from './store-mark.ts'
 
@@ -13,7 +13,7 @@ interface DataFolderOptions {
    * Asks billing which installation all stores belong to, when billing is another process or has its store elsewhere.
    * Null: the files say it.
    */
-  ask(): Promise<string> | null
+  readInstallationId(): Promise<string> | null
   /** Makes the id of a new installation, at its first start. */
   newId(): string
 }
@@ -43,8 +43,8 @@ export class DataFolder {
    * @throws {Error} a file is missing, damaged or belongs elsewhere, and the service cannot start until you mend that
    * @throws {Unfit} the storage fails; a later attempt may succeed
    */
-  look(): Promise<FolderFacts> {
-    this.#looked ??= this.#look().catch((error) => {
+  inspect(): Promise<FolderFacts> {
+    this.#looked ??= this.#inspect().catch((error) => {
       this.#looked = undefined
       throw error
     })
@@ -58,8 +58,8 @@ export class DataFolder {
     for (const { path, isDerived } of files) if (!isDerived) noteSiblings(path, names)
   }
 
-  async #look(): Promise<FolderFacts> {
-    const { files, ask, newId } = this.#options
+  async #inspect(): Promise<FolderFacts> {
+    const { files, readInstallationId, newId } = this.#options
     const there: FolderFile[] = []
     const marks = new Map<string, StoreMark | null>()
     for (const file of files) {
@@ -71,10 +71,10 @@ export class DataFolder {
     }
     const primary = [...marks.keys()]
     const [marked] = primary.flatMap((file) => marks.get(file)?.id ?? [])
-    const installation = { id: (await ask()) ?? marked ?? newId() }
+    const installation = { id: (await readInstallationId()) ?? marked ?? newId() }
     for (const file of primary) {
       const mark = marks.get(file)
-      const problem = mark && explainForeign(file, mark, installation)
+      const problem = mark && explainMismatch(file, mark, installation)
       if (problem) throw new Error(problem)
     }
     // Version 0.1.0 noted nothing, and created all files at its first start.
@@ -108,7 +108,7 @@ function looked({ path, schemaVersion, isDerived }: FolderFile): StoreMark | nul
     return version === 0 && !mark && !isDerived ? undefined : mark
   } catch (error) {
     const failure = toStorageFailure(error) ? toOpeningFailure(path, error) : error
-    if (isDerived && failure instanceof Damaged) return null
+    if (isDerived && failure instanceof Corrupted) return null
     throw failure
   }
 }

@@ -61,16 +61,16 @@ it('a file whose making was cut off is still new, so that no other file is misse
   const folderOf = () =>
     new DataFolder({
       files,
-      ask: () => null,
+      readInstallationId: () => null,
       newId: () => 'inst_2',
     })
-  expect(await folderOf().look()).toMatchObject({ installation: { id: 'inst_2' }, lost: [] })
+  expect(await folderOf().inspect()).toMatchObject({ installation: { id: 'inst_2' }, lost: [] })
   {
     await using store = await openSqliteDocumentStore({ file, installation: own, log: silentLog })
     await store.ping(AbortSignal.timeout(30_000))
   }
   expect(markOfFile(file)).toMatchObject({ mark: { id: 'inst_1' }, version: DOCUMENT_FILE.schemaVersion })
-  expect(await folderOf().look()).toMatchObject({ installation: { id: 'inst_1' }, lost: [] })
+  expect(await folderOf().inspect()).toMatchObject({ installation: { id: 'inst_1' }, lost: [] })
 })
 
 it('a file whose making was cut off before its first commit is still new', async () => {
@@ -81,8 +81,8 @@ it('a file whose making was cut off before its first commit is still new', async
   database.exec('PRAGMA cache_size=10; BEGIN; CREATE TABLE t (x); INSERT INTO t VALUES (zeroblob(1000000))')
   for (const ending of ['', '-journal']) copyFileSync(`${source}${ending}`, `${file}${ending}`)
   const files = [file, join(folder, 'other.sqlite')].map((path) => ({ path, schemaVersion: 1, isDerived: false }))
-  const looking = new DataFolder({ files, ask: () => null, newId: () => 'inst_2' })
-  expect(await looking.look()).toMatchObject({ installation: { id: 'inst_2' }, lost: [] })
+  const looking = new DataFolder({ files, readInstallationId: () => null, newId: () => 'inst_2' })
+  expect(await looking.inspect()).toMatchObject({ installation: { id: 'inst_2' }, lost: [] })
   await using store = await open()
   await store.ping(AbortSignal.timeout(30_000))
 })

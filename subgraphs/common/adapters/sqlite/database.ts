@@ -2,7 +2,7 @@ import { existsSync, mkdirSync } from 'node:fs'
 import { basename, dirname } from 'node:path'
 import { DatabaseSync, type SQLInputValue, type StatementResultingChanges } from 'node:sqlite'
 import type { Installation } from '../../identity/installation.ts'
-import { Damaged, Unfit } from '../../process/opening.ts'
+import { Corrupted, Unfit } from '../../process/opening.ts'
 import { checkMark } from './store-mark.ts'
 
 /** The kind of a file, so that no store opens the file of another store, or of a newer version. */
@@ -72,8 +72,8 @@ export function toStorageFailure(error: unknown): StorageFailure | undefined {
   if (error instanceof StorageFailure) return error
   const code = readCode(error)
   if (code === undefined || [SQLITE_ERROR, SQLITE_CONSTRAINT, SQLITE_MISUSE, SQLITE_RANGE].includes(code & 0xff)) return undefined
-  const isDamaged = [SQLITE_CORRUPT, SQLITE_NOTADB].includes(code & 0xff)
-  const kind = isDamaged ? 'damaged' : (code & 0xff) === SQLITE_FULL ? 'disk_full' : 'failing'
+  const isCorrupted = [SQLITE_CORRUPT, SQLITE_NOTADB].includes(code & 0xff)
+  const kind = isCorrupted ? 'damaged' : (code & 0xff) === SQLITE_FULL ? 'disk_full' : 'failing'
   return new StorageFailure(error as Error, { kind, isFinal: code === SQLITE_IOERR_FSYNC || code === SQLITE_IOERR_DIR_FSYNC })
 }
 
@@ -92,7 +92,7 @@ export function orFailure<T>(run: () => T): T {
  */
 export function toOpeningFailure(file: string, error: unknown): unknown {
   const failure = toStorageFailure(error)
-  if (failure?.data.kind === 'damaged') return damaged(file, failure.message, error)
+  if (failure?.data.kind === 'damaged') return corrupted(file, failure.message, error)
   return failure ? new Unfit([`${file} cannot be opened: ${failure.message}`], { cause: error }) : error
 }
 
@@ -105,8 +105,8 @@ export class NewerFile extends Error {
 }
 
 /** A file that SQLite cannot read. */
-export function damaged(file: string, why: string, cause?: unknown): Damaged {
-  return new Damaged(`${file} is damaged (${why}). Stop the service, and put the data folder back from a backup.`, { cause })
+export function corrupted(file: string, why: string, cause?: unknown): Corrupted {
+  return new Corrupted(`${file} is damaged (${why}). Stop the service, and put the data folder back from a backup.`, { cause })
 }
 
 /**

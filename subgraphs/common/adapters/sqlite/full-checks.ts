@@ -8,7 +8,7 @@ import type { FileVerification, StoreFiles } from '../../documents/verify-files.
 import { KisError } from '../../errors.ts'
 
 /** A result that nobody fetches within this time is dropped, because a later caller wants a new check. */
-const KEEP_MS = 60_000
+const RESULT_TTL_MS = 60_000
 /** Longest wait of one call: less than a read of a subgraph may take. */
 const WAIT_MS = 2_000
 const MAX_PROBLEMS = 20
@@ -32,8 +32,8 @@ export class FileChecks implements StoreFiles, AsyncDisposable {
   }
 
   async check(after: string | null): Promise<FileVerification> {
-    const place = after === null ? 0 : this.#files.findIndex((file) => basename(file) === after)
-    const file = this.#files[place]
+    const index = after === null ? 0 : this.#files.findIndex((file) => basename(file) === after)
+    const file = this.#files[index]
     if (file === undefined) {
       if (after === null) return { files: [], next: null }
       throw new KisError('invalid_request', 'The cursor is not one that this operation gave.', { param: 'after' })
@@ -42,7 +42,7 @@ export class FileChecks implements StoreFiles, AsyncDisposable {
     const problems = await Promise.race([this.#checks.get(file) ?? this.#start(file), sleep(WAIT_MS, undefined, { ref: false })])
     if (!problems) return { files: [], next: name }
     this.#checks.delete(file)
-    const next = this.#files[place + 1]
+    const next = this.#files[index + 1]
     return { files: [{ name, problems }], next: next === undefined ? null : basename(next) }
   }
 
@@ -56,8 +56,8 @@ export class FileChecks implements StoreFiles, AsyncDisposable {
     const options = { env: {}, signal: this.#closing.signal, killSignal: 'SIGKILL' } as const
     const check = promisify(execFile)(...child, options).then(({ stdout }) => JSON.parse(stdout) as readonly string[])
     this.#checks.set(file, check)
-    const forget = () => this.#checks.get(file) === check && this.#checks.delete(file)
-    check.then(() => setTimeout(forget, KEEP_MS).unref(), forget)
+    const evict = () => this.#checks.get(file) === check && this.#checks.delete(file)
+    check.then(() => setTimeout(evict, RESULT_TTL_MS).unref(), evict)
     return check
   }
 }

@@ -1,7 +1,7 @@
 import type { Installation } from '../../identity/installation.ts'
 import type { Log } from '../../process/log.ts'
 import type { Thread } from '../../process/threads/thread.ts'
-import { Connection, damaged, type FileKind, FileLock, prepareFile, toOpeningFailure } from './database.ts'
+import { Connection, corrupted, type FileKind, FileLock, prepareFile, toOpeningFailure } from './database.ts'
 import { FileThread, StoreFile } from './threads.ts'
 
 export interface SqliteStoreOptions {
@@ -43,8 +43,8 @@ export async function openFile(
     const writer = opening.use(new FileThread(thread, script, file))
     await writer.call('ping', [])
     lock.noteOpen()
-    const damage = await writer.call<string | null>('damageSeenAtStart', [])
-    if (damage !== null) throw damaged(path, damage)
+    const corruption = await writer.call<string | null>('damageSeenAtStart', [])
+    if (corruption !== null) throw corrupted(path, corruption)
     return { file, writer, connection, closing: opening.move() }
   } catch (error) {
     throw toOpeningFailure(path, file.toProblem(error))

@@ -1,5 +1,5 @@
 import { DatabaseSync } from 'node:sqlite'
-import { explainForeign, type Installation } from '../../identity/installation.ts'
+import { explainMismatch, type Installation } from '../../identity/installation.ts'
 
 /** The mark in a file. */
 export interface StoreMark extends Installation {
@@ -37,7 +37,7 @@ export function checkMark(database: DatabaseSync, file: string, own: Installatio
     database.prepare("INSERT INTO installation VALUES (?, '', '[]')").run(own.id)
     return
   }
-  const problem = explainForeign(file, mark, own)
+  const problem = explainMismatch(file, mark, own)
   if (problem) throw new Error(problem)
 }
 

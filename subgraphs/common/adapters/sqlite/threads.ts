@@ -2,10 +2,10 @@ import type { Transferable } from 'node:worker_threads'
 import { ServiceUnavailable } from '../../errors.ts'
 import { DuplicateKey } from '../../ports/document-store.ts'
 import type { Log } from '../../process/log.ts'
-import { type Damaged, Unfit } from '../../process/opening.ts'
+import { type Corrupted, Unfit } from '../../process/opening.ts'
 import { Thread, ThreadUnavailable } from '../../process/threads/thread.ts'
 import type { FileCall } from '../../process/threads/thread-calls.ts'
-import { damaged, type FailureFacts, StorageFailure } from './database.ts'
+import { corrupted, type FailureFacts, StorageFailure } from './database.ts'
 
 /** A full disk fails every write. The log gets one line in this time. */
 const LOG_EVERY_MS = 10_000
@@ -19,7 +19,7 @@ export class StoreFile {
   readonly what: string
   readonly log: Log
   /** Not null once damage was met. */
-  damage: Damaged | null = null
+  corruption: Corrupted | null = null
   #quietUntil = 0
 
   constructor({ path, what, log }: { readonly path: string; readonly what: string; readonly log: Log }) {
@@ -31,8 +31,8 @@ export class StoreFile {
   /** Gives the caller's error for a failure. The log gets all details; damage is logged once. */
   failed(failure: StorageFailure): ServiceUnavailable {
     const { kind } = failure.data
-    if (kind === 'damaged' && this.damage === null) {
-      this.damage = damaged(this.path, failure.message, failure)
+    if (kind === 'damaged' && this.corruption === null) {
+      this.corruption = corrupted(this.path, failure.message, failure)
       this.log.error({ err: failure, file: this.path }, 'a SQLite file is damaged')
     } else if (kind !== 'damaged' && performance.now() >= this.#quietUntil) {
       this.#quietUntil = performance.now() + LOG_EVERY_MS
@@ -56,7 +56,7 @@ export class StoreFile {
   toProblem(error: unknown): unknown {
     const failure = error instanceof ServiceUnavailable ? error.cause : undefined
     if (!(failure instanceof StorageFailure)) return error
-    return this.damage ?? new Unfit([`${WHY[failure.data.kind]}: ${this.path}: ${failure.message}`], { cause: failure })
+    return this.corruption ?? new Unfit([`${WHY[failure.data.kind]}: ${this.path}: ${failure.message}`], { cause: failure })
   }
 }
 

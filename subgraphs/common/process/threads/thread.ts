@@ -107,13 +107,13 @@ export class Thread implements AsyncDisposable {
     const [worker] = this.#pool.threads
     const before = await worker?.cpuUsage()
     const until = performance.now() + wallMs
-    const look = async () => {
+    const check = async () => {
       if (performance.now() >= until) return late.abort()
       const { user, system } = await worker!.cpuUsage(before)
       if ((user + system) / 1_000 >= cpuMs) late.abort()
     }
     // A thread that has just ended cannot be measured.
-    return setInterval(() => look().catch(() => undefined), Math.min(cpuMs, wallMs) / 4)
+    return setInterval(() => check().catch(() => undefined), Math.min(cpuMs, wallMs) / 4)
   }
 
   /** A signal ends the thread, too. */
@@ -144,7 +144,7 @@ const NO_END = new AbortController().signal
 export class FairThreads implements AsyncDisposable {
   readonly #what: string
   readonly #options: ThreadOptions
-  readonly #places: FairSemaphore
+  readonly #permits: FairSemaphore
   readonly #threads: Thread[] = []
   readonly #free: Thread[] = []
   #isClosed = false
@@ -154,7 +154,7 @@ export class FairThreads implements AsyncDisposable {
     this.#what = what
     this.#options = options
     // Each call says how many may wait.
-    this.#places = new FairSemaphore(maxThreads, Number.POSITIVE_INFINITY)
+    this.#permits = new FairSemaphore(maxThreads, Number.POSITIVE_INFINITY)
   }
 
   /**
@@ -164,11 +164,11 @@ export class FairThreads implements AsyncDisposable {
    */
   async call<T>(file: URL, task: unknown, { organizationId, maxWaiting = Number.POSITIVE_INFINITY, signal = NO_END }: Caller): Promise<T> {
     signal.throwIfAborted()
-    let leave = this.#places.tryTake(organizationId)
-    if (!leave && this.#places.waitingOf(organizationId) >= maxWaiting)
+    let release = this.#permits.tryAcquire(organizationId)
+    if (!release && this.#permits.waitingOf(organizationId) >= maxWaiting)
       throw new TooBusy(`Too many calls of your organization wait for the ${this.#what}.`)
-    leave ??= await this.#places.take(organizationId, signal)
-    return untilAborted(this.#run<T>(file, task).finally(leave), signal)
+    release ??= await this.#permits.acquire(organizationId, signal)
+    return untilAborted(this.#run<T>(file, task).finally(release), signal)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -29,7 +29,7 @@ interface LargeBodiesOptions {
  * Room for one body, until it is freed. A response counts for its organization alone, not in total: a client that reads
  * slowly must not keep the bodies of others waiting.
  */
-interface Place {
+interface Reservation {
   bytes: number
   readonly isResponse: boolean
 }
@@ -75,10 +75,10 @@ export class LargeBodies {
     const bytes = Math.min(limitBytes, readContentLength(raw.headers))
     if (bytes > SMALL_BODY_BYTES) {
       const organization = await findOrganization()
-      const place = await this.#enter(organization, bytes, false, reply)
+      const reservation = await this.#enter(organization, bytes, false, reply)
       const { socket } = raw
       const readBefore = socket.bytesRead - raw.readableLength
-      const settle = (heldBytes: number) => this.#settle(organization, place, heldBytes)
+      const settle = (heldBytes: number) => this.#settle(organization, reservation, heldBytes)
       // A body counts with its stated length until it is answered. One of unknown length counts with what has arrived.
       if (raw.headers['content-length'] === undefined) raw.once('end', () => settle(Math.min(bytes, socket.bytesRead - readBefore)))
       reply.raw.once('close', () => settle(0))
@@ -98,33 +98,33 @@ export class LargeBodies {
     const bytes = isWhole ? payload.length : Math.min(STREAMED_BYTES, streamedBytes)
     if (bytes <= SMALL_BODY_BYTES || reply.request.method === 'HEAD') return
     const organization = await findOrganization()
-    const place = isWhole ? this.#take(organization, bytes, true) : await this.#enter(organization, bytes, true, reply)
-    const free = () => this.#settle(organization, place, 0)
+    const reservation = isWhole ? this.#reserve(organization, bytes, true) : await this.#enter(organization, bytes, true, reply)
+    const free = () => this.#settle(organization, reservation, 0)
     if (reply.raw.destroyed) free()
     else reply.raw.once('close', free)
   }
 
-  async #enter(organization: string, bytes: number, isResponse: boolean, { raw }: FastifyReply): Promise<Place> {
+  async #enter(organization: string, bytes: number, isResponse: boolean, { raw }: FastifyReply): Promise<Reservation> {
     if (raw.destroyed) throw this.#refusal(organization, bytes)
     const queue = this.#queues.get(organization)
-    if (!queue && this.#fits(organization, bytes, isResponse)) return this.#take(organization, bytes, isResponse)
+    if (!queue && this.#fits(organization, bytes, isResponse)) return this.#reserve(organization, bytes, isResponse)
     if (queue && queue.length >= MAX_WAITING) throw this.#refusal(organization, queue[0]!.bytes)
     return new Promise((resolve, reject) => {
-      const giveUp = () => {
+      const abandon = () => {
         clearTimeout(timer)
-        raw.off('close', giveUp)
-        this.#leave(organization, waiter)
+        raw.off('close', abandon)
+        this.#dequeue(organization, waiter)
         reject(this.#refusal(organization, bytes))
       }
-      const timer = setTimeout(giveUp, this.#waitMs)
-      raw.once('close', giveUp)
+      const timer = setTimeout(abandon, this.#waitMs)
+      raw.once('close', abandon)
       const waiter: Waiter = {
         bytes,
         isResponse,
         enter: () => {
           clearTimeout(timer)
-          raw.off('close', giveUp)
-          resolve(this.#take(organization, bytes, isResponse))
+          raw.off('close', abandon)
+          resolve(this.#reserve(organization, bytes, isResponse))
         },
       }
       this.#queues.set(organization, [...(queue ?? []), waiter])
@@ -136,27 +136,27 @@ export class LargeBodies {
     return isResponse || this.#heldBytes + bytes <= this.#totalBytes
   }
 
-  #take(organization: string, bytes: number, isResponse: boolean): Place {
-    const place: Place = { bytes: 0, isResponse }
-    this.#hold(organization, place, bytes)
-    return place
+  #reserve(organization: string, bytes: number, isResponse: boolean): Reservation {
+    const reservation: Reservation = { bytes: 0, isResponse }
+    this.#hold(organization, reservation, bytes)
+    return reservation
   }
 
-  #settle(organization: string, place: Place, bytes: number): void {
-    if (place.bytes === 0) return
-    this.#hold(organization, place, bytes)
+  #settle(organization: string, reservation: Reservation, bytes: number): void {
+    if (reservation.bytes === 0) return
+    this.#hold(organization, reservation, bytes)
     this.#letIn()
   }
 
-  #hold(organization: string, place: Place, bytes: number): void {
-    const heldBytes = (this.#heldBy.get(organization) ?? 0) + bytes - place.bytes
-    if (!place.isResponse) this.#heldBytes += bytes - place.bytes
-    place.bytes = bytes
+  #hold(organization: string, reservation: Reservation, bytes: number): void {
+    const heldBytes = (this.#heldBy.get(organization) ?? 0) + bytes - reservation.bytes
+    if (!reservation.isResponse) this.#heldBytes += bytes - reservation.bytes
+    reservation.bytes = bytes
     if (heldBytes > 0) this.#heldBy.set(organization, heldBytes)
     else this.#heldBy.delete(organization)
   }
 
-  #leave(organization: string, waiter: Waiter): void {
+  #dequeue(organization: string, waiter: Waiter): void {
     const left = this.#queues.get(organization)?.filter((other) => other !== waiter) ?? []
     if (left.length > 0) this.#queues.set(organization, left)
     else this.#queues.delete(organization)

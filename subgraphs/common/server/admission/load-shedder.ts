@@ -12,7 +12,7 @@ const MAX_WAITING = 32
  * Requests that are started in one turn of the event loop, some 10 ms of work. If a burst of thousands were started at
  * once, all of them would take each of their steps in the same turn, and whoever comes meanwhile would wait for seconds.
  */
-const STARTS_A_TURN = 8
+const STARTS_PER_TICK = 8
 /** This long after the last refusal, everything is accepted again. */
 const QUIET_MS = 1_000
 /**
@@ -49,8 +49,8 @@ export class LoadShedder {
   readonly #known = new LRUCache<string, true>({ max: MAX_KNOWN })
   /** Requests that wait to be started, oldest first. */
   readonly #waiting = new Set<{ readonly sinceMs: number; readonly start: () => void }>()
-  #startsLeft = STARTS_A_TURN
-  #nextTurn: NodeJS.Immediate | null = null
+  #startsLeft = STARTS_PER_TICK
+  #nextTick: NodeJS.Immediate | null = null
   #isCutting = false
   #refusedAtMs = 0
 
@@ -69,12 +69,12 @@ export class LoadShedder {
     const underWay = this.#underWay.get(name) ?? 0
     if (underWay >= FEW) this.#refuseIfFull()
     this.#underWay.set(name, underWay + 1)
-    const leaveQueue = underWay < FEW ? void start() : this.#startInTurn(start)
+    const dequeue = underWay < FEW ? void start() : this.#startOrQueue(start)
     let isOver = false
     return () => {
       if (isOver) return
       isOver = true
-      leaveQueue?.()
+      dequeue?.()
       const left = this.#underWay.get(name)! - 1
       if (left > 0) this.#underWay.set(name, left)
       else this.#underWay.delete(name)
@@ -108,8 +108,8 @@ export class LoadShedder {
   }
 
   /** Gives the function that takes the request out of the queue, if it waits. */
-  #startInTurn(start: () => void): (() => void) | undefined {
-    this.#nextTurn ??= setImmediate(() => this.#startNext())
+  #startOrQueue(start: () => void): (() => void) | undefined {
+    this.#nextTick ??= setImmediate(() => this.#startNext())
     if (this.#startsLeft > 0 && this.#waiting.size === 0) {
       this.#startsLeft--
       start()
@@ -121,15 +121,15 @@ export class LoadShedder {
   }
 
   #startNext(): void {
-    this.#nextTurn = null
-    this.#startsLeft = STARTS_A_TURN
+    this.#nextTick = null
+    this.#startsLeft = STARTS_PER_TICK
     for (const waiting of this.#waiting) {
       if (this.#startsLeft === 0) break
       this.#startsLeft--
       this.#waiting.delete(waiting)
       waiting.start()
     }
-    if (this.#waiting.size > 0) this.#nextTurn ??= setImmediate(() => this.#startNext())
+    if (this.#waiting.size > 0) this.#nextTick ??= setImmediate(() => this.#startNext())
   }
 }
 

@@ -138,10 +138,10 @@ interface JsonSchemaFormat {
 }
 
 function toResponseFormat(vendor: Vendor, call: ChatCall, { response_format: format }: ProtocolObject) {
-  const { type = 'text', json_schema: given } = (format ?? {}) as { readonly type?: string; readonly json_schema?: JsonSchemaFormat }
+  const { type = 'text', json_schema: jsonSchema } = (format ?? {}) as { readonly type?: string; readonly json_schema?: JsonSchemaFormat }
   if (type === 'text') return {}
-  if (given?.schema) {
-    const { name, description, schema, strict } = given
+  if (jsonSchema?.schema) {
+    const { name, description, schema, strict } = jsonSchema
     return {
       responseFormat: { type: 'json' as const, schema, name, ...(!isAbsent(description) && { description }) },
       schemaOptions: strict === true ? vendor.strictSchema : undefined,

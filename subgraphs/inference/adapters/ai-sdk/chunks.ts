@@ -1,8 +1,8 @@
 import type { LanguageModelV4FinishReason, LanguageModelV4StreamPart } from '@ai-sdk/provider'
-import { MAX_SIGNED_LENGTH } from '../../domain/chat/complete-answer.ts'
+import { MAX_SIGNED_LENGTH } from '../../domain/chat/complete-response.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { EngineErrors } from '../vendor/engine-errors.ts'
-import { type AnswerFacts, classifyEnd, readRefusal, toCreated, toExtraContent, toFinishReason, toStopText } from './completion.ts'
+import { classifyEnd, type ResponseFacts, readRefusal, toCreated, toExtraContent, toFinishReason, toStopText } from './completion.ts'
 import { type ReasoningDetail, toReasoningDetail } from './reasoning-details.ts'
 import { toUsage } from './usage.ts'
 import type { Vendor } from './vendors.ts'
@@ -18,7 +18,7 @@ export class ChunkWriter {
   readonly #vendor: Vendor
   readonly #errors: EngineErrors
   #head: ProtocolObject
-  readonly #facts: AnswerFacts
+  readonly #facts: ResponseFacts
   #hasRole = false
   readonly #calls = new Map<string, OpenCall>()
   /** Text of the open pieces of reasoning, by the SDK's ids. */
@@ -28,7 +28,7 @@ export class ChunkWriter {
   #signedLength = 0
   #finish: LanguageModelV4FinishReason | undefined
 
-  constructor(vendor: Vendor, facts: AnswerFacts, errors: EngineErrors) {
+  constructor(vendor: Vendor, facts: ResponseFacts, errors: EngineErrors) {
     this.#vendor = vendor
     this.#errors = errors
     this.#facts = facts

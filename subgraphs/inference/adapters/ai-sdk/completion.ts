@@ -5,7 +5,7 @@ import { toUsage } from './usage.ts'
 import type { Vendor } from './vendors.ts'
 
 /** Names for an answer to which the vendor gave none. */
-export interface AnswerFacts {
+export interface ResponseFacts {
   readonly id: string
   readonly model: string
   /** Unix seconds. */
@@ -13,7 +13,7 @@ export interface AnswerFacts {
 }
 
 /** Turns the SDK's result into the protocol's completion. */
-export function toCompletion(vendor: Vendor, result: LanguageModelV4GenerateResult, facts: AnswerFacts): ProtocolObject {
+export function toCompletion(vendor: Vendor, result: LanguageModelV4GenerateResult, facts: ResponseFacts): ProtocolObject {
   let text = ''
   let reasoning = ''
   const details: ReasoningDetail[] = []
@@ -61,7 +61,7 @@ export function toCompletion(vendor: Vendor, result: LanguageModelV4GenerateResu
   }
 }
 
-export function toCreated(timestamp: Date | undefined, { created }: AnswerFacts): number {
+export function toCreated(timestamp: Date | undefined, { created }: ResponseFacts): number {
   const seconds = timestamp ? Math.floor(timestamp.getTime() / 1_000) : Number.NaN
   return Number.isFinite(seconds) ? seconds : created
 }

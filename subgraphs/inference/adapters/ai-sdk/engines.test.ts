@@ -16,7 +16,7 @@ import { eventually } from '../../../../test/support/eventually.ts'
 import type { KisError } from '../../../common/errors.ts'
 import { systemClock } from '../../../common/process/clock.ts'
 import { ResponseTooLarge, StoppedByLimit } from '../../domain/engines/engine-failure.ts'
-import { type EmbeddingCall, NeverAsked, type ProtocolObject } from '../../ports/engines.ts'
+import { type EmbeddingCall, NeverSent, type ProtocolObject } from '../../ports/engines.ts'
 import { TIMEOUTS } from '../vendor/limits.ts'
 import { type AiSdkEngineOptions, openAiSdkEngines } from './engines.ts'
 
@@ -89,14 +89,14 @@ describe('the connection', () => {
     const sent = catchError(engines.chat[call](CALL, REQUEST, leaving.signal))
     await eventually(() => cloud.received.length > 0)
     leaving.abort()
-    expect(await sent).not.toBeInstanceOf(NeverAsked)
+    expect(await sent).not.toBeInstanceOf(NeverSent)
     // Its connections never finish the handshake of TLS.
     const sockets: Socket[] = []
     await using silent = createServer((socket) => void sockets.push(socket)).listen(0, '127.0.0.1')
     await once(silent, 'listening')
     const baseUrl = `https://127.0.0.1:${(silent.address() as AddressInfo).port}/`
     await using away = await enginesOn(cloud, { kind: 'anthropic', baseUrl })
-    expect(await catchError(away.chat[call](CALL, REQUEST, AbortSignal.timeout(50)))).toBeInstanceOf(NeverAsked)
+    expect(await catchError(away.chat[call](CALL, REQUEST, AbortSignal.timeout(50)))).toBeInstanceOf(NeverSent)
     for (const socket of sockets) socket.destroy()
   })
 

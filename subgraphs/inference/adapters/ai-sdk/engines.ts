@@ -3,18 +3,18 @@ import { KisError } from '../../../common/errors.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
 import { MAX_TEXTS } from '../../domain/embeddings/embedding-request.ts'
-import { MAX_ANSWER_BYTES, MAX_STREAM_BYTES } from '../../domain/engines/answer-limits.ts'
+import { MAX_RESPONSE_BYTES, MAX_STREAM_BYTES } from '../../domain/engines/response-limits.ts'
 import { estimateTokens } from '../../domain/tokens/estimate-tokens.ts'
 import { isCount } from '../../domain/tokens/usage.ts'
-import { type ChatCall, type ChatEngine, type EmbeddingEngine, NeverAsked, type ProtocolObject } from '../../ports/engines.ts'
-import { factsRedactor } from '../vendor/answer-facts.ts'
-import { readEmbeddings } from '../vendor/embedding-answer.ts'
+import { type ChatCall, type ChatEngine, type EmbeddingEngine, NeverSent, type ProtocolObject } from '../../ports/engines.ts'
+import { readEmbeddings } from '../vendor/embedding-response.ts'
 import { EngineErrors, type OnOperatorFault } from '../vendor/engine-errors.ts'
 import { IdleWatch } from '../vendor/idle-watch.ts'
 import { maxEmbeddingsBytes, TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
+import { factsRedactor } from '../vendor/response-facts.ts'
 import { passWarnings, toCallOptions } from './call-options.ts'
 import { ChunkWriter } from './chunks.ts'
-import { type AnswerFacts, classifyEnd, toCompletion } from './completion.ts'
+import { classifyEnd, type ResponseFacts, toCompletion } from './completion.ts'
 import { isVendorError, toFailure } from './failures.ts'
 import { VendorFetch } from './vendor-fetch.ts'
 import { VENDORS, type Vendor, type VendorKind, type VendorModels, type VendorSettings } from './vendors.ts'
@@ -64,7 +64,7 @@ export async function openAiSdkEngines(
   return {
     chat: chatEngine(
       parts,
-      createModels(http.createFetch({ isStream: false, maxBytes: MAX_ANSWER_BYTES })),
+      createModels(http.createFetch({ isStream: false, maxBytes: MAX_RESPONSE_BYTES })),
       createModels(http.createFetch({ isStream: true, maxBytes: MAX_STREAM_BYTES })),
     ),
     embedding: embeddingEngine(
@@ -81,7 +81,7 @@ function chatEngine(
   models: VendorModels,
   streamingModels: VendorModels,
 ): ChatEngine {
-  const answerFacts = ({ engineModel, requestId }: ChatCall): AnswerFacts => ({
+  const responseFacts = ({ engineModel, requestId }: ChatCall): ResponseFacts => ({
     id: `chatcmpl-${requestId}`,
     model: engineModel,
     created: Math.floor(clock.now().getTime() / 1_000),
@@ -96,7 +96,7 @@ function chatEngine(
       const result = await unlessAborted(signal, errors, () => models.languageModel(call.engineModel).doGenerate(options))
       passWarnings(result.warnings, call)
       checkEnd(result.finishReason, errors)
-      return redactFacts(toCompletion(vendor, result, answerFacts(call)))
+      return redactFacts(toCompletion(vendor, result, responseFacts(call)))
     },
 
     async stream(call, request, signal) {
@@ -108,7 +108,7 @@ function chatEngine(
       try {
         const options = toCallOptions(vendor, call, request, stop.signal)
         const { stream } = await unlessAborted(signal, errors, () => streamingModels.languageModel(call.engineModel).doStream(options))
-        const reader = new StreamReader(stream.getReader(), new ChunkWriter(vendor, answerFacts(call), errors), errors, redactFacts, call)
+        const reader = new StreamReader(stream.getReader(), new ChunkWriter(vendor, responseFacts(call), errors), errors, redactFacts, call)
         await unlessAborted(signal, errors, () => reader.open())
         const idle = new IdleWatch(idleMs, () => stop.abort(errors.silent()))
         return endableIterator(
@@ -136,7 +136,7 @@ function chatEngine(
 function checkEnd(finish: LanguageModelV4FinishReason | undefined, errors: EngineErrors): void {
   const end = finish ? classifyEnd(finish) : 'cut'
   if (end === 'failed') throw errors.ofErrorObject({ error: { code: finish?.raw } })
-  if (end === 'cut') throw errors.invalidAnswer('broke off its answer')
+  if (end === 'cut') throw errors.invalidResponse('broke off its answer')
 }
 
 /** Runs a call of the SDK. Its failures become ours; an abort stays an abort, or a `NeverAsked`. */
@@ -144,7 +144,7 @@ async function unlessAborted<T>(signal: AbortSignal, errors: EngineErrors, run: 
   try {
     return await run()
   } catch (error) {
-    if (error instanceof NeverAsked) throw error
+    if (error instanceof NeverSent) throw error
     signal.throwIfAborted()
     throw toFailure(error, errors)
   }
@@ -236,7 +236,7 @@ function embeddingEngine({ vendor, errors }: Parts, models: VendorModels, maxBat
       const model = models.embeddingModel(call.engineModel)
       const size = (await model.maxEmbeddingsPerCall) ?? texts.length
       const batches = Array.from({ length: Math.ceil(texts.length / size) }, (_, index) => texts.slice(index * size, (index + 1) * size))
-      const answers = await together(signal, errors, (abortSignal) =>
+      const results = await together(signal, errors, (abortSignal) =>
         batches.map((values) =>
           model.doEmbed({
             values,
@@ -246,9 +246,9 @@ function embeddingEngine({ vendor, errors }: Parts, models: VendorModels, maxBat
           }),
         ),
       )
-      const data = answers.flatMap(({ embeddings: given }) => given).map((embedding, index) => ({ embedding, index }))
+      const data = results.flatMap(({ embeddings: batch }) => batch).map((embedding, index) => ({ embedding, index }))
       const { vectors } = readEmbeddings({ data }, texts.length, call.dimensions, errors)
-      const reported = answers.map(({ usage }) => usage?.tokens)
+      const reported = results.map(({ usage }) => usage?.tokens)
       // A text without tokens does not exist: the SDK writes zero when it has no figure.
       const sum = reported.reduce<number>((tokens, more) => tokens + (more && more > 0 ? more : Number.NaN), 0)
       if (isCount(sum)) return { vectors, tokens: sum, source: 'provider' }

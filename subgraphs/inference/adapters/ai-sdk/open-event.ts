@@ -35,9 +35,9 @@ function openFrame(): (piece: Uint8Array) => number {
   return (piece) => {
     for (let at = 0; at < piece.length; ) {
       if (left > 0) {
-        const taken = Math.min(left, piece.length - at)
-        at += taken
-        left -= taken
+        const consumed = Math.min(left, piece.length - at)
+        at += consumed
+        left -= consumed
         continue
       }
       prelude = prelude * 256 + piece[at++]!

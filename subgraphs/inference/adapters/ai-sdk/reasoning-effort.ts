@@ -35,35 +35,35 @@ export function chooseReasoning(
   call: ChatCall,
   request: ProtocolObject,
   prompt: LanguageModelV4Prompt,
-  asks: { readonly forTool: boolean; readonly forJson: boolean },
+  needs: { readonly forTool: boolean; readonly forJson: boolean },
 ): Pick<LanguageModelV4CallOptions, 'reasoning' | 'maxOutputTokens' | 'providerOptions'> {
-  const asked = (request.max_completion_tokens ?? request.max_tokens ?? null) as number | null
-  const bound = asked ?? call.maxOutputTokens
-  const bounded = bound === null ? {} : { maxOutputTokens: bound }
+  const requested = (request.max_completion_tokens ?? request.max_tokens ?? null) as number | null
+  const limit = requested ?? call.maxOutputTokens
+  const limited = limit === null ? {} : { maxOutputTokens: limit }
   const effort = readEffort(request)
-  if (effort === null) return bounded
+  if (effort === null) return limited
   const thinksByBudget = THINKS_BY_BUDGET.test(call.engineModel) && vendor.thinking !== undefined
   // Claude does not think when it must call a tool, which is also how the SDK asks older models for a schema on
   // Bedrock.
-  const mustCallTool = asks.forTool || (vendor.kind === 'bedrock' && thinksByBudget && asks.forJson)
+  const mustCallTool = needs.forTool || (vendor.kind === 'bedrock' && thinksByBudget && needs.forJson)
   if (mustCallTool && call.engineModel.includes('claude') && effort !== 'none') {
     call.warn('reasoning_effort')
-    return bounded
+    return limited
   }
   if (thinksByBudget) {
-    if (effort === 'none') return bounded
-    const total = bound ?? DEFAULT_OUTPUT_TOKENS
+    if (effort === 'none') return limited
+    const total = limit ?? DEFAULT_OUTPUT_TOKENS
     const budget = Math.max(MIN_BUDGET, Math.floor(total * BUDGET_SHARES[effort]))
     if (budget < total && !continuesUnsignedTurn(prompt))
       return { maxOutputTokens: total - budget, providerOptions: vendor.thinking!(budget) }
     call.warn('reasoning_effort')
-    return bounded
+    return limited
   }
-  if (UNBOUNDED_AT_HIGH_EFFORT.test(call.engineModel) && asked !== null && ['high', 'xhigh', 'max'].includes(effort)) {
+  if (UNBOUNDED_AT_HIGH_EFFORT.test(call.engineModel) && requested !== null && ['high', 'xhigh', 'max'].includes(effort)) {
     call.warn('reasoning_effort')
-    return { ...bounded, reasoning: 'medium' }
+    return { ...limited, reasoning: 'medium' }
   }
-  return { ...bounded, reasoning: effort === 'max' ? 'xhigh' : effort }
+  return { ...limited, reasoning: effort === 'max' ? 'xhigh' : effort }
 }
 
 function readEffort({ reasoning_effort: effort }: ProtocolObject): Effort | null {

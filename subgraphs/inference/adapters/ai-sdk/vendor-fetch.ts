@@ -1,9 +1,9 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { Agent, DecoratorHandler, type Dispatcher, fetch, type RequestInit, type Response } from 'undici'
 import { isAbort, KisError } from '../../../common/errors.ts'
-import { NeverAsked } from '../../ports/engines.ts'
+import { NeverSent } from '../../ports/engines.ts'
 import { type EngineErrors, isPacked } from '../vendor/engine-errors.ts'
-import { JsonGauge, MAX_ANSWER_PARTS, MAX_EVENT_PARTS } from '../vendor/json-gauge.ts'
+import { JsonGauge, MAX_EVENT_PARTS, MAX_RESPONSE_PARTS } from '../vendor/json-gauge.ts'
 import { KEEP_ALIVE_MS, MAX_CALLS, MAX_ERROR_BYTES, MAX_EVENT_LENGTH, type Timeouts } from '../vendor/limits.ts'
 import { measureOpenEvent } from './open-event.ts'
 
@@ -57,34 +57,34 @@ export class VendorFetch implements AsyncDisposable {
       if (!isOver) this.#calls -= 1
       isOver = true
     }
-    let isAsked = false
-    const onAsked = () => {
-      isAsked = true
+    let isSent = false
+    const onSent = () => {
+      isSent = true
     }
     const dispatcher = this.#agent.compose(
-      (dispatch) => (options, handler) => dispatch({ ...options, headersTimeout }, noteAsked(handler, onAsked)),
+      (dispatch) => (options, handler) => dispatch({ ...options, headersTimeout }, observeSend(handler, onSent)),
     )
     try {
       const headers = { ...(init.headers as Record<string, string>), 'accept-encoding': 'identity' }
       const response = await fetch(input, { ...init, headers, dispatcher, redirect: 'manual' })
-      if (!response.ok) throw this.#errors.ofAnswer(response.status, toHeaders(response), await readStart(response, MAX_ERROR_BYTES))
+      if (!response.ok) throw this.#errors.ofResponse(response.status, toHeaders(response), await readStart(response, MAX_ERROR_BYTES))
       if (isPacked(toHeaders(response))) {
         await response.body?.cancel()
         throw this.#errors.packed()
       }
       const type = response.headers.get('content-type') ?? ''
-      const body = response.body && this.#bounded(response.body as ReadableStream<Uint8Array>, maxBytes, type, over)
+      const body = response.body && this.#limited(response.body as ReadableStream<Uint8Array>, maxBytes, type, over)
       if (!body) over()
       return new globalThis.Response(body, { status: response.status, headers: [...response.headers] as [string, string][] })
     } catch (error) {
       over()
-      if (init.signal?.aborted && !isAsked) throw new NeverAsked(init.signal.reason)
+      if (init.signal?.aborted && !isSent) throw new NeverSent(init.signal.reason)
       throw this.#toError(error, false)
     }
   }
 
   /** The same bytes, within the limits, with our errors. The SDK would keep an event that never ends. */
-  #bounded(body: ReadableStream<Uint8Array>, maxBytes: number, type: string, onOver: () => void): ReadableStream<Uint8Array> {
+  #limited(body: ReadableStream<Uint8Array>, maxBytes: number, type: string, onOver: () => void): ReadableStream<Uint8Array> {
     const openEvent = measureOpenEvent(type)
     const gauge = openGauge(type)
     const reader = body.getReader()
@@ -131,11 +131,11 @@ export class VendorFetch implements AsyncDisposable {
 }
 
 /** The same handler, which reports when its request has a connection and begins to be sent. */
-function noteAsked(handler: Dispatcher.DispatchHandler, onAsked: () => void): Dispatcher.DispatchHandler {
+function observeSend(handler: Dispatcher.DispatchHandler, onSent: () => void): Dispatcher.DispatchHandler {
   return Object.assign(new DecoratorHandler(handler) as Dispatcher.DispatchHandler, {
-    onRequestStart(...given: Parameters<NonNullable<Dispatcher.DispatchHandler['onRequestStart']>>) {
-      onAsked()
-      handler.onRequestStart?.(...given)
+    onRequestStart(...args: Parameters<NonNullable<Dispatcher.DispatchHandler['onRequestStart']>>) {
+      onSent()
+      handler.onRequestStart?.(...args)
     },
   })
 }
@@ -143,7 +143,7 @@ function noteAsked(handler: Dispatcher.DispatchHandler, onAsked: () => void): Di
 /** Frames of AWS have bytes between their JSON that may look like some; their length alone is bounded. */
 function openGauge(type: string): JsonGauge | null {
   if (type.startsWith('application/vnd.amazon.eventstream')) return null
-  return new JsonGauge(type.startsWith('text/event-stream') ? MAX_EVENT_PARTS : MAX_ANSWER_PARTS)
+  return new JsonGauge(type.startsWith('text/event-stream') ? MAX_EVENT_PARTS : MAX_RESPONSE_PARTS)
 }
 
 function toHeaders(response: Response): IncomingHttpHeaders {

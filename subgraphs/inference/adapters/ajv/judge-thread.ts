@@ -1,5 +1,5 @@
 import { answering } from '../../../common/process/threads/thread-calls.ts'
-import { answerTo } from './judging.ts'
+import { judge } from './judging.ts'
 
 /** The other side of `AjvSchemaJudge`. */
-export const call = answering(answerTo)
+export const call = answering(judge)

@@ -11,7 +11,7 @@ export interface Question {
   readonly value: string | null
 }
 
-export type Answer = { readonly faults: readonly SchemaFault[] } | { readonly failure: string }
+export type Verdict = { readonly faults: readonly SchemaFault[] } | { readonly failure: string }
 
 /** Most faults in an answer: nobody fixes more at once. */
 const MAX_FAULTS = 10
@@ -19,12 +19,12 @@ const MAX_FAULTS = 10
  * Compiled schemas kept. A map asks up to a hundred times with the same schema, and a compiled one may take a few
  * megabytes.
  */
-const MAX_KEPT = 4
+const MAX_CACHED = 4
 
 const metaSchemas = new Ajv2020({ strict: false, validateFormats: false })
-const compiled = new LRUCache<string, ValidateFunction>({ max: MAX_KEPT })
+const compiled = new LRUCache<string, ValidateFunction>({ max: MAX_CACHED })
 
-export function answerTo({ schema, value }: Question): Answer {
+export function judge({ schema, value }: Question): Verdict {
   let isValid: ValidateFunction
   try {
     isValid = compiled.get(schema) ?? compile(JSON.parse(schema))

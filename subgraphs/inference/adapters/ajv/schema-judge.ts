@@ -1,7 +1,7 @@
 import { FairThreads, ThreadLimitExceeded, type ThreadLimits } from '../../../common/process/threads/thread.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { SchemaFailure, type SchemaFault, type SchemaJudge } from '../../ports/schema-judge.ts'
-import type { Answer, Question } from './judging.ts'
+import type { Question, Verdict } from './judging.ts'
 
 /**
  * An organization uses at most one thread, so that an organization whose checks always time out leaves the other free.
@@ -25,24 +25,24 @@ export class AjvSchemaJudge implements SchemaJudge, AsyncDisposable {
   }
 
   async check(organizationId: string, schema: ProtocolObject, signal: AbortSignal): Promise<void> {
-    await this.#ask(organizationId, { schema: JSON.stringify(schema), value: null }, signal)
+    await this.#judge(organizationId, { schema: JSON.stringify(schema), value: null }, signal)
   }
 
   judge(organizationId: string, schema: ProtocolObject, json: string, signal: AbortSignal): Promise<readonly SchemaFault[]> {
-    return this.#ask(organizationId, { schema: JSON.stringify(schema), value: json }, signal)
+    return this.#judge(organizationId, { schema: JSON.stringify(schema), value: json }, signal)
   }
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.#threads[Symbol.asyncDispose]()
   }
 
-  async #ask(organizationId: string, question: Question, signal: AbortSignal): Promise<readonly SchemaFault[]> {
+  async #judge(organizationId: string, question: Question, signal: AbortSignal): Promise<readonly SchemaFault[]> {
     const caller = { organizationId, maxWaiting: MAX_WAITING, signal }
-    const answer = await this.#threads.call<Answer>(THREAD, question, caller).catch((error) => {
+    const verdict = await this.#threads.call<Verdict>(THREAD, question, caller).catch((error) => {
       throw error instanceof ThreadLimitExceeded ? this.#failureOf(error) : error
     })
-    if ('failure' in answer) throw new SchemaFailure(answer.failure)
-    return answer.faults
+    if ('failure' in verdict) throw new SchemaFailure(verdict.failure)
+    return verdict.faults
   }
 
   #failureOf({ limit }: ThreadLimitExceeded): SchemaFailure {

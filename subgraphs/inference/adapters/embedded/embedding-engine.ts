@@ -18,17 +18,17 @@ export function embeddingEngine(thread: ModelThread, calibration: CosineCalibrat
       return (await thread.tokenize(texts, signal, organizationId)).map(({ length }) => length)
     },
 
-    async embed({ dimensions, organizationId, purpose, withTokenStates = false }, input, signal) {
+    async embed({ dimensions, organizationId, purpose, withTokenEmbeddings = false }, input, signal) {
       if (input.length > MAX_BATCH)
         throw new KisError('array_above_max_length', `At most ${MAX_BATCH} texts can be embedded at once.`, { param: 'input' })
-      const embedded = await thread.embed(input, signal, organizationId, { purpose, withTokenStates })
-      const { tokenStates, tokens } = embedded
+      const embedded = await thread.embed(input, signal, organizationId, { purpose, withTokenEmbeddings })
+      const { tokenEmbeddings, tokens } = embedded
       const vectors = embedded.vectors.map((vector) => {
         if (dimensions !== null && dimensions > vector.length)
           throw new KisError('integer_above_max_value', `This model's vectors have ${vector.length} dimensions.`, { param: 'dimensions' })
         return normalised(vector.slice(0, dimensions ?? vector.length))
       })
-      return { vectors, tokenStates, tokens, source: 'counted' }
+      return { vectors, tokenEmbeddings, tokens, source: 'counted' }
     },
   }
 }

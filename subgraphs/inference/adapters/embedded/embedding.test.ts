@@ -60,7 +60,11 @@ describe('e5-small-ar-en', () => {
 
   it('gives the recorded vectors and token embeddings, in Arabic and English, of all lengths', async () => {
     for (const { purpose, text, tokens: count, ...recorded } of RECORDED.texts) {
-      const { vectors, tokenStates, tokens } = await embedding.embed({ ...CALL, purpose, withTokenStates: true }, [text], NEVER)
+      const {
+        vectors,
+        tokenEmbeddings: tokenStates,
+        tokens,
+      } = await embedding.embed({ ...CALL, purpose, withTokenEmbeddings: true }, [text], NEVER)
       expect({ text, tokens }).toEqual({ text, tokens: count })
       expect(cosine(vectors[0]!, bytesOf(recorded.vector))).toBeGreaterThanOrEqual(0.999)
       if (recorded.tokenStates === undefined) continue
@@ -73,7 +77,7 @@ describe('e5-small-ar-en', () => {
 
   it('gives token states if asked, which find what answers across the languages', async () => {
     const ask = async (purpose: 'query' | 'passage', texts: readonly string[]) =>
-      (await embedding.embed({ ...CALL, purpose, withTokenStates: true }, texts, NEVER)).tokenStates!
+      (await embedding.embed({ ...CALL, purpose, withTokenEmbeddings: true }, texts, NEVER)).tokenEmbeddings!
     const passages = ['تغلق المكتبة في التاسعة مساء.', 'النحاس يوصل الكهرباء أفضل من الحديد.'].map((text) => `passage: ${text}`)
     const [query] = await ask('query', ['query: When does the library close?'])
     const [answer, other, long, none] = await ask('passage', [...passages, `passage: ${'one two three '.repeat(100)}`, 'passage: '])
@@ -88,7 +92,7 @@ describe('e5-small-ar-en', () => {
       Math.max(...Array.from({ length: numbers.length / 128 }, (_, at) => row.reduce((sum, x, i) => sum + x * numbers[at * 128 + i]!, 0)))
     const closeness = (states: Int8Array) => rows.reduce((sum, row) => sum + nearest(row, numbersOf(states)), 0)
     expect(closeness(answer!)).toBeGreaterThan(closeness(other!))
-    expect((await embedding.embed(CALL, passages, NEVER)).tokenStates).toEqual([])
+    expect((await embedding.embed(CALL, passages, NEVER)).tokenEmbeddings).toEqual([])
     // Alone and padded beside longer texts: the same, but for rounding.
     const [alone] = await ask('passage', passages.slice(0, 1))
     expect(alone).toHaveLength(answer!.length)
@@ -295,16 +299,16 @@ describe('a model that fails', () => {
        export const call = async ({ task }: { task: { method: string } }) => {
          if (task.method === 'load') return { value: 5 }
          await new Promise((resolve) => setTimeout(resolve, 20))
-         return { value: { vectors: new Float32Array([batches++]), tokenStates: [] } }
+         return { value: { vectors: new Float32Array([batches++]), tokenEmbeddings: [] } }
        }`,
     )
     await using thread = new ModelThread(MODEL, silentLog, systemClock, pathToFileURL(file))
     const controller = new AbortController()
     const text = Array.from({ length: 300 }, () => 4)
     const embedOne = async (purpose: 'query' | 'passage') =>
-      (await thread.embed([text], NEVER, 'searching', { purpose, withTokenStates: false })).vectors[0]![0]!
+      (await thread.embed([text], NEVER, 'searching', { purpose, withTokenEmbeddings: false })).vectors[0]![0]!
     const documents = ['a', 'b'].map((organizationId) => {
-      const asked = { purpose: 'passage', withTokenStates: false } as const
+      const asked = { purpose: 'passage', withTokenEmbeddings: false } as const
       return thread.embed(
         Array.from({ length: 20 }, () => text),
         controller.signal,

@@ -10,7 +10,7 @@ const MAX_QUERIES_MS = 300
 const OLDEST_EVERY = 8
 
 /** What the queue knows of a job. */
-export interface Asked {
+export interface JobRequest {
   readonly organizationId: string
   /** Somebody waits for it: it goes before documents, of whatever organization. */
   readonly isQuery: boolean
@@ -18,15 +18,15 @@ export interface Asked {
   readonly size: number
 }
 
-interface Job extends Asked {
+interface Job extends JobRequest {
   readonly line: Line
-  readonly begin: () => void
+  readonly start: () => void
 }
 
 /** An organization that has jobs, or has had more than its share. */
 interface Line {
   jobs: number
-  turns: number
+  served: number
   /** How much of its share it has used, on the queue's own time scale. */
   usedMs: number
   /** The duration of its last job, and the estimate for its next one. */
@@ -54,19 +54,19 @@ export class FairQueue {
    * Gives what `work` gives, once it had its turn.
    * @throws the reason of the aborted signal; the work does not begin
    */
-  async run<T>(asked: Asked, signal: AbortSignal, work: () => T | Promise<T>): Promise<T> {
+  async run<T>(request: JobRequest, signal: AbortSignal, work: () => T | Promise<T>): Promise<T> {
     signal.throwIfAborted()
-    const line = this.#lineOf(asked.organizationId)
-    const turn = Promise.withResolvers<void>()
-    const job: Job = { ...asked, line, begin: turn.resolve }
+    const line = this.#lineOf(request.organizationId)
+    const started = Promise.withResolvers<void>()
+    const job: Job = { ...request, line, start: started.resolve }
     const onAbort = () => {
       if (this.#waiting.delete(job)) line.jobs -= 1
-      turn.reject(signal.reason)
+      started.reject(signal.reason)
     }
     signal.addEventListener('abort', onAbort, { once: true })
     this.#waiting.add(job)
-    this.#beginNext()
-    await turn.promise.finally(() => signal.removeEventListener('abort', onAbort))
+    this.#startNext()
+    await started.promise.finally(() => signal.removeEventListener('abort', onAbort))
     const startedMs = this.#now()
     try {
       return await work()
@@ -76,14 +76,14 @@ export class FairQueue {
   }
 
   #lineOf(organizationId: string): Line {
-    const line = this.#lines.get(organizationId) ?? { jobs: 0, turns: 0, usedMs: 0, jobMs: 0 }
+    const line = this.#lines.get(organizationId) ?? { jobs: 0, served: 0, usedMs: 0, jobMs: 0 }
     if (line.jobs === 0) line.usedMs = Math.max(line.usedMs, this.#levelMs)
     line.jobs += 1
     this.#lines.set(organizationId, line)
     return line
   }
 
-  #beginNext(): void {
+  #startNext(): void {
     if (this.#isBusy) return
     this.#level()
     let next: Job | undefined
@@ -91,8 +91,8 @@ export class FairQueue {
     if (!next) return
     this.#isBusy = true
     this.#waiting.delete(next)
-    next.line.turns += 1
-    next.begin()
+    next.line.served += 1
+    next.start()
   }
 
   #end({ line, isQuery }: Job, tookMs: number): void {
@@ -101,7 +101,7 @@ export class FairQueue {
     line.usedMs += tookMs
     this.#queriesMs = isQuery ? this.#queriesMs + tookMs : 0
     this.#isBusy = false
-    this.#beginNext()
+    this.#startNext()
   }
 
   /** Raises the level to that of the organization that has used the least, and forgets those below without jobs. */
@@ -116,6 +116,6 @@ export class FairQueue {
   #isBefore(a: Job, b: Job): boolean {
     if (a.isQuery !== b.isQuery) return a.isQuery === this.#queriesMs < MAX_QUERIES_MS
     if (a.line !== b.line) return a.line.usedMs + a.line.jobMs < b.line.usedMs + b.line.jobMs
-    return a.line.turns % OLDEST_EVERY !== OLDEST_EVERY - 1 && a.size < b.size
+    return a.line.served % OLDEST_EVERY !== OLDEST_EVERY - 1 && a.size < b.size
   }
 }

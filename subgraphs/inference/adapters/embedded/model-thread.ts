@@ -5,7 +5,7 @@ import type { Log } from '../../../common/process/log.ts'
 import { Thread, ThreadUnavailable } from '../../../common/process/threads/thread.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
 import { toBatches } from './batches.ts'
-import { type Asked, FairQueue } from './fair-queue.ts'
+import { FairQueue, type JobRequest } from './fair-queue.ts'
 import type { Embedded } from './model.ts'
 import { checkModelFiles } from './model-files.ts'
 import { StartLimit } from './start-limit.ts'
@@ -22,7 +22,7 @@ const STEP_LENGTH = 4_000
 interface EmbedReply {
   readonly vectors: readonly Float32Array[]
   /** Of each text; empty unless they were asked for. */
-  readonly tokenStates: readonly Int8Array[]
+  readonly tokenEmbeddings: readonly Int8Array[]
   readonly tokens: number
 }
 
@@ -60,37 +60,41 @@ export class ModelThread implements AsyncDisposable {
   }
 
   /**
-   * Embeds texts, or tokens, and leaves out what exceeds 512 tokens. `withTokenStates` asks for token embeddings, of texts
+   * Embeds texts, or tokens, and leaves out what exceeds 512 tokens. `withTokenEmbeddings` asks for token embeddings, of texts
    * for this purpose. A call for a query whose texts fit into one batch goes before other calls.
    */
   embed(
     input: readonly (string | readonly number[])[],
     signal: AbortSignal,
     organizationId = '',
-    { purpose, withTokenStates }: { readonly purpose: Purpose; readonly withTokenStates: boolean } = {
+    { purpose, withTokenEmbeddings }: { readonly purpose: Purpose; readonly withTokenEmbeddings: boolean } = {
       purpose: 'query',
-      withTokenStates: false,
+      withTokenEmbeddings: false,
     },
   ): Promise<EmbedReply> {
     return this.#call(signal, async (vocabulary) => {
-      const given = input.map((each) => (typeof each === 'string' ? each : ''))
-      const found = given.some((text) => text !== '') ? await this.#tokenize(given, signal, organizationId) : []
+      const strings = input.map((each) => (typeof each === 'string' ? each : ''))
+      const found = strings.some((text) => text !== '') ? await this.#tokenize(strings, signal, organizationId) : []
       const all = input.map((each, index) => (typeof each === 'string' ? (found[index] ?? []) : toOwnTokens(each, vocabulary)))
       const texts = all.map((tokens) => tokens.slice(0, MAX_TOKENS - MARKS))
       const batches = toBatches(texts.map(({ length }) => length + MARKS))
       const vectors: Float32Array[] = []
-      const tokenStates: Int8Array[] = []
-      const asked = { organizationId, isQuery: purpose === 'query' && batches.length === 1 }
-      await this.#inTurns(this.#network, batches, asked, signal, async (batch) => {
+      const tokenEmbeddings: Int8Array[] = []
+      const request = { organizationId, isQuery: purpose === 'query' && batches.length === 1 }
+      await this.#runQueued(this.#network, batches, request, signal, async (batch) => {
         const own = batch.map((index) => texts[index]!)
-        const embedded = await this.#run<Embedded>({ method: 'embed', texts: own, statesFor: withTokenStates ? purpose : null })
+        const embedded = await this.#run<Embedded>({
+          method: 'embed',
+          texts: own,
+          tokenEmbeddingsFor: withTokenEmbeddings ? purpose : null,
+        })
         const width = embedded.vectors.length / batch.length
         for (const [row, index] of batch.entries()) {
           vectors[index] = embedded.vectors.subarray(row * width, (row + 1) * width)
-          if (withTokenStates) tokenStates[index] = embedded.tokenStates[row]!
+          if (withTokenEmbeddings) tokenEmbeddings[index] = embedded.tokenEmbeddings[row]!
         }
       })
-      return { vectors, tokenStates, tokens: texts.reduce((sum, { length }) => sum + length, 0) }
+      return { vectors, tokenEmbeddings, tokens: texts.reduce((sum, { length }) => sum + length, 0) }
     })
   }
 
@@ -138,7 +142,7 @@ export class ModelThread implements AsyncDisposable {
 
   async #tokenize(texts: readonly string[], signal: AbortSignal, organizationId: string): Promise<readonly (readonly number[])[]> {
     const tokens = texts.map((): number[] => [])
-    await this.#inTurns(this.#tokenizer, toSteps(texts), { organizationId, isQuery: false }, signal, async (step) => {
+    await this.#runQueued(this.#tokenizer, toSteps(texts), { organizationId, isQuery: false }, signal, async (step) => {
       const own = step.map(({ text }) => text)
       const found = await this.#run<readonly (readonly number[])[]>({ method: 'tokenize', texts: own })
       for (const [piece, { index }] of step.entries()) for (const token of found[piece]!) tokens[index]!.push(token)
@@ -147,16 +151,16 @@ export class ModelThread implements AsyncDisposable {
   }
 
   /** Runs each part of a call when it is its turn. After one has failed, no other begins. */
-  async #inTurns<Part>(
+  async #runQueued<Part>(
     queue: FairQueue,
     parts: readonly Part[],
-    asked: Omit<Asked, 'size'>,
+    request: Omit<JobRequest, 'size'>,
     signal: AbortSignal,
     run: (part: Part) => Promise<void>,
   ): Promise<void> {
     let isOver = false
     const size = parts.length
-    const running = parts.map((part) => queue.run({ ...asked, size }, signal, async () => (isOver ? undefined : run(part))))
+    const running = parts.map((part) => queue.run({ ...request, size }, signal, async () => (isOver ? undefined : run(part))))
     await Promise.all(running).finally(() => {
       isOver = true
     })

@@ -28,7 +28,7 @@ export interface Embedded {
   /** Of each text, of length 1, one after the other. */
   readonly vectors: Float32Array
   /** Of each text; empty unless they were asked for. */
-  readonly tokenStates: readonly Int8Array[]
+  readonly tokenEmbeddings: readonly Int8Array[]
 }
 
 /** The tokenizer and the network, in the thread that loaded them. */
@@ -74,7 +74,7 @@ export class Model {
    * Embeds texts, given their tokens without marks. They are padded to the longest; a vector does not depend on the texts
    * beside it. `statesFor` asks for token embeddings, of texts for this purpose.
    */
-  async embed(texts: readonly (readonly number[])[], statesFor: Purpose | null): Promise<Embedded> {
+  async embed(texts: readonly (readonly number[])[], tokenEmbeddingsFor: Purpose | null): Promise<Embedded> {
     const width = Math.max(...texts.map(({ length }) => length)) + MARKS
     const ids = new BigInt64Array(texts.length * width).fill(BigInt(PAD))
     const mask = new BigInt64Array(ids.length)
@@ -82,22 +82,22 @@ export class Model {
       ids.set(BigInt64Array.from([START, ...tokens, END], BigInt), row * width)
       mask.fill(1n, row * width, row * width + tokens.length + MARKS)
     }
-    const purpose = statesFor ?? 'query'
+    const purpose = tokenEmbeddingsFor ?? 'query'
     const means = BigInt64Array.from(texts, (tokens) => MEAN_OF[purpose][this.#languageOf(tokens)])
     const feeds = {
       input_ids: new Tensor('int64', ids, [texts.length, width]),
       attention_mask: new Tensor('int64', mask, [texts.length, width]),
       token_mean: new Tensor('int64', means, [texts.length]),
     }
-    const outputs = await this.#network.run(feeds, statesFor ? [VECTORS, TOKEN_EMBEDDINGS] : [VECTORS])
+    const outputs = await this.#network.run(feeds, tokenEmbeddingsFor ? [VECTORS, TOKEN_EMBEDDINGS] : [VECTORS])
     const vectors = outputs[VECTORS]!.data as Float32Array
-    if (!statesFor) return { vectors, tokenStates: [] }
-    const states = outputs[TOKEN_EMBEDDINGS]!.data as Float32Array
-    const tokenStates = texts.map((tokens, row) => {
-      const own = states.subarray((row * width + 1) * WIDTH, (row * width + 1 + tokens.length) * WIDTH)
-      return toTokenEmbeddings(own, statesFor, (place) => this.#has(tokens[place]!, TRAITS.word))
+    if (!tokenEmbeddingsFor) return { vectors, tokenEmbeddings: [] }
+    const embeddings = outputs[TOKEN_EMBEDDINGS]!.data as Float32Array
+    const tokenEmbeddings = texts.map((tokens, row) => {
+      const own = embeddings.subarray((row * width + 1) * WIDTH, (row * width + 1 + tokens.length) * WIDTH)
+      return toTokenEmbeddings(own, tokenEmbeddingsFor, (position) => this.#has(tokens[position]!, TRAITS.word))
     })
-    return { vectors, tokenStates }
+    return { vectors, tokenEmbeddings }
   }
 
   /** The language of most of its letters. */

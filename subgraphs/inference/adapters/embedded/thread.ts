@@ -9,7 +9,7 @@ export type ModelTask =
   | { readonly method: 'load' }
   | { readonly method: 'tokenize'; readonly texts: readonly string[] }
   /** `texts`: tokens of each, without marks. */
-  | { readonly method: 'embed'; readonly texts: readonly (readonly number[])[]; readonly statesFor: Purpose | null }
+  | { readonly method: 'embed'; readonly texts: readonly (readonly number[])[]; readonly tokenEmbeddingsFor: Purpose | null }
 
 /** Loaded by the first call. */
 let loading: Promise<Model> | undefined
@@ -18,6 +18,6 @@ let loading: Promise<Model> | undefined
 export const call = answering(async ({ directory, task }: { readonly directory: string; readonly task: ModelTask }) => {
   loading ??= Model.load(new URL(directory))
   const model = await loading
-  if (task.method === 'embed') return model.embed(task.texts, task.statesFor)
+  if (task.method === 'embed') return model.embed(task.texts, task.tokenEmbeddingsFor)
   return task.method === 'tokenize' ? task.texts.map((text) => model.tokenizer.tokens(text)) : model.tokenizer.traits.length
 })

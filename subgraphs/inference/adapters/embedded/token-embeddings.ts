@@ -1,13 +1,13 @@
 /** Numbers of a token's embedding. */
 export const WIDTH = 128
 /** The most embeddings of a query. More tokens than that are put together with those that mean nearly the same. */
-const MAX_STATES = 32
+const MAX_EMBEDDINGS = 32
 /** Tokens of `query: ` and of `passage: `, which are in every text. */
 const PREFIX_TOKENS = { passage: 2, query: 3 }
 /** What a query's embedding of length 1 is multiplied by to be rounded. */
 const SCALE = 127
 /** The first byte of a passage's embeddings: of their numbers, the signs follow. */
-const SIGNS = 1
+const BINARY_CODE = 1
 
 export type Purpose = 'query' | 'passage'
 export type Language = 'ar' | 'en'
@@ -24,30 +24,30 @@ export const MEAN_OF: Readonly<Record<Purpose, Readonly<Record<Language, bigint>
  * for each of its words; of a passage, which is stored, one bit for each number. `isWord`: the token at this place has a
  * letter or a digit.
  */
-export function toTokenEmbeddings(states: Float32Array, purpose: Purpose, isWord: (place: number) => boolean): Int8Array {
+export function toTokenEmbeddings(embeddings: Float32Array, purpose: Purpose, isWord: (position: number) => boolean): Int8Array {
   const prefix = PREFIX_TOKENS[purpose]
-  const own = states.subarray(prefix * WIDTH)
+  const own = embeddings.subarray(prefix * WIDTH)
   if (own.length === 0) return new Int8Array()
-  if (purpose === 'passage') return toSigns(own)
-  const kept = putTogether(withoutPunctuation(own, (row) => isWord(row + prefix)))
-  return Int8Array.from(kept, (x) => Math.max(-SCALE, Math.min(SCALE, Math.round(x * SCALE))))
+  if (purpose === 'passage') return toBinaryCode(own)
+  const reduced = putTogether(withoutPunctuation(own, (row) => isWord(row + prefix)))
+  return Int8Array.from(reduced, (x) => Math.max(-SCALE, Math.min(SCALE, Math.round(x * SCALE))))
 }
 
 /** A question mark says nothing about what answers. All stay where there is nothing else. */
-function withoutPunctuation(states: Float32Array, isWord: (row: number) => boolean): Float32Array {
-  const rows = Array.from({ length: states.length / WIDTH }, (_, row) => row).filter(isWord)
-  if (rows.length === 0) return states
-  const kept = new Float32Array(rows.length * WIDTH)
-  for (const [to, from] of rows.entries()) kept.set(states.subarray(from * WIDTH, (from + 1) * WIDTH), to * WIDTH)
-  return kept
+function withoutPunctuation(embeddings: Float32Array, isWord: (row: number) => boolean): Float32Array {
+  const rows = Array.from({ length: embeddings.length / WIDTH }, (_, row) => row).filter(isWord)
+  if (rows.length === 0) return embeddings
+  const words = new Float32Array(rows.length * WIDTH)
+  for (const [to, from] of rows.entries()) words.set(embeddings.subarray(from * WIDTH, (from + 1) * WIDTH), to * WIDTH)
+  return words
 }
 
 /** Bit `i` of the bytes after the first is set where number `i` is above 0. */
-function toSigns(states: Float32Array): Int8Array {
-  const signs = new Int8Array(1 + states.length / 8)
-  signs[0] = SIGNS
-  for (let i = 0; i < states.length; i++) if (states[i]! > 0) signs[1 + (i >> 3)]! |= 1 << (i & 7)
-  return signs
+function toBinaryCode(embeddings: Float32Array): Int8Array {
+  const code = new Int8Array(1 + embeddings.length / 8)
+  code[0] = BINARY_CODE
+  for (let i = 0; i < embeddings.length; i++) if (embeddings[i]! > 0) code[1 + (i >> 3)]! |= 1 << (i & 7)
+  return code
 }
 
 /**
@@ -55,10 +55,10 @@ function toSigns(states: Float32Array): Int8Array {
  * union adds least to the squared distances from the means (Ward), until few enough are left. So a rare token keeps a
  * group of its own, and the many that are alike share one.
  */
-function putTogether(states: Float32Array): Float32Array {
-  const count = states.length / WIDTH
-  if (count <= MAX_STATES) return states
-  const means = states.slice()
+function putTogether(embeddings: Float32Array): Float32Array {
+  const count = embeddings.length / WIDTH
+  if (count <= MAX_EMBEDDINGS) return embeddings
+  const means = embeddings.slice()
   const sizes = new Uint16Array(count).fill(1)
   const row = (group: number) => means.subarray(group * WIDTH, (group + 1) * WIDTH)
   const costOf = (a: number, b: number) => {
@@ -69,7 +69,7 @@ function putTogether(states: Float32Array): Float32Array {
   // Of each group the cheapest partner after it.
   const partners = new Uint16Array(count)
   const costs = new Float32Array(count)
-  const look = (a: number) => {
+  const findPartner = (a: number) => {
     costs[a] = Number.POSITIVE_INFINITY
     for (let b = a + 1; b < count; b++) if (sizes[b]! > 0) offer(a, b)
   }
@@ -80,8 +80,8 @@ function putTogether(states: Float32Array): Float32Array {
       partners[a] = b
     }
   }
-  for (let group = 0; group < count; group++) look(group)
-  for (let left = count; left > MAX_STATES; left--) {
+  for (let group = 0; group < count; group++) findPartner(group)
+  for (let left = count; left > MAX_EMBEDDINGS; left--) {
     const into = costs.reduce((least, cost, group) => (cost < costs[least]! ? group : least), 0)
     const from = partners[into]!
     const size = sizes[into]! + sizes[from]!
@@ -89,15 +89,15 @@ function putTogether(states: Float32Array): Float32Array {
     sizes[into] = size
     sizes[from] = 0
     costs[from] = Number.POSITIVE_INFINITY
-    look(into)
+    findPartner(into)
     for (let group = 0; group < from; group++) {
       if (sizes[group] === 0 || group === into) continue
-      if (partners[group] === into || partners[group] === from) look(group)
+      if (partners[group] === into || partners[group] === from) findPartner(group)
       else if (group < into) offer(group, into)
     }
   }
-  const kept = new Float32Array(MAX_STATES * WIDTH)
-  let place = 0
-  for (let group = 0; group < count; group++) if (sizes[group]! > 0) kept.set(row(group), place++ * WIDTH)
-  return kept
+  const reduced = new Float32Array(MAX_EMBEDDINGS * WIDTH)
+  let index = 0
+  for (let group = 0; group < count; group++) if (sizes[group]! > 0) reduced.set(row(group), index++ * WIDTH)
+  return reduced
 }

@@ -94,8 +94,8 @@ it('ends a call with its caller', async () => {
 
 it('asks no address that is not public, unless the operator has named it', async () => {
   const strict = mcpClientsOver(new Egress(), new Set())
-  expect(strict.mayAsk(server.toUrl('good'))).toBe(false)
-  expect(clients().mayAsk(server.toUrl('good'))).toBe(true)
+  expect(strict.allows(server.toUrl('good'))).toBe(false)
+  expect(clients().allows(server.toUrl('good'))).toBe(true)
   expect([strict.isLocal(server.toUrl('good')), clients().isLocal(server.toUrl('good'))]).toEqual([false, true])
   await expect(strict.connect(server.toUrl('good'), {}, 'org_a', letAll, never)).rejects.toBeInstanceOf(McpFailure)
   expect(server.headers).toEqual([])

@@ -12,12 +12,12 @@ const WAITS: McpWaits = { listMs: 10_000, callMs: 30_000 }
  */
 export function mcpClientsOver(egress: Egress, local: ReadonlySet<string>, waits: McpWaits = WAITS): McpClients {
   return {
-    mayAsk: (url) => egress.mayAsk(url),
+    allows: (url) => egress.allows(url),
     mayReach: (url, signal) => egress.mayReach(url, signal),
     isLocal: (url) => local.has(hostAndPort(new URL(url))),
-    async connect(url, headers, organizationId, letLeave, signal) {
+    async connect(url, headers, organizationId, authorize, signal) {
       const { openConnection } = await import('./connection.ts')
-      return openConnection(egress, waits, url, headers, organizationId, letLeave, signal)
+      return openConnection(egress, waits, url, headers, organizationId, authorize, signal)
     },
   }
 }

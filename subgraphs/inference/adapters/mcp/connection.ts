@@ -7,7 +7,7 @@ import { type Egress, EgressError } from '../../../common/egress/egress.ts'
 import { cut, KisError } from '../../../common/errors.ts'
 import { redactorOf } from '../../domain/redact-secrets.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { type LetLeave, type McpAnswer, type McpConnection, McpFailure, type McpTool } from '../../ports/mcp.ts'
+import { type AuthorizeRequest, type McpConnection, McpFailure, type McpTool, type McpToolResult } from '../../ports/mcp.ts'
 import { egressFetch } from './egress-fetch.ts'
 
 /** How long a server may take. */
@@ -36,12 +36,12 @@ export async function openConnection(
   url: string,
   headers: Readonly<Record<string, string>>,
   organizationId: string,
-  letLeave: LetLeave,
+  authorize: AuthorizeRequest,
   signal: AbortSignal,
 ): Promise<McpConnection> {
   const client = new Client({ name: 'knowledge-and-inference-service', version: '1' }, { jsonSchemaValidator })
   const transport = new StreamableHTTPClientTransport(new URL(url), {
-    fetch: egressFetch(egress, organizationId, letLeave, Math.max(waits.listMs, waits.callMs)),
+    fetch: egressFetch(egress, organizationId, authorize, Math.max(waits.listMs, waits.callMs)),
     requestInit: { headers },
     // The egress checks each redirect.
     redirectPolicy: 'follow',
@@ -90,12 +90,12 @@ class Connection implements McpConnection {
     return tools.slice(0, MAX_TOOLS)
   }
 
-  async callTool(name: string, args: ProtocolObject, signal: AbortSignal): Promise<McpAnswer> {
+  async callTool(name: string, args: ProtocolObject, signal: AbortSignal): Promise<McpToolResult> {
     const request = { method: 'tools/call', params: { name, arguments: { ...args } } } as const
     try {
       const options = { signal, timeout: this.#waits.callMs, maxTotalTimeout: this.#waits.callMs }
       // Not the SDK's schema of it: it would describe each wrong part in each of the ways in which it is wrong.
-      return readAnswer(await this.#client.request(request, ResultSchema, options))
+      return readResult(await this.#client.request(request, ResultSchema, options))
     } catch (error) {
       throw toFailure(error, signal, this.#redact)
     }
@@ -109,7 +109,7 @@ class Connection implements McpConnection {
 }
 
 /** @throws {TypeError} the result of the call is malformed */
-function readAnswer({ content = [], structuredContent, isError }: Result): McpAnswer {
+function readResult({ content = [], structuredContent, isError }: Result): McpToolResult {
   if (!Array.isArray(content)) throw new TypeError('`content` is not a list.')
   const texts = content.map(readPart)
   const text = texts.length > 0 || structuredContent === undefined ? texts.join('\n') : JSON.stringify(structuredContent)
@@ -136,10 +136,10 @@ function toFailure(error: unknown, signal: AbortSignal, redact: (text: string) =
 
 /** For the log. The SDK's errors quote whole answers, and those of zod all that is wrong in them, once one reads it. */
 function describe(error: unknown): string {
-  const told = error as {
+  const details = error as {
     readonly issues?: readonly { readonly path: readonly PropertyKey[]; readonly message: string }[]
     readonly message?: unknown
   }
-  const [issue] = told.issues ?? []
-  return issue ? `${issue.path.map(String).join('.')}: ${issue.message}` : String(told.message)
+  const [issue] = details.issues ?? []
+  return issue ? `${issue.path.map(String).join('.')}: ${issue.message}` : String(details.message)
 }

@@ -2,7 +2,7 @@ import { mediaTypeEssence } from '@modelcontextprotocol/sdk/shared/mediaType.js'
 import type { FetchLike } from '@modelcontextprotocol/sdk/shared/transport.js'
 import { ErrorCode } from '@modelcontextprotocol/sdk/types.js'
 import { type Egress, EgressError } from '../../../common/egress/egress.ts'
-import type { LetLeave } from '../../ports/mcp.ts'
+import type { AuthorizeRequest } from '../../ports/mcp.ts'
 import { EventStreamParser } from '../openai/event-stream.ts'
 import { JsonGauge } from '../vendor/json-gauge.ts'
 
@@ -32,8 +32,8 @@ interface Message {
  * cancellation or a timeout the SDK tells the server and waits no longer, but leaves the connection open; here the
  * connection ends, too.
  */
-export function egressFetch(egress: Egress, organizationId: string, letLeave: LetLeave, totalMs: number): FetchLike {
-  const underWay = new Map<unknown, AbortController>()
+export function egressFetch(egress: Egress, organizationId: string, authorize: AuthorizeRequest, totalMs: number): FetchLike {
+  const inFlight = new Map<unknown, AbortController>()
   let replies = 0
   return async (address, init = {}) => {
     const method = init.method ?? 'GET'
@@ -41,11 +41,11 @@ export function egressFetch(egress: Egress, organizationId: string, letLeave: Le
     const text = typeof init.body === 'string' ? init.body : undefined
     const { id, method: verb, params } = (text === undefined ? {} : JSON.parse(text)) as Message
     if (text !== undefined && verb === undefined && ++replies > MAX_REPLIES) throw new EgressError('busy')
-    if (verb === 'notifications/cancelled') underWay.get(params?.requestId)?.abort()
+    if (verb === 'notifications/cancelled') inFlight.get(params?.requestId)?.abort()
 
     const stop = new AbortController()
-    if (id !== undefined) underWay.set(id, stop)
-    const isOver = () => void underWay.delete(id)
+    if (id !== undefined) inFlight.set(id, stop)
+    const isOver = () => void inFlight.delete(id)
     const signal = init.signal ? AbortSignal.any([init.signal, stop.signal]) : stop.signal
     const request = {
       url: String(address),
@@ -54,20 +54,20 @@ export function egressFetch(egress: Egress, organizationId: string, letLeave: Le
       headers: Object.fromEntries(new Headers(init.headers)),
       maxBytes: MAX_BYTES,
       totalMs,
-      letLeave,
+      authorize,
       ...(text !== undefined && { body: text }),
     } as const
-    const answer = await egress.open(request, signal).catch((error: unknown) => {
+    const response = await egress.open(request, signal).catch((error: unknown) => {
       isOver()
       throw error
     })
-    const { status } = answer
-    const headers = Object.entries(answer.headers).flatMap(([name, value]) =>
+    const { status } = response
+    const headers = Object.entries(response.headers).flatMap(([name, value]) =>
       typeof value === 'string' ? [[name, value] as [string, string]] : [],
     )
     // As the SDK tells it.
     const isEvents = mediaTypeEssence(new Headers(headers).get('content-type')) === 'text/event-stream'
-    const body = isEvents ? boundedEvents(answer.body) : bounded(answer.body, id)
+    const body = isEvents ? limitedEvents(response.body) : limited(response.body, id)
     const stream = toStream(body, isOver, stop, isEvents && id !== undefined ? id : null)
     if (!WITHOUT_BODY.includes(status)) return new Response(stream, { status, headers })
     await stream.cancel()
@@ -80,7 +80,7 @@ export function egressFetch(egress: Egress, organizationId: string, letLeave: Le
  * messages in one turn of the event loop.
  * @throws {EgressError} `too_large`
  */
-async function* bounded(body: AsyncIterable<Uint8Array>, id: unknown): AsyncGenerator<Uint8Array> {
+async function* limited(body: AsyncIterable<Uint8Array>, id: unknown): AsyncGenerator<Uint8Array> {
   const gauge = new JsonGauge(MAX_VALUES, MAX_VALUES)
   const pieces: Uint8Array[] = []
   for await (const piece of body) {
@@ -100,8 +100,8 @@ function withoutOthers(text: string, id: unknown): string {
     return text
   }
   if (!Array.isArray(value)) return text
-  const answer = (value as readonly (Message | null)[]).find((message) => message?.id === id && message?.method === undefined)
-  return answer ? JSON.stringify(answer) : unanswered(id, 'The list of messages has no response.')
+  const response = (value as readonly (Message | null)[]).find((message) => message?.id === id && message?.method === undefined)
+  return response ? JSON.stringify(response) : unanswered(id, 'The list of messages has no response.')
 }
 
 /**
@@ -109,15 +109,15 @@ function withoutOthers(text: string, id: unknown): string {
  * gauge.
  * @throws {EgressError} `too_large`
  */
-async function* boundedEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
+async function* limitedEvents(body: AsyncIterable<Uint8Array>): AsyncGenerator<Uint8Array> {
   const messages: string[] = []
   let count = 0
-  const take = (data: string, name: string) => {
+  const collect = (data: string, name: string) => {
     count += 1
     if (count > MAX_EVENTS) throw new EgressError('too_large')
     if (name === '' || name === 'message') messages.push(data.replaceAll('\n', ' '))
   }
-  const parser = new EventStreamParser(take, MAX_BYTES)
+  const parser = new EventStreamParser(collect, MAX_BYTES)
   function* flush() {
     for (const message of messages.splice(0)) {
       if (new JsonGauge(MAX_VALUES, MAX_VALUES).exceeds(Buffer.from(message))) throw new EgressError('too_large')

@@ -42,7 +42,7 @@ export function createAudioReader(maxReadMs = MAX_READ_MS): AudioReader {
         if (error instanceof KisError || signal.aborted) throw error
         return null
       })
-      return found?.hasSound ? { format, durationMs: found.ms > 0 ? Math.ceil(found.ms) : null } : null
+      return found?.hasAudio ? { format, durationMs: found.ms > 0 ? Math.ceil(found.ms) : null } : null
     },
   }
 }

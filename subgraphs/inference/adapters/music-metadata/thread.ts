@@ -28,26 +28,26 @@ export interface Question {
 }
 
 export interface Found {
-  readonly hasSound: boolean
+  readonly hasAudio: boolean
   /** 0: unknown. */
   readonly ms: number
 }
 
 export const call = answering(async ({ bytes, mimeType, format }: Question): Promise<Found> => {
   const { format: header, common } = await parseBuffer(bytes, { mimeType }, { duration: true })
-  const soundBytes = bytes.length - (common.picture ?? []).reduce((sum, { data }) => sum + data.length, 0)
+  const audioBytes = bytes.length - (common.picture ?? []).reduce((sum, { data }) => sum + data.length, 0)
   const isPacked = format === 'wav' ? !SAMPLES.includes(header.codec ?? '') : !header.lossless && !header.hasVideo
   const mostBitsPerSecond = isPacked ? PACKED_BITS_PER_SECOND[format] : MOST_BITS_PER_SECOND
-  const leastMs = (soundBytes * 8_000) / mostBitsPerSecond
-  const ms = header.duration ? header.duration * 1_000 : unstatedMs(bytes, format, header, soundBytes)
-  return { hasSound: (header.sampleRate ?? 0) > 0, ms: ms > 0 ? Math.max(ms, leastMs) : 0 }
+  const leastMs = (audioBytes * 8_000) / mostBitsPerSecond
+  const ms = header.duration ? header.duration * 1_000 : unstatedMs(bytes, format, header, audioBytes)
+  return { hasAudio: (header.sampleRate ?? 0) > 0, ms: ms > 0 ? Math.max(ms, leastMs) : 0 }
 })
 
 /** The length of a file that was written as a stream and states none. 0: unknown. */
-function unstatedMs(bytes: Uint8Array, format: AudioFormat, header: IFormat, soundBytes: number): number {
+function unstatedMs(bytes: Uint8Array, format: AudioFormat, header: IFormat, audioBytes: number): number {
   if (format === 'webm') return recordingMs(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength))
   const { sampleRate = 0, numberOfChannels = 0, bitsPerSample = 0 } = header
   const bitsPerSecond = sampleRate * numberOfChannels * bitsPerSample
   // FLAC is smaller than its samples.
-  return format === 'flac' && bitsPerSecond > 0 ? (soundBytes * 8_000) / bitsPerSecond : 0
+  return format === 'flac' && bitsPerSecond > 0 ? (audioBytes * 8_000) / bitsPerSecond : 0
 }

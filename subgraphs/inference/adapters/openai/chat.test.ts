@@ -5,8 +5,8 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { isAbort, KisError } from '../../../common/errors.ts'
 import { systemClock } from '../../../common/process/clock.ts'
 import { ResponseTooLarge, StoppedByLimit } from '../../domain/engines/engine-failure.ts'
-import { type ChatEngine, NeverAsked, type ProtocolObject } from '../../ports/engines.ts'
-import { answerJson, FakeVendor, type Received, startStream } from '../../test-support/fake-vendor.ts'
+import { type ChatEngine, NeverSent, type ProtocolObject } from '../../ports/engines.ts'
+import { FakeVendor, type Received, respondJson, startStream } from '../../test-support/fake-vendor.ts'
 import { TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
 import { createOpenAiEngines } from './engines.ts'
 
@@ -85,7 +85,7 @@ describe('a plain completion', () => {
   }
 
   it('sends the request whole with the engine model and gives the answer whole', async () => {
-    const { vendor, chat } = await engineFor((response) => answerJson(response, 200, completion))
+    const { vendor, chat } = await engineFor((response) => respondJson(response, 200, completion))
     expect(await chat.complete(CALL, REQUEST, NEVER)).toEqual(completion)
     const { request, body } = vendor.received[0]!
     expect(body).toEqual({ ...REQUEST, model: 'vendor-model' })
@@ -94,14 +94,14 @@ describe('a plain completion', () => {
   })
 
   it('uses its connections again', async () => {
-    const { vendor, chat } = await engineFor((response) => answerJson(response, 200, completion))
+    const { vendor, chat } = await engineFor((response) => respondJson(response, 200, completion))
     for (let index = 0; index < 6; index += 1) await chat.complete(CALL, REQUEST, NEVER)
     // A call that is made in the very turn in which the last one ended opens a second connection.
     expect(new Set(vendor.received.map(({ request }) => request.socket)).size).toBeLessThanOrEqual(2)
   })
 
   it('puts the query of the base address behind every path', async () => {
-    const { vendor } = await engineFor((response) => answerJson(response, 200, completion))
+    const { vendor } = await engineFor((response) => respondJson(response, 200, completion))
     await using engines = createOpenAiEngines({
       name: 'azure',
       baseUrl: `${vendor.baseUrl}/?api-version=1`,
@@ -115,11 +115,11 @@ describe('a plain completion', () => {
 
   for (const { name, answer } of [
     { name: 'not JSON', answer: (response: ServerResponse) => void response.end('<html>') },
-    { name: 'not an object', answer: (response: ServerResponse) => answerJson(response, 200, [1]) },
-    { name: 'without choices', answer: (response: ServerResponse) => answerJson(response, 200, { ok: true }) },
-    { name: 'an empty list of choices', answer: (response: ServerResponse) => answerJson(response, 200, { choices: [], usage: {} }) },
-    { name: 'a choice that is none', answer: (response: ServerResponse) => answerJson(response, 200, { choices: [null] }) },
-    { name: 'an error under status 200', answer: (response: ServerResponse) => answerJson(response, 200, { error: { message: 'no' } }) },
+    { name: 'not an object', answer: (response: ServerResponse) => respondJson(response, 200, [1]) },
+    { name: 'without choices', answer: (response: ServerResponse) => respondJson(response, 200, { ok: true }) },
+    { name: 'an empty list of choices', answer: (response: ServerResponse) => respondJson(response, 200, { choices: [], usage: {} }) },
+    { name: 'a choice that is none', answer: (response: ServerResponse) => respondJson(response, 200, { choices: [null] }) },
+    { name: 'an error under status 200', answer: (response: ServerResponse) => respondJson(response, 200, { error: { message: 'no' } }) },
     { name: 'a redirect', answer: (response: ServerResponse) => void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end() },
     {
       name: 'cut',
@@ -227,7 +227,7 @@ describe("a vendor's refusal", () => {
   ]
   for (const { status, body, headers, expected } of refusals) {
     it(`of status ${status} with ${JSON.stringify(body).slice(0, 60)} is ${expected.code}, streamed or not`, async () => {
-      const { chat } = await engineFor((response) => answerJson(response, status, body, headers))
+      const { chat } = await engineFor((response) => respondJson(response, status, body, headers))
       const plain = await catchError(chat.complete(CALL, REQUEST, NEVER))
       const streamed = await catchError(chat.stream(CALL, REQUEST, NEVER))
       for (const error of [plain, streamed]) {
@@ -239,7 +239,7 @@ describe("a vendor's refusal", () => {
 
   it("never shows the operator's key or address", async () => {
     const { vendor, chat } = await engineFor((response) =>
-      answerJson(response, 400, { error: { message: `key ${KEY} of org-abcdefgh at ${vendor.baseUrl}`, param: vendor.baseUrl } }),
+      respondJson(response, 400, { error: { message: `key ${KEY} of org-abcdefgh at ${vendor.baseUrl}`, param: vendor.baseUrl } }),
     )
     const error = await catchError(chat.complete(CALL, REQUEST, NEVER))
     expect(JSON.stringify([error.message, error.extensions])).not.toMatch(/127\.0\.0\.1|operators-key|abcdefgh/)
@@ -342,7 +342,7 @@ describe('a stream', () => {
   ] as const)
     it(`with an error ${where}, after the first chunk or in place of an answer, never shows the operator's key`, async () => {
       const { chat } = await engineFor((response, { body }) => {
-        if ((body as { stream?: boolean }).stream !== true) return answerJson(response, 200, failed)
+        if ((body as { stream?: boolean }).stream !== true) return respondJson(response, 200, failed)
         startStream(response)
         return response.end(event(chunk('before')) + event(failed))
       })
@@ -389,7 +389,7 @@ describe('a stream', () => {
   })
 
   it('rejects before the first event when the vendor answers with JSON', async () => {
-    const { chat } = await engineFor((response) => answerJson(response, 200, { error: { message: 'no', code: 'odd' } }))
+    const { chat } = await engineFor((response) => respondJson(response, 200, { error: { message: 'no', code: 'odd' } }))
     expect(await catchError(chat.stream(CALL, REQUEST, NEVER))).toMatchObject({ code: 'engine_error', vendorCode: 'odd' })
   })
 
@@ -499,7 +499,7 @@ describe('a stream', () => {
   it('fails with engine_error for headers that are too large, and is not asked again', async () => {
     const { chat } = await engineFor((response) => {
       for (let index = 0; index < 40; index++) response.setHeader(`x-${index}`, 'x'.repeat(1_000))
-      answerJson(response, 200, {})
+      respondJson(response, 200, {})
     })
     for (const error of [await catchError(chat.stream(CALL, REQUEST, NEVER)), await catchError(chat.complete(CALL, REQUEST, NEVER))])
       expect(error).toMatchObject({ code: 'engine_error' })
@@ -532,8 +532,8 @@ describe('a caller that leaves', () => {
 
   it('sends nothing when it has left before', async () => {
     const { vendor, chat } = await engineFor(() => undefined)
-    await expect(chat.complete(CALL, REQUEST, AbortSignal.abort())).rejects.toThrow(NeverAsked)
-    await expect(chat.stream(CALL, REQUEST, AbortSignal.abort())).rejects.toThrow(NeverAsked)
+    await expect(chat.complete(CALL, REQUEST, AbortSignal.abort())).rejects.toThrow(NeverSent)
+    await expect(chat.stream(CALL, REQUEST, AbortSignal.abort())).rejects.toThrow(NeverSent)
     expect(vendor.received).toHaveLength(0)
   })
 
@@ -543,8 +543,8 @@ describe('a caller that leaves', () => {
     const answer = chat[method](CALL, REQUEST, leaving.signal).catch((thrown: unknown) => thrown)
     leaving.abort()
     const error = await answer
-    expect(error).toBeInstanceOf(NeverAsked)
-    expect((error as NeverAsked).cause).toBe(leaving.signal.reason)
+    expect(error).toBeInstanceOf(NeverSent)
+    expect((error as NeverSent).cause).toBe(leaving.signal.reason)
     expect(vendor.received).toHaveLength(0)
   })
 

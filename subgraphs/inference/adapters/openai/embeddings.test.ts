@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest'
 import { systemClock } from '../../../common/process/clock.ts'
-import { answerJson, FakeVendor } from '../../test-support/fake-vendor.ts'
+import { FakeVendor, respondJson } from '../../test-support/fake-vendor.ts'
 import { createOpenAiEngines } from './engines.ts'
 
 const CALL = { engineModel: 'vendor-model', requestId: 'req_1', dimensions: null, purpose: 'query' } as const
@@ -13,7 +13,7 @@ afterEach(async () => {
 })
 
 async function engineFor(answer: unknown) {
-  const vendor = await FakeVendor.start((response) => answerJson(response, 200, answer))
+  const vendor = await FakeVendor.start((response) => respondJson(response, 200, answer))
   const engines = createOpenAiEngines({ name: 'acme', baseUrl: vendor.baseUrl, apiKey: null, clock: systemClock })
   opened.push(vendor, engines)
   return { vendor, embedding: engines.embedding }

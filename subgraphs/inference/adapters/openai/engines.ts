@@ -1,23 +1,23 @@
 import type { Clock } from '../../../common/process/clock.ts'
-import { MAX_ANSWER_BYTES } from '../../domain/engines/answer-limits.ts'
+import { MAX_RESPONSE_BYTES } from '../../domain/engines/response-limits.ts'
 import { estimateTokens } from '../../domain/tokens/estimate-tokens.ts'
 import type {
+  AudioFile,
   ChatEngine,
   EmbeddingEngine,
   EngineCall,
   ProtocolObject,
-  Sound,
-  TranscriptionAsk,
   TranscriptionEngine,
+  TranscriptionOptions,
 } from '../../ports/engines.ts'
-import { factsRedactor } from '../vendor/answer-facts.ts'
-import { readEmbeddings } from '../vendor/embedding-answer.ts'
+import { readEmbeddings } from '../vendor/embedding-response.ts'
 import { EngineErrors, type OnOperatorFault } from '../vendor/engine-errors.ts'
 import { maxEmbeddingsBytes, TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
-import { type Answer, parseAnswer, Upstream } from '../vendor/upstream.ts'
+import { factsRedactor } from '../vendor/response-facts.ts'
+import { parseResponse, Upstream, type UpstreamResponse } from '../vendor/upstream.ts'
 import type { AzureAddresses } from './azure.ts'
 import { ChatCompleteness, TranscriptCompleteness } from './stream-completeness.ts'
-import { StreamedAnswer } from './streamed-answer.ts'
+import { StreamedResponse } from './streamed-response.ts'
 
 interface OpenAiEngineOptions {
   /** The engine's name in the catalog, for messages. */
@@ -73,11 +73,11 @@ function chatEngine(
     async complete({ engineModel, requestId }, request, signal) {
       const body = JSON.stringify({ ...request, model: engineModel })
       const completion = parseObject(
-        await upstream.post(toRoute('chat/completions', engineModel), body, requestId, MAX_ANSWER_BYTES, signal),
+        await upstream.post(toRoute('chat/completions', engineModel), body, requestId, MAX_RESPONSE_BYTES, signal),
         errors,
       )
       if (!Array.isArray(completion.choices) || !completion.choices.some(isObject))
-        throw errors.invalidAnswer('gave an answer without choices')
+        throw errors.invalidResponse('gave an answer without choices')
       return redactFacts(completion)
     },
 
@@ -86,7 +86,7 @@ function chatEngine(
       const body = JSON.stringify({ ...request, model: engineModel, stream: true, stream_options: streamOptions })
       const choices = typeof request.n === 'number' ? request.n : 1
       const route = toRoute('chat/completions', engineModel)
-      return new StreamedAnswer(new ChatCompleteness(choices), errors, redactFacts, upstream.idleMs).open(
+      return new StreamedResponse(new ChatCompleteness(choices), errors, redactFacts, upstream.idleMs).open(
         (receiver) => upstream.send(route, body, requestId, true, receiver),
         signal,
       )
@@ -105,11 +105,11 @@ function embeddingEngine(upstream: Upstream, errors: EngineErrors, maxBatch: num
 
     async embed({ engineModel, requestId, dimensions }, input, signal) {
       const body = JSON.stringify({ model: engineModel, input, encoding_format: 'base64', ...(dimensions !== null && { dimensions }) })
-      const answer = parseObject(
+      const response = parseObject(
         await upstream.post(toRoute('embeddings', engineModel), body, requestId, maxEmbeddingsBytes(input.length), signal),
         errors,
       )
-      const { vectors, promptTokens } = readEmbeddings(answer, input.length, dimensions, errors)
+      const { vectors, promptTokens } = readEmbeddings(response, input.length, dimensions, errors)
       if (promptTokens !== null) return { vectors, tokens: promptTokens, source: 'provider' }
       const tokens = input.reduce<number>((sum, item) => sum + (typeof item === 'string' ? estimateTokens(item) : item.length), 0)
       return { vectors, tokens, source: 'counted' }
@@ -120,33 +120,33 @@ function embeddingEngine(upstream: Upstream, errors: EngineErrors, maxBatch: num
 function transcriptionEngine(upstream: Upstream, errors: EngineErrors, redactFacts: RedactFacts, toRoute: ToRoute): TranscriptionEngine {
   const routeFor = ({ engineModel }: EngineCall) => toRoute('audio/transcriptions', engineModel)
   return {
-    async transcribe(call, sound, ask, signal) {
-      const body = await encoded(transcriptionForm(call, sound, ask))
-      return redactFacts(parseObject(await upstream.post(routeFor(call), body, call.requestId, MAX_ANSWER_BYTES, signal), errors))
+    async transcribe(call, audio, options, signal) {
+      const body = await encoded(transcriptionForm(call, audio, options))
+      return redactFacts(parseObject(await upstream.post(routeFor(call), body, call.requestId, MAX_RESPONSE_BYTES, signal), errors))
     },
 
-    async stream(call, sound, ask, signal) {
-      const form = transcriptionForm(call, sound, ask)
+    async stream(call, audio, options, signal) {
+      const form = transcriptionForm(call, audio, options)
       form.append('stream', 'true')
       const body = await encoded(form)
-      const answer = new StreamedAnswer(new TranscriptCompleteness(), errors, redactFacts, upstream.idleMs)
-      return answer.open((receiver) => upstream.send(routeFor(call), body, call.requestId, true, receiver), signal)
+      const streamed = new StreamedResponse(new TranscriptCompleteness(), errors, redactFacts, upstream.idleMs)
+      return streamed.open((receiver) => upstream.send(routeFor(call), body, call.requestId, true, receiver), signal)
     },
   }
 }
 
-function transcriptionForm({ engineModel }: EngineCall, { bytes, format }: Sound, ask: TranscriptionAsk): FormData {
+function transcriptionForm({ engineModel }: EngineCall, { bytes, format }: AudioFile, options: TranscriptionOptions): FormData {
   const form = new FormData()
   form.append('model', engineModel)
-  form.append('response_format', ask.format)
-  if (ask.language !== null) form.append('language', ask.language)
-  if (ask.prompt !== null) form.append('prompt', ask.prompt)
-  if (ask.temperature !== null) form.append('temperature', String(ask.temperature))
-  for (const granularity of ask.granularities) form.append('timestamp_granularities[]', granularity)
-  for (const fact of ask.include) form.append('include[]', fact)
-  if (ask.chunking === 'auto') form.append('chunking_strategy', 'auto')
+  form.append('response_format', options.format)
+  if (options.language !== null) form.append('language', options.language)
+  if (options.prompt !== null) form.append('prompt', options.prompt)
+  if (options.temperature !== null) form.append('temperature', String(options.temperature))
+  for (const granularity of options.granularities) form.append('timestamp_granularities[]', granularity)
+  for (const fact of options.include) form.append('include[]', fact)
+  if (options.chunking === 'auto') form.append('chunking_strategy', 'auto')
   // As the vendor's own clients write objects in forms.
-  else for (const [name, value] of Object.entries(ask.chunking ?? {})) form.append(`chunking_strategy[${name}]`, String(value))
+  else for (const [name, value] of Object.entries(options.chunking ?? {})) form.append(`chunking_strategy[${name}]`, String(value))
   // Servers recognise the format by the extension. The caller's file name stays private.
   form.append('file', new Blob([new Uint8Array(bytes)]), `audio.${format}`)
   return form
@@ -158,10 +158,10 @@ async function encoded(form: FormData): Promise<{ readonly bytes: Uint8Array; re
 }
 
 /** @throws {KisError} the vendor's error, or the answer is not a JSON object */
-function parseObject(given: Answer, errors: EngineErrors): ProtocolObject {
-  const answer = parseAnswer(given, errors)
-  if (!isObject(answer) || Array.isArray(answer)) throw errors.invalidAnswer('gave an answer that is not an object')
-  return answer as ProtocolObject
+function parseObject(response: UpstreamResponse, errors: EngineErrors): ProtocolObject {
+  const parsed = parseResponse(response, errors)
+  if (!isObject(parsed) || Array.isArray(parsed)) throw errors.invalidResponse('gave an answer that is not an object')
+  return parsed as ProtocolObject
 }
 
 function isObject(value: unknown): value is object {

@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import { afterEach, describe, expect, it } from 'vitest'
 import { systemClock } from '../../../common/process/clock.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { answerJson, FakeVendor, startStream } from '../../test-support/fake-vendor.ts'
+import { FakeVendor, respondJson, startStream } from '../../test-support/fake-vendor.ts'
 import { createOpenAiEngines } from './engines.ts'
 
 const CALL = { engineModel: 'vendor-model', requestId: 'req_1' }
@@ -60,7 +60,7 @@ describe('a streamed transcript', () => {
   })
 
   it('of a server that does not stream is refused before the first event', async () => {
-    const { stream } = await engineFor((response) => answerJson(response, 200, { text: 'Hello' }))
+    const { stream } = await engineFor((response) => respondJson(response, 200, { text: 'Hello' }))
     await expect(stream()).rejects.toMatchObject({ code: 'engine_error' })
   })
 

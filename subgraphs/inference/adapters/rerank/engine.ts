@@ -1,10 +1,10 @@
 import type { Clock } from '../../../common/process/clock.ts'
 import type { RerankProtocol } from '../../domain/catalog/engine.ts'
-import { MAX_ANSWER_BYTES } from '../../domain/engines/answer-limits.ts'
+import { MAX_RESPONSE_BYTES } from '../../domain/engines/response-limits.ts'
 import type { RerankEngine } from '../../ports/engines.ts'
 import { EngineErrors, type OnOperatorFault } from '../vendor/engine-errors.ts'
 import { TIMEOUTS, type Timeouts } from '../vendor/limits.ts'
-import { parseAnswer, Upstream } from '../vendor/upstream.ts'
+import { parseResponse, Upstream } from '../vendor/upstream.ts'
 import { PROTOCOLS } from './protocols.ts'
 
 export interface RerankEngineOptions {
@@ -34,8 +34,8 @@ export function createRerankEngine(options: RerankEngineOptions): { readonly rer
 
       async rerank({ engineModel, requestId }, query, documents, signal) {
         const body = JSON.stringify(protocol.toBody(engineModel, query, documents))
-        const answer = parseAnswer(await upstream.post(protocol.route, body, requestId, MAX_ANSWER_BYTES, signal), errors)
-        const { results, scoreField, tokens, searchUnits } = protocol.read(answer)
+        const response = parseResponse(await upstream.post(protocol.route, body, requestId, MAX_RESPONSE_BYTES, signal), errors)
+        const { results, scoreField, tokens, searchUnits } = protocol.read(response)
         return { scores: readScores(results, scoreField, documents.length, errors), tokens, searchUnits }
       },
     },
@@ -46,13 +46,13 @@ export function createRerankEngine(options: RerankEngineOptions): { readonly rer
 /** @throws {KisError} `engine_error`: not each document has exactly one finite score */
 function readScores(results: unknown, scoreField: string, count: number, errors: EngineErrors): readonly number[] {
   if (!Array.isArray(results) || results.length !== count)
-    throw errors.invalidAnswer(`gave ${Array.isArray(results) ? results.length : 'no'} scores for ${count} documents`)
+    throw errors.invalidResponse(`gave ${Array.isArray(results) ? results.length : 'no'} scores for ${count} documents`)
   const scores = new Array<number | undefined>(count)
   for (const result of results) {
     const { index, [scoreField]: score } = (result ?? {}) as Readonly<Record<string, unknown>>
     if (!Number.isInteger(index) || !((index as number) >= 0 && (index as number) < count) || scores[index as number] !== undefined)
-      throw errors.invalidAnswer('gave scores with wrong indices')
-    if (typeof score !== 'number' || !Number.isFinite(score)) throw errors.invalidAnswer('gave a score that is not a number')
+      throw errors.invalidResponse('gave scores with wrong indices')
+    if (typeof score !== 'number' || !Number.isFinite(score)) throw errors.invalidResponse('gave a score that is not a number')
     scores[index as number] = score
   }
   return scores as number[]

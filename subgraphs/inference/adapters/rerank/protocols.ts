@@ -17,7 +17,7 @@ interface Protocol {
   /** Most documents of one call, unless the catalog says otherwise. */
   readonly maxBatch: number
   toBody(model: string, query: string, documents: readonly string[]): object
-  read(answer: unknown): Said
+  read(response: unknown): Said
 }
 
 type Fields = Readonly<Record<string, unknown>>
@@ -28,8 +28,8 @@ export const PROTOCOLS: Readonly<Record<RerankProtocol, Protocol>> = {
     // Cohere's reference of `/v2/rerank` recommends no more than 1,000 documents.
     maxBatch: 1_000,
     toBody: (model, query, documents) => ({ model, query, documents, top_n: documents.length }),
-    read(answer) {
-      const { results, meta } = fieldsOf(answer)
+    read(response) {
+      const { results, meta } = fieldsOf(response)
       const { billed_units: billed, tokens } = fieldsOf(meta)
       const { search_units: units } = fieldsOf(billed)
       return { results, scoreField: 'relevance_score', tokens: countOf(fieldsOf(tokens).input_tokens), searchUnits: countOf(units) }
@@ -40,8 +40,8 @@ export const PROTOCOLS: Readonly<Record<RerankProtocol, Protocol>> = {
     // Jina's reference of `/v1/rerank`: at most 2,048 documents.
     maxBatch: 2_048,
     toBody: (model, query, documents) => ({ model, query, documents, top_n: documents.length, return_documents: false }),
-    read(answer) {
-      const { results, usage } = fieldsOf(answer)
+    read(response) {
+      const { results, usage } = fieldsOf(response)
       return { results, scoreField: 'relevance_score', tokens: countOf(fieldsOf(usage).total_tokens), searchUnits: null }
     },
   },
@@ -51,7 +51,7 @@ export const PROTOCOLS: Readonly<Record<RerankProtocol, Protocol>> = {
     maxBatch: 32,
     // `truncate`: without it one document beyond the model's length fails the whole call.
     toBody: (_model, query, texts) => ({ query, texts, truncate: true, return_text: false }),
-    read: (answer) => ({ results: answer, scoreField: 'score', tokens: null, searchUnits: null }),
+    read: (response) => ({ results: response, scoreField: 'score', tokens: null, searchUnits: null }),
   },
 }
 

@@ -27,8 +27,8 @@ describe("a vendor's error", () => {
       for (const shape of SHAPES) {
         const body = Buffer.from(JSON.stringify(shape(secret)))
         const found: KisError[] = [
-          errors.ofAnswer(status, { 'x-amzn-errortype': `${KEY}:http://` }, body),
-          errors.ofAnswer(status, { 'x-amzn-errortype': `${KEY}:http://` }, Buffer.from('{}')),
+          errors.ofResponse(status, { 'x-amzn-errortype': `${KEY}:http://` }, body),
+          errors.ofResponse(status, { 'x-amzn-errortype': `${KEY}:http://` }, Buffer.from('{}')),
           errors.ofEvent(status, shape(secret)),
           errors.ofErrorObject(shape(secret)),
           errors.notAStream(body),

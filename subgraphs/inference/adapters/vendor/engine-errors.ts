@@ -66,7 +66,7 @@ export class EngineErrors {
   }
 
   /** For an answer whose status is not 200. `body` is what was read of it. */
-  ofAnswer(status: number, headers: IncomingHttpHeaders, body: Buffer): KisError {
+  ofResponse(status: number, headers: IncomingHttpHeaders, body: Buffer): KisError {
     const vendor = this.#read(parse(body), status)
     // Bedrock's code is in a header, followed by an address.
     const code = vendor.code ?? this.#toCode(text(headers['x-amzn-errortype'])?.split(':', 1)[0])
@@ -83,8 +83,8 @@ export class EngineErrors {
     const fault = classifyFault(status, vendor)
     if (fault) return this.#ofFault(fault, vendor)
     if (status === 400 || status === 413 || status === 422) {
-      const kept = keptCode(vendor.code) ?? (TOO_LONG.test(vendor.message ?? '') ? 'context_length_exceeded' : null)
-      return this.#ofRefusal(kept ?? 'invalid_request', vendor)
+      const own = toOwnCode(vendor.code) ?? (TOO_LONG.test(vendor.message ?? '') ? 'context_length_exceeded' : null)
+      return this.#ofRefusal(own ?? 'invalid_request', vendor)
     }
     if (status === 429)
       return new KisError('rate_limit_exceeded', `${this.#engine} accepts no more requests at the moment.`, { retryAfterMs, vendorCode })
@@ -128,8 +128,8 @@ export class EngineErrors {
     const fault = classifyFault(200, vendor)
     if (fault) return this.#ofFault(fault, vendor)
     const { message, code } = vendor
-    const kept = keptCode(code)
-    if (kept) return this.#ofRefusal(kept, vendor)
+    const own = toOwnCode(code)
+    if (own) return this.#ofRefusal(own, vendor)
     return new KisError('engine_error', message ? `${this.#engine} failed: ${message}` : `${this.#engine} failed.`, {
       vendorCode: code,
     })
@@ -137,12 +137,12 @@ export class EngineErrors {
 
   /** For a body under status 200 that is not an event stream. */
   notAStream(body: Buffer): KisError {
-    const answer = record(parse(body))
-    return answer.error ? this.ofErrorObject(answer) : this.invalidAnswer('gave no event stream')
+    const response = record(parse(body))
+    return response.error ? this.ofErrorObject(response) : this.invalidResponse('gave no event stream')
   }
 
   /** `what` completes the sentence "The engine … ". */
-  invalidAnswer(what: string, cause?: unknown): KisError {
+  invalidResponse(what: string, cause?: unknown): KisError {
     return new KisError('engine_error', `${this.#engine} ${what}.`, { cause })
   }
 
@@ -168,7 +168,7 @@ export class EngineErrors {
 
   /** For a compressed answer, although we ask for none. Decompressed, it could have any size. */
   packed(): KisError {
-    return this.invalidAnswer('gave an answer that is compressed')
+    return this.invalidResponse('gave an answer that is compressed')
   }
 
   busy(): KisError {
@@ -181,7 +181,7 @@ export class EngineErrors {
     if (cause instanceof errors.HeadersTimeoutError || cause instanceof errors.BodyTimeoutError)
       return new StoppedByLimit('engine_timeout', `${this.#engine} did not answer in time.`, { cause })
     if (cause instanceof errors.HeadersOverflowError) return this.stopped('gave headers that are too large', cause)
-    if (cause instanceof errors.HTTPParserError) return this.invalidAnswer('gave an answer that is not HTTP', cause)
+    if (cause instanceof errors.HTTPParserError) return this.invalidResponse('gave an answer that is not HTTP', cause)
     if (answering) return new KisError('engine_error', `${this.#engine} broke off its answer.`, { cause })
     const isRepeatable = !hasBeenReached(cause)
     return new EngineFailure('engine_unavailable', `${this.#engine} cannot be reached at the moment.`, { cause, isRepeatable })
@@ -197,11 +197,11 @@ export class EngineErrors {
    * others have a family). Nothing of it has a secret.
    */
   #read(value: unknown, status: number): VendorError {
-    const answer = record(Array.isArray(value) ? value[0] : value)
-    const error = typeof answer.error === 'object' && answer.error ? record(answer.error) : answer
-    const detail = Array.isArray(answer.detail) ? record(answer.detail[0]).msg : answer.detail
+    const response = record(Array.isArray(value) ? value[0] : value)
+    const error = typeof response.error === 'object' && response.error ? record(response.error) : response
+    const detail = Array.isArray(response.detail) ? record(response.detail[0]).msg : response.detail
     const code = [error.code, error.status, 'code' in error ? null : error.type].find((candidate) => isCode(candidate, status))
-    const message = text(error.message ?? detail) ?? text(answer.error)
+    const message = text(error.message ?? detail) ?? text(response.error)
     return { message: this.#toText(message), code: this.#toCode(code), param: this.#toName(text(error.param), PARAM) }
   }
 
@@ -224,10 +224,10 @@ export class EngineErrors {
 
   /** `retry-after-ms`, or `retry-after` in seconds or as a date (RFC 9110, section 10.2.3). */
   #retryAfterMs(headers: IncomingHttpHeaders): number | null {
-    const given = String(headers['retry-after-ms'] ?? '').trim()
+    const milliseconds = String(headers['retry-after-ms'] ?? '').trim()
     const seconds = String(headers['retry-after'] ?? '').trim()
     let ms = Number.NaN
-    if (given) ms = Number(given)
+    if (milliseconds) ms = Number(milliseconds)
     else if (/^\d+(\.\d+)?$/.test(seconds)) ms = Number(seconds) * 1_000
     else if (seconds) ms = Date.parse(seconds) - this.#clock.now().getTime()
     return Number.isFinite(ms) ? Math.min(Math.max(Math.ceil(ms), 0), MAX_RETRY_AFTER_MS) : null
@@ -253,7 +253,7 @@ function hasBeenReached(cause: unknown): boolean {
 }
 
 /** The vendor's code, if it is one of ours with status 400, or means the same as one. */
-function keptCode(code: string | null): ErrorCode | null {
+function toOwnCode(code: string | null): ErrorCode | null {
   if (code === null) return null
   if (CONTENT_POLICY.test(code)) return 'content_policy_violation'
   return code in ERRORS && ERRORS[code as ErrorCode].status === 400 ? (code as ErrorCode) : null
@@ -271,9 +271,9 @@ function parse(body: Buffer): unknown {
  * The error that stands in an answer, or a chunk of one, in place of its text: at its top, or as with OpenRouter in a
  * choice. Null: there is none.
  */
-export function findVendorError(answer: object): object | null {
-  const { error, choices } = answer as { readonly error?: unknown; readonly choices?: unknown }
-  if (error) return answer
+export function findVendorError(response: object): object | null {
+  const { error, choices } = response as { readonly error?: unknown; readonly choices?: unknown }
+  if (error) return response
   const failed = Array.isArray(choices) ? choices.find(hasFailed) : undefined
   return failed ? { error: failed.error ?? {} } : null
 }

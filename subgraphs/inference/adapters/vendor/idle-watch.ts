@@ -12,7 +12,7 @@ export class IdleWatch {
   constructor(ms: number, onIdle: () => void) {
     this.#ms = ms
     this.#onIdle = onIdle
-    this.#timer = this.#lookIn(ms)
+    this.#timer = this.#checkIn(ms)
   }
 
   /** Call it when the reader starts to wait for the next piece. */
@@ -30,11 +30,11 @@ export class IdleWatch {
     clearTimeout(this.#timer)
   }
 
-  #lookIn(ms: number): NodeJS.Timeout {
+  #checkIn(ms: number): NodeJS.Timeout {
     return setTimeout(() => {
       const leftMs = this.#waitsSince === null ? this.#ms : this.#waitsSince + this.#ms - performance.now()
       if (leftMs <= 0) this.#onIdle()
-      else this.#timer = this.#lookIn(Math.ceil(leftMs))
+      else this.#timer = this.#checkIn(Math.ceil(leftMs))
     }, ms).unref()
   }
 }

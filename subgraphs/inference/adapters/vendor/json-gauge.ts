@@ -1,7 +1,7 @@
 /** `JSON.stringify` overflows the stack some thousands of levels down. Answers of vendors have about ten. */
 const MAX_DEPTH = 500
 /** Lists, objects and fields of an answer. 20 MiB of tokens with the likeliest others beside them have 1.6 million. */
-export const MAX_ANSWER_PARTS = 2_000_000
+export const MAX_RESPONSE_PARTS = 2_000_000
 /** The same of an event. A token with 20 others beside it has 105. */
 export const MAX_EVENT_PARTS = 100_000
 /** Items of its lists and fields. 2,048 vectors of 4,096 numbers have 8.4 million. */

@@ -14,11 +14,11 @@ const MESSAGES: Readonly<Record<OperatorFault, string>> = {
 
 /** Logs, as errors, faults that only the operator can fix: each kind of fault of the engine once in ten minutes. */
 export function operatorAlerts(engine: string, clock: Clock, log: Log): OnOperatorFault {
-  const toldAt = new Map<OperatorFault, number>()
+  const reportedAt = new Map<OperatorFault, number>()
   return (fault, said) => {
     const now = clock.now().getTime()
-    if (now - (toldAt.get(fault) ?? Number.NEGATIVE_INFINITY) < REPEAT_MS) return
-    toldAt.set(fault, now)
+    if (now - (reportedAt.get(fault) ?? Number.NEGATIVE_INFINITY) < REPEAT_MS) return
+    reportedAt.set(fault, now)
     log.error({ engine, fault, said }, MESSAGES[fault])
   }
 }

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders } from 'node:http'
 import { type Dispatcher, Pool } from 'undici'
-import { NeverAsked } from '../../ports/engines.ts'
+import { NeverSent } from '../../ports/engines.ts'
 import { type EngineErrors, findVendorError, isPacked } from './engine-errors.ts'
-import { JsonGauge, MAX_ANSWER_PARTS } from './json-gauge.ts'
+import { JsonGauge, MAX_RESPONSE_PARTS } from './json-gauge.ts'
 import { KEEP_ALIVE_MS, MAX_CALLS, MAX_ERROR_BYTES, type Timeouts } from './limits.ts'
 
 /** Gets one answer, piece by piece. Exactly one of `end` and `fail` comes last. */
@@ -16,7 +16,7 @@ export interface Receiver {
 /** A request's body: JSON as text, or anything else with its type. */
 type RequestBody = string | { readonly bytes: Uint8Array; readonly contentType: string }
 
-export interface Answer {
+export interface UpstreamResponse {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly body: Buffer
@@ -88,16 +88,16 @@ export class Upstream implements AsyncDisposable {
 
   /**
    * Gives the whole answer. If its status is not 200, only the first `MAX_ERROR_BYTES`.
-   * @throws {NeverAsked} the signal has aborted before anything was sent
+   * @throws {NeverSent} the signal has aborted before anything was sent
    */
-  post(route: string, body: RequestBody, requestId: string, maxBytes: number, signal: AbortSignal): Promise<Answer> {
+  post(route: string, body: RequestBody, requestId: string, maxBytes: number, signal: AbortSignal): Promise<UpstreamResponse> {
     return new Promise((resolve, reject) => {
-      if (signal.aborted) return reject(new NeverAsked(signal.reason))
+      if (signal.aborted) return reject(new NeverSent(signal.reason))
       let status = 0
       let headers: IncomingHttpHeaders = {}
       let size = 0
       const pieces: Buffer[] = []
-      const gauge = new JsonGauge(MAX_ANSWER_PARTS)
+      const gauge = new JsonGauge(MAX_RESPONSE_PARTS)
       const onAbort = () => {
         exchange.abort()
         reject(exchange.whyAborted(signal))
@@ -108,9 +108,9 @@ export class Upstream implements AsyncDisposable {
         resolve({ status, headers, body: pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces) })
       }
       const exchange = this.send(route, body, requestId, false, {
-        start(answerStatus, answerHeaders) {
-          status = answerStatus
-          headers = answerHeaders
+        start(responseStatus, responseHeaders) {
+          status = responseStatus
+          headers = responseHeaders
         },
         data: (bytes) => {
           size += bytes.length
@@ -165,7 +165,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   /** What the caller of an exchange hears that `signal` has ended: whether anything was sent. */
   whyAborted(signal: AbortSignal): unknown {
-    return this.#controller ? signal.reason : new NeverAsked(signal.reason)
+    return this.#controller ? signal.reason : new NeverSent(signal.reason)
   }
 
   /** Closes the connection at once. The receiver is not called any more. */
@@ -221,15 +221,15 @@ export class Exchange implements Dispatcher.DispatchHandler {
  * The JSON of an answer.
  * @throws {KisError} the vendor's error, also one under status 200; or the answer is not JSON
  */
-export function parseAnswer({ status, headers, body }: Answer, errors: EngineErrors): unknown {
-  if (status !== 200) throw errors.ofAnswer(status, headers, body)
-  let answer: unknown
+export function parseResponse({ status, headers, body }: UpstreamResponse, errors: EngineErrors): unknown {
+  if (status !== 200) throw errors.ofResponse(status, headers, body)
+  let parsed: unknown
   try {
-    answer = JSON.parse(body.toString())
+    parsed = JSON.parse(body.toString())
   } catch (cause) {
-    throw errors.invalidAnswer('gave an answer that is not JSON', cause)
+    throw errors.invalidResponse('gave an answer that is not JSON', cause)
   }
-  const error = typeof answer === 'object' && answer !== null ? findVendorError(answer) : null
+  const error = typeof parsed === 'object' && parsed !== null ? findVendorError(parsed) : null
   if (error) throw errors.ofErrorObject(error)
-  return answer
+  return parsed
 }

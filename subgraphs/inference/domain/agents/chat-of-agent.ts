@@ -1,8 +1,8 @@
 import { isAbsent, refuse } from '../../../common/check.ts'
 import type { Quantities } from '../../ports/billing.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { type ChatRequest, checkChatRequest, outputTokensAsked } from '../chat/chat-request.ts'
-import { marksIn } from './found-passages.ts'
+import { type ChatRequest, checkChatRequest, requestedOutputTokens } from '../chat/chat-request.ts'
+import { marksIn } from './found-chunks.ts'
 import { schemaAt } from './response-schema.ts'
 import type { RunOutcome } from './run.ts'
 
@@ -46,12 +46,12 @@ export function readAgentChat(value: unknown, isStream: boolean): AgentChat {
     if (Array.isArray(request[field]) && (request[field] as unknown[]).length > 0)
       refuse('unsupported_value', field, `An agent only calls its own tools. Leave '${field}' out.`)
   if ((request.n ?? 1) !== 1) refuse('unsupported_value', 'n', "An agent gives one answer: 'n' must be 1.")
-  const maxTokens = outputTokensAsked(request)
-  const given = SAMPLING.filter((field) => !isAbsent(request[field])).map((field) => [field, request[field]])
+  const maxTokens = requestedOutputTokens(request)
+  const provided = SAMPLING.filter((field) => !isAbsent(request[field])).map((field) => [field, request[field]])
   return {
     model: request.model,
     messages: request.messages,
-    sampling: { ...Object.fromEntries(given), ...(maxTokens !== null && { max_completion_tokens: maxTokens }) },
+    sampling: { ...Object.fromEntries(provided), ...(maxTokens !== null && { max_completion_tokens: maxTokens }) },
     responseSchema: readSchema(request),
     unhonored: Object.keys(request).filter((field) => {
       const value = request[field]

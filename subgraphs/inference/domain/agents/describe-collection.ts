@@ -1,4 +1,4 @@
-import { asForeignText } from '../../../common/foreign-text.ts'
+import { escapeUntrustedText } from '../../../common/untrusted-text.ts'
 import type { CollectionContents, CollectionDescription } from '../../ports/knowledge.ts'
 
 /**
@@ -81,5 +81,5 @@ function clipped(text: string, most: number): string {
  * Line breaks, control characters and characters that change the direction of writing could make text look like ours.
  */
 function oneLine(text: string): string {
-  return asForeignText(text.replaceAll(/[\s\p{Cc}\u202A-\u202E\u2066-\u2069]+/gu, ' ').trim())
+  return escapeUntrustedText(text.replaceAll(/[\s\p{Cc}\u202A-\u202E\u2066-\u2069]+/gu, ' ').trim())
 }

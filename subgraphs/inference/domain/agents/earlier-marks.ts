@@ -1,10 +1,10 @@
-import { escapeMarks } from '../../../common/foreign-text.ts'
+import { escapeMarks } from '../../../common/untrusted-text.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { MAX_TOOL_CALLS } from './definition.ts'
-import { MAX_PASSAGES } from './search-tools.ts'
+import { MAX_CHUNKS } from './search-tools.ts'
 
 /** Most passages that one run shows, so the marks that are reserved for it. */
-export const MARKS_OF_RUN = MAX_TOOL_CALLS * MAX_PASSAGES
+export const MARKS_OF_RUN = MAX_TOOL_CALLS * MAX_CHUNKS
 
 /** The highest mark in a history that counts. The rest up to 999,999,999 is left to the runs after it. */
 const MAX_EARLIER_MARK = 900_000_000

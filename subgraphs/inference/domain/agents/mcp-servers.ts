@@ -46,11 +46,11 @@ export type SealHeaders = (headers: Headers, url: string) => string
  * @throws {KisError} a field is wrong; has the path below `input.mcpServers`
  */
 export function toMcpServers(
-  given: readonly McpServerInput[] | null | undefined,
+  input: readonly McpServerInput[] | null | undefined,
   before: readonly McpServer[],
   seal: SealHeaders,
 ): readonly McpServer[] {
-  const servers = listAt(given ?? [], 'input.mcpServers', 0, MAX_SERVERS).map((server, i) =>
+  const servers = listAt(input ?? [], 'input.mcpServers', 0, MAX_SERVERS).map((server, i) =>
     toServer(server as McpServerInput, `input.mcpServers[${i}]`, before, seal),
   )
   for (const [i, { name }] of servers.entries())

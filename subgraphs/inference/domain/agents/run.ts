@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../../../../schema/errors.ts'
 import type { Quantities } from '../../ports/billing.ts'
-import type { Passage } from '../../ports/knowledge.ts'
-import type { ToolCall } from '../chat/chat-answer.ts'
+import type { FoundChunk } from '../../ports/knowledge.ts'
+import type { ToolCall } from '../chat/chat-response.ts'
 
 export type RunStatus = 'running' | 'completed' | 'failed' | 'cancelled'
 
@@ -44,7 +44,7 @@ interface SearchHit {
 }
 
 /** A passage that the run has found and the answer cites. */
-export type Citation = Omit<Passage, 'score' | 'headingPath'> & {
+export type Citation = Omit<FoundChunk, 'score' | 'headingPath'> & {
   /** As in `[#1]`. */
   readonly mark: number
 }

@@ -4,8 +4,8 @@ import type { CollectionDescription } from '../../ports/knowledge.ts'
 import { describeCollection } from './describe-collection.ts'
 
 /** Passages of one search: the default, and the most that the model may ask for. */
-const DEFAULT_PASSAGES = 8
-export const MAX_PASSAGES = 20
+const DEFAULT_CHUNKS = 8
+export const MAX_CHUNKS = 20
 /** Longest name of a tool in the chat protocol. */
 const MAX_TOOL_NAME = 64
 
@@ -38,7 +38,7 @@ export const SEARCH_PARAMETERS: ProtocolObject = {
   type: 'object',
   properties: {
     query: { type: 'string', description: 'What is looked for, as a full question or phrase, in Arabic or English.' },
-    limit: { type: 'integer', minimum: 1, maximum: MAX_PASSAGES, description: `How many passages; default ${DEFAULT_PASSAGES}.` },
+    limit: { type: 'integer', minimum: 1, maximum: MAX_CHUNKS, description: `How many passages; default ${DEFAULT_CHUNKS}.` },
     filter: {
       type: 'object',
       description:
@@ -61,8 +61,8 @@ export function searchArguments(text: string): SearchArguments {
   } catch {
     throw new KisError('invalid_request', 'The arguments are not JSON.')
   }
-  const { query, limit = DEFAULT_PASSAGES, filter = null } = (value ?? {}) as { query?: unknown; limit?: unknown; filter?: unknown }
+  const { query, limit = DEFAULT_CHUNKS, filter = null } = (value ?? {}) as { query?: unknown; limit?: unknown; filter?: unknown }
   if (typeof query !== 'string' || query.trim() === '') throw new KisError('invalid_request', '`query` must be a text that is not empty.')
   if (!Number.isInteger(limit)) throw new KisError('invalid_request', '`limit` must be a whole number.')
-  return { query, limit: Math.min(Math.max(limit as number, 1), MAX_PASSAGES), filter }
+  return { query, limit: Math.min(Math.max(limit as number, 1), MAX_CHUNKS), filter }
 }

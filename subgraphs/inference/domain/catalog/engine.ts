@@ -108,10 +108,10 @@ export const ENGINE = mapping({
   idle_seconds: WAIT,
 }).superRefine((engine, context) => {
   for (const [setting, kind] of Object.entries(KIND_OF_SETTING))
-    if (engine.kind !== kind && isGiven(engine, setting))
+    if (engine.kind !== kind && isProvided(engine, setting))
       context.addIssue({ code: 'custom', path: [setting], message: 'is not a field that the catalog knows' })
   for (const choices of NEEDS[engine.kind])
-    if (listGiven(engine, choices).length === 0)
+    if (listProvided(engine, choices).length === 0)
       context.addIssue({
         code: 'custom',
         path: [choices[0]!],
@@ -148,19 +148,19 @@ export function toEngineEntry(name: string, fields: EngineFields): EngineEntry {
 
 function findMissing(fields: EngineFields): readonly string[] {
   const missing = NEEDS[fields.kind].flatMap((choices) => {
-    const given = listGiven(fields, choices)
-    return given.some((choice) => choice.split('+').every((setting) => readSetting(fields, setting))) ? [] : given.join(' or ')
+    const provided = listProvided(fields, choices)
+    return provided.some((choice) => choice.split('+').every((setting) => readSetting(fields, setting))) ? [] : provided.join(' or ')
   })
   // A server of one's own may need no key. But if the file asks for a key and gets none, the engine is off.
   return KEYLESS.includes(fields.kind) && fields.api_key === '' ? [...missing, 'api_key'] : missing
 }
 
 /** Those that the file names, even if they turned out empty. */
-function listGiven(fields: EngineFields, choices: readonly string[]): readonly string[] {
-  return choices.filter((choice) => choice.split('+').some((setting) => isGiven(fields, setting)))
+function listProvided(fields: EngineFields, choices: readonly string[]): readonly string[] {
+  return choices.filter((choice) => choice.split('+').some((setting) => isProvided(fields, setting)))
 }
 
-function isGiven(fields: EngineFields, setting: string): boolean {
+function isProvided(fields: EngineFields, setting: string): boolean {
   return (readSetting(fields, setting) ?? null) !== null
 }
 

@@ -103,7 +103,7 @@ export const MODEL = mapping({
       const problem = (message: string) => context.addIssue({ code: 'custom', path: ['supports'], message })
       if (kind !== 'transcription' && supports.includes('streaming'))
         problem('has `streaming`, which is for transcription models: all chat models stream')
-      if (supports.includes('prompt_cache') && !isGiven(price?.cache_write))
+      if (supports.includes('prompt_cache') && !isProvided(price?.cache_write))
         problem('has `prompt_cache`, which needs the price of writing to the cache: `cache_write`')
     },
     reading('kind', 'supports'),
@@ -111,16 +111,16 @@ export const MODEL = mapping({
   .superRefine((model, context) => {
     const missing = (path: readonly string[], more = '') =>
       context.addIssue({ code: 'custom', path: [...path], message: `is missing${more}` })
-    if (model.kind === 'embedding' && !isGiven(model.dimensions)) missing(['dimensions'], ': the length of the vectors')
-    if (model.kind === 'chat' && !isGiven(model.max_output_tokens) && !isGiven(model.context_window))
+    if (model.kind === 'embedding' && !isProvided(model.dimensions)) missing(['dimensions'], ': the length of the vectors')
+    if (model.kind === 'chat' && !isProvided(model.max_output_tokens) && !isProvided(model.context_window))
       missing(['max_output_tokens'], ': without it or context_window the most that a call can cost is unknown')
-    for (const unit of PRICES_OF_KIND[model.kind]) if (!isGiven(model.price?.[unit])) missing(['price', unit])
-    if (model.kind === 'rerank' && isGiven(model.price?.search) === isGiven(model.price?.input))
+    for (const unit of PRICES_OF_KIND[model.kind]) if (!isProvided(model.price?.[unit])) missing(['price', unit])
+    if (model.kind === 'rerank' && isProvided(model.price?.search) === isProvided(model.price?.input))
       context.addIssue({ code: 'custom', path: ['price'], message: 'has one of `search` and `input` for a rerank model' })
     if (model.kind !== 'transcription') return
     const { input, output, tiers } = model.price ?? {}
-    if (isGiven(input) !== isGiven(output))
-      missing(['price', isGiven(input) ? 'output' : 'input'], ': a model that is paid by the token has both')
+    if (isProvided(input) !== isProvided(output))
+      missing(['price', isProvided(input) ? 'output' : 'input'], ': a model that is paid by the token has both')
     if (Array.isArray(tiers) && tiers.length > 0)
       context.addIssue({ code: 'custom', path: ['price', 'tiers'], message: 'is for models that are paid by the token' })
   }, reading('kind'))
@@ -156,6 +156,6 @@ function problemsOfName(name: string): readonly string[] {
 }
 
 /** True if there is a value, even a wrong one. */
-function isGiven(value: unknown): boolean {
+function isProvided(value: unknown): boolean {
   return (value ?? null) !== null
 }

@@ -37,16 +37,16 @@ export function checkReferences(
   }
   const aliased = new Set<string>()
   for (const [index, model] of models.entries()) {
-    for (const [place, alias] of model.aliases.entries()) {
-      if (byId.has(alias)) report(['models', index, 'aliases', place], `\`${alias}\` is the id of a model`)
-      if (aliased.has(alias)) report(['models', index, 'aliases', place], `\`${alias}\` occurs twice`)
+    for (const [position, alias] of model.aliases.entries()) {
+      if (byId.has(alias)) report(['models', index, 'aliases', position], `\`${alias}\` is the id of a model`)
+      if (aliased.has(alias)) report(['models', index, 'aliases', position], `\`${alias}\` occurs twice`)
       aliased.add(alias)
     }
-    for (const [place, id] of model.fallbacks.entries()) {
+    for (const [position, id] of model.fallbacks.entries()) {
       const fallback = byId.get(id)
-      if (!fallback || fallback === model) report(['models', index, 'fallbacks', place], `there is no other model \`${id}\``)
-      else if (model.fallbacks.indexOf(id) < place) report(['models', index, 'fallbacks', place], `\`${id}\` occurs twice`)
-      else if (fallback.kind !== model.kind) report(['models', index, 'fallbacks', place], `\`${id}\` is of another kind`)
+      if (!fallback || fallback === model) report(['models', index, 'fallbacks', position], `there is no other model \`${id}\``)
+      else if (model.fallbacks.indexOf(id) < position) report(['models', index, 'fallbacks', position], `\`${id}\` occurs twice`)
+      else if (fallback.kind !== model.kind) report(['models', index, 'fallbacks', position], `\`${id}\` is of another kind`)
     }
   }
 }

@@ -36,10 +36,10 @@ export function checkMessages(value: unknown, param = 'messages'): asserts value
 }
 
 /** Refuses a result of a call that no message before it has made. `calls` collects the ids of the calls. */
-function checkResult({ role, tool_call_id: id, tool_calls: made }: ProtocolObject, param: string, calls: Set<unknown>): void {
+function checkResult({ role, tool_call_id: id, tool_calls: toolCalls }: ProtocolObject, param: string, calls: Set<unknown>): void {
   if (role === 'tool' && !calls.has(id))
     refuse('invalid_request', `${param}.tool_call_id`, `No message before this result has a tool call with the id '${id}'.`)
-  for (const call of (made ?? []) as readonly ProtocolObject[]) calls.add(call.id)
+  for (const call of (toolCalls ?? []) as readonly ProtocolObject[]) calls.add(call.id)
 }
 
 function checkMessage(value: unknown, param: string): void {

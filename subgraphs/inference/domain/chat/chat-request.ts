@@ -102,7 +102,7 @@ function withEffort(model: Model, request: ProtocolObject, warn: (field: string)
 }
 
 /** Most output tokens of one choice that the caller wants. */
-export function outputTokensAsked({ max_completion_tokens, max_tokens }: ChatRequest): number | null {
+export function requestedOutputTokens({ max_completion_tokens, max_tokens }: ChatRequest): number | null {
   return max_completion_tokens ?? max_tokens ?? null
 }
 

@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { believedUsage, reportedUsage } from '../tokens/usage.ts'
 import { ChunkCompleter } from './chunk-completer.ts'
-import type { AnswerNames } from './complete-answer.ts'
+import type { ResponseNames } from './complete-response.ts'
 
-const names: AnswerNames = { newId: (kind) => `${kind}-made`, model: 'our-model', created: 1_795_000_000 }
+const names: ResponseNames = { newId: (kind) => `${kind}-made`, model: 'our-model', created: 1_795_000_000 }
 const head = { id: 'theirs', object: 'chat.completion.chunk', created: 1_750_000_000, model: 'their-model' }
 const usage = { prompt_tokens: 4, completion_tokens: 5, total_tokens: 9 }
 const delta = (content: object, rest: object = {}) => ({ ...head, choices: [{ index: 0, delta: content, finish_reason: null, ...rest }] })

@@ -1,7 +1,6 @@
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { reportedUsage, type Usage } from '../tokens/usage.ts'
 import {
-  type AnswerNames,
   asObject,
   buildHead,
   checkCount,
@@ -9,9 +8,10 @@ import {
   defaultFinishReason,
   isIndex,
   isText,
+  type ResponseNames,
   toFinishReason,
   withoutOddFacts,
-} from './complete-answer.ts'
+} from './complete-response.ts'
 import { MAX_CHOICES } from './sampling-fields.ts'
 import { ToolCallDeltas } from './tool-call-deltas.ts'
 
@@ -28,7 +28,7 @@ interface OpenChoice {
  * fail on missing fields, and count twice what comes twice.
  */
 export class ChunkCompleter {
-  readonly #names: AnswerNames
+  readonly #names: ResponseNames
   #head: ProtocolObject | undefined
   readonly #choices = new Map<number, OpenChoice>()
   /** Chunks without id or choices before the first chunk with an id: reports of a vendor's filter. */
@@ -36,7 +36,7 @@ export class ChunkCompleter {
   /** The last chunk with a usage. */
   #usageChunk: ProtocolObject | undefined
 
-  constructor(names: AnswerNames) {
+  constructor(names: ResponseNames) {
     this.#names = names
   }
 

@@ -2,9 +2,9 @@ import { KisError } from '../../../common/errors.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { Model } from '../catalog.ts'
 import { estimateTokens, fewestTokens } from '../tokens/estimate-tokens.ts'
-import { readChoices } from './chat-answer.ts'
 import type { ChatRequest } from './chat-request.ts'
-import { isText } from './complete-answer.ts'
+import { readChoices } from './chat-response.ts'
+import { isText } from './complete-response.ts'
 
 /** Role and separators of one message (OpenAI's cookbook, "How to count tokens": 3, and 1 for a name). */
 const TOKENS_PER_MESSAGE = 4
@@ -103,7 +103,7 @@ export function countChunk(chunk: ProtocolObject, count: OutputCount): void {
 }
 
 /** Tokens of a whole answer for which the engine reported none. */
-export function countAnswerTokens(completion: ProtocolObject): number {
+export function countCompletionTokens(completion: ProtocolObject): number {
   let tokens = 0
   for (const { message } of readChoices(completion)) for (const text of listTexts(message)) tokens += estimateTokens(text)
   return tokens

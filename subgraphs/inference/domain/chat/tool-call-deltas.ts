@@ -1,5 +1,14 @@
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { type AnswerNames, asObject, checkCount, isIndex, isText, MAX_CALLS_OF_CHOICE, toCallId, toCallType } from './complete-answer.ts'
+import {
+  asObject,
+  checkCount,
+  isIndex,
+  isText,
+  MAX_CALLS_OF_CHOICE,
+  type ResponseNames,
+  toCallId,
+  toCallType,
+} from './complete-response.ts'
 
 interface OpenCall {
   readonly index: number
@@ -14,12 +23,12 @@ interface OpenCall {
  * and name with each piece, which clients would join into one.
  */
 export class ToolCallDeltas {
-  readonly #names: AnswerNames
+  readonly #names: ResponseNames
   readonly #calls: OpenCall[] = []
   /** The call that an index of the engine refers to. */
-  readonly #byGiven = new Map<unknown, OpenCall>()
+  readonly #byEngineIndex = new Map<unknown, OpenCall>()
 
-  constructor(names: AnswerNames) {
+  constructor(names: ResponseNames) {
     this.#names = names
   }
 
@@ -31,31 +40,31 @@ export class ToolCallDeltas {
     const id = isText(piece.id) ? piece.id : null
     const { name, ...rest } = asObject(piece.function)
     const open = this.#openCall(piece.index, id, isText(name))
-    if (!open) return this.#begin(piece, id)
+    if (!open) return this.#start(piece, id)
     const { id: _id, type: _type, ...more } = piece
     const isFirstName = isText(name) && !open.isNamed
     open.isNamed ||= isFirstName
     return { ...more, index: open.index, ...(piece.function !== undefined && { function: isFirstName ? { name, ...rest } : rest }) }
   }
 
-  #openCall(given: unknown, id: string | null, isNamed: boolean): OpenCall | undefined {
-    const open = isIndex(given)
-      ? this.#byGiven.get(given)
+  #openCall(engineIndex: unknown, id: string | null, isNamed: boolean): OpenCall | undefined {
+    const open = isIndex(engineIndex)
+      ? this.#byEngineIndex.get(engineIndex)
       : (this.#calls.find((call) => id !== null && call.id === id) ?? (isNamed ? undefined : this.#calls.at(-1)))
     // A different id alone does not mean another call: some engines make an id for every piece.
     const isOther = open !== undefined && isNamed && open.isNamed && id !== null && id !== open.id
     return isOther ? undefined : open
   }
 
-  #begin(piece: ProtocolObject, id: string | null): ProtocolObject {
+  #start(piece: ProtocolObject, id: string | null): ProtocolObject {
     checkCount(this.#calls.length + 1, MAX_CALLS_OF_CHOICE, 'calls of tools')
-    const { index: given } = piece
+    const { index: engineIndex } = piece
     const { name, arguments: text = '', ...rest } = asObject(piece.function)
-    const isFree = isIndex(given) && !this.#calls.some(({ index }) => index === given)
-    const index = isFree ? (given as number) : Math.max(-1, ...this.#calls.map((call) => call.index)) + 1
+    const isFree = isIndex(engineIndex) && !this.#calls.some(({ index }) => index === engineIndex)
+    const index = isFree ? (engineIndex as number) : Math.max(-1, ...this.#calls.map((call) => call.index)) + 1
     const call: OpenCall = { index, id, isNamed: isText(name) }
     this.#calls.push(call)
-    this.#byGiven.set(given, call)
+    this.#byEngineIndex.set(engineIndex, call)
     const type = toCallType(piece.type)
     const ours = { ...piece, index, id: toCallId(id, this.#names), type }
     return type === 'function' ? { ...ours, function: { ...(isText(name) && { name }), arguments: text, ...rest } } : ours

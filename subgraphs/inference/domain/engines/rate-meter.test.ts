@@ -10,7 +10,7 @@ describe('a meter', () => {
     const meter = new RateMeter()
     for (let i = 0; i < 5; i++) {
       expect(meter.waitMs(1, 5, 0)).toBe(0)
-      meter.take(1, 5, 0)
+      meter.consume(1, 5, 0)
     }
     expect(meter.waitMs(1, 5, 0)).toBe(12_000)
     expect(meter.waitMs(1, 5, 11_999)).toBe(1)
@@ -21,21 +21,21 @@ describe('a meter', () => {
   it('lets more than the whole limit in when it is empty, and has it paid off afterwards', () => {
     const meter = new RateMeter()
     expect(meter.waitMs(150, 100, 0)).toBe(0)
-    meter.take(150, 100, 0)
+    meter.consume(150, 100, 0)
     expect([meter.remaining(100, 0), meter.waitMs(1, 100, 0)]).toEqual([0, 30_600])
     expect(meter.waitMs(150, 100, 0)).toBe(90_000)
   })
 
   it('goes by a limit that changes, from what has been taken', () => {
     const meter = new RateMeter()
-    meter.take(10, 10, 0)
+    meter.consume(10, 10, 0)
     expect(meter.remaining(100, 0)).toBe(90)
     expect(meter.waitMs(1, 5, 0)).toBe(72_000)
   })
 
   it('drains nothing while its clock is set back, and drains on from there', () => {
     const meter = new RateMeter()
-    meter.take(60, 60, 3_600_000)
+    meter.consume(60, 60, 3_600_000)
     expect(meter.waitMs(1, 60, 0)).toBe(1_000)
     expect(meter.waitMs(1, 60, 1_000)).toBe(0)
   })
@@ -58,7 +58,7 @@ describe('over any time', () => {
         const meter = new RateMeter()
         const taken: { readonly at: number; readonly amount: number }[] = []
         const take = (amount: number, at: number) => {
-          meter.take(amount, limit, at)
+          meter.consume(amount, limit, at)
           taken.push({ at, amount })
         }
         let underWay: { readonly endsAt: number; readonly correction: number }[] = []
@@ -92,7 +92,7 @@ describe('over any time', () => {
           if (wait > 0) expect(meter.waitMs(amount * replicas, limit, now + wait - 1)).toBe(1)
           now += wait
           expect(meter.waitMs(amount * replicas, limit, now)).toBe(0)
-          meter.take(amount * replicas, limit, now)
+          meter.consume(amount * replicas, limit, now)
           expect(meter.resetMs(limit, now + meter.resetMs(limit, now))).toBe(0)
         }
       }),
@@ -107,9 +107,9 @@ describe('over any time', () => {
         let now = 0
         for (const { afterMs, amount, used } of asked) {
           now += afterMs
-          corrected.take(amount, limit, now)
-          corrected.take(used - amount, limit, now)
-          exact.take(used, limit, now)
+          corrected.consume(amount, limit, now)
+          corrected.consume(used - amount, limit, now)
+          exact.consume(used, limit, now)
           expect(corrected.resetMs(limit, now)).toBe(exact.resetMs(limit, now))
         }
       }),
@@ -121,7 +121,7 @@ describe('over any time', () => {
     const meter = new RateMeter()
     for (const now of [0, 1_000_000]) {
       expect([meter.waitMs(1, 0, now), meter.remaining(0, now), meter.resetMs(0, now)]).toEqual([60_000, 0, 60_000])
-      meter.take(1, 0, now)
+      meter.consume(1, 0, now)
     }
   })
 })

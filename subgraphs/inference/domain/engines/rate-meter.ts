@@ -11,19 +11,19 @@ const WINDOW_MS = 60_000
  * whole milliseconds of any one clock.
  */
 export class RateMeter {
-  #taken: number
+  #used: number
   #drainedAt: number
 
-  /** @param taken in 60,000ths, at the time `drainedAt` */
-  constructor(taken = 0, drainedAt = 0) {
-    this.#taken = taken
+  /** @param used in 60,000ths, at the time `drainedAt` */
+  constructor(used = 0, drainedAt = 0) {
+    this.#used = used
     this.#drainedAt = drainedAt
   }
 
   /** What is taken now, in 60,000ths. */
-  takenAt(limit: number, now: number): number {
+  usedAt(limit: number, now: number): number {
     this.#drain(limit, now)
-    return this.#taken
+    return this.#used
   }
 
   /**
@@ -33,31 +33,31 @@ export class RateMeter {
   waitMs(amount: number, limit: number, now: number): number {
     this.#drain(limit, now)
     if (limit <= 0) return WINDOW_MS
-    const over = this.#taken + (amount - limit) * WINDOW_MS
-    return Math.ceil(Math.max(0, Math.min(over, this.#taken)) / limit)
+    const over = this.#used + (amount - limit) * WINDOW_MS
+    return Math.ceil(Math.max(0, Math.min(over, this.#used)) / limit)
   }
 
   /** Takes the amount whether or not it fits. A negative amount is given back. */
-  take(amount: number, limit: number, now: number): void {
+  consume(amount: number, limit: number, now: number): void {
     this.#drain(limit, now)
-    this.#taken = Math.max(0, this.#taken + amount * WINDOW_MS)
+    this.#used = Math.max(0, this.#used + amount * WINDOW_MS)
   }
 
   /** Whole units that may be taken now. */
   remaining(limit: number, now: number): number {
     this.#drain(limit, now)
-    return Math.max(0, Math.floor(limit - this.#taken / WINDOW_MS))
+    return Math.max(0, Math.floor(limit - this.#used / WINDOW_MS))
   }
 
   /** Milliseconds until the whole limit is available again. */
   resetMs(limit: number, now: number): number {
     this.#drain(limit, now)
-    return limit <= 0 ? WINDOW_MS : Math.ceil(this.#taken / limit)
+    return limit <= 0 ? WINDOW_MS : Math.ceil(this.#used / limit)
   }
 
   /** When the clock was set back, nothing drains, and time goes on from there. */
   #drain(limit: number, now: number): void {
-    this.#taken = Math.max(0, this.#taken - Math.max(0, now - this.#drainedAt) * limit)
+    this.#used = Math.max(0, this.#used - Math.max(0, now - this.#drainedAt) * limit)
     this.#drainedAt = now
   }
 }

@@ -5,8 +5,8 @@ import { parts } from '../../test-support/parts.ts'
 import { parseCatalog } from '../catalog/catalog-file.ts'
 import { buildCatalog } from '../catalog.ts'
 import { type ChatRequest, checkChatRequest } from '../chat/chat-request.ts'
-import { countAnswerTokens, countChunk, countInputTokens, fewestInputTokens, measureInput } from '../chat/count-chat-tokens.ts'
-import { chatCeiling, chatTokensTaken, embeddingCeiling } from './ceiling.ts'
+import { countChunk, countCompletionTokens, countInputTokens, fewestInputTokens, measureInput } from '../chat/count-chat-tokens.ts'
+import { chatCeiling, chatTokensConsumed, embeddingCeiling } from './ceiling.ts'
 
 const user = { role: 'user', content: 'Hello' }
 const makeRequest = (fields: object) => checkChatRequest({ model: 'chat', messages: [user], ...fields }, false)
@@ -25,7 +25,7 @@ describe('what a chat call takes of a limit of tokens', () => {
     ['is the usual length without a limit', {}, null, 1_074],
   ])('%s', (_name, fields, perMinute, tokens) => {
     const model = { ...parts().deps.catalog.find('chat')!, maxOutputTokens: 4_000, contextWindow: 8_000 }
-    expect(chatTokensTaken(model, makeRequest(fields), 50, perMinute)).toBe(tokens)
+    expect(chatTokensConsumed(model, makeRequest(fields), 50, perMinute)).toBe(tokens)
   })
 })
 
@@ -159,21 +159,21 @@ it('counts the tokens of a response whose content is in parts', () => {
     { type: 'thinking', thinking: [{ type: 'text', text: 'Hello' }] },
     { type: 'text', text: 'Hello' },
   ]
-  const whole = countAnswerTokens({ choices: [{ message: { content: 'Hello' } }] })
-  expect(countAnswerTokens({ choices: [{ message: { content } }] })).toBe(2 * whole)
+  const whole = countCompletionTokens({ choices: [{ message: { content: 'Hello' } }] })
+  expect(countCompletionTokens({ choices: [{ message: { content } }] })).toBe(2 * whole)
 })
 
 it('counts reasoning of a response once, whichever of its fields is longest', () => {
-  const whole = countAnswerTokens({ choices: [{ message: { content: 'Hello' } }] })
+  const whole = countCompletionTokens({ choices: [{ message: { content: 'Hello' } }] })
   const details = [{ type: 'reasoning.text', text: 'Hello', signature: 'c2ln' }]
   for (const message of [
     { reasoning: 'Hello', reasoning_details: details },
     { reasoning: 'H', reasoning_details: [{ text: 'Hello' }] },
   ])
-    expect(countAnswerTokens({ choices: [{ message }] })).toBe(whole)
+    expect(countCompletionTokens({ choices: [{ message }] })).toBe(whole)
 })
 
 it('an answer that is not one of the protocol has no tokens', () => {
   for (const answer of [{}, { choices: null }, { choices: [{}] }, { choices: [{ message: null }] }])
-    expect(countAnswerTokens(answer)).toBe(0)
+    expect(countCompletionTokens(answer)).toBe(0)
 })

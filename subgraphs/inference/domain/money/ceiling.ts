@@ -1,6 +1,6 @@
 import type { Quantities } from '../../ports/billing.ts'
 import type { Model } from '../catalog.ts'
-import { type ChatRequest, outputTokensAsked } from '../chat/chat-request.ts'
+import { type ChatRequest, requestedOutputTokens } from '../chat/chat-request.ts'
 import { toQuantities } from '../tokens/usage.ts'
 
 /** The worst case of a chat call, which its hold reserves. */
@@ -18,9 +18,9 @@ const USUAL_OUTPUT_TOKENS = 1_024
  * Without a bound, the usual length counts, or the rest of the limit if that is less. With the model's longest answer,
  * as in its hold, a small limit would admit nothing.
  */
-export function chatTokensTaken(model: Model, request: ChatRequest, countedInputTokens: number, perMinute: number | null): number {
+export function chatTokensConsumed(model: Model, request: ChatRequest, countedInputTokens: number, perMinute: number | null): number {
   const output = longestOutput(model, request)
-  if (outputTokensAsked(request) !== null) return countedInputTokens + output
+  if (requestedOutputTokens(request) !== null) return countedInputTokens + output
   const usual = Math.min(output, USUAL_OUTPUT_TOKENS * (request.n ?? 1))
   return Math.max(countedInputTokens, Math.min(countedInputTokens + usual, perMinute ?? Number.POSITIVE_INFINITY))
 }
@@ -28,7 +28,7 @@ export function chatTokensTaken(model: Model, request: ChatRequest, countedInput
 /** Most output tokens of all choices. */
 export function longestOutput(model: Model, request: ChatRequest): number {
   const longest = Math.min(model.maxOutputTokens ?? Number.POSITIVE_INFINITY, model.contextWindow ?? Number.POSITIVE_INFINITY)
-  return Math.min(outputTokensAsked(request) ?? longest, longest) * (request.n ?? 1)
+  return Math.min(requestedOutputTokens(request) ?? longest, longest) * (request.n ?? 1)
 }
 
 export function embeddingCeiling(model: Model, countedTokens: number): Quantities {

@@ -1,8 +1,8 @@
 import { refuse } from '../../../common/check.ts'
 import { sizeText } from '../../../common/sizes.ts'
 import type { Model } from '../catalog.ts'
-import { type ChatRequest, outputTokensAsked } from '../chat/chat-request.ts'
-import { MAX_ANSWER_BYTES, MAX_STREAM_BYTES } from '../engines/answer-limits.ts'
+import { type ChatRequest, requestedOutputTokens } from '../chat/chat-request.ts'
+import { MAX_RESPONSE_BYTES, MAX_STREAM_BYTES } from '../engines/response-limits.ts'
 import { longestOutput } from './ceiling.ts'
 
 /** Text of long tokens has about as many. A stream has more, but some vendors send many tokens in an event. */
@@ -15,13 +15,13 @@ const BYTES_PER_LOGPROB = 64
  * @throws {KisError} `invalid_request`: it does not
  */
 export function checkResponseFits(request: ChatRequest, model: Model, hasLogprobs: boolean, isStream: boolean): void {
-  const maxBytes = isStream ? MAX_STREAM_BYTES : MAX_ANSWER_BYTES
+  const maxBytes = isStream ? MAX_STREAM_BYTES : MAX_RESPONSE_BYTES
   const alternatives = typeof request.top_logprobs === 'number' ? request.top_logprobs : 0
   const logprobs = hasLogprobs && request.logprobs === true ? 1 + alternatives : 0
   const maxTokens = Math.floor(maxBytes / (BYTES_PER_TOKEN + logprobs * BYTES_PER_LOGPROB))
   if (longestOutput(model, request) <= maxTokens) return
   const choices = request.n ?? 1
-  const field = outputTokensAsked(request) !== null && request.max_completion_tokens == null ? 'max_tokens' : 'max_completion_tokens'
+  const field = requestedOutputTokens(request) !== null && request.max_completion_tokens == null ? 'max_tokens' : 'max_completion_tokens'
   const kind = isStream ? 'stream' : 'response'
   refuse(
     'invalid_request',

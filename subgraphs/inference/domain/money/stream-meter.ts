@@ -78,7 +78,7 @@ export class StreamMeter {
   }
 
   /** True: report the usage to billing now. It then counts as reported. */
-  takeCheckpoint(nowMs: number): boolean {
+  claimCheckpoint(nowMs: number): boolean {
     const tokens = this.#written.tokens - this.#checkpointTokens
     if (tokens === 0 || (tokens < CHECKPOINT_TOKENS && nowMs - this.#checkpointMs < CHECKPOINT_MS)) return false
     this.#checkpointTokens = this.#written.tokens

@@ -21,7 +21,7 @@ const MARGIN_MS = 1_000
  * A second of audio has 10 tokens with models that are paid by the token (OpenAI, "Realtime and audio": one for 100
  * ms).
  */
-const SOUND_TOKENS_PER_SECOND = 10
+const AUDIO_TOKENS_PER_SECOND = 10
 /** Nobody speaks 5 words a second for long, and a word of any language has fewer than 4 tokens. */
 const TEXT_TOKENS_PER_SECOND = 20
 /** What engines add around a prompt. */
@@ -45,7 +45,7 @@ export function measureAudio({ durationMs }: Audio, sizeBytes: number, promptTok
   const mostMs = Math.max(durationMs ?? 0, bySizeMs) + MARGIN_MS
   const mostSeconds = Math.ceil(mostMs / 1_000)
   const tokens = isPaidByToken(model)
-    ? toQuantities(promptTokens + MARGIN_TOKENS + mostSeconds * SOUND_TOKENS_PER_SECOND, mostSeconds * TEXT_TOKENS_PER_SECOND)
+    ? toQuantities(promptTokens + MARGIN_TOKENS + mostSeconds * AUDIO_TOKENS_PER_SECOND, mostSeconds * TEXT_TOKENS_PER_SECOND)
     : toQuantities(0, 0)
   return {
     ceiling: { ...tokens, audioMilliseconds: mostMs },
@@ -58,10 +58,10 @@ export function measureAudio({ durationMs }: Audio, sizeBytes: number, promptTok
  * What a processed file costs: its tokens, if the model is paid by them and the engine reports them; else the longer of
  * the engine's length, if that is possible, and `own`.
  */
-export function heardUsage(answer: ProtocolObject, { own, longestMs }: AudioLength, model: Model): Usage {
-  const tokens = isPaidByToken(model) ? reportedTokens(answer) : null
+export function heardUsage(response: ProtocolObject, { own, longestMs }: AudioLength, model: Model): Usage {
+  const tokens = isPaidByToken(model) ? reportedTokens(response) : null
   if (tokens) return { quantities: tokens, source: 'provider' }
-  const saidMs = reportedMs(answer, longestMs)
+  const saidMs = reportedMs(response, longestMs)
   // A length that was only estimated does not count against one from the engine.
   const isOwn = saidMs === null || (own.source === 'counted' && own.quantities.audioMilliseconds > saidMs)
   return isOwn ? own : { quantities: audio(saidMs), source: 'provider' }

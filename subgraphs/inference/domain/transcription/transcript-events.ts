@@ -9,7 +9,7 @@ const TRANSCRIPT_SEGMENT = 'transcript.text.segment'
  * The events of an answer that came as a whole: its text, or its segments if they name speakers. `done` is the last
  * event.
  */
-export function eventsOfAnswer({ segments, ...facts }: ProtocolObject): {
+export function eventsOfResponse({ segments, ...facts }: ProtocolObject): {
   readonly before: readonly ProtocolObject[]
   readonly done: ProtocolObject
 } {

@@ -1,7 +1,7 @@
 import { readBase64 } from '../../../common/base64.ts'
 import { checkLength, checkNumber, isAbsent, refuse, textAt } from '../../../common/check.ts'
 import { sizeTexts } from '../../../common/sizes.ts'
-import type { TranscriptionAsk, VoiceActivity } from '../../ports/engines.ts'
+import type { TranscriptionOptions, VoiceActivity } from '../../ports/engines.ts'
 
 /** Bytes of one file: the limit of OpenAI's own transcriptions. */
 export const MAX_AUDIO_BYTES = 25 * 1024 * 1024
@@ -37,7 +37,7 @@ export interface TranscriptionRequest {
   readonly model: string
   readonly bytes: Uint8Array
   readonly format: TranscriptionFormat
-  readonly ask: TranscriptionAsk
+  readonly options: TranscriptionOptions
 }
 
 /** @throws {KisError} a field is wrong; has the name of the first one */
@@ -58,7 +58,7 @@ export function checkTranscriptionRequest(input: TranscriptionInput): Transcript
     model: input.model,
     bytes: decodeAudio(input.contentBase64),
     format,
-    ask: {
+    options: {
       // Subtitles are written here from the segments, so that they look the same with every engine.
       format: format === 'srt' || format === 'vtt' ? 'verbose_json' : format,
       language: language ?? null,
@@ -71,17 +71,17 @@ export function checkTranscriptionRequest(input: TranscriptionInput): Transcript
   }
 }
 
-function checkChunking({ strategy, threshold, prefixPaddingMs, silenceDurationMs }: ChunkingInput): TranscriptionAsk['chunking'] {
+function checkChunking({ strategy, threshold, prefixPaddingMs, silenceDurationMs }: ChunkingInput): TranscriptionOptions['chunking'] {
   checkNumber(threshold, 'chunking.threshold', 0, 1)
   checkNumber(prefixPaddingMs, 'chunking.prefixPaddingMs', 0, MAX_VOICE_MS)
   checkNumber(silenceDurationMs, 'chunking.silenceDurationMs', 0, MAX_VOICE_MS)
-  const given: Omit<VoiceActivity, 'type'> = {
+  const settings: Omit<VoiceActivity, 'type'> = {
     ...(!isAbsent(threshold) && { threshold }),
     ...(!isAbsent(prefixPaddingMs) && { prefix_padding_ms: prefixPaddingMs }),
     ...(!isAbsent(silenceDurationMs) && { silence_duration_ms: silenceDurationMs }),
   }
-  if (strategy === 'server_vad') return { type: 'server_vad', ...given }
-  if (Object.keys(given).length > 0)
+  if (strategy === 'server_vad') return { type: 'server_vad', ...settings }
+  if (Object.keys(settings).length > 0)
     refuse('invalid_request', 'chunking.strategy', 'Threshold, padding and duration need the strategy `server_vad`.')
   return 'auto'
 }

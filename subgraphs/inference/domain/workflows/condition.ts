@@ -32,8 +32,8 @@ export function holds(condition: Condition, scope: Scope, budget = new RenderBud
   if ('not' in condition) return !holds(condition.not, scope, budget)
   const { left, op, right = null } = condition
   const [a, b] = [renderValue(left, scope, budget), renderValue(right, scope, budget)]
-  budget.takeJson(a)
-  budget.takeJson(b)
+  budget.spendJson(a)
+  budget.spendJson(b)
   return OPERATORS[op](a, b)
 }
 

@@ -95,7 +95,7 @@ export function evaluate({ operands, calls }: Expression, scope: Scope, budget =
     if (value !== null && value !== undefined) break
   }
   if ((value ?? null) === null && isSkipped) throw new RestsOnSkipped()
-  return calls.reduce<unknown>((given, call) => apply(given, call, budget), value ?? null)
+  return calls.reduce<unknown>((current, call) => apply(current, call, budget), value ?? null)
 }
 
 /** The value as part of a text: a text unchanged, nothing for null, anything else as JSON. */
@@ -115,9 +115,9 @@ class Reader {
 
   expression(): Expression {
     const operands = [this.#operand()]
-    while (this.#takes('??')) operands.push(this.#operand())
+    while (this.#accepts('??')) operands.push(this.#operand())
     const calls: Call[] = []
-    while (this.#takes('|')) calls.push(this.#call())
+    while (this.#accepts('|')) calls.push(this.#call())
     if (operands.length > MAX_OPERANDS || calls.length > MAX_CALLS)
       this.fail(`more than ${MAX_OPERANDS} alternatives or ${MAX_CALLS} functions`)
     return { operands, calls }
@@ -161,17 +161,17 @@ class Reader {
     if (name === undefined || !Object.hasOwn(FUNCTIONS, name)) this.fail(`a function is missing: ${Object.keys(FUNCTIONS).join(', ')}`)
     const wanted = FUNCTIONS[name as FunctionName]
     if (wanted === null) return this.#spaced({ name: name as FunctionName, argument: null })
-    if (!this.#takes('(')) this.fail(`\`${name}\` takes a ${wanted}: \`(\` is missing`)
+    if (!this.#accepts('(')) this.fail(`\`${name}\` takes a ${wanted}: \`(\` is missing`)
     this.#match(SPACE)
     const literal = wanted === 'string' ? this.#match(STRING) : this.#match(NUMBER)
     if (!literal) this.fail(`\`${name}\` takes a ${wanted}`)
     const argument = wanted === 'string' ? textIn(literal[0]) : Number(literal[0])
     if (typeof argument === 'number' && (!Number.isInteger(argument) || argument < 0)) this.fail(`\`${name}\` takes a whole number from 0`)
-    if (!this.#takes(')')) this.fail('`)` is missing')
+    if (!this.#accepts(')')) this.fail('`)` is missing')
     return { name: name as FunctionName, argument }
   }
 
-  #takes(mark: string): boolean {
+  #accepts(mark: string): boolean {
     this.#match(SPACE)
     if (!this.#text.startsWith(mark, this.at)) return false
     this.at += mark.length
@@ -209,7 +209,7 @@ export function stepName(step: string | number | undefined): string {
 function valueAt({ root, steps }: Path, scope: Scope, budget: RenderBudget): unknown {
   const values = { left: MAX_VALUES }
   const value = walk(scope[root], steps, values)
-  budget.take(MAX_VALUES - values.left)
+  budget.spend(MAX_VALUES - values.left)
   return value
 }
 
@@ -237,13 +237,13 @@ function walk(value: unknown, steps: readonly (string | number)[], values: { lef
 function apply(value: unknown, { name, argument }: Call, budget: RenderBudget): unknown {
   const text = () => {
     const read = toText(value)
-    budget.take(read.length)
+    budget.spend(read.length)
     return read
   }
   switch (name) {
     case 'json':
-      budget.takeJson(value)
-      return bounded(JSON.stringify(value))
+      budget.spendJson(value)
+      return limited(JSON.stringify(value))
     case 'length':
       if (typeof value === 'string' || Array.isArray(value)) return value.length
       if (value === null) return 0
@@ -253,13 +253,13 @@ function apply(value: unknown, { name, argument }: Call, budget: RenderBudget): 
     case 'last':
       return requireList(name, value).at(-1) ?? null
     case 'take':
-      return taken(requireList(name, value), argument as number, budget)
+      return firstItems(requireList(name, value), argument as number, budget)
     case 'join':
       return joined(requireList(name, value), argument as string, budget)
     case 'lower':
       return text().toLowerCase()
     case 'upper':
-      return bounded(text().toUpperCase())
+      return limited(text().toUpperCase())
     case 'trim':
       return text().trim()
     case 'truncate':
@@ -269,13 +269,13 @@ function apply(value: unknown, { name, argument }: Call, budget: RenderBudget): 
 
 function countMembers(value: object, budget: RenderBudget): number {
   const { length } = Object.keys(value)
-  budget.take(length)
+  budget.spend(length)
   return length
 }
 
-function taken(list: readonly unknown[], count: number, budget: RenderBudget): readonly unknown[] {
+function firstItems(list: readonly unknown[], count: number, budget: RenderBudget): readonly unknown[] {
   const items = list.slice(0, count)
-  budget.take(items.length)
+  budget.spend(items.length)
   return items
 }
 
@@ -285,7 +285,7 @@ function joined(list: readonly unknown[], separator: string, budget: RenderBudge
   const texts = list.map((item, i) => {
     const text = toText(item)
     const added = text.length + (i > 0 ? separator.length : 0)
-    budget.take(added)
+    budget.spend(added)
     length += added
     if (length > MAX_TEXT_CHARACTERS) throw tooLong()
     return text
@@ -304,7 +304,7 @@ function requireList(name: string, value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : wrong(name, 'a list')
 }
 
-function bounded(text: string): string {
+function limited(text: string): string {
   if (text.length > MAX_TEXT_CHARACTERS) throw tooLong()
   return text
 }

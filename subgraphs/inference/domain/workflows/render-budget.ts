@@ -11,7 +11,7 @@ export class RenderBudget {
   #left = MAX_RENDERED
 
   /** @throws {KisError} `run_limit_exceeded`: nothing is left */
-  take(characters: number): void {
+  spend(characters: number): void {
     this.#left -= characters
     if (this.#left < 0) throw new KisError('run_limit_exceeded', `A node reads and makes more than ${MAX_RENDERED} characters.`)
   }
@@ -20,8 +20,8 @@ export class RenderBudget {
    * Takes the length of a value as JSON. Stops counting when nothing is left.
    * @throws as `take`
    */
-  takeJson(value: unknown): void {
-    this.take(jsonLength(value, this.#left))
+  spendJson(value: unknown): void {
+    this.spend(jsonLength(value, this.#left))
   }
 }
 

@@ -23,7 +23,7 @@ export function renderText(template: string, scope: Scope, budget = new RenderBu
   let text = ''
   for (const part of splitTemplate(template)) {
     const added = typeof part === 'string' ? part : toText(evaluate(part, scope, budget))
-    budget.take(added.length)
+    budget.spend(added.length)
     text += added
     if (text.length > MAX_TEXT_CHARACTERS) throw tooLong()
   }

@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest'
 import { eventually } from '../../../../test/support/eventually.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
-import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { says } from '../../test-support/scripted-engine.ts'
 import type { ServedDeps } from '../deps.ts'
 import { ChatStreams } from '../streams/chat-streams.ts'
@@ -11,7 +11,7 @@ import { AgentRuns } from './agent-runs.ts'
 import { createAgent } from './agents.ts'
 
 const owner: Principal = { ...somebody, scopes: ['agents', 'inference'] }
-const ask = { ...asking(), caller: owner }
+const ask = { ...createRequestContext(), caller: owner }
 
 const open: AsyncDisposable[] = []
 afterEach(async () => {

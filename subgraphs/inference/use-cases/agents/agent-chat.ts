@@ -9,7 +9,7 @@ import type { ProtocolObject } from '../../ports/engines.ts'
 import { noteUnhonored } from '../calls/admit-chat.ts'
 import type { ChatCompletion } from '../calls/create-chat-completion.ts'
 import type { ChatEvent } from '../calls/stream-chat-completion.ts'
-import type { AskContext, ServedDeps } from '../deps.ts'
+import type { RequestContext, ServedDeps } from '../deps.ts'
 import type { Replayable } from '../idempotency/once-for-key.ts'
 import { fromJson } from '../runs/run-json.ts'
 import type { FollowedEvent } from '../runs/run-log.ts'
@@ -31,9 +31,13 @@ interface SentAgentChat {
  * @throws {KisError} the code of the run's error, when the run failed; the message names the run.
  * @throws {KisError} `invalid_request`: the request is invalid, or another caller cancelled the run.
  */
-export async function completeByAgent(deps: ServedDeps, ask: AskContext, sent: SentAgentChat): Promise<ChatCompletion & Replayable> {
-  const { chat, warnings } = read(ask, sent, false)
-  const run = await runAgent(deps.runs, ask, toRunInput(chat, sent)).catch((error) => {
+export async function completeByAgent(
+  deps: ServedDeps,
+  requestContext: RequestContext,
+  sent: SentAgentChat,
+): Promise<ChatCompletion & Replayable> {
+  const { chat, warnings } = read(requestContext, sent, false)
+  const run = await runAgent(deps.runs, requestContext, toRunInput(chat, sent)).catch((error) => {
     throw inChatWords(error, chat)
   })
   const { outcome, usage, cost } = readEnd(run)
@@ -50,7 +54,7 @@ export async function completeByAgent(deps: ServedDeps, ask: AskContext, sent: S
     usage: protocolUsage(usage.quantities),
   }
   const modelId = (await findVersion(deps, run.organizationId, run.agentId, run.agentVersion))?.modelId ?? chat.model
-  return { response, warnings, modelId, usage, cost, rateLimits: readRateLimits(deps, ask), replayed: run.isReplayed }
+  return { response, warnings, modelId, usage, cost, rateLimits: readRateLimits(deps, requestContext), replayed: run.isReplayed }
 }
 
 /**
@@ -61,20 +65,20 @@ export async function completeByAgent(deps: ServedDeps, ask: AskContext, sent: S
  */
 export function streamByAgent(
   deps: ServedDeps,
-  ask: AskContext,
+  requestContext: RequestContext,
   sent: SentAgentChat,
 ): AsyncIterableIterator<ChatEvent & Replayable, undefined> {
-  const stream = new AgentChatStream(deps, ask, sent)
+  const stream = new AgentChatStream(deps, requestContext, sent)
   return endableIterator(
     () => stream.next(),
-    () => stream.leave(),
-    ask.signal,
+    () => stream.close(),
+    requestContext.signal,
   )
 }
 
 class AgentChatStream {
   readonly #deps: ServedDeps
-  readonly #ask: AskContext
+  readonly #requestContext: RequestContext
   readonly #sent: SentAgentChat
   #chat: AgentChat | undefined
   #run: RunRecord | undefined
@@ -85,12 +89,12 @@ class AgentChatStream {
   #isBuffered = false
   #isOver = false
   /** The text sent so far, and the offset in it at which the text of the last call begins. */
-  #told = ''
+  #sentText = ''
   #lastCall = { number: 0, start: 0 }
 
-  constructor(deps: ServedDeps, ask: AskContext, sent: SentAgentChat) {
+  constructor(deps: ServedDeps, requestContext: RequestContext, sent: SentAgentChat) {
     this.#deps = deps
-    this.#ask = ask
+    this.#requestContext = requestContext
     this.#sent = sent
   }
 
@@ -100,22 +104,22 @@ class AgentChatStream {
     for (;;) {
       const { done, value } = await this.#events.next()
       if (done) return { done: true, value: undefined }
-      const event = value.event.type === 'done' ? await this.#end() : this.#take(value)
+      const event = value.event.type === 'done' ? await this.#end() : this.#toChatEvent(value)
       if (event) return { done: false, value: event }
     }
   }
 
-  leave(): void {
+  close(): void {
     if (this.#isOver) return
     this.#isOver = true
     void this.#events?.return?.()
-    if (this.#run && isAbsent(this.#sent.idempotencyKey)) this.#deps.runs.cancel(this.#ask, this.#run._id).catch(() => undefined)
+    if (this.#run && isAbsent(this.#sent.idempotencyKey)) this.#deps.runs.cancel(this.#requestContext, this.#run._id).catch(() => undefined)
   }
 
   async #start(): Promise<AsyncIterableIterator<FollowedEvent, undefined>> {
     const { runs } = this.#deps
-    const { chat, warnings } = read(this.#ask, this.#sent, true)
-    const { run, isReplayed } = await runs.start(this.#ask, toRunInput(chat, this.#sent)).catch((error) => {
+    const { chat, warnings } = read(this.#requestContext, this.#sent, true)
+    const { run, isReplayed } = await runs.start(this.#requestContext, toRunInput(chat, this.#sent)).catch((error) => {
       throw inChatWords(error, chat)
     })
     const agent = await findVersion(this.#deps, run.organizationId, run.agentId, run.agentVersion)
@@ -124,27 +128,27 @@ class AgentChatStream {
     this.#isReplayed = isReplayed
     // The version of a deleted agent is gone; it may have had a schema.
     this.#isBuffered = agent === null || (chat.responseSchema ?? agent.responseSchema) !== null
-    this.#first = { warnings, rateLimits: readRateLimits(this.#deps, this.#ask) }
+    this.#first = { warnings, rateLimits: readRateLimits(this.#deps, this.#requestContext) }
     const events = runs.log.follow(run.organizationId, run._id, null)
     // The caller left during the awaits above.
     if (this.#isOver) {
       this.#isOver = false
       this.#events = events
-      this.leave()
+      this.close()
     }
     return events
   }
 
-  #take({ event }: FollowedEvent): (ChatEvent & Replayable) | undefined {
+  #toChatEvent({ event }: FollowedEvent): (ChatEvent & Replayable) | undefined {
     // The model is asked again. Sent text cannot be withdrawn, so the new text starts like that of another call.
     if (event.type === 'step_started' && event.number === this.#lastCall.number) this.#lastCall = { number: 0, start: 0 }
     if (event.type !== 'text_delta' || this.#isBuffered) return undefined
     let { text } = event
     if (event.number !== this.#lastCall.number) {
-      if (this.#told !== '') text = `\n\n${text}`
-      this.#lastCall = { number: event.number, start: this.#told.length + text.length - event.text.length }
+      if (this.#sentText !== '') text = `\n\n${text}`
+      this.#lastCall = { number: event.number, start: this.#sentText.length + text.length - event.text.length }
     }
-    return this.#tell([this.#chunk(this.#toDelta(text))])
+    return this.#createEvent([this.#chunk(this.#toDelta(text))])
   }
 
   /** @throws {KisError} the run failed or was cancelled, as in `readEnd`. */
@@ -156,20 +160,20 @@ class AgentChatStream {
     const start = this.#isBuffered ? 0 : this.#lastCall.start
     const chunks: ProtocolObject[] = []
     if (this.#isBuffered && !isRefusal) chunks.push(this.#chunk(this.#toDelta(text)))
-    else if (this.#told === '' || isRefusal) chunks.push(this.#chunk({ ...this.#toDelta(''), ...(isRefusal && { refusal: text }) }))
+    else if (this.#sentText === '' || isRefusal) chunks.push(this.#chunk({ ...this.#toDelta(''), ...(isRefusal && { refusal: text }) }))
     const annotations = isRefusal ? [] : toAnnotations(outcome, start)
     chunks.push(this.#chunk(annotations.length > 0 ? { annotations } : {}, toFinishReason(outcome)))
     chunks.push({ ...this.#head(), choices: [], usage: protocolUsage(usage.quantities) })
-    return { ...this.#tell(chunks), usage, cost }
+    return { ...this.#createEvent(chunks), usage, cost }
   }
 
   #toDelta(text: string): ProtocolObject {
     const isFirst = this.#first !== undefined
-    this.#told += text
+    this.#sentText += text
     return { ...(isFirst && { role: 'assistant' }), content: text }
   }
 
-  #tell(chunks: readonly ProtocolObject[]): ChatEvent & Replayable {
+  #createEvent(chunks: readonly ProtocolObject[]): ChatEvent & Replayable {
     const { warnings = null, rateLimits = null } = this.#first ?? {}
     this.#first = undefined
     return { chunks, warnings, rateLimits, usage: null, cost: null, replayed: this.#isReplayed }
@@ -184,7 +188,7 @@ class AgentChatStream {
   }
 }
 
-function read({ caller }: AskContext, { request }: SentAgentChat, isStream: boolean) {
+function read({ caller }: RequestContext, { request }: SentAgentChat, isStream: boolean) {
   requireScope(caller, 'inference')
   const chat = readAgentChat(request, isStream)
   const unhonored = new Set<string>()
@@ -219,6 +223,6 @@ function buildHead({ _id, startedAt }: RunRecord, { model }: AgentChat, object: 
   return { id: _id, object, created: Math.floor(startedAt.getTime() / 1_000), model }
 }
 
-function readRateLimits({ limits }: ServedDeps, { caller }: AskContext) {
+function readRateLimits({ limits }: ServedDeps, { caller }: RequestContext) {
   return limits.readState(requireScope(caller, 'inference'))
 }

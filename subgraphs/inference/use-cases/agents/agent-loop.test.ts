@@ -3,13 +3,13 @@ import type { Principal } from '../../../common/identity/principal.ts'
 import { type AgentInput, agentDefinition } from '../../domain/agents/definition.ts'
 import type { RunEvent } from '../../domain/agents/run.ts'
 import { McpFailure } from '../../ports/mcp.ts'
-import { asking, CATALOG, parts, somebody } from '../../test-support/parts.ts'
+import { CATALOG, createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { calls, type Step, says } from '../../test-support/scripted-engine.ts'
 import { openRunHold } from '../money/hold.ts'
 import { runAgentLoop } from './agent-loop.ts'
 import { createAgent } from './agents.ts'
-import { headersPlace, openMcpTools } from './mcp-tools.ts'
-import { askModel } from './model-step.ts'
+import { headersSealName, openMcpTools } from './mcp-tools.ts'
+import { callModel } from './model-step.ts'
 
 const HARBOUR = 'The harbour of Sur was built in 1931.'
 
@@ -27,10 +27,10 @@ async function running(
   near.streams.push(...scripts)
   const agent = agentDefinition(
     { name: 'Guide', model: 'chat', collectionIds: ['ports', 'foreign'], maxOutputTokens: 50, ...input },
-    (headers, url) => deps.secrets.seal(JSON.stringify(headers), headersPlace('org_a', url)),
+    (headers, url) => deps.secrets.seal(JSON.stringify(headers), headersSealName('org_a', url)),
   )
   const events: RunEvent[] = []
-  const context = { ...asking(), caller: somebody as Principal }
+  const context = { ...createRequestContext(), caller: somebody as Principal }
   const hold = await openRunHold(deps, context, maxCost)
   const run = () =>
     runAgentLoop(deps, {
@@ -41,7 +41,7 @@ async function running(
       context: { ...context, runHoldId: hold.id },
       emit: (event) => events.push(event),
       calls: {
-        ask: (_name, request, { begin }) => askModel(deps, { ...context, runHoldId: hold.id }, request, begin()),
+        callModel: (_name, request, { start: begin }) => callModel(deps, { ...context, runHoldId: hold.id }, request, begin()),
         search: (_name, query) => deps.knowledge.search(query, { ...context, runHoldId: hold.id }),
         tool: (_name, call) => call(),
       },
@@ -220,7 +220,7 @@ describe('an agent with servers of tools', () => {
     description: `Does ${name}.`,
     inputSchema: { type: 'object', properties: { id: { type: 'string' } } },
   })
-  type Answering = Parameters<Awaited<ReturnType<typeof running>>['mcp']['servers']['set']>[1]['answer']
+  type Answering = Parameters<Awaited<ReturnType<typeof running>>['mcp']['servers']['set']>[1]['respond']
 
   async function served(
     scripts: readonly (readonly Step[])[],
@@ -228,7 +228,7 @@ describe('an agent with servers of tools', () => {
     answer: Answering = () => ({ text: 'Salim', isError: false }),
   ) {
     const world = await running(scripts, { collectionIds: [], mcpServers: [server], ...input })
-    world.mcp.servers.set(url, { tools: [tool('find.customer'), tool('delete')], answer })
+    world.mcp.servers.set(url, { tools: [tool('find.customer'), tool('delete')], respond: answer })
     const told = () => (world.far.requests.at(-1)!.messages as { content: string }[]).at(-1)!.content
     const offered = () => ((world.far.requests[0]!.tools ?? []) as { function: { name: string } }[]).map(({ function: { name } }) => name)
     return { ...world, told, offered }
@@ -298,7 +298,7 @@ describe('an agent with servers of tools', () => {
   it('leaves out tools whose schemas are too long to go with every call', async () => {
     const { run, mcp, offered } = await served([says('Hello')])
     const huge = { ...tool('huge'), inputSchema: { type: 'object', description: 'x'.repeat(10_000) } }
-    mcp.servers.set(url, { tools: [huge, tool('small')], answer: () => 'wait' })
+    mcp.servers.set(url, { tools: [huge, tool('small')], respond: () => 'wait' })
     await run()
     expect(offered()).toEqual(['crm__small'])
   })
@@ -320,7 +320,7 @@ describe('an agent with servers of tools', () => {
       { default: { description: [forged] } },
     ]
     const others = unescapable.map((inputSchema, i) => ({ name: `bad${i}`, description: '', inputSchema }))
-    mcp.servers.set(url, { tools: [find, ...others], answer: () => new McpFailure(`It refused: ${forged}`) })
+    mcp.servers.set(url, { tools: [find, ...others], respond: () => new McpFailure(`It refused: ${forged}`) })
     await run()
     expect(offered()).toEqual(['crm__find'])
     const [{ tools }, { messages }] = far.requests as unknown as [{ tools: unknown[] }, { messages: { content: string }[] }]
@@ -332,11 +332,11 @@ describe('an agent with servers of tools', () => {
     const local = { name: 'own', url: 'http://local.crm/mcp' }
     const { mcp, deps, knowledge, billing } = parts()
     const agent = agentDefinition({ name: 'Guide', model: 'chat', mcpServers: [server, local] }, () => deps.secrets.seal('{}', 'x'))
-    mcp.servers.set(local.url, { tools: [tool('find')], answer: () => 'wait' })
-    mcp.servers.set(url, { tools: [tool('find')], answer: () => 'wait' })
+    mcp.servers.set(local.url, { tools: [tool('find')], respond: () => 'wait' })
+    mcp.servers.set(url, { tools: [tool('find')], respond: () => 'wait' })
     for (const residencyPolicy of ['local_only', 'regional'] as const) {
       billing.principal = { ...somebody, residencyPolicy }
-      await using opened = await openMcpTools(deps, agent, { ...asking(), caller: somebody }, new Set())
+      await using opened = await openMcpTools(deps, agent, { ...createRequestContext(), caller: somebody }, new Set())
       expect(opened.tools.map(({ name }) => name)).toEqual(['own__find'])
       expect(opened.away).toEqual(['crm'])
     }
@@ -347,9 +347,9 @@ describe('an agent with servers of tools', () => {
   it('calls no tool once the policy keeps data here, however short ago it was asked for', async () => {
     const { mcp, deps, billing } = parts()
     const agent = agentDefinition({ name: 'Guide', model: 'chat', mcpServers: [{ name: 'crm', url }] }, () => deps.secrets.seal('{}', 'x'))
-    mcp.servers.set(url, { tools: [tool('find')], answer: () => ({ text: 'found', isError: false }) })
+    mcp.servers.set(url, { tools: [tool('find')], respond: () => ({ text: 'found', isError: false }) })
     billing.principal = somebody
-    await using opened = await openMcpTools(deps, agent, { ...asking(), caller: somebody }, new Set())
+    await using opened = await openMcpTools(deps, agent, { ...createRequestContext(), caller: somebody }, new Set())
     expect(await opened.tools[0]!.call('{}')).toContain('found')
     billing.principal = { ...somebody, residencyPolicy: 'local_only' }
     expect(await opened.tools[0]!.call('{}')).toContain('The residency policy forbids it.')
@@ -363,7 +363,7 @@ describe('an agent with servers of tools', () => {
       // The policy in force may be newer than the caller's.
       billing.principal = { ...caller, residencyPolicy: policy }
       const input = { code: `${policy}-${url.length}`, name: 'Guide', model: 'chat', mcpServers: [{ name: 'crm', url }] }
-      return createAgent(deps, { ...asking(), caller }, input)
+      return createAgent(deps, { ...createRequestContext(), caller }, input)
     }
     for (const policy of ['local_only', 'regional'] as const) {
       await expect(create(policy, url)).rejects.toMatchObject({ code: 'residency_policy_violation', param: 'input.mcpServers[0].url' })
@@ -378,7 +378,11 @@ describe('an agent with servers of tools', () => {
     const { deps, billing } = parts()
     const caller: Principal = { ...somebody, scopes: ['agents'] }
     billing.principal = caller
-    const { _id } = await createAgent(deps, { ...asking(), caller }, { code: 'guide', name: 'Guide', model: 'chat', mcpServers: [server] })
+    const { _id } = await createAgent(
+      deps,
+      { ...createRequestContext(), caller },
+      { code: 'guide', name: 'Guide', model: 'chat', mcpServers: [server] },
+    )
     const kept = await deps.collections.agents.findOne({ _id })
     expect(kept!.definition).toContain('crm.test')
     expect(kept!.definition).not.toContain('secret')

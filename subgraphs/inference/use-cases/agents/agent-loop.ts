@@ -4,31 +4,31 @@ import type { AgentDefinition } from '../../domain/agents/definition.ts'
 import { MAX_TOOL_CALLS } from '../../domain/agents/definition.ts'
 import { EARLIER_MARKS_NOTICE, escapeEarlierMarks } from '../../domain/agents/earlier-marks.ts'
 import {
+  CHUNKS_NOTICE,
   CheckedPieces,
-  PASSAGES_NOTICE,
-  passagesAsText,
-  type ShownPassage,
-  ShownPassages,
-  toolAnswer,
-} from '../../domain/agents/found-passages.ts'
+  chunksAsText,
+  type ShownChunk,
+  ShownChunks,
+  searchToolResult,
+} from '../../domain/agents/found-chunks.ts'
 import { OUTSIDE_TOOLS_NOTICE } from '../../domain/agents/outside-tools.ts'
 import type { Citation, RunEvent, RunOutcome, RunStep } from '../../domain/agents/run.ts'
 import { type SearchTool, searchArguments, toolDefinition, toSearchTools } from '../../domain/agents/search-tools.ts'
 import type { Model } from '../../domain/catalog.ts'
-import type { ToolCall } from '../../domain/chat/chat-answer.ts'
+import type { ToolCall } from '../../domain/chat/chat-response.ts'
 import { findEarlierQuestion, isFollowUp, readSmallTalk } from '../../domain/chat/question.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import type { FoundPassages, Passage, PassageQuery } from '../../ports/knowledge.ts'
+import type { ChunkQuery, FoundChunk, FoundChunks } from '../../ports/knowledge.ts'
 import type { CallContext, With } from '../deps.ts'
 import { type McpTools, type OutsideTool, openMcpTools } from './mcp-tools.ts'
-import type { ModelAnswer } from './model-step.ts'
-import { judgeAnswer, MAX_SCHEMA_TRIES, schemaFailed, schemaFaults, schemaOrder } from './schema-answers.ts'
-import { type Tool, type ToolAnswer, toolFailure } from './tools.ts'
+import type { ModelReply } from './model-step.ts'
+import { judgeReply, MAX_SCHEMA_TRIES, schemaFailed, schemaFaults, schemaOrder } from './schema-replies.ts'
+import { type Tool, type ToolResult, toolFailure } from './tools.ts'
 
 /** Most tool calls of one step that run at the same time. */
 const MAX_AT_ONCE = 4
 /** Most passages in all for a model that cannot call tools. */
-const PASSAGES_WITHOUT_TOOLS = 8
+const CHUNKS_WITHOUT_TOOLS = 8
 /**
  * Most characters of a message that are used as the query of a search. Embedding models read about 512 tokens, and a
  * question stands at the end of its message, so the end is used.
@@ -55,18 +55,18 @@ interface LoopInput {
  */
 interface LoopCalls {
   /** Asks the model, or returns the answer that an earlier attempt kept. */
-  ask(name: string, request: ProtocolObject, told: AskedStep): Promise<ModelAnswer>
-  search(name: string, query: PassageQuery): Promise<FoundPassages>
+  callModel(name: string, request: ProtocolObject, progress: ModelCallProgress): Promise<ModelReply>
+  search(name: string, query: ChunkQuery): Promise<FoundChunks>
   /** Calls an outside tool, which may have effects. */
   tool(name: string, call: () => Promise<string>): Promise<string>
 }
 
 /** How a call of the model reports its progress. */
-interface AskedStep {
+interface ModelCallProgress {
   /** The number of the call within the run, from 1. */
   readonly number: number
   /** Called each time the model is asked. Returns the function that receives the text of the answer as it arrives. */
-  readonly begin: () => (text: string) => void
+  readonly start: () => (text: string) => void
 }
 
 /**
@@ -84,7 +84,7 @@ class AgentLoop {
   readonly #deps: With<'principals'>
   readonly #input: LoopInput
   readonly #calls: LoopCalls
-  readonly #shown: ShownPassages
+  readonly #shown: ShownChunks
   readonly #messages: ProtocolObject[]
   #searchTools: readonly SearchTool[] = []
   #lostCollections = 0
@@ -98,7 +98,7 @@ class AgentLoop {
   constructor(deps: With<'principals'>, input: LoopInput) {
     this.#deps = deps
     this.#input = input
-    this.#shown = new ShownPassages(input.firstMark)
+    this.#shown = new ShownChunks(input.firstMark)
     this.#messages = [...escapeEarlierMarks(input.messages)]
     this.#calls = input.calls
   }
@@ -119,13 +119,13 @@ class AgentLoop {
     this.#messages.unshift({ role: 'system', content: this.#system(callsTools, schema) })
 
     for (let tries = 1; ; tries++) {
-      const answer = await this.#answer(callsTools, schema)
-      const outcome = this.#outcome(answer)
+      const reply = await this.#runUntilReply(callsTools, schema)
+      const outcome = this.#outcome(reply)
       if (outcome.isRefusal || !schema) return outcome
-      const judged = await judgeAnswer(this.#deps, context, schema, outcome.text)
+      const judged = await judgeReply(this.#deps, context, schema, outcome.text)
       if ('value' in judged) return { ...outcome, output: judged.value }
-      if (tries === MAX_SCHEMA_TRIES) throw schemaFailed(judged.faults, answer.text)
-      this.#messages.push(answer.message, schemaFaults(judged.faults))
+      if (tries === MAX_SCHEMA_TRIES) throw schemaFailed(judged.faults, reply.text)
+      this.#messages.push(reply.message, schemaFaults(judged.faults))
     }
   }
 
@@ -139,19 +139,19 @@ class AgentLoop {
   }
 
   /** Asks the model until it answers without calling a tool. */
-  async #answer(callsTools: boolean, schema: ProtocolObject | null): Promise<ModelAnswer> {
+  async #runUntilReply(callsTools: boolean, schema: ProtocolObject | null): Promise<ModelReply> {
     const { maxSteps } = this.#input.agent
     for (;;) {
       if (this.#steps === maxSteps) throw new KisError('run_limit_exceeded', `The run did not come to an answer in ${maxSteps} steps.`)
       const mayCall = callsTools && this.#tools.length > 0 && this.#toolCalls < MAX_TOOL_CALLS
       // In the last step the model has to answer from what it found.
-      const answer = await this.#ask(mayCall ? (this.#steps + 1 < maxSteps ? 'auto' : 'none') : null, schema)
-      if (answer.toolCalls.length === 0) return answer
-      this.#messages.push(answer.message, ...(await this.#callTools(answer.toolCalls)))
+      const reply = await this.#callModel(mayCall ? (this.#steps + 1 < maxSteps ? 'auto' : 'none') : null, schema)
+      if (reply.toolCalls.length === 0) return reply
+      this.#messages.push(reply.message, ...(await this.#callTools(reply.toolCalls)))
     }
   }
 
-  async #ask(toolChoice: 'auto' | 'none' | null, schema: ProtocolObject | null): Promise<ModelAnswer> {
+  async #callModel(toolChoice: 'auto' | 'none' | null, schema: ProtocolObject | null): Promise<ModelReply> {
     const { agent, model, emit } = this.#input
     this.#steps += 1
     const number = this.#steps
@@ -163,27 +163,27 @@ class AgentLoop {
       ...(toolChoice && { tools: this.#tools.map(({ definition }) => definition), tool_choice: toolChoice }),
       ...(schema && schemaOrder(model, schema).fields),
     }
-    const tell = (text: string) => {
+    const emitText = (text: string) => {
       if (text !== '') emit({ type: 'text_delta', number, text })
     }
     const heard: { pieces?: CheckedPieces } = {}
-    const begin = () => {
+    const start = () => {
       const pieces = new CheckedPieces(this.#shown)
       heard.pieces = pieces
-      return (text: string) => tell(pieces.add(text))
+      return (text: string) => emitText(pieces.add(text))
     }
-    const answer = await this.#calls.ask(`model_${number}`, request, { number, begin })
+    const reply = await this.#calls.callModel(`model_${number}`, request, { number, start })
     // A kept answer arrives whole: `begin` was not called.
-    if (!heard.pieces) begin()(answer.text)
-    tell(heard.pieces!.end())
-    const { modelId, quantities, cost } = answer
+    if (!heard.pieces) start()(reply.text)
+    emitText(heard.pieces!.end())
+    const { modelId, quantities, cost } = reply
     this.#note({ kind: 'model', number, modelId, quantities, cost })
-    return answer
+    return reply
   }
 
   /** Returns the answers in the order of the calls, whichever call ends first. */
   async #callTools(calls: readonly ToolCall[]): Promise<readonly ProtocolObject[]> {
-    const answers: ProtocolObject[] = []
+    const results: ProtocolObject[] = []
     for (let from = 0; from < calls.length; from += MAX_AT_ONCE) {
       const outcomes = await Promise.allSettled(calls.slice(from, from + MAX_AT_ONCE).map((call) => this.#callTool(call)))
       // Shown in the order of the calls, so that a passage has the same mark whichever search ends first.
@@ -191,15 +191,15 @@ class AgentLoop {
         // The other calls have ended, and their charges are made.
         if (outcome.status === 'rejected') throw outcome.reason
         const found = outcome.value
-        const content = typeof found === 'string' ? found : toolAnswer(this.#shown.show(found))
-        answers.push({ role: 'tool', tool_call_id: calls[from + i]!.id, content })
+        const content = typeof found === 'string' ? found : searchToolResult(this.#shown.show(found))
+        results.push({ role: 'tool', tool_call_id: calls[from + i]!.id, content })
       }
     }
-    return answers
+    return results
   }
 
   /** Calls a tool. Returns the error as the answer when it is the model's fault, and throws any other. */
-  async #callTool({ id, name, arguments: text }: ToolCall): Promise<ToolAnswer> {
+  async #callTool({ id, name, arguments: text }: ToolCall): Promise<ToolResult> {
     this.#input.emit({ type: 'tool_call', number: this.#steps, id, name, arguments: text })
     this.#toolCalls += 1
     if (this.#toolCalls > MAX_TOOL_CALLS) return toolFailure('No more calls are allowed. Answer from what was found.')
@@ -234,16 +234,16 @@ class AgentLoop {
     }
   }
 
-  async #search({ collection }: SearchTool, query: string, limit: number, filter: unknown): Promise<readonly Passage[]> {
+  async #search({ collection }: SearchTool, query: string, limit: number, filter: unknown): Promise<readonly FoundChunk[]> {
     const { emit } = this.#input
     const number = this.#steps
     this.#searches += 1
-    const asked = { collectionId: collection.id, query, limit, filter }
-    const { passages, cost } = await this.#calls.search(`search_${this.#searches}`, asked)
-    const hits = passages.map(({ chunkId, score, fileName, pageStart }) => ({ chunkId, score, fileName, pageStart }))
+    const chunkQuery = { collectionId: collection.id, query, limit, filter }
+    const { passages: chunks, cost } = await this.#calls.search(`search_${this.#searches}`, chunkQuery)
+    const hits = chunks.map(({ chunkId, score, fileName, pageStart }) => ({ chunkId, score, fileName, pageStart }))
     emit({ type: 'search', number, collectionId: collection.id, query, hits })
     this.#note({ kind: 'search', number, collectionId: collection.id, query, hits: hits.length, cost })
-    return passages
+    return chunks
   }
 
   /** Searches every collection for the question and puts the passages before it, for a model that cannot call tools. */
@@ -255,11 +255,11 @@ class AgentLoop {
       .toReversed()
     if (question.trim() === '' || this.#searchTools.length === 0 || readSmallTalk(question) !== null) return
     const whole = isFollowUp(question) ? `${findEarlierQuestion(earlier.toReversed())} ${question}`.trim() : question
-    const limit = Math.max(1, Math.floor(PASSAGES_WITHOUT_TOOLS / this.#searchTools.length))
-    const found: ShownPassage[] = []
+    const limit = Math.max(1, Math.floor(CHUNKS_WITHOUT_TOOLS / this.#searchTools.length))
+    const found: ShownChunk[] = []
     for (const tool of this.#searchTools)
       found.push(...this.#shown.show(await this.#search(tool, whole.slice(-MAX_QUESTION_CHARACTERS), limit, null)))
-    if (found.length > 0) this.#messages.splice(last, 0, { role: 'user', content: passagesAsText(found) })
+    if (found.length > 0) this.#messages.splice(last, 0, { role: 'user', content: chunksAsText(found) })
   }
 
   #system(callsTools: boolean, schema: ProtocolObject | null): string {
@@ -272,7 +272,7 @@ class AgentLoop {
             'Search the collections when the question may be answered by them. Answer in the language of the question, from the passages that you find, and say so when they do not answer it.',
           ]
         : []),
-      ...(this.#searchTools.length > 0 ? [PASSAGES_NOTICE] : []),
+      ...(this.#searchTools.length > 0 ? [CHUNKS_NOTICE] : []),
       ...(this.#input.firstMark > 1 ? [EARLIER_MARKS_NOTICE] : []),
       ...(this.#lostCollections > 0
         ? [
@@ -285,7 +285,7 @@ class AgentLoop {
     ].join('\n\n')
   }
 
-  #outcome({ text, refusal, finishReason }: ModelAnswer): RunOutcome {
+  #outcome({ text, refusal, finishReason }: ModelReply): RunOutcome {
     const checked = this.#shown.citedBy(refusal ?? text)
     return {
       text: checked.text,
@@ -301,8 +301,8 @@ class AgentLoop {
   }
 }
 
-function toCitation({ number, passage: { score: _score, headingPath: _path, ...place } }: ShownPassage): Citation {
-  return { mark: number, ...place }
+function toCitation({ number, chunk: { score: _score, headingPath: _path, ...position } }: ShownChunk): Citation {
+  return { mark: number, ...position }
 }
 
 /** Reports whether the model caused the error and can try other arguments, or the collection was deleted meanwhile. */

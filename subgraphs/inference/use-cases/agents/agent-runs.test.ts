@@ -3,11 +3,11 @@ import { eventually } from '../../../../test/support/eventually.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import type { RunStep } from '../../domain/agents/run.ts'
-import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { calls, type Step, says } from '../../test-support/scripted-engine.ts'
 import { embedQuery } from '../embeddings/embed-query.ts'
-import { forgetDeletedAgents } from '../forget.ts'
-import { MAX_KEPT_CHARACTERS } from '../runs/kept-runs.ts'
+import { purgeDeletedAgents } from '../purge.ts'
+import { MAX_RETAINED_CHARACTERS } from '../runs/retained-runs.ts'
 import { fromJson } from '../runs/run-json.ts'
 import type { FollowedEvent } from '../runs/run-log.ts'
 import { AgentRuns, type RunInput } from './agent-runs.ts'
@@ -28,7 +28,7 @@ async function world(scripts: readonly (readonly Step[])[] = []) {
   const { deps, ofRuns, far, knowledge } = parted
   far.streams.push(...scripts)
   knowledge.add('ports', ['The harbour of Sur was built in 1931.'])
-  const ask = { ...asking(), caller: owner }
+  const ask = { ...createRequestContext(), caller: owner }
   const agent = await createAgent(deps, ask, { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['ports'] })
   const runs = new AgentRuns(deps, ofRuns)
   open.push(runs)
@@ -89,7 +89,7 @@ describe('agents', () => {
     await createAgent(deps, ask, { code: 'guide', name: 'Secret', model: 'chat' }).catch(() => undefined)
     expect(await versions()).toEqual([`${agent._id}_1`, `${agent._id}_2`])
     await agents.findOneAndUpdate({ _id: agent._id }, { $set: { listed: false, forgetAt: new Date(0) } })
-    await forgetDeletedAgents(deps)
+    await purgeDeletedAgents(deps)
     expect([await versions(), await agents.findOne({ _id: agent._id })]).toEqual([[], null])
 
     const other = await createAgent(deps, ask, { code: 'other', name: 'Other', model: 'chat' })
@@ -127,7 +127,7 @@ describe('a run', () => {
   it('of another organization has a place, when one has as many under way as it may', async () => {
     const { deps, far, runs, start } = await world()
     far.streams.push(['wait'])
-    const other = { ...asking(), caller: { ...stranger, apiKeyId: 'key_b' } }
+    const other = { ...createRequestContext(), caller: { ...stranger, apiKeyId: 'key_b' } }
     const theirs = await createAgent(deps, other, { code: 'plain', name: 'Plain', model: 'chat' })
     const own = await Promise.allSettled(Array.from({ length: 260 }, () => start({ maxCost: 1_000_000n })))
     const started = own.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []))
@@ -135,7 +135,7 @@ describe('a run', () => {
     expect(own.find(({ status }) => status === 'rejected')).toMatchObject({ reason: { code: 'rate_limit_exceeded', retryAfterMs: 2_000 } })
     const run = await runs.start(other, { agentId: theirs._id, input: 'Hello?', maxCost: 1_000_000n })
     expect(run.run.status).toBe('running')
-    for (const { run } of started) await runs.cancel({ ...asking(), caller: owner }, run._id)
+    for (const { run } of started) await runs.cancel({ ...createRequestContext(), caller: owner }, run._id)
     await Promise.all(started.map(({ ended }) => ended))
     expect((await start()).run.status).toBe('running')
   }, 60_000)
@@ -268,13 +268,13 @@ describe('a run', () => {
 
   it('deletes the oldest runs of its organization, with their events, when there is no room for all', async () => {
     const { deps, finished } = await world([says('In 1931.'), says('In 1931.'), says('In 1931.')])
-    const { runs, runEvents, keptRuns } = deps.collections
+    const { runs, runEvents, retainedRuns: keptRuns } = deps.collections
     const first = await finished()
     const second = await finished({ input: 'x'.repeat(10_000) })
     expect(second.keptAt! - first.keptAt!).toBeGreaterThan(10_000)
     const [total] = await keptRuns.find({}, { limit: 2 })
     expect(total).toEqual({ _id: 'org_a_agent', characters: second.keptAt })
-    await keptRuns.findOneAndUpdate({ _id: total!._id }, { $inc: { characters: MAX_KEPT_CHARACTERS - 5_000 } })
+    await keptRuns.findOneAndUpdate({ _id: total!._id }, { $inc: { characters: MAX_RETAINED_CHARACTERS - 5_000 } })
     const third = await finished()
     await eventually(async () => (await runs.findOne({ _id: first._id })) === null)
     for (const { _id } of [second, third]) expect(await runs.findOne({ _id })).not.toBeNull()
@@ -368,7 +368,7 @@ describe('a run', () => {
       ...['run_started', 'step_started', 'usage', 'tool_call', 'search', 'usage'],
       ...['step_started', 'text_delta', 'step_started', 'text_delta', 'usage', 'done'],
     ])
-    expect(await after.deps.collections.runGiven.find({ runId: run._id }, { sort: { piece: 1 }, limit: 1 })).toEqual([])
+    expect(await after.deps.collections.runInputs.find({ runId: run._id }, { sort: { piece: 1 }, limit: 1 })).toEqual([])
     const thread = await after.deps.collections.threads.findOne({ _id: ended.threadId! })
     expect(JSON.parse(thread!.messages)).toHaveLength(2)
     const repeat = await next.start(ask, { agentId: agent._id, input: 'When?', keepThread: true, idempotencyKey: 'once' })

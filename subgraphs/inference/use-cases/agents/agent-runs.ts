@@ -7,10 +7,10 @@ import { firstFreeMark } from '../../domain/agents/earlier-marks.ts'
 import type { RunEvent } from '../../domain/agents/run.ts'
 import { checkMessages } from '../../domain/chat/chat-messages.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { takeRequest } from '../calls/limited-call.ts'
+import { consumeRequest } from '../calls/limited-call.ts'
 import { byRulesInForce } from '../calls/principals.ts'
-import type { AskContext, RunDeps } from '../deps.ts'
-import { forgetDeletedAgents } from '../forget.ts'
+import type { RequestContext, RunDeps } from '../deps.ts'
+import { purgeDeletedAgents } from '../purge.ts'
 import type { RunKind } from '../runs/run-kind.ts'
 import type { RunLog } from '../runs/run-log.ts'
 import { type Begun, keyedAs, Runs, type RunsOptions } from '../runs/runs.ts'
@@ -18,9 +18,9 @@ import type { AgentRecord, RunRecord } from '../tables.ts'
 import { AgentWork } from './agent-work.ts'
 import { admitModel, getAgent } from './agents.ts'
 import { endRunsOfEarlierVersions } from './earlier-runs.ts'
-import { toKeptForm } from './kept-messages.ts'
-import { forgetGiven, type GivenToRun, keepGiven, removeExpiredGiven } from './run-given.ts'
-import { checkSchemas } from './schema-answers.ts'
+import { checkSchemas } from './schema-replies.ts'
+import { toStoredForm } from './stored-messages.ts'
+import { deleteExpiredRunInputs, deleteRunInput, type StoredRunInput, storeRunInput } from './stored-run-input.ts'
 import { continueThread, removeExpiredThreads } from './threads.ts'
 
 /** Most runs of one process at once. Each holds its conversation in memory. */
@@ -56,13 +56,13 @@ export interface RunInput {
 export class AgentRuns extends Runs<RunRecord, RunEvent> {
   readonly #deps: RunDeps
   /** The input of each run that is starting here, by run id. */
-  readonly #given: Map<string, GivenToRun>
+  readonly #storedInputs: Map<string, StoredRunInput>
 
   constructor(deps: RunDeps, options: RunsOptions) {
-    const given = new Map<string, GivenToRun>()
-    super(deps, agentKind(deps, given), options)
+    const storedInputs = new Map<string, StoredRunInput>()
+    super(deps, agentKind(deps, storedInputs), options)
     this.#deps = deps
-    this.#given = given
+    this.#storedInputs = storedInputs
   }
 
   /**
@@ -72,59 +72,60 @@ export class AgentRuns extends Runs<RunRecord, RunEvent> {
    * @throws {KisError} `invalid_request` and the like: the input is invalid.
    * @throws {KisError} as `Runs.begin`.
    */
-  start(ask: AskContext, input: RunInput): Promise<Begun<RunRecord>> {
-    return byRulesInForce(this.#deps, ask, (asking) => this.#start(asking, input))
+  start(requestContext: RequestContext, input: RunInput): Promise<Begun<RunRecord>> {
+    return byRulesInForce(this.#deps, requestContext, (currentContext) => this.#start(currentContext, input))
   }
 
-  async #start(ask: AskContext, input: RunInput): Promise<Begun<RunRecord>> {
+  async #start(requestContext: RequestContext, input: RunInput): Promise<Begun<RunRecord>> {
     const deps = this.#deps
-    const principal = requireScope(ask.caller, 'agents')
+    const principal = requireScope(requestContext.caller, 'agents')
     await this.ready
     const keyed = keyedAs('agent_run', principal, input)
     const earlier = keyed && (await this.earlier(keyed))
     if (earlier) {
-      await takeRequest(deps, ask)
+      await consumeRequest(deps, requestContext)
       return { run: earlier, isReplayed: true }
     }
     const agent = await getAgent(deps, principal, input.agentId, 'input.agentId')
     const definition = definitionFor(agent, input)
     admitModel(deps, { caller: principal }, definition.modelId, 'input.agentId')
     const newMessages = readMessages(input)
-    if (input.responseSchema) await checkSchemas(deps, principal, [{ schema: input.responseSchema, param: SCHEMA_PARAM }], ask.signal)
-    const keptMessages = JSON.stringify(toKeptForm(newMessages))
-    const thread = input.threadId == null ? null : await continueThread(deps, principal, input.threadId, agent._id, keptMessages)
+    if (input.responseSchema)
+      await checkSchemas(deps, principal, [{ schema: input.responseSchema, param: SCHEMA_PARAM }], requestContext.signal)
+    const storedMessages = JSON.stringify(toStoredForm(newMessages))
+    const thread = input.threadId == null ? null : await continueThread(deps, principal, input.threadId, agent._id, storedMessages)
     const runId = deps.ids('run')
-    const given = {
+    const storedInput = {
       agent: definition,
       messages: [...(thread?.messages ?? []), ...newMessages],
       beginsThread: thread === null,
-      firstMark: thread?.firstMark ?? firstFreeMark(keptMessages),
+      firstMark: thread?.firstMark ?? firstFreeMark(storedMessages),
     }
-    this.#given.set(runId, given)
+    this.#storedInputs.set(runId, storedInput)
     try {
-      return await this.begin(ask, principal, {
+      return await this.startRun(requestContext, principal, {
         runId,
         keyed,
         maxCost: least(input.maxCost ?? definition.maxCost, definition.maxCost),
         maxMs: MAX_RUN_MS,
-        keepGiven: () => keepGiven(deps, runId, given),
+        storeInput: () => storeRunInput(deps, runId, storedInput),
         record: (base) => ({
           ...base,
           agentId: agent._id,
           agentVersion: agent.version,
           threadId: input.threadId ?? (input.keepThread ? deps.ids('thr') : null),
-          input: keptMessages,
+          input: storedMessages,
           outcome: null,
           steps: '[]',
         }),
       })
     } finally {
-      this.#given.delete(runId)
+      this.#storedInputs.delete(runId)
     }
   }
 }
 
-function agentKind(deps: RunDeps, given: ReadonlyMap<string, GivenToRun>): RunKind<RunRecord, RunEvent> {
+function agentKind(deps: RunDeps, storedInputs: ReadonlyMap<string, StoredRunInput>): RunKind<RunRecord, RunEvent> {
   return {
     noun: 'agent',
     records: deps.collections.runs,
@@ -132,14 +133,14 @@ function agentKind(deps: RunDeps, given: ReadonlyMap<string, GivenToRun>): RunKi
     isAwaited: true,
     // The failed run charged nothing, or an unknown amount, and a retry may succeed.
     freesKey: ({ error, cost }) => error !== null && (cost === '0' || cost === null) && ERRORS[error.code].retry,
-    workOn: (run: RunRecord, log: RunLog<RunEvent>) => new AgentWork(deps, run, log, given.get(run._id) ?? null),
-    forgetGiven: (runId) => forgetGiven(deps, runId),
+    workOn: (run: RunRecord, log: RunLog<RunEvent>) => new AgentWork(deps, run, log, storedInputs.get(run._id) ?? null),
+    deleteInput: (runId) => deleteRunInput(deps, runId),
     async sweep(log) {
       await deps.runEnds.sweep()
       await endRunsOfEarlierVersions(deps, log)
-      await removeExpiredGiven(deps)
+      await deleteExpiredRunInputs(deps)
       await removeExpiredThreads(deps)
-      await forgetDeletedAgents(deps)
+      await purgeDeletedAgents(deps)
     },
   }
 }

@@ -1,10 +1,10 @@
 import { expect, it } from 'vitest'
 import { SealedTexts } from '../../../common/identity/sealed-text.ts'
 import { readDefinition } from '../../domain/agents/definition.ts'
-import { asking, CATALOG, parts, somebody } from '../../test-support/parts.ts'
+import { CATALOG, createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { resealAgents } from './agent-secrets.ts'
 import { createAgent, updateAgent } from './agents.ts'
-import { headersPlace } from './mcp-tools.ts'
+import { headersSealName } from './mcp-tools.ts'
 
 const OWNER = { ...somebody, scopes: ['agents', 'inference'] } as const
 const HEADERS = { authorization: 'Bearer of a secret' }
@@ -20,10 +20,10 @@ it('seals the headers of agents and of their versions anew, also if it is repeat
     SealedTexts,
     SealedTexts,
   ]
-  const agent = await createAgent({ ...deps, secrets: before }, asking(OWNER), { ...input, code: 'sealed' })
-  await updateAgent({ ...deps, secrets: before }, asking(OWNER), { id: agent._id, name: 'Other' })
-  const plain = await createAgent(deps, asking(OWNER), { ...input, code: 'plain', mcpServers: [{ name: 'crm', url: URL }] })
-  const unopened = await createAgent({ ...deps, secrets: lost }, asking(OWNER), { ...input, code: 'lost' })
+  const agent = await createAgent({ ...deps, secrets: before }, createRequestContext(OWNER), { ...input, code: 'sealed' })
+  await updateAgent({ ...deps, secrets: before }, createRequestContext(OWNER), { id: agent._id, name: 'Other' })
+  const plain = await createAgent(deps, createRequestContext(OWNER), { ...input, code: 'plain', mcpServers: [{ name: 'crm', url: URL }] })
+  const unopened = await createAgent({ ...deps, secrets: lost }, createRequestContext(OWNER), { ...input, code: 'lost' })
   // Version 0.2 labelled what it had sealed.
   await agents.findOneAndUpdate({ _id: agent._id }, { $set: { secretFingerprint: 'f1' } })
 
@@ -37,7 +37,7 @@ it('seals the headers of agents and of their versions anew, also if it is repeat
     ]
     for (const record of found) {
       const { sealedHeaders } = readDefinition(record!.definition).mcpServers[0]!
-      expect(JSON.parse(after.open(sealedHeaders!, headersPlace(agent.organizationId, URL)))).toEqual(HEADERS)
+      expect(JSON.parse(after.open(sealedHeaders!, headersSealName(agent.organizationId, URL)))).toEqual(HEADERS)
       expect(record).not.toHaveProperty('secretFingerprint')
     }
     for (const { _id, definition } of [plain, unopened]) expect(await agents.findOne({ _id })).toMatchObject({ definition })

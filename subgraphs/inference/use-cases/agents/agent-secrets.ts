@@ -2,7 +2,7 @@ import type { SealedTexts } from '../../../common/identity/sealed-text.ts'
 import type { DocumentCollection } from '../../../common/ports/document-store.ts'
 import type { McpServer } from '../../domain/agents/mcp-servers.ts'
 import type { AgentVersion, Collections } from '../tables.ts'
-import { headersPlace } from './mcp-tools.ts'
+import { headersSealName } from './mcp-tools.ts'
 
 /** Records of one read: an agent has up to some 100 KB. */
 const BATCH = 50
@@ -44,7 +44,7 @@ async function resealAll<T extends Pick<AgentVersion, '_id' | 'organizationId' |
       let opens = true
       const definition = resealed(record.definition, (sealed, url) => {
         try {
-          return after.reseal(sealed, headersPlace(record.organizationId, url), before)
+          return after.reseal(sealed, headersSealName(record.organizationId, url), before)
         } catch {
           opens = false
           return sealed

@@ -3,15 +3,15 @@ import type { RunError, RunEvent, RunOutcome, RunStep } from '../../domain/agent
 import type { KeyedDeps } from '../deps.ts'
 import { describeAgentEnd } from '../runs/run-ends.ts'
 import { toJson } from '../runs/run-json.ts'
-import type { AtEnd, EndFields, RunEnd, RunUnderWay, RunWork } from '../runs/run-kind.ts'
+import type { ActiveRun, AtEnd, EndFields, RunEnd, RunWork } from '../runs/run-kind.ts'
 import type { RunLog } from '../runs/run-log.ts'
 import { LeftToOthers } from '../runs/run-steps.ts'
 import type { RunRecord } from '../tables.ts'
 import { runAgentLoop } from './agent-loop.ts'
 import { admitModel } from './agents.ts'
-import { askModel } from './model-step.ts'
-import { type GivenToRun, readGiven } from './run-given.ts'
-import { RunTelling } from './run-telling.ts'
+import { callModel } from './model-step.ts'
+import { RunProgress } from './run-progress.ts'
+import { readRunInput, type StoredRunInput } from './stored-run-input.ts'
 import { addToThread } from './threads.ts'
 
 /** The work on one run of an agent in one process. */
@@ -19,33 +19,33 @@ export class AgentWork implements RunWork<RunEvent> {
   readonly #deps: KeyedDeps
   readonly #run: RunRecord
   readonly #log: RunLog<RunEvent>
-  #given: GivenToRun | null
-  #telling: RunTelling | undefined
+  #storedInput: StoredRunInput | null
+  #progress: RunProgress | undefined
 
   /** `given` is null when another process started the run. */
-  constructor(deps: KeyedDeps, run: RunRecord, log: RunLog<RunEvent>, given: GivenToRun | null) {
+  constructor(deps: KeyedDeps, run: RunRecord, log: RunLog<RunEvent>, storedInput: StoredRunInput | null) {
     this.#deps = deps
     this.#run = run
     this.#log = log
-    this.#given = given
+    this.#storedInput = storedInput
   }
 
-  async work({ context, steps, writer, write, gotFurther }: RunUnderWay<RunEvent>): Promise<RunEnd> {
+  async work({ context, steps, writer, write, gotFurther }: ActiveRun<RunEvent>): Promise<RunEnd> {
     const deps = this.#deps
     const { signal } = context
-    const telling = new RunTelling(writer)
-    this.#telling = telling
-    telling.tell({ type: 'run_started', agentVersion: this.#run.agentVersion })
+    const progress = new RunProgress(writer)
+    this.#progress = progress
+    progress.report({ type: 'run_started', agentVersion: this.#run.agentVersion })
     // The first event tells a follower the id of its run, so it is written before anything else happens.
-    await telling.flushed()
-    this.#given ??= await readGiven(deps, this.#run._id)
-    if (!this.#given) return { status: 'failed', error: { code: 'internal', message: 'The messages of the run are lost.' } }
-    const { agent, messages, firstMark } = this.#given
-    let isSuspect = this.#run.job!.starts > 1
+    await progress.flushed()
+    this.#storedInput ??= await readRunInput(deps, this.#run._id)
+    if (!this.#storedInput) return { status: 'failed', error: { code: 'internal', message: 'The messages of the run are lost.' } }
+    const { agent, messages, firstMark } = this.#storedInput
+    let mayBePoison = this.#run.job!.starts > 1
     const done = async <Value>(call: Promise<Value>): Promise<Value> => {
       const value = await call
-      if (isSuspect) await write(gotFurther)
-      isSuspect = false
+      if (mayBePoison) await write(gotFurther)
+      mayBePoison = false
       return value
     }
     try {
@@ -55,33 +55,33 @@ export class AgentWork implements RunWork<RunEvent> {
         messages,
         firstMark,
         context,
-        emit: (event) => telling.tell(event),
+        emit: (event) => progress.report(event),
         calls: {
-          ask: (name, request, { number, begin }) => {
-            const once = steps.once(name, (asking) => {
-              telling.asks(number)
-              return askModel(deps, asking, request, begin())
+          callModel: (name, request, { number, start }) => {
+            const once = steps.once(name, (stepContext) => {
+              progress.modelCalled(number)
+              return callModel(deps, stepContext, request, start())
             })
             return done(once)
           },
           search: (name, query) => done(steps.search(name, query)),
-          tool: (name, call) => done(steps.kept(name, call)),
+          tool: (name, call) => done(steps.recorded(name, call)),
         },
       })
-      await telling.flushed()
+      await progress.flushed()
       return { status: 'completed', output: outcome }
     } catch (error) {
       signal.throwIfAborted()
       if (error instanceof LeftToOthers) throw error
-      await telling.flushed()
+      await progress.flushed()
       return { status: 'failed', error: this.#toRunError(error) }
     }
   }
 
   async atEnd(end: EndFields, output: unknown, _charges: ReadonlyMap<string, bigint>): Promise<AtEnd> {
     const outcome = output as RunOutcome | null
-    if (outcome && this.#run.threadId) await addToThread(this.#deps, this.#run, this.#given!, outcome)
-    const steps = this.#telling?.receipt ?? (await stepsTold(this.#log, this.#run._id))
+    if (outcome && this.#run.threadId) await addToThread(this.#deps, this.#run, this.#storedInput!, outcome)
+    const steps = this.#progress?.receipt ?? (await writtenSteps(this.#log, this.#run._id))
     return {
       fields: { outcome: outcome && JSON.stringify(outcome), steps: toJson(withRest(steps, BigInt(end.cost))) },
       event: describeAgentEnd(this.#run, end),
@@ -97,7 +97,7 @@ export class AgentWork implements RunWork<RunEvent> {
 }
 
 /** Returns the receipt of a run from the events written so far. */
-export async function stepsTold(log: RunLog<RunEvent>, runId: string): Promise<readonly RunStep[]> {
+export async function writtenSteps(log: RunLog<RunEvent>, runId: string): Promise<readonly RunStep[]> {
   const steps: RunStep[] = []
   for await (const event of log.written(runId)) if (event.type === 'usage') steps.push(event.step)
   return steps

@@ -1,6 +1,6 @@
 import { refuse } from '../../../common/check.ts'
 import { listById, type OrderedPage } from '../../../common/documents/lists.ts'
-import type { AnswerBudget } from '../../../common/documents/long-records.ts'
+import type { ReadBudget } from '../../../common/documents/long-records.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
@@ -17,12 +17,12 @@ import type { SealHeaders } from '../../domain/agents/mcp-servers.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { permits } from '../../domain/engines/residency.ts'
 import { admit } from '../calls/admit.ts'
-import type { AskContext, Ports, With } from '../deps.ts'
-import { forgetAgent } from '../forget.ts'
+import type { Ports, RequestContext, With } from '../deps.ts'
+import { purgeAgent } from '../purge.ts'
 import type { AgentRecord } from '../tables.ts'
-import { keepVersion } from '../versions.ts'
-import { headersPlace } from './mcp-tools.ts'
-import { checkSchemas } from './schema-answers.ts'
+import { storeVersion } from '../versions.ts'
+import { headersSealName } from './mcp-tools.ts'
+import { checkSchemas } from './schema-replies.ts'
 
 /** Most agents of one organization. */
 const MAX_AGENTS = 1_000
@@ -43,14 +43,14 @@ const MAX_ATTEMPTS = 5
  */
 export async function createAgent(
   deps: With<'principals'>,
-  ask: AskContext,
+  requestContext: RequestContext,
   input: AgentInput & { readonly code?: string | null },
 ): Promise<AgentRecord> {
-  const principal = requireScope(ask.caller, 'agents')
+  const principal = requireScope(requestContext.caller, 'agents')
   const { organizationId } = principal
   const code = checkAgentCode(input.code)
   const definition = agentDefinition(input, sealingFor(deps, organizationId))
-  await checkReferences(deps, { ...ask, caller: principal }, definition)
+  await checkReferences(deps, { ...requestContext, caller: principal }, definition)
   if ((await deps.collections.agents.countDocuments({ organizationId, listed: true })) >= MAX_AGENTS)
     throw new KisError('storage_quota_exceeded', `An organization has at most ${MAX_AGENTS} agents.`)
   const now = deps.clock.now()
@@ -64,11 +64,11 @@ export async function createAgent(
     createdAt: now,
     updatedAt: now,
   }
-  await keepVersion(deps.collections.agentVersions, agent)
+  await storeVersion(deps.collections.agentVersions, agent)
   await deps.collections.agents.insertOne(agent).catch(async (error) => {
     // After any other failure the agent may have been recorded, so its version stays.
     if (error instanceof DuplicateKey) await deps.collections.agentVersions.findOneAndDelete({ _id: `${agent._id}_1` })
-    throw codeTaken(error, code)
+    throw duplicateCode(error, code)
   })
   return agent
 }
@@ -81,18 +81,18 @@ export async function createAgent(
  */
 export async function updateAgent(
   deps: With<'principals'>,
-  ask: AskContext,
+  requestContext: RequestContext,
   { id, code, ...changes }: AgentInput & { readonly id: string; readonly code?: string | null },
 ): Promise<AgentRecord> {
-  const principal = requireScope(ask.caller, 'agents')
+  const principal = requireScope(requestContext.caller, 'agents')
   const newCode = code == null ? {} : { code: checkAgentCode(code) }
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
     const agent = await getAgent(deps, principal, id, 'input.id')
-    const given = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
+    const provided = Object.fromEntries(Object.entries(changes).filter(([, value]) => value !== undefined))
     const before = readDefinition(agent.definition)
-    const definition = agentDefinition({ ...toAgentInput(before), ...given }, sealingFor(deps, agent.organizationId), before)
+    const definition = agentDefinition({ ...toAgentInput(before), ...provided }, sealingFor(deps, agent.organizationId), before)
     // A collection that was deleted since does not keep the agent from other changes.
-    await checkReferences(deps, { ...ask, caller: principal }, definition, before.collectionIds)
+    await checkReferences(deps, { ...requestContext, caller: principal }, definition, before.collectionIds)
     const next = {
       ...agent,
       ...newCode,
@@ -100,12 +100,12 @@ export async function updateAgent(
       definition: storedDefinition(definition),
       updatedAt: deps.clock.now(),
     }
-    await keepVersion(deps.collections.agentVersions, next)
+    await storeVersion(deps.collections.agentVersions, next)
     const { version, definition: stored, updatedAt } = next
     const updated = await deps.collections.agents
       .findOneAndUpdate({ _id: id, listed: true, version: agent.version }, { $set: { ...newCode, version, definition: stored, updatedAt } })
       .catch((error) => {
-        throw codeTaken(error, code ?? '')
+        throw duplicateCode(error, code ?? '')
       })
     if (updated) return updated
   }
@@ -116,14 +116,14 @@ export async function updateAgent(
  * Deletes an agent with its versions. Its runs stay readable.
  * @throws {NotFound} the organization has no such agent.
  */
-export async function deleteAgent(deps: Ports, { caller }: AskContext, id: string): Promise<void> {
+export async function deleteAgent(deps: Ports, { caller }: RequestContext, id: string): Promise<void> {
   const { organizationId } = requireScope(caller, 'agents')
   const deleted = await deps.collections.agents.findOneAndUpdate(
     { _id: id, organizationId, listed: true },
     { $set: { listed: false, code: id, forgetAt: deps.clock.now() } },
   )
   if (!deleted) throw new NotFound('agent', id, 'id')
-  await forgetAgent(deps, deleted)
+  await purgeAgent(deps, deleted)
 }
 
 /**
@@ -138,8 +138,8 @@ export async function getAgent({ collections }: Ports, { organizationId }: Princ
 }
 
 /** Returns the agent, or null when it does not exist, is deleted or belongs to another organization. */
-export async function findAgent(deps: Ports, ask: AskContext, id: string): Promise<AgentRecord | null> {
-  return getAgent(deps, requireScope(ask.caller, 'agents'), id).catch((error) => {
+export async function findAgent(deps: Ports, requestContext: RequestContext, id: string): Promise<AgentRecord | null> {
+  return getAgent(deps, requireScope(requestContext.caller, 'agents'), id).catch((error) => {
     if (error instanceof NotFound) return null
     throw error
   })
@@ -148,9 +148,9 @@ export async function findAgent(deps: Ports, ask: AskContext, id: string): Promi
 /** Lists the agents of the caller's organization. */
 export async function listAgents(
   { collections }: Pick<Ports, 'collections'>,
-  { caller }: AskContext,
+  { caller }: RequestContext,
   page: OrderedPage,
-  budget: AnswerBudget,
+  budget: ReadBudget,
 ): Promise<Connection<AgentRecord>> {
   const { organizationId } = requireScope(caller, 'agents')
   return listById(collections.agents, { organizationId, listed: true }, page, AGENT_ID, budget)
@@ -162,7 +162,7 @@ export async function listAgents(
  */
 export async function listAgentsOf(
   { collections }: Pick<Ports, 'collections'>,
-  { caller }: AskContext,
+  { caller }: RequestContext,
   collectionId: string,
 ): Promise<readonly AgentRecord[]> {
   const { organizationId } = requireScope(caller, 'knowledge:write')
@@ -185,8 +185,8 @@ export async function findVersion(
   agentId: string,
   version: number,
 ): Promise<AgentDefinition | null> {
-  const kept = await collections.agentVersions.findOne({ _id: `${agentId}_${version}`, organizationId })
-  return kept && readDefinition(kept.definition)
+  const stored = await collections.agentVersions.findOne({ _id: `${agentId}_${version}`, organizationId })
+  return stored && readDefinition(stored.definition)
 }
 
 /**
@@ -208,32 +208,33 @@ export function admitModel(deps: Ports, { caller }: { readonly caller: Principal
 
 async function checkReferences(
   deps: With<'principals'>,
-  ask: AskContext & { readonly caller: Principal },
+  requestContext: RequestContext & { readonly caller: Principal },
   { modelId, collectionIds, mcpServers, responseSchema }: AgentDefinition,
   knownIds: readonly string[] = [],
 ): Promise<void> {
-  if (responseSchema) await checkSchemas(deps, ask.caller, [{ schema: responseSchema, param: 'input.responseSchema' }], ask.signal)
-  const model = admitModel(deps, ask, modelId, 'input.model')
+  if (responseSchema)
+    await checkSchemas(deps, requestContext.caller, [{ schema: responseSchema, param: 'input.responseSchema' }], requestContext.signal)
+  const model = admitModel(deps, requestContext, modelId, 'input.model')
   if (mcpServers.length > 0 && !model.supports.has('tools'))
     refuse('unsupported_value', 'input.mcpServers', `The model \`${modelId}\` calls no tools.`)
   if (mcpServers.length > 0) {
     // The names of hosts go to DNS servers only by the policy in force.
-    const caller = await deps.principals.now(ask.caller)
-    await Promise.all(mcpServers.map(({ url }, i) => checkServer(deps, { ...ask, caller }, url, `input.mcpServers[${i}].url`)))
+    const caller = await deps.principals.now(requestContext.caller)
+    await Promise.all(mcpServers.map(({ url }, i) => checkServer(deps, { ...requestContext, caller }, url, `input.mcpServers[${i}].url`)))
   }
   // Also those that the agent has already: the caller must be allowed to read them.
-  const described = await deps.knowledge.describe(collectionIds, ask)
+  const described = await deps.knowledge.describe(collectionIds, requestContext)
   const found = new Set([...knownIds, ...described.map(({ id }) => id)])
   for (const [i, id] of collectionIds.entries()) if (!found.has(id)) throw new NotFound('collection', id, `input.collectionIds[${i}]`)
 }
 
 async function checkServer(
   { mcp }: Ports,
-  { caller, signal }: AskContext & { readonly caller: Principal },
+  { caller, signal }: RequestContext & { readonly caller: Principal },
   url: string,
   param: string,
 ): Promise<void> {
-  if (!mcp.mayAsk(url))
+  if (!mcp.allows(url))
     refuse('unsupported_value', param, 'Only http and https addresses of public hosts on ports 80 and 443, without a user name, are asked.')
   if (!permits(caller.residencyPolicy, mcp.isLocal(url) ? 'local' : 'cloud'))
     throw new KisError('residency_policy_violation', "The organization's residency policy permits servers of the operator only.", { param })
@@ -241,7 +242,7 @@ async function checkServer(
 }
 
 function sealingFor({ secrets }: Ports, organizationId: string): SealHeaders {
-  return (headers, url) => secrets.seal(JSON.stringify(headers), headersPlace(organizationId, url))
+  return (headers, url) => secrets.seal(JSON.stringify(headers), headersSealName(organizationId, url))
 }
 
 function toAgentInput({ modelId, collectionIds, sampling, responseSchema, ...rest }: AgentDefinition): AgentInput {
@@ -256,7 +257,7 @@ function toAgentInput({ modelId, collectionIds, sampling, responseSchema, ...res
   }
 }
 
-function codeTaken(error: unknown, code: string): unknown {
+function duplicateCode(error: unknown, code: string): unknown {
   if (!(error instanceof DuplicateKey)) return error
   return new KisError('already_exists', `An agent with code \`${code}\` exists in this organization.`, {
     param: 'input.code',

@@ -1,9 +1,9 @@
 import fc from 'fast-check'
 import { afterEach, describe, expect, it } from 'vitest'
 import type { Principal } from '../../../common/identity/principal.ts'
-import { marksIn } from '../../domain/agents/found-passages.ts'
+import { marksIn } from '../../domain/agents/found-chunks.ts'
 import type { RunOutcome } from '../../domain/agents/run.ts'
-import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { calls, says } from '../../test-support/scripted-engine.ts'
 import type { RunRecord } from '../tables.ts'
 import { AgentRuns, type RunInput } from './agent-runs.ts'
@@ -20,7 +20,7 @@ async function world() {
   const parted = parts({ balance: 1_000_000_000_000n })
   const { deps, ofRuns, far, knowledge } = parted
   knowledge.add('ports', ['The harbour of Sur was built in 1931.', 'The market of Nizwa opened in 1850.'])
-  const ask = { ...asking(), caller: owner }
+  const ask = { ...createRequestContext(), caller: owner }
   const agent = await createAgent(deps, ask, { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['ports'] })
   const runs = new AgentRuns(deps, ofRuns)
   open.push(runs)

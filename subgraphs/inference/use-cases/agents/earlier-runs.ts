@@ -1,10 +1,10 @@
-import { tell } from '../../../common/events/event-log.ts'
+import { reportChange } from '../../../common/events/event-log.ts'
 import type { RunEvent } from '../../domain/agents/run.ts'
 import type { RunDeps } from '../deps.ts'
 import { describeAgentEnd } from '../runs/run-ends.ts'
 import { toJson } from '../runs/run-json.ts'
 import type { RunLog } from '../runs/run-log.ts'
-import { stepsTold } from './agent-work.ts'
+import { writtenSteps } from './agent-work.ts'
 
 const MAX_SWEPT = 100
 
@@ -21,11 +21,11 @@ export async function endRunsOfEarlierVersions(
   const left = await runs.find({ leaseUntil: { $lt: now } }, { sort: { leaseUntil: 1 }, limit: MAX_SWEPT })
   for (const run of left) {
     const error = { code: 'service_unavailable', message: 'The process that ran it has gone.' } as const
-    const { $set, $push } = tell(run.organizationId, now, describeAgentEnd(run, { status: 'failed', cost: null, error }))
+    const { $set, $push } = reportChange(run.organizationId, now, describeAgentEnd(run, { status: 'failed', cost: null, error }))
     await runs.findOneAndUpdate(
       { _id: run._id, status: 'running', leaseUntil: { $lt: now } },
       {
-        $set: { status: 'failed', steps: toJson(await stepsTold(log, run._id)), cost: null, error, endedAt: now, ...$set },
+        $set: { status: 'failed', steps: toJson(await writtenSteps(log, run._id)), cost: null, error, endedAt: now, ...$set },
         $push,
         $unset: { leaseUntil: '' },
       },

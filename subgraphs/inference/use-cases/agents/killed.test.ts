@@ -3,16 +3,16 @@ import { MemoryDocumentStore } from '../../../../test/support/memory-document-st
 import type { Principal } from '../../../common/identity/principal.ts'
 import { systemClock } from '../../../common/process/clock.ts'
 import type { BillingContext } from '../../ports/billing.ts'
-import type { PassageQuery } from '../../ports/knowledge.ts'
+import type { ChunkQuery } from '../../ports/knowledge.ts'
 import { FakeBilling } from '../../test-support/fake-billing.ts'
 import { Life, StoreOfLife } from '../../test-support/life.ts'
-import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { calls, says } from '../../test-support/scripted-engine.ts'
 import { AgentRuns } from './agent-runs.ts'
 import { createAgent } from './agents.ts'
 
 const owner: Principal = { ...somebody, scopes: ['agents'] }
-const ask = { ...asking(), caller: owner }
+const ask = { ...createRequestContext(), caller: owner }
 
 /** Longer than the lease of a run, and of a call. */
 const LEASES_END_MS = 31_000
@@ -98,7 +98,7 @@ describe('a run of an agent whose process is killed', () => {
         expect(once, `killed at ${last}`).toEqual(['run_started', 'usage', 'tool_call', 'search', 'usage', 'usage', 'done'])
         const thread = await next.deps.collections.threads.findOne({ _id: threadId! })
         expect(JSON.parse(thread!.messages), `killed at ${last}`).toHaveLength(2)
-        expect(await next.deps.collections.runGiven.find({ runId: run._id }, { sort: { piece: 1 }, limit: 1 })).toEqual([])
+        expect(await next.deps.collections.runInputs.find({ runId: run._id }, { sort: { piece: 1 }, limit: 1 })).toEqual([])
         await next.runs[Symbol.asyncDispose]()
       }
       expect(length).toBeGreaterThan(25)
@@ -119,7 +119,7 @@ it('a run that an access token started acts by the scopes of the token, also in 
     const world = born(store, billing, life, true)
     const { search } = world.knowledge
     Object.assign(world.knowledge, {
-      search(query: PassageQuery, context: BillingContext) {
+      search(query: ChunkQuery, context: BillingContext) {
         seen.push(context.caller.scopes)
         return search.call(world.knowledge, query, context)
       },

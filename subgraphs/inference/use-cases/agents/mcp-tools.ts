@@ -1,11 +1,11 @@
 import { KisError } from '../../../common/errors.ts'
-import { asForeignText } from '../../../common/foreign-text.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
+import { escapeUntrustedText } from '../../../common/untrusted-text.ts'
 import type { AgentDefinition } from '../../domain/agents/definition.ts'
 import type { Headers, McpServer } from '../../domain/agents/mcp-servers.ts'
-import { outsideAnswer, outsideArguments, toOutsideTools } from '../../domain/agents/outside-tools.ts'
+import { outsideArguments, outsideResult, toOutsideTools } from '../../domain/agents/outside-tools.ts'
 import { permits } from '../../domain/engines/residency.ts'
-import { type LetLeave, type McpConnection, McpFailure, type McpTool } from '../../ports/mcp.ts'
+import { type AuthorizeRequest, type McpConnection, McpFailure, type McpTool } from '../../ports/mcp.ts'
 import type { CallContext, With } from '../deps.ts'
 import { type Tool, toolFailure } from './tools.ts'
 
@@ -21,7 +21,7 @@ export interface OutsideTool extends Tool {
 }
 
 /** Returns the name under which the headers of a server are sealed. Sealed headers open only under the same name. */
-export function headersPlace(organizationId: string, url: string): string {
+export function headersSealName(organizationId: string, url: string): string {
   return `headers of an MCP server ${organizationId} ${url}`
 }
 
@@ -42,8 +42,8 @@ export async function openMcpTools(
   // In the order of the servers, whichever answered first, so that a name means the same tool in each run.
   const tools = opened.flatMap((found) => (found ? toTools(deps, found, context, names) : []))
   const away = mcpServers.filter((_, at) => !opened[at]).map(({ name }) => name)
-  const kept = stack.move()
-  return { tools, away, [Symbol.asyncDispose]: () => kept.disposeAsync() }
+  const resources = stack.move()
+  return { tools, away, [Symbol.asyncDispose]: () => resources.disposeAsync() }
 }
 
 interface OpenServer {
@@ -62,8 +62,8 @@ async function open(
   const { name, url, sealedHeaders } = server
   const { organizationId } = context.caller
   try {
-    const headers: Headers = sealedHeaders === null ? {} : JSON.parse(secrets.open(sealedHeaders, headersPlace(organizationId, url)))
-    const connection = stack.use(await mcp.connect(url, headers, organizationId, letLeaveTo(deps, context.caller), context.signal))
+    const headers: Headers = sealedHeaders === null ? {} : JSON.parse(secrets.open(sealedHeaders, headersSealName(organizationId, url)))
+    const connection = stack.use(await mcp.connect(url, headers, organizationId, createAuthorizer(deps, context.caller), context.signal))
     return { server, connection, found: await connection.listTools(context.signal) }
   } catch (error) {
     if (error instanceof KisError) throw error
@@ -73,7 +73,7 @@ async function open(
 }
 
 /** By the policy in force each time: that of the run may be hours old. */
-function letLeaveTo({ mcp, principals }: With<'principals'>, caller: Principal): LetLeave {
+function createAuthorizer({ mcp, principals }: With<'principals'>, caller: Principal): AuthorizeRequest {
   return async (url) => {
     const { residencyPolicy } = await principals.now(caller)
     if (!permits(residencyPolicy, mcp.isLocal(url) ? 'local' : 'cloud')) throw new McpFailure('The residency policy forbids it.')
@@ -90,13 +90,13 @@ function toTools(
     name,
     definition,
     async call(args) {
-      const given = outsideArguments(args)
+      const toolArguments = outsideArguments(args)
       try {
-        return outsideAnswer(await connection.callTool(ownName, given, signal))
+        return outsideResult(await connection.callTool(ownName, toolArguments, signal))
       } catch (error) {
         if (!(error instanceof McpFailure)) throw error
         deps.log.info({ err: error, tool: name, requestId }, 'an outside tool has failed')
-        return toolFailure(asForeignText(`The tool failed. ${error.message}`))
+        return toolFailure(escapeUntrustedText(`The tool failed. ${error.message}`))
       }
     },
   }))

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import { countedUsage } from '../../domain/tokens/usage.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { asking, parts } from '../../test-support/parts.ts'
+import { createRequestContext, parts } from '../../test-support/parts.ts'
 import { completion, type Step, says } from '../../test-support/scripted-engine.ts'
-import { askModel, toModelAnswer } from './model-step.ts'
+import { callModel, toModelReply } from './model-step.ts'
 
 const MIB = 2 ** 20
 const signed = (index: number, length: number) => ({ type: 'reasoning.encrypted', data: 'x'.repeat(length), format: 'x', index })
@@ -13,7 +13,7 @@ async function ask(...thoughts: readonly ProtocolObject[]) {
   const { deps, far } = parts()
   far.streams.push([...thoughts.map(thinks), ...says('Noon.')])
   const request = { model: 'chat', messages: [{ role: 'user', content: 'When?' }] }
-  const answer = await askModel(deps, asking(), request, () => undefined).catch((error: unknown) => error)
+  const answer = await callModel(deps, createRequestContext(), request, () => undefined).catch((error: unknown) => error)
   return { answer, far }
 }
 
@@ -35,11 +35,11 @@ it('keeps each piece once, of engines that send those before again and of engine
 it('takes any number of pieces', async () => {
   const many = Array(1_000_000).fill(1)
   const { answer } = await ask({ reasoning_details: many })
-  expect((answer as ReturnType<typeof toModelAnswer>).message.reasoning_details).toHaveLength(many.length)
+  expect((answer as ReturnType<typeof toModelReply>).message.reasoning_details).toHaveLength(many.length)
 
   const message = { role: 'assistant', content: 'Noon.', reasoning_details: many }
   const response = completion({ choices: [{ index: 0, message, finish_reason: 'stop' }] })
-  expect(toModelAnswer({ response, usage: countedUsage(20, 5), cost: 0n, modelId: 'chat' }).message.reasoning_details).toHaveLength(
+  expect(toModelReply({ response, usage: countedUsage(20, 5), cost: 0n, modelId: 'chat' }).message.reasoning_details).toHaveLength(
     many.length,
   )
 })

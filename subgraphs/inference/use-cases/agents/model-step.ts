@@ -1,16 +1,16 @@
 import { isDeepStrictEqual } from 'node:util'
 import { KisError } from '../../../common/errors.ts'
-import { firstChoiceDelta, readChoices, type ToolCall } from '../../domain/chat/chat-answer.ts'
-import { checkCount, MAX_SIGNED_LENGTH } from '../../domain/chat/complete-answer.ts'
+import { firstChoiceDelta, readChoices, type ToolCall } from '../../domain/chat/chat-response.ts'
+import { checkCount, MAX_SIGNED_LENGTH } from '../../domain/chat/complete-response.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
 import type { Quantities } from '../../ports/billing.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import type { ChatCompletion } from '../calls/create-chat-completion.ts'
 import { type ChatEvent, streamChatCompletion } from '../calls/stream-chat-completion.ts'
-import type { AskContext, CallDeps, CallRecord } from '../deps.ts'
+import type { CallDeps, CallRecord, RequestContext } from '../deps.ts'
 
 /** The answer of a model in one step. */
-export interface ModelAnswer {
+export interface ModelReply {
   /** The model that answered: the one that was asked, or its fallback. */
   readonly modelId: string
   readonly text: string
@@ -28,33 +28,35 @@ export interface ModelAnswer {
  * @throws {KisError} `engine_error`: the engine gave no answer, or too much signed reasoning.
  * @throws {KisError} as `streamChatCompletion`.
  */
-export async function askModel(
+export async function callModel(
   deps: CallDeps,
-  ask: AskContext,
+  requestContext: RequestContext,
   request: ProtocolObject,
   onText: (text: string) => void,
-): Promise<ModelAnswer> {
-  const answer = new Answer()
-  const asking = ask.record ? { ...ask, record: new AnswerRecord(ask.record, answer) } : ask
-  for await (const { chunks, usage, cost, modelId } of streamChatCompletion(deps, asking, request)) {
+): Promise<ModelReply> {
+  const reply = new ReplyBuilder()
+  const recordingContext = requestContext.record
+    ? { ...requestContext, record: new ReplyRecord(requestContext.record, reply) }
+    : requestContext
+  for await (const { chunks, usage, cost, modelId } of streamChatCompletion(deps, recordingContext, request)) {
     const { text } = firstChoiceDelta(chunks)
     if (text) onText(text)
     const isLast = usage !== null && cost !== null
-    if (!isLast || !asking.record) for (const chunk of chunks) answer.add(chunk)
-    if (isLast) return answer.finish(modelId!, usage.quantities, cost)
+    if (!isLast || !recordingContext.record) for (const chunk of chunks) reply.add(chunk)
+    if (isLast) return reply.finish(modelId!, usage.quantities, cost)
   }
-  ask.signal.throwIfAborted()
+  requestContext.signal.throwIfAborted()
   throw new KisError('engine_error', 'The engine gave no answer.')
 }
 
 /** The record of a streamed call. It keeps the whole answer in place of the last event. */
-class AnswerRecord implements CallRecord {
+class ReplyRecord implements CallRecord {
   readonly #record: CallRecord
-  readonly #answer: Answer
+  readonly #reply: ReplyBuilder
 
-  constructor(record: CallRecord, answer: Answer) {
+  constructor(record: CallRecord, reply: ReplyBuilder) {
     this.#record = record
-    this.#answer = answer
+    this.#reply = reply
   }
 
   get isFreeWhenCut(): boolean {
@@ -69,9 +71,9 @@ class AnswerRecord implements CallRecord {
     this.#record.holdEnded(charged)
   }
 
-  answered(usage: Usage, last: Pick<ChatEvent, 'chunks' | 'modelId'>): Promise<void> {
-    for (const chunk of last.chunks) this.#answer.add(chunk)
-    return this.#record.answered(usage, this.#answer.finish(last.modelId!, usage.quantities, 0n))
+  completed(usage: Usage, last: Pick<ChatEvent, 'chunks' | 'modelId'>): Promise<void> {
+    for (const chunk of last.chunks) this.#reply.add(chunk)
+    return this.#record.completed(usage, this.#reply.finish(last.modelId!, usage.quantities, 0n))
   }
 }
 
@@ -79,15 +81,15 @@ class AnswerRecord implements CallRecord {
  * Converts a whole chat completion to a `ModelAnswer`.
  * @throws {KisError} `engine_error`: the engine gave too much signed reasoning.
  */
-export function toModelAnswer({
+export function toModelReply({
   response,
   usage,
   cost,
   modelId,
-}: Pick<ChatCompletion, 'response' | 'usage' | 'cost' | 'modelId'>): ModelAnswer {
-  const answer = new Answer()
-  answer.add({ ...response, choices: readChoices(response).map((choice) => ({ ...choice, delta: choice.message })) })
-  return answer.finish(modelId, usage.quantities, cost)
+}: Pick<ChatCompletion, 'response' | 'usage' | 'cost' | 'modelId'>): ModelReply {
+  const reply = new ReplyBuilder()
+  reply.add({ ...response, choices: readChoices(response).map((choice) => ({ ...choice, delta: choice.message })) })
+  return reply.finish(modelId, usage.quantities, cost)
 }
 
 interface Delta {
@@ -99,7 +101,7 @@ interface Delta {
 }
 
 /** Assembles a message from its deltas. */
-class Answer {
+class ReplyBuilder {
   #text = ''
   #refusal = ''
   #reasoning = ''
@@ -125,7 +127,7 @@ class Answer {
     }
   }
 
-  finish(modelId: string, quantities: Quantities, cost: bigint): ModelAnswer {
+  finish(modelId: string, quantities: Quantities, cost: bigint): ModelReply {
     const calls = [...this.#calls.entries()].sort(([a], [b]) => a - b).map(([, call]) => call)
     return {
       modelId,

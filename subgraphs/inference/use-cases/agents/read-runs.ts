@@ -1,10 +1,10 @@
 import { listSifted, type OrderedPage, type Sieve } from '../../../common/documents/lists.ts'
-import type { AnswerBudget } from '../../../common/documents/long-records.ts'
+import type { ReadBudget } from '../../../common/documents/long-records.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
 import type { Filter, StoredDocument } from '../../../common/ports/document-store.ts'
 import type { RunStatus } from '../../domain/agents/run.ts'
-import type { AskContext, Ports } from '../deps.ts'
+import type { Ports, RequestContext } from '../deps.ts'
 import type { AgentRecord, RunRecord } from '../tables.ts'
 
 interface RunFilter {
@@ -22,7 +22,11 @@ export function sifted(idPrefix: string, owned: Filter, { filter, ...page }: Run
 }
 
 /** Returns a run of the caller's organization, or null when there is none. */
-export async function findRun({ collections }: Pick<Ports, 'collections'>, { caller }: AskContext, id: string): Promise<RunRecord | null> {
+export async function findRun(
+  { collections }: Pick<Ports, 'collections'>,
+  { caller }: RequestContext,
+  id: string,
+): Promise<RunRecord | null> {
   const { organizationId } = requireScope(caller, 'agents')
   return collections.runs.findOne({ _id: id, organizationId })
 }
@@ -32,7 +36,7 @@ export async function listRuns(
   { collections }: Pick<Ports, 'collections'>,
   { _id, organizationId }: Pick<AgentRecord, '_id' | 'organizationId'>,
   page: RunPage,
-  budget: AnswerBudget,
+  budget: ReadBudget,
 ): Promise<Connection<RunRecord>> {
   return listSifted(collections.runs, ...sifted('run', { organizationId, agentId: _id }, page), budget)
 }
@@ -40,9 +44,9 @@ export async function listRuns(
 /** Lists the runs of all agents of the caller's organization, also of those that were deleted. */
 export async function listAllRuns(
   { collections }: Pick<Ports, 'collections'>,
-  { caller }: AskContext,
+  { caller }: RequestContext,
   page: RunPage,
-  budget: AnswerBudget,
+  budget: ReadBudget,
 ): Promise<Connection<RunRecord>> {
   const { organizationId } = requireScope(caller, 'agents')
   return listSifted(collections.runs, ...sifted('run', { organizationId }, page), budget)

@@ -1,6 +1,6 @@
 import { isAbsent } from '../../../common/check.ts'
 import { KisError } from '../../../common/errors.ts'
-import type { AskContext } from '../deps.ts'
+import type { RequestContext } from '../deps.ts'
 import { followed } from '../runs/followed.ts'
 import type { FollowedEvent } from '../runs/run-log.ts'
 import type { RunRecord } from '../tables.ts'
@@ -12,22 +12,33 @@ import type { AgentRuns, RunInput } from './agent-runs.ts'
  * @throws {KisError} the code of the run's error, when the run failed; the message names the run.
  * @throws {KisError} `service_unavailable`: this process stops and another continues the run.
  */
-export async function runAgent(runs: AgentRuns, ask: AskContext, input: RunInput): Promise<RunRecord & { readonly isReplayed: boolean }> {
-  const { run, isReplayed } = await runs.start(ask, input)
-  const leave = () => {
-    if (isAbsent(input.idempotencyKey)) runs.cancel(ask, run._id).catch(() => undefined)
+export async function runAgent(
+  runs: AgentRuns,
+  requestContext: RequestContext,
+  input: RunInput,
+): Promise<RunRecord & { readonly isReplayed: boolean }> {
+  const { run, isReplayed } = await runs.start(requestContext, input)
+  const onAbort = () => {
+    if (isAbsent(input.idempotencyKey)) runs.cancel(requestContext, run._id).catch(() => undefined)
   }
-  ask.signal.addEventListener('abort', leave, { once: true })
-  if (ask.signal.aborted) leave()
-  const last = await runs.ended(ask, run)
-  ask.signal.removeEventListener('abort', leave)
+  requestContext.signal.addEventListener('abort', onAbort, { once: true })
+  if (requestContext.signal.aborted) onAbort()
+  const last = await runs.ended(requestContext, run)
+  requestContext.signal.removeEventListener('abort', onAbort)
   if (last.error || last.status === 'running') throw toRunFailure(last)
   return { ...last, isReplayed }
 }
 
 /** Starts a run of an agent and follows it. */
-export function startAndFollow(runs: AgentRuns, ask: AskContext, input: RunInput): AsyncIterableIterator<FollowedEvent, undefined> {
-  return followed(runs, ask, async () => ({ ...(await runs.start(ask, input)).run, isFound: !isAbsent(input.idempotencyKey) }))
+export function startAndFollow(
+  runs: AgentRuns,
+  requestContext: RequestContext,
+  input: RunInput,
+): AsyncIterableIterator<FollowedEvent, undefined> {
+  return followed(runs, requestContext, async () => ({
+    ...(await runs.start(requestContext, input)).run,
+    isFound: !isAbsent(input.idempotencyKey),
+  }))
 }
 
 /** The error of a caller whose process stops while another continues the run. */

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
-import { AnswerBudget } from '../../../common/documents/long-records.ts'
+import { ReadBudget } from '../../../common/documents/long-records.ts'
 import { openCollections } from '../tables.ts'
 import { listThreads } from './threads.ts'
 
@@ -19,6 +19,6 @@ it('lists no thread that has expired, also before it is deleted', async () => {
     })
   // Only the time is asked of the clock.
   const deps = { collections, clock: { now: () => now } as Parameters<typeof listThreads>[0]['clock'] }
-  const { edges } = await listThreads(deps, { _id: 'agt', organizationId: 'org' }, { first: 10 }, new AnswerBudget())
+  const { edges } = await listThreads(deps, { _id: 'agt', organizationId: 'org' }, { first: 10 }, new ReadBudget())
   expect(edges.map(({ node }) => node._id)).toEqual([id('3')])
 })

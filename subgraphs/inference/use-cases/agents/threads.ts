@@ -1,14 +1,14 @@
 import { listById, type OrderedPage } from '../../../common/documents/lists.ts'
-import type { AnswerBudget } from '../../../common/documents/long-records.ts'
+import type { ReadBudget } from '../../../common/documents/long-records.ts'
 import { NotFound, TooBusy } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
 import { firstFreeMark, MARKS_OF_RUN } from '../../domain/agents/earlier-marks.ts'
 import type { RunOutcome } from '../../domain/agents/run.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import type { AskContext, Ports } from '../deps.ts'
+import type { Ports, RequestContext } from '../deps.ts'
 import type { AgentRecord, RunRecord, ThreadRecord } from '../tables.ts'
-import type { GivenToRun } from './run-given.ts'
+import type { StoredRunInput } from './stored-run-input.ts'
 
 /** Limits of a thread: messages, and characters of their JSON. The oldest messages are dropped first. */
 const MAX_MESSAGES = 100
@@ -16,7 +16,7 @@ const MAX_CHARACTERS = 200_000
 /** Keys that a thread remembers. Few have more than one or two. */
 const MAX_KEYS = 100
 /** How long a thread is kept after its last run: 30 days. */
-const KEPT_MS = 30 * 86_400_000
+const RETENTION_MS = 30 * 86_400_000
 /** Characters of a title. */
 const MAX_TITLE = 200
 const THREAD_ID = /^thr_/
@@ -57,7 +57,7 @@ export async function continueThread(
 /** Returns a thread of the caller's organization, or null when there is none, or it has expired. */
 export async function findThread(
   { collections, clock }: Pick<Ports, 'collections' | 'clock'>,
-  { caller }: AskContext,
+  { caller }: RequestContext,
   id: string,
 ): Promise<ThreadRecord | null> {
   const { organizationId } = requireScope(caller, 'agents')
@@ -70,7 +70,7 @@ export async function listThreads(
   { collections, clock }: Pick<Ports, 'collections' | 'clock'>,
   { _id, organizationId }: Pick<AgentRecord, '_id' | 'organizationId'>,
   page: OrderedPage,
-  budget: AnswerBudget,
+  budget: ReadBudget,
 ): Promise<Connection<ThreadRecord>> {
   const listed = await listById(collections.threads, { organizationId, agentId: _id }, page, THREAD_ID, budget)
   const now = clock.now()
@@ -97,7 +97,7 @@ export function titleOf(messages: readonly ProtocolObject[]): string | null {
 export async function addToThread(
   { collections, clock }: Pick<Ports, 'collections' | 'clock'>,
   { _id: runId, threadId, organizationId, agentId, apiKeyId, input }: RunRecord,
-  { beginsThread, firstMark }: Pick<GivenToRun, 'beginsThread' | 'firstMark'>,
+  { beginsThread, firstMark }: Pick<StoredRunInput, 'beginsThread' | 'firstMark'>,
   { text, nextMark }: Pick<RunOutcome, 'text' | 'nextMark'>,
 ): Promise<void> {
   if (threadId === null) return
@@ -112,7 +112,7 @@ export async function addToThread(
     const isLast = !thread || thread.nextMark === firstMark + MARKS_OF_RUN
     const free = isLast && nextMark !== undefined && { nextMark }
     const updatedAt = clock.now()
-    const expiresAt = new Date(updatedAt.getTime() + KEPT_MS)
+    const expiresAt = new Date(updatedAt.getTime() + RETENTION_MS)
     if (thread) {
       const guard = { _id: threadId, revision: thread.revision }
       if (
@@ -124,8 +124,19 @@ export async function addToThread(
         return
     } else {
       if (!beginsThread) return
-      const made: ThreadRecord = { _id: threadId, organizationId, agentId, messages, ...free, revision: 1, added, by, updatedAt, expiresAt }
-      if ((await collections.threads.insertMissing([made])) === 1) return
+      const created: ThreadRecord = {
+        _id: threadId,
+        organizationId,
+        agentId,
+        messages,
+        ...free,
+        revision: 1,
+        added,
+        by,
+        updatedAt,
+        expiresAt,
+      }
+      if ((await collections.threads.insertMissing([created])) === 1) return
     }
   }
   throw new Error(`the thread ${threadId} is being written by too many runs`)
@@ -135,7 +146,7 @@ export async function addToThread(
  * Deletes a thread. Its runs stay, and runs in progress do not create it again.
  * @throws {NotFound} the organization has no such thread.
  */
-export async function deleteThread({ collections }: Pick<Ports, 'collections'>, { caller }: AskContext, id: string): Promise<void> {
+export async function deleteThread({ collections }: Pick<Ports, 'collections'>, { caller }: RequestContext, id: string): Promise<void> {
   const { organizationId } = requireScope(caller, 'agents')
   if (!(await collections.threads.findOneAndDelete({ _id: id, organizationId }))) throw new NotFound('thread', id, 'id')
 }

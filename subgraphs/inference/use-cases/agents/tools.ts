@@ -1,5 +1,5 @@
 import type { ProtocolObject } from '../../ports/engines.ts'
-import type { Passage } from '../../ports/knowledge.ts'
+import type { FoundChunk } from '../../ports/knowledge.ts'
 
 /** A tool that a model may call in a run. */
 export interface Tool {
@@ -10,11 +10,11 @@ export interface Tool {
    * @param args the model's text, which may not be valid JSON.
    * @throws {KisError} `invalid…`: the arguments are wrong; the model is told. Any other error ends the run.
    */
-  call(args: string): Promise<ToolAnswer>
+  call(args: string): Promise<ToolResult>
 }
 
 /** A text for the model, or passages, which get their marks in the order of the calls. */
-export type ToolAnswer = string | readonly Passage[]
+export type ToolResult = string | readonly FoundChunk[]
 
 /** Returns the answer that tells a model about a failed call, so that it can correct the call or do without it. */
 export function toolFailure(message: string): string {

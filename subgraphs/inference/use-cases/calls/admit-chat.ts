@@ -1,19 +1,19 @@
 import { refuse } from '../../../common/check.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { type ChatRequest, checkAgainstModel, checkChatRequest } from '../../domain/chat/chat-request.ts'
-import type { AnswerNames } from '../../domain/chat/complete-answer.ts'
+import type { ResponseNames } from '../../domain/chat/complete-response.ts'
 import { countInputTokens, fewestInputTokens, measureInput } from '../../domain/chat/count-chat-tokens.ts'
-import { chatCeiling, chatTokensTaken } from '../../domain/money/ceiling.ts'
+import { chatCeiling, chatTokensConsumed } from '../../domain/money/ceiling.ts'
 import { checkResponseFits } from '../../domain/money/response-size.ts'
 import { toQuantities } from '../../domain/tokens/usage.ts'
 import type { ChatCall } from '../../ports/engines.ts'
-import { type AskContext, type CallContext, getEnginePart, type Ports } from '../deps.ts'
+import { type CallContext, getEnginePart, type Ports, type RequestContext } from '../deps.ts'
 import type { HoldTerms } from '../money/hold.ts'
 import { admit } from './admit.ts'
 import { leastTokensPerMinute } from './call-limits.ts'
-import { listCandidates } from './first-to-answer.ts'
 import type { LimitedCall } from './limited-call.ts'
 import { type RequestWithImages, requestImages } from './request-images.ts'
+import { listCandidates } from './with-fallbacks.ts'
 
 export interface AdmittedChat {
   readonly context: CallContext
@@ -50,12 +50,12 @@ const COUNT_ERROR = 1.5
  */
 export async function admitChat(
   deps: Ports,
-  ask: AskContext,
+  requestContext: RequestContext,
   call: LimitedCall | null,
   value: unknown,
   isStream: boolean,
 ): Promise<AdmittedChat> {
-  const { principal, request, model } = admit(deps.catalog, ask.caller, {
+  const { principal, request, model } = admit(deps.catalog, requestContext.caller, {
     scope: 'inference',
     kind: 'chat',
     modelParam: 'model',
@@ -69,10 +69,10 @@ export async function admitChat(
     checkWindow(size.textTokens, each, 'about')
   }
   check(model)
-  const requestWithImages = requestImages(deps, { ...ask, caller: principal }, request)
+  const requestWithImages = requestImages(deps, { ...requestContext, caller: principal }, request)
   const inputTokensFor = (each: Model) => countInputTokens(size, each)
-  const tokens = chatTokensTaken(model, request, inputTokensFor(model), leastTokensPerMinute(principal))
-  const context = (await call?.admit(principal, tokens)) ?? { ...ask, caller: principal }
+  const tokens = chatTokensConsumed(model, request, inputTokensFor(model), leastTokensPerMinute(principal))
+  const context = (await call?.admit(principal, tokens)) ?? { ...requestContext, caller: principal }
   return {
     context,
     request,
@@ -114,7 +114,7 @@ export function noteUnhonored(warnings: Set<string>, field: string): void {
 }
 
 /** Returns the names for fields that the engine leaves out. The caller knows the model by the catalog's name. */
-export function namesFor({ ids, clock }: Ports, { id }: Model): AnswerNames {
+export function namesFor({ ids, clock }: Ports, { id }: Model): ResponseNames {
   return {
     // Completion ids of the protocol have a hyphen.
     newId: (kind) => (kind === 'chatcmpl' ? ids(kind).replace('_', '-') : ids(kind)),

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Caller, Principal } from '../../../common/identity/principal.ts'
-import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { createEmbeddings } from '../embeddings/create-embeddings.ts'
 import { openEmbedding } from '../embeddings/embed-document.ts'
 import { embedQuery } from '../embeddings/embed-query.ts'
@@ -12,12 +12,12 @@ type Parts = ReturnType<typeof parts>
 /** Every way to an engine that costs money. */
 const WAYS: Record<string, (parts: Parts, caller: Caller | null, model: string, isRequestBad: boolean) => Promise<unknown>> = {
   'a chat completion': ({ deps }, caller, model, bad) =>
-    createChatCompletion(deps, asking(caller), { model, messages: bad ? [] : [{ role: 'user', content: 'a' }] }),
+    createChatCompletion(deps, createRequestContext(caller), { model, messages: bad ? [] : [{ role: 'user', content: 'a' }] }),
   'a chat stream': ({ deps }, caller, model, bad) =>
-    streamChatCompletion(deps, asking(caller), { model, messages: bad ? [] : [{ role: 'user', content: 'a' }] }).next(),
-  embeddings: ({ deps }, caller, model, bad) => createEmbeddings(deps, asking(caller), { model, input: bad ? '' : 'a b' }),
-  'a query embedding': ({ deps }, caller, model) => embedQuery(deps, asking(caller), { modelId: model, text: 'a' }),
-  'a document embedding': ({ deps }, caller, model) => openEmbedding(deps, asking(caller), { modelId: model, tokens: 1 }),
+    streamChatCompletion(deps, createRequestContext(caller), { model, messages: bad ? [] : [{ role: 'user', content: 'a' }] }).next(),
+  embeddings: ({ deps }, caller, model, bad) => createEmbeddings(deps, createRequestContext(caller), { model, input: bad ? '' : 'a b' }),
+  'a query embedding': ({ deps }, caller, model) => embedQuery(deps, createRequestContext(caller), { modelId: model, text: 'a' }),
+  'a document embedding': ({ deps }, caller, model) => openEmbedding(deps, createRequestContext(caller), { modelId: model, tokens: 1 }),
 }
 const FOR_SERVICES = ['a query embedding', 'a document embedding']
 

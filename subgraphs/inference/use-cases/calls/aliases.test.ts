@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { isOffered } from '../../domain/engines/residency.ts'
-import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { createChatCompletion } from './create-chat-completion.ts'
 import { streamChatCompletion } from './stream-chat-completion.ts'
 
@@ -17,8 +17,12 @@ const request = (model: string) => ({ model, messages: [{ role: 'user', content:
 describe('an alias', () => {
   it.each(['new', 'best', 'gpt-4o'])('is its model: %s', async (name) => {
     const { deps, billing, far } = parts({ catalog: CATALOG })
-    expect(await createChatCompletion(deps, asking(), request(name))).toMatchObject({ modelId: 'new', cost: 30_000n, warnings: [] })
-    expect((await streamChatCompletion(deps, asking(), request(name)).next()).value?.warnings).toEqual([])
+    expect(await createChatCompletion(deps, createRequestContext(), request(name))).toMatchObject({
+      modelId: 'new',
+      cost: 30_000n,
+      warnings: [],
+    })
+    expect((await streamChatCompletion(deps, createRequestContext(), request(name)).next()).value?.warnings).toEqual([])
     expect(far.calls.map(({ engineModel }) => engineModel)).toEqual(['new-1', 'new-1'])
     expect(billing.modelIds).toEqual(['new', 'new'])
   })
@@ -32,7 +36,7 @@ describe('an alias', () => {
   ])('may be called by every name of its model when the allowlist has one of them: %j', async (modelAllowlist, isAllowed) => {
     const { deps, far } = parts({ catalog: CATALOG })
     for (const name of ['new', 'best', 'gpt-4o']) {
-      const answer = createChatCompletion(deps, asking({ ...somebody, modelAllowlist }), request(name))
+      const answer = createChatCompletion(deps, createRequestContext({ ...somebody, modelAllowlist }), request(name))
       if (isAllowed) await answer
       // The name that was asked for, and nothing of the model behind it.
       else await expect(answer).rejects.toThrow(`The model \`${name}\` does not exist or you do not have access to it.`)
@@ -46,7 +50,7 @@ describe('an alias', () => {
     const { deps, far } = parts({ catalog: CATALOG })
     const answer = createChatCompletion(
       deps,
-      asking({ ...somebody, residencyPolicy: 'local_only', modelAllowlist: ['best'] }),
+      createRequestContext({ ...somebody, residencyPolicy: 'local_only', modelAllowlist: ['best'] }),
       request('best'),
     )
     await expect(answer).rejects.toMatchObject({ code: 'residency_policy_violation' })

@@ -3,9 +3,9 @@ import { eventually } from '../../../../test/support/eventually.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { systemClock } from '../../../common/process/clock.ts'
-import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { completion, type Step, stream, usage, usageChunk } from '../../test-support/scripted-engine.ts'
-import type { AskContext, RunDeps } from '../deps.ts'
+import type { RequestContext, RunDeps } from '../deps.ts'
 import { createEmbeddings } from '../embeddings/create-embeddings.ts'
 import { embedQuery } from '../embeddings/embed-query.ts'
 import { onceForKey } from '../idempotency/once-for-key.ts'
@@ -14,9 +14,9 @@ import { quoteRerank } from '../rerank/quote-rerank.ts'
 import { createTranscription } from '../transcription/create-transcription.ts'
 import { CallLimits } from './call-limits.ts'
 import { createChatCompletion } from './create-chat-completion.ts'
-import { OwnRates } from './kept-rates.ts'
 import { LoadShedder } from './load-shedding.ts'
 import { quoteChatCompletion } from './quote-chat-completion.ts'
+import { OwnRates } from './rate-usage.ts'
 import { streamChatCompletion } from './stream-chat-completion.ts'
 
 const hello = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
@@ -35,7 +35,7 @@ function limitedTo(fields: Partial<Principal> & { readonly concurrency?: number 
     deps: { ...under.deps, limits: callLimits },
     limits: callLimits,
     caller,
-    ask: (signal?: AbortSignal) => asking(caller, signal),
+    ask: (signal?: AbortSignal) => createRequestContext(caller, signal),
     advance(ms: number) {
       now += ms
     },
@@ -49,10 +49,10 @@ describe('work that is no call of a model', () => {
   const NONE_LEFT = { code: 'rate_limit_exceeded', retryAfterMs: 60_000, rateLimits: { requests: { limit: 1, remaining: 0 } } }
 
   it.each([
-    { name: 'a quote of a chat', quote: (deps: RunDeps, ask: AskContext) => quoteChatCompletion(deps, ask, hello) },
+    { name: 'a quote of a chat', quote: (deps: RunDeps, ask: RequestContext) => quoteChatCompletion(deps, ask, hello) },
     {
       name: 'a quote of a reranking',
-      quote: (deps: RunDeps, ask: AskContext) => quoteRerank(deps, ask, { model: 'rank', query: 'a', documents: ['b'] }),
+      quote: (deps: RunDeps, ask: RequestContext) => quoteRerank(deps, ask, { model: 'rank', query: 'a', documents: ['b'] }),
     },
   ])('counts as a request, but takes no tokens: $name', async ({ quote }) => {
     const { deps, ask, advance } = limitedTo({ requestsPerMinute: 1, tokensPerMinute: 1_000 })
@@ -87,9 +87,9 @@ describe('work that is no call of a model', () => {
       requestsPerMinute: 2,
       ancestorRates: [{ apiKeyId: 'p', requestsPerMinute: 2, tokensPerMinute: 1 }],
     })
-    await limits.takeRequest({ ...caller, apiKeyId: 'child-1' })
-    await limits.takeRequest({ ...caller, apiKeyId: 'child-2' })
-    await expect(limits.takeRequest({ ...caller, apiKeyId: 'child-3' })).rejects.toMatchObject({ retryAfterMs: 30_000 })
+    await limits.consumeRequest({ ...caller, apiKeyId: 'child-1' })
+    await limits.consumeRequest({ ...caller, apiKeyId: 'child-2' })
+    await expect(limits.consumeRequest({ ...caller, apiKeyId: 'child-3' })).rejects.toMatchObject({ retryAfterMs: 30_000 })
   })
 
   it('owes at most one request for refused bodies, and reads no other until it is paid', async () => {
@@ -110,7 +110,7 @@ describe('work that is no call of a model', () => {
   it('never stops a key without limits', async () => {
     const { limits, caller } = limitedTo({})
     for (let count = 0; count < 3; count++) {
-      await limits.takeRequest(caller)
+      await limits.consumeRequest(caller)
       limits.countBody(caller)
       limits.requireNoDebt(caller)
     }
@@ -122,7 +122,7 @@ describe('a key that descends from others', () => {
 
   it('makes calls within its rates and theirs, however many keys there are, and a refusal takes nothing', async () => {
     const { deps, caller, advance } = limitedTo({ requestsPerMinute: 2, ancestorRates: [parent] })
-    const call = (apiKeyId: string) => createChatCompletion(deps, asking({ ...caller, apiKeyId }), hello)
+    const call = (apiKeyId: string) => createChatCompletion(deps, createRequestContext({ ...caller, apiKeyId }), hello)
     await call('child-1')
     expect((await call('child-2')).rateLimits).toMatchObject({ requests: { limit: 2, remaining: 1 } })
     for (const key of ['child-1', 'child-2', 'child-3'])
@@ -140,16 +140,16 @@ describe('a key that descends from others', () => {
     const { deps, caller, far, limits } = limitedTo({ ancestorRates: [parent] })
     const left = () => limits.readState({ ...caller, ...parent, ancestorRates: [] })?.tokens?.remaining
     far.completions = [completion({ usage: usage(300, 200) })]
-    await createChatCompletion(deps, asking(caller), hello)
+    await createChatCompletion(deps, createRequestContext(caller), hello)
     expect(left()).toBe(500)
     const strict = { ...caller, ancestorRates: [parent, { apiKeyId: 'first', requestsPerMinute: null, tokensPerMinute: 15 }] }
-    await expect(createChatCompletion(deps, asking(strict), hello)).rejects.toMatchObject({
+    await expect(createChatCompletion(deps, createRequestContext(strict), hello)).rejects.toMatchObject({
       shouldRetry: false,
       message: expect.stringContaining('a key that it descends from may use fewer a minute'),
     })
     expect(left()).toBe(500)
     // Without a bound, no more is taken than their limits have.
-    await createChatCompletion(deps, asking(strict), { ...hello, max_tokens: undefined })
+    await createChatCompletion(deps, createRequestContext(strict), { ...hello, max_tokens: undefined })
   })
 })
 
@@ -188,9 +188,9 @@ describe('requests a minute', () => {
 
   it('are those of one key', async () => {
     const { deps, caller } = limitedTo({ requestsPerMinute: 1 })
-    await createChatCompletion(deps, asking(caller), hello)
-    await createChatCompletion(deps, asking({ ...caller, apiKeyId: 'key_b' }), hello)
-    await expect(createChatCompletion(deps, asking(caller), hello)).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
+    await createChatCompletion(deps, createRequestContext(caller), hello)
+    await createChatCompletion(deps, createRequestContext({ ...caller, apiKeyId: 'key_b' }), hello)
+    await expect(createChatCompletion(deps, createRequestContext(caller), hello)).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
   })
 })
 
@@ -294,7 +294,7 @@ describe('calls of one organization at once', () => {
     const { deps, caller, far, ask, advance } = limitedTo({ concurrency: 2, requestsPerMinute: 4 })
     far.completions = ['wait']
     const gone = new AbortController()
-    const other = asking({ ...caller, apiKeyId: 'key_b' }, gone.signal)
+    const other = createRequestContext({ ...caller, apiKeyId: 'key_b' }, gone.signal)
     const waiting = [createChatCompletion(deps, ask(gone.signal), hello), createChatCompletion(deps, other, hello)]
     await eventually(() => far.chats === 2)
     await expect(createChatCompletion(deps, ask(), hello)).rejects.toMatchObject({
@@ -304,7 +304,11 @@ describe('calls of one organization at once', () => {
     })
     await expect(embedQuery(deps, ask(), { modelId: 'embed', text: 'a' })).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
     await expect(
-      createChatCompletion(deps, asking({ ...caller, organizationId: 'org_b', apiKeyId: 'key_c' }, AbortSignal.abort()), hello),
+      createChatCompletion(
+        deps,
+        createRequestContext({ ...caller, organizationId: 'org_b', apiKeyId: 'key_c' }, AbortSignal.abort()),
+        hello,
+      ),
     ).rejects.toThrow()
     gone.abort()
     await Promise.allSettled(waiting)
@@ -378,8 +382,10 @@ describe('an overloaded process', () => {
   it('refuses a call before it looks at anything else of it', async () => {
     const { deps, billing } = parts()
     for (let look = 0; look < 4; look++) deps.load.note({ ...calm, memory: 0.99 })
-    await expect(createChatCompletion(deps, asking(null), 'nonsense')).rejects.toMatchObject({ code: 'service_unavailable' })
-    await expect(streamChatCompletion(deps, asking(null), 'nonsense').next()).rejects.toMatchObject({ code: 'service_unavailable' })
+    await expect(createChatCompletion(deps, createRequestContext(null), 'nonsense')).rejects.toMatchObject({ code: 'service_unavailable' })
+    await expect(streamChatCompletion(deps, createRequestContext(null), 'nonsense').next()).rejects.toMatchObject({
+      code: 'service_unavailable',
+    })
     expect(billing.writes).toEqual([])
   })
 

@@ -1,7 +1,7 @@
 import type { RateLimits } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { KeyRates, Principal } from '../../../common/identity/principal.ts'
-import { isFree, type KeptRates, type RateWaits } from './kept-rates.ts'
+import { isFree, type RateUsage, type RateWaits } from './rate-usage.ts'
 
 /** When a call in progress ends is unknown; most take about a second. */
 const CONCURRENCY_RETRY_MS = 1_000
@@ -19,9 +19,9 @@ interface Share {
   /** @throws {KisError} `rate_limit_exceeded`: the call never fits */
   checkSize(): void
   /** @throws {KisError} `rate_limit_exceeded`: a limit is reached, and nothing was taken */
-  take(): void | Promise<void>
+  acquire(): void | Promise<void>
   spent(tokens: number): void
-  leave(): void
+  release(): void
   /** Returns the request. */
   undo(): void
 }
@@ -33,11 +33,11 @@ export function leastTokensPerMinute({ tokensPerMinute, ancestorRates = [] }: Pr
 }
 
 /** The share of the limits that one call has taken. */
-export interface Taken {
+export interface CallPermit {
   /** Counts used tokens against the tokens taken. May be called several times, also after `leave`. */
   spent(tokens: number): void
   /** Ends the call: frees its place and returns the tokens that it did not use. Can be repeated. */
-  leave(): void
+  release(): void
   /** Ends the call as `leave` does, and returns the request as well, because the call was not made. */
   undo(): void
 }
@@ -47,12 +47,12 @@ export interface Taken {
  * `replicas` processes, each admits its part of them.
  */
 export class CallLimits {
-  readonly #rates: KeptRates
+  readonly #rates: RateUsage
   readonly #replicas: () => number
   /** Calls in progress, by organization. */
-  readonly #underWay = new Map<string, number>()
+  readonly #inFlight = new Map<string, number>()
 
-  constructor(rates: KeptRates, replicas: () => number) {
+  constructor(rates: RateUsage, replicas: () => number) {
     this.#rates = rates
     this.#replicas = replicas
   }
@@ -62,28 +62,28 @@ export class CallLimits {
    * organization's concurrent calls. With null for `tokens`, it takes only the concurrent call.
    * @throws {KisError} `rate_limit_exceeded`: a limit is reached, and nothing was taken.
    */
-  async enter(principal: Principal, tokens: number | null): Promise<Taken> {
+  async enter(principal: Principal, tokens: number | null): Promise<CallPermit> {
     const shares = tokens === null ? [] : this.#shares(principal, tokens)
     for (const { checkSize } of shares) checkSize()
-    await this.#takeAll(shares, () => this.#begin(principal))
+    await this.#acquireAll(shares, () => this.#start(principal))
     const { organizationId } = principal
     let isOver = false
-    const leave = () => {
+    const release = () => {
       if (isOver) return
       isOver = true
-      for (const share of shares) share.leave()
-      const left = this.#countUnderWay(principal) - 1
-      if (left > 0) this.#underWay.set(organizationId, left)
-      else this.#underWay.delete(organizationId)
+      for (const share of shares) share.release()
+      const left = this.#countInFlight(principal) - 1
+      if (left > 0) this.#inFlight.set(organizationId, left)
+      else this.#inFlight.delete(organizationId)
     }
     return {
       spent(used) {
         for (const share of shares) share.spent(used)
       },
-      leave,
+      release,
       undo: () => {
         if (!isOver) for (const share of shares) share.undo()
-        leave()
+        release()
       },
     }
   }
@@ -93,8 +93,8 @@ export class CallLimits {
    * model. It takes no tokens and no concurrent call.
    * @throws {KisError} `rate_limit_exceeded`: a limit is reached, and nothing was taken.
    */
-  async takeRequest(principal: Principal): Promise<void> {
-    await this.#takeAll(this.#shares(principal, null), () => undefined)
+  async consumeRequest(principal: Principal): Promise<void> {
+    await this.#acquireAll(this.#shares(principal, null), () => undefined)
   }
 
   /**
@@ -124,20 +124,20 @@ export class CallLimits {
   }
 
   /** Takes all shares, or none when one is refused or `begin` throws. */
-  async #takeAll(shares: readonly Share[], begin: () => void): Promise<void> {
-    const taken: Share[] = []
+  async #acquireAll(shares: readonly Share[], start: () => void): Promise<void> {
+    const acquired: Share[] = []
     try {
       for (const share of shares) {
-        const taking = share.take()
+        const taking = share.acquire()
         // In one process nothing is waited for, so that calls are judged in the order in which they come.
         if (taking) await taking
-        taken.push(share)
+        acquired.push(share)
       }
-      begin()
+      start()
     } catch (error) {
-      for (const share of taken) {
+      for (const share of acquired) {
         share.undo()
-        share.leave()
+        share.release()
       }
       throw error
     }
@@ -152,26 +152,26 @@ export class CallLimits {
 
   #share(rates: KeyRates, tokens: number, isOwn: boolean): Share {
     const { tokensPerMinute } = rates
-    const kept = this.#rates
+    const usage = this.#rates
     let unused = tokens
     let isOver = false
     return {
       checkSize: () => checkSize(rates, tokens, isOwn),
-      take() {
-        const waits = kept.take(rates, tokens)
+      acquire() {
+        const waits = usage.consume(rates, tokens)
         if (!(waits instanceof Promise)) return checkWaits(rates, tokens, waits, isOwn)
         return waits.then((known) => checkWaits(rates, tokens, known, isOwn))
       },
       spent: (used) => {
         const amount = Math.min(used, tokens + (tokensPerMinute ?? 0) * MAX_DEBT_MINUTES)
-        if (isOver) kept.correct(rates, 0, amount)
+        if (isOver) usage.correct(rates, 0, amount)
         else unused -= amount
       },
-      leave: () => {
+      release: () => {
         isOver = true
-        if (unused !== 0) kept.correct(rates, 0, -unused)
+        if (unused !== 0) usage.correct(rates, 0, -unused)
       },
-      undo: () => kept.correct(rates, -1, 0),
+      undo: () => usage.correct(rates, -1, 0),
     }
   }
 
@@ -179,20 +179,20 @@ export class CallLimits {
    * Counts one more of the organization's calls. Always admits a first call; otherwise a small limit divided among many
    * processes would admit none.
    */
-  #begin(principal: Principal): void {
-    const underWay = this.#countUnderWay(principal)
+  #start(principal: Principal): void {
+    const inFlight = this.#countInFlight(principal)
     const { organizationId, plan } = principal
     const { concurrency } = plan
-    if (underWay === 0 || (underWay + 1) * this.#replicas() <= concurrency) {
-      this.#underWay.set(organizationId, underWay + 1)
+    if (inFlight === 0 || (inFlight + 1) * this.#replicas() <= concurrency) {
+      this.#inFlight.set(organizationId, inFlight + 1)
       return
     }
     const text = `Rate limit reached: the organization may have ${concurrency} calls under way at once.`
     throw new KisError('rate_limit_exceeded', text, { retryAfterMs: CONCURRENCY_RETRY_MS })
   }
 
-  #countUnderWay({ organizationId }: Principal): number {
-    return this.#underWay.get(organizationId) ?? 0
+  #countInFlight({ organizationId }: Principal): number {
+    return this.#inFlight.get(organizationId) ?? 0
   }
 }
 

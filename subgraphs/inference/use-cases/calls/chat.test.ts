@@ -4,8 +4,8 @@ import { KisError } from '../../../common/errors.ts'
 import { systemClock } from '../../../common/process/clock.ts'
 import { type Log, silentLog } from '../../../common/process/log.ts'
 import { ResponseTooLarge, StoppedByLimit } from '../../domain/engines/engine-failure.ts'
-import { NeverAsked, type ProtocolObject } from '../../ports/engines.ts'
-import { asking, CATALOG, parts, somebody } from '../../test-support/parts.ts'
+import { NeverSent, type ProtocolObject } from '../../ports/engines.ts'
+import { CATALOG, createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { completion, type Step, stream, usage, usageChunk } from '../../test-support/scripted-engine.ts'
 import { createChatCompletion } from './create-chat-completion.ts'
 import { type ChatEvent, streamChatCompletion } from './stream-chat-completion.ts'
@@ -25,7 +25,7 @@ async function all(events: AsyncIterable<ChatEvent>): Promise<ChatEvent[]> {
 describe('a chat completion', () => {
   it('is held, answered and charged, in this order', async () => {
     const { deps, billing, far } = parts()
-    const answer = await createChatCompletion(deps, asking(), hello)
+    const answer = await createChatCompletion(deps, createRequestContext(), hello)
     expect(answer.response).toEqual(far.completions[0])
     expect(billing.writes).toEqual(['placeHold', 'settleHold'])
     expect(far.calls).toMatchObject([{ engineModel: 'vendor-chat', requestId: 'req_1', maxOutputTokens: 100 }])
@@ -54,7 +54,7 @@ describe('a chat completion', () => {
   ])('charges $name', async ({ fields, charged, source }) => {
     const { deps, billing, far } = parts()
     far.completions = [completion(fields)]
-    expect((await createChatCompletion(deps, asking(), hello)).cost).toBe(charged)
+    expect((await createChatCompletion(deps, createRequestContext(), hello)).cost).toBe(charged)
     expect(billing.only).toMatchObject({ charged, used: { source } })
     expect(billing.openHolds).toBe(0)
   })
@@ -62,7 +62,7 @@ describe('a chat completion', () => {
   it('that the engine fails costs nothing', async () => {
     const { deps, billing, far } = parts()
     far.completions = [engineFailed]
-    await expect(createChatCompletion(deps, asking(), hello)).rejects.toBe(engineFailed)
+    await expect(createChatCompletion(deps, createRequestContext(), hello)).rejects.toBe(engineFailed)
     expect(billing.only.state).toBe('voided')
     expect(far.chats).toBe(1)
   })
@@ -71,7 +71,7 @@ describe('a chat completion', () => {
     const { deps, billing, far } = parts()
     far.completions = ['wait']
     const leaving = new AbortController()
-    const answer = createChatCompletion(deps, asking(somebody, leaving.signal), hello).catch((error) => error)
+    const answer = createChatCompletion(deps, createRequestContext(somebody, leaving.signal), hello).catch((error) => error)
     await eventually(() => far.chats === 1)
     leaving.abort()
     expect(await answer).toBeInstanceOf(Error)
@@ -84,23 +84,23 @@ describe('a chat completion', () => {
     const waits = Promise.withResolvers<void>()
     far.chat[method] = (_call: unknown, _request: unknown, signal: AbortSignal) =>
       new Promise<never>((_, reject) => {
-        signal.addEventListener('abort', () => reject(new NeverAsked(signal.reason)))
+        signal.addEventListener('abort', () => reject(new NeverSent(signal.reason)))
         waits.resolve()
       })
     const leaving = new AbortController()
-    const ask = asking(somebody, leaving.signal)
+    const ask = createRequestContext(somebody, leaving.signal)
     const answer = method === 'complete' ? createChatCompletion(deps, ask, hello) : streamChatCompletion(deps, ask, hello).next()
     await waits.promise
     leaving.abort()
     const heard = await answer.catch((error: unknown) => error)
-    expect(heard).not.toBeInstanceOf(NeverAsked)
+    expect(heard).not.toBeInstanceOf(NeverSent)
     await eventually(() => billing.openHolds === 0)
     expect(billing.only).toMatchObject({ state: 'voided', charged: 0n })
   })
 
   it('without money reaches no engine', async () => {
     const { deps, billing, far } = parts({ balance: 91_999n })
-    await expect(createChatCompletion(deps, asking(), hello)).rejects.toMatchObject({ code: 'insufficient_quota' })
+    await expect(createChatCompletion(deps, createRequestContext(), hello)).rejects.toMatchObject({ code: 'insufficient_quota' })
     expect([far.chats, billing.writes]).toEqual([0, ['placeHold']])
   })
 
@@ -110,7 +110,7 @@ describe('a chat completion', () => {
   ] as const)('is refused when %s is %s: no engine is called, and nothing stays held', async (method, fault) => {
     const { deps, billing, far } = parts()
     billing.fail(method, fault)
-    await expect(createChatCompletion(deps, asking(), hello)).rejects.toMatchObject({ code: 'service_unavailable' })
+    await expect(createChatCompletion(deps, createRequestContext(), hello)).rejects.toMatchObject({ code: 'service_unavailable' })
     await deps.background[Symbol.asyncDispose]()
     expect([far.chats, billing.openHolds, billing.balance]).toEqual([0, 0, 1_000_000_000n])
   })
@@ -118,14 +118,14 @@ describe('a chat completion', () => {
   it('is charged once when answers of billing are lost', async () => {
     const { deps, billing } = parts()
     billing.fail('settleHold', 'lost', 'down', 'lost')
-    expect((await createChatCompletion(deps, asking(), hello)).cost).toBe(30_000n)
+    expect((await createChatCompletion(deps, createRequestContext(), hello)).cost).toBe(30_000n)
     expect(billing.balance).toBe(1_000_000_000n - 30_000n)
   })
 
   it('is answered for exactly 7 of 200 calls when the money is for 7', async () => {
     const { deps, billing, far } = parts({ balance: 92_000n * 7n })
     far.completions = [completion({ usage: usage(70, 10) })]
-    const calls = await Promise.allSettled(Array.from({ length: 200 }, () => createChatCompletion(deps, asking(), hello)))
+    const calls = await Promise.allSettled(Array.from({ length: 200 }, () => createChatCompletion(deps, createRequestContext(), hello)))
     expect(calls.filter(({ status }) => status === 'fulfilled')).toHaveLength(7)
     expect([far.chats, billing.openHolds, billing.balance]).toEqual([7, 0, 7n * 2_000n])
   })
@@ -133,7 +133,7 @@ describe('a chat completion', () => {
   it('with a schema is refused for a model that does not keep to schemas', async () => {
     const { deps, near, billing } = parts()
     const request = { ...hello, model: 'plain', response_format: { type: 'json_schema', json_schema: { name: 'a' } } }
-    await expect(createChatCompletion(deps, asking(), request)).rejects.toMatchObject({
+    await expect(createChatCompletion(deps, createRequestContext(), request)).rejects.toMatchObject({
       code: 'unsupported_value',
       param: 'response_format',
       message: expect.stringContaining('`plain`'),
@@ -150,7 +150,7 @@ describe('a chat completion', () => {
     })
     far.completions = [new KisError('engine_unavailable', 'It is away.')]
     const request = { ...hello, model: 'careful', response_format: { type: 'json_schema', json_schema: { name: 'a' } } }
-    await expect(createChatCompletion(deps, asking(), request)).rejects.toMatchObject({ code: 'engine_unavailable' })
+    await expect(createChatCompletion(deps, createRequestContext(), request)).rejects.toMatchObject({ code: 'engine_unavailable' })
     expect(near.chats).toBe(0)
   })
 
@@ -158,7 +158,7 @@ describe('a chat completion', () => {
     const { deps, near } = parts()
     const messages = [{ role: 'user', content: 'Answer as JSON.' }]
     const request = { ...hello, messages, model: 'plain', response_format: { type: 'json_object' }, extra: [1] }
-    expect((await createChatCompletion(deps, asking(), request)).warnings).toEqual(['response_format_not_honored'])
+    expect((await createChatCompletion(deps, createRequestContext(), request)).warnings).toEqual(['response_format_not_honored'])
     expect(near.requests[0]).toEqual({ ...hello, messages, model: 'plain', extra: [1] })
   })
 })
@@ -169,7 +169,7 @@ describe('an engine that is down', () => {
   it('is asked once more, then its fallbacks in order, each under a hold of its own', async () => {
     const { deps, billing, far, near } = parts()
     far.completions = [engineDown]
-    expect((await createChatCompletion(deps, asking(), careful)).modelId).toBe('plain')
+    expect((await createChatCompletion(deps, createRequestContext(), careful)).modelId).toBe('plain')
     expect([far.chats, near.chats]).toEqual([4, 1])
     expect([...billing.holds.values()].map(({ state }) => state)).toEqual([...Array(4).fill('voided'), 'settled'])
   })
@@ -181,7 +181,7 @@ describe('an engine that is down', () => {
     ]) {
       const { deps, far, near, billing } = parts()
       far.completions = [engineDown]
-      await expect(createChatCompletion(deps, asking(caller), careful)).rejects.toBe(engineDown)
+      await expect(createChatCompletion(deps, createRequestContext(caller), careful)).rejects.toBe(engineDown)
       expect([near.chats, billing.openHolds]).toEqual([0, 0])
     }
   })
@@ -189,9 +189,9 @@ describe('an engine that is down', () => {
   it('is left alone after failures in a row, and the caller is told for how long', async () => {
     const { deps, far } = parts()
     far.completions = [engineDown]
-    for (let call = 0; call < 4; call++) await createChatCompletion(deps, asking(), hello).catch(() => undefined)
+    for (let call = 0; call < 4; call++) await createChatCompletion(deps, createRequestContext(), hello).catch(() => undefined)
     const reached = far.chats
-    await expect(createChatCompletion(deps, asking(), hello)).rejects.toMatchObject({
+    await expect(createChatCompletion(deps, createRequestContext(), hello)).rejects.toMatchObject({
       code: 'engine_unavailable',
       retryAfterMs: expect.any(Number),
     })
@@ -203,7 +203,7 @@ describe('an engine that is down', () => {
     for (const code of ['invalid_request', 'engine_error', 'engine_timeout'] as const) {
       far.completions = [new KisError(code, 'no')]
       const { chats } = far
-      await expect(createChatCompletion(deps, asking(), hello)).rejects.toMatchObject({ code })
+      await expect(createChatCompletion(deps, createRequestContext(), hello)).rejects.toMatchObject({ code })
       expect(far.chats).toBe(chats + 1)
     }
   })
@@ -212,7 +212,7 @@ describe('an engine that is down', () => {
 describe('a stream', () => {
   it('does nothing before its first event, gives every chunk, and its price last', async () => {
     const { deps, billing, far } = parts()
-    const events = streamChatCompletion(deps, asking(), hello)
+    const events = streamChatCompletion(deps, createRequestContext(), hello)
     await Promise.resolve()
     expect([billing.writes.length, far.chats]).toEqual([0, 0])
     const got = await all(events)
@@ -238,7 +238,7 @@ describe('a stream', () => {
   ])('is charged $name', async ({ steps, charged, source }) => {
     const { deps, billing, far } = parts()
     far.steps = steps
-    expect((await all(streamChatCompletion(deps, asking(), hello))).at(-1)?.cost).toBe(charged)
+    expect((await all(streamChatCompletion(deps, createRequestContext(), hello))).at(-1)?.cost).toBe(charged)
     expect(billing.only).toMatchObject({ charged, used: { source } })
   })
 
@@ -249,7 +249,7 @@ describe('a stream', () => {
   ])('that ends with %s and no answer is a failure, and costs nothing', async (_name, steps) => {
     const { deps, billing, far } = parts()
     far.steps = steps
-    await expect(all(streamChatCompletion(deps, asking(), hello))).rejects.toMatchObject({ code: 'engine_error' })
+    await expect(all(streamChatCompletion(deps, createRequestContext(), hello))).rejects.toMatchObject({ code: 'engine_error' })
     expect(billing.only.state).toBe('voided')
   })
 
@@ -260,24 +260,24 @@ describe('a stream', () => {
     ]) {
       const { deps, billing, far } = parts()
       Object.assign(far, script)
-      const events = streamChatCompletion(deps, asking(), hello)
+      const events = streamChatCompletion(deps, createRequestContext(), hello)
       await expect(events.next()).rejects.toBe(engineFailed)
       expect(await events.next()).toMatchObject({ done: true })
       expect(billing.only.state).toBe('voided')
     }
     const { deps, far } = parts({ balance: 0n })
-    await expect(streamChatCompletion(deps, asking(), hello).next()).rejects.toMatchObject({ code: 'insufficient_quota' })
-    await expect(streamChatCompletion(deps, asking(), { ...hello, n: 0 }).next()).rejects.toMatchObject({ param: 'n' })
+    await expect(streamChatCompletion(deps, createRequestContext(), hello).next()).rejects.toMatchObject({ code: 'insufficient_quota' })
+    await expect(streamChatCompletion(deps, createRequestContext(), { ...hello, n: 0 }).next()).rejects.toMatchObject({ param: 'n' })
     expect(far.chats).toBe(0)
   })
 
   it('falls back while nothing was sent, and never after', async () => {
     const { deps, far, near } = parts()
     far.openings = [engineFailed, engineFailed]
-    const events = await all(streamChatCompletion(deps, asking(), { ...hello, model: 'careful' }))
+    const events = await all(streamChatCompletion(deps, createRequestContext(), { ...hello, model: 'careful' }))
     expect([far.chats, near.chats, events.length]).toEqual([2, 1, 4])
     far.steps = [...stream(1), engineDown]
-    const cut = streamChatCompletion(deps, asking(), { ...hello, model: 'careful' })
+    const cut = streamChatCompletion(deps, createRequestContext(), { ...hello, model: 'careful' })
     await cut.next()
     await expect(cut.next()).rejects.toBe(engineDown)
     expect(near.chats).toBe(1)
@@ -296,7 +296,7 @@ describe('a stream', () => {
   ])('that goes on beyond its `max_tokens`, %s, is cut there with `length`', async (_name, steps, atLeast, charged) => {
     const { deps, billing, far } = parts()
     far.steps = [...steps, 'wait']
-    const got = await all(streamChatCompletion(deps, asking(), hello))
+    const got = await all(streamChatCompletion(deps, createRequestContext(), hello))
     const chunks = got.flatMap((event) => event.chunks)
     const texts = chunks.flatMap((chunk) =>
       (chunk.choices as { delta: { content?: string } }[]).flatMap(({ delta }) => delta.content || []),
@@ -311,7 +311,7 @@ describe('a stream', () => {
     const { deps, far } = parts()
     const pieces = [...'ten tokens in some forty letters'].map((content) => [{ choices: [{ index: 0, delta: { content } }] }])
     far.steps = [...pieces, [usageChunk(20, 10)]]
-    const got = await all(streamChatCompletion(deps, asking(), hello))
+    const got = await all(streamChatCompletion(deps, createRequestContext(), hello))
     expect(got.flatMap((event) => event.chunks).at(-2)).toMatchObject({ choices: [{ finish_reason: 'stop' }] })
   })
 
@@ -322,7 +322,7 @@ describe('a stream', () => {
     ] as [Step[], object][]) {
       const { deps, billing, far } = parts()
       far.steps = steps
-      await expect(all(streamChatCompletion(deps, asking(), hello))).rejects.toBe(engineFailed)
+      await expect(all(streamChatCompletion(deps, createRequestContext(), hello))).rejects.toBe(engineFailed)
       expect(billing.only).toMatchObject(expected)
     }
   })
@@ -334,7 +334,7 @@ describe('a stream', () => {
         const { deps, billing, far } = parts()
         far.steps = [...stream(taken), 'wait']
         const leaving = new AbortController()
-        const events = streamChatCompletion(deps, asking(somebody, leaving.signal), hello)
+        const events = streamChatCompletion(deps, createRequestContext(somebody, leaving.signal), hello)
         for (let chunk = 0; chunk < taken; chunk++) await events.next()
         const pending = events.next()
         if (taken === 0) await eventually(() => far.chats === 1)
@@ -352,7 +352,7 @@ describe('a stream', () => {
     for (let ticks = 0; ticks < 12; ticks++) {
       const { deps, billing, far } = parts()
       far.openings = ['wait']
-      const events = streamChatCompletion(deps, asking(), hello)
+      const events = streamChatCompletion(deps, createRequestContext(), hello)
       const pending = events.next()
       for (let tick = 0; tick < ticks; tick++) await new Promise((resolve) => setImmediate(resolve))
       await events.return?.()
@@ -372,7 +372,7 @@ describe('a stream', () => {
       const { deps, billing, far } = parts()
       const [first, ...rest] = stream(5) as (readonly ProtocolObject[])[]
       far.steps = [[{ ...first![0], usage: early }], ...rest, isFailed ? engineFailed : 'wait']
-      const events = streamChatCompletion(deps, asking(), hello)
+      const events = streamChatCompletion(deps, createRequestContext(), hello)
       for (let chunk = 0; chunk < 5; chunk++) await events.next()
       if (isFailed) await expect(events.next()).rejects.toBe(engineFailed)
       else await events.return?.()
@@ -386,7 +386,7 @@ describe('a stream', () => {
   it('left after its usage has come is charged by it', async () => {
     const { deps, billing, far } = parts()
     far.steps = [...stream(1), [usageChunk(20, 9)], 'wait']
-    const events = streamChatCompletion(deps, asking(), hello)
+    const events = streamChatCompletion(deps, createRequestContext(), hello)
     await events.next()
     const rest = events.next()
     await new Promise(setImmediate)
@@ -399,7 +399,7 @@ describe('a stream', () => {
   it('tells billing of its progress every 64 tokens', async () => {
     const { deps, billing, far } = parts()
     far.steps = [...stream(130), 'wait']
-    const events = streamChatCompletion(deps, asking(), { ...hello, max_tokens: 100, n: 2 })
+    const events = streamChatCompletion(deps, createRequestContext(), { ...hello, max_tokens: 100, n: 2 })
     for (let chunk = 0; chunk < 130; chunk++) await events.next()
     await eventually(() => billing.only.checkpoint.outputTokens === 128)
     expect(billing.writes).toEqual(['placeHold', 'checkpointHold', 'checkpointHold'])
@@ -412,7 +412,7 @@ describe('a stream', () => {
     const clock = { ...deps.clock, now: () => new Date(nowMs) }
     billing.fail('checkpointHold', 'down')
     far.steps = [...stream(3), [usageChunk(20, 3)]]
-    const events = streamChatCompletion({ ...deps, clock }, asking(), hello)
+    const events = streamChatCompletion({ ...deps, clock }, createRequestContext(), hello)
     await events.next()
     nowMs += 2_000
     await events.next()
@@ -424,7 +424,7 @@ describe('a stream', () => {
   it('is charged once when answers of billing are lost', async () => {
     const { deps, billing } = parts()
     billing.fail('settleHold', 'lost', 'lost')
-    expect((await all(streamChatCompletion(deps, asking(), hello))).at(-1)?.cost).toBe(26_000n)
+    expect((await all(streamChatCompletion(deps, createRequestContext(), hello))).at(-1)?.cost).toBe(26_000n)
     expect(billing.balance).toBe(1_000_000_000n - 26_000n)
   })
 })
@@ -443,7 +443,7 @@ describe('a call that a limit or a deadline of ours ends', () => {
     const { deps, billing, far } = parts()
     far.steps = steps
     const request = { ...hello, n: 100, max_tokens: 100 }
-    await expect(all(streamChatCompletion(deps, asking(), request))).rejects.toMatchObject({ code: 'engine_error' })
+    await expect(all(streamChatCompletion(deps, createRequestContext(), request))).rejects.toMatchObject({ code: 'engine_error' })
     expect(billing.only).toMatchObject({ state: 'settled', used: { source: 'counted', quantities: { outputTokens: output } } })
     expect(billing.only.charged).toBeLessThanOrEqual(billing.only.amount)
   })
@@ -451,7 +451,7 @@ describe('a call that a limit or a deadline of ours ends', () => {
   it('by chunks without a choice is charged its input', async () => {
     const { deps, billing, far } = parts()
     far.steps = Array(1_001).fill([{ choices: [] }])
-    await expect(all(streamChatCompletion(deps, asking(), hello))).rejects.toBeInstanceOf(StoppedByLimit)
+    await expect(all(streamChatCompletion(deps, createRequestContext(), hello))).rejects.toBeInstanceOf(StoppedByLimit)
     expect(billing.only).toMatchObject({ charged: BigInt(INPUT) * 1_000n, used: { source: 'counted' } })
   })
 
@@ -462,32 +462,36 @@ describe('a call that a limit or a deadline of ours ends', () => {
     const { deps, billing, far } = parts()
     const tool_calls = Array(1_025).fill({ function: { name: 'f', arguments: '' } })
     far.completions = [completion({ choices: [{ index: 0, message: { tool_calls } }], ...fields })]
-    await expect(createChatCompletion(deps, asking(), { ...hello, n: 20, max_tokens: 100 })).rejects.toBeInstanceOf(StoppedByLimit)
+    await expect(createChatCompletion(deps, createRequestContext(), { ...hello, n: 20, max_tokens: 100 })).rejects.toBeInstanceOf(
+      StoppedByLimit,
+    )
     expect(billing.only).toMatchObject({ state: 'settled', charged })
   })
 
   it('because its response is too large is charged all of the output that is held', async () => {
     const { deps, billing, far } = parts()
     far.completions = [new ResponseTooLarge('engine_error', 'too large')]
-    await expect(createChatCompletion(deps, asking(), hello)).rejects.toBeInstanceOf(ResponseTooLarge)
+    await expect(createChatCompletion(deps, createRequestContext(), hello)).rejects.toBeInstanceOf(ResponseTooLarge)
     expect(billing.only).toMatchObject({ charged: BigInt(INPUT + 10 * 2) * 1_000n, used: { source: 'counted' } })
   })
 
   it('by the time of the whole call is charged its input', async () => {
     const { deps, billing, far } = parts()
     far.completions = ['wait']
-    await expect(createChatCompletion(deps, asking(), hello, 5)).rejects.toMatchObject({ code: 'engine_timeout' })
+    await expect(createChatCompletion(deps, createRequestContext(), hello, 5)).rejects.toMatchObject({ code: 'engine_timeout' })
     expect([billing.only.charged, far.ended]).toEqual([BigInt(INPUT) * 1_000n, 1])
   })
 
   it('before the engine was asked costs nothing', async () => {
     const { deps, billing, far } = parts()
     const queued = (_call: unknown, _request: unknown, signal: AbortSignal) =>
-      new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(new NeverAsked(signal.reason))))
+      new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(new NeverSent(signal.reason))))
     Object.assign(far.chat, { complete: queued, stream: queued })
-    await expect(createChatCompletion(deps, asking(), hello, 5)).rejects.toMatchObject({ code: 'engine_timeout' })
+    await expect(createChatCompletion(deps, createRequestContext(), hello, 5)).rejects.toMatchObject({ code: 'engine_timeout' })
     const engines = new Map([...deps.engines].map(([name, engine]) => [name, { ...engine, firstByteMs: 5 }]))
-    await expect(streamChatCompletion({ ...deps, engines }, asking(), hello).next()).rejects.toMatchObject({ code: 'engine_timeout' })
+    await expect(streamChatCompletion({ ...deps, engines }, createRequestContext(), hello).next()).rejects.toMatchObject({
+      code: 'engine_timeout',
+    })
     expect([...billing.holds.values()].map(({ state }) => state)).toEqual(['voided', 'voided'])
   })
 
@@ -496,7 +500,7 @@ describe('a call that a limit or a deadline of ours ends', () => {
       isFreeWhenCut: true,
       holding: async () => undefined,
       holdEnded: () => undefined,
-      answered: () => Promise.reject(engineDown),
+      completed: () => Promise.reject(engineDown),
     }
     for (const [leave, charged] of [
       ['return', BigInt(INPUT + 2) * 1_000n],
@@ -506,7 +510,7 @@ describe('a call that a limit or a deadline of ours ends', () => {
       const { deps, billing, far } = parts()
       far.steps = [...stream(1), ...(leave === 'record' ? [] : ['wait' as const])]
       const leaving = new AbortController()
-      const events = streamChatCompletion(deps, { ...asking(somebody, leaving.signal), record }, hello)
+      const events = streamChatCompletion(deps, { ...createRequestContext(somebody, leaving.signal), record }, hello)
       await events.next()
       if (leave === 'return') await events.return?.()
       else if (leave === 'signal') leaving.abort()
@@ -523,8 +527,8 @@ describe('a call that a limit or a deadline of ours ends', () => {
       far.openings = [stopped(), stopped()]
       const careful = { ...hello, model: 'careful' }
       const cost = isStream
-        ? (await all(streamChatCompletion(deps, asking(), careful))).at(-1)?.cost
-        : (await createChatCompletion(deps, asking(), careful)).cost
+        ? (await all(streamChatCompletion(deps, createRequestContext(), careful))).at(-1)?.cost
+        : (await createChatCompletion(deps, createRequestContext(), careful)).cost
       const charges = [...billing.holds.values()].map(({ charged }) => charged)
       // Two models of the engine, each paid for the input, and the model that answered.
       expect(charges).toEqual([6_000n, 6_000n, isStream ? 26_000n : 30_000n])
@@ -540,14 +544,14 @@ it('warns the operator of a usage of zero once a model and hour', async () => {
   const { deps, far } = parts({ clock, log: { ...silentLog, warn: (facts: object) => void warned.push(facts) } as Log })
   far.completions = [completion({ usage: usage(20, 0) })]
   far.steps = [...stream(3), [usageChunk(0, 3)]]
-  await createChatCompletion(deps, asking(), hello)
-  await all(streamChatCompletion(deps, asking(), hello))
+  await createChatCompletion(deps, createRequestContext(), hello)
+  await all(streamChatCompletion(deps, createRequestContext(), hello))
   expect(warned).toEqual([{ model: 'chat', engine: 'far' }])
   nowMs += 3_600_000
-  await createChatCompletion(deps, asking(), hello)
+  await createChatCompletion(deps, createRequestContext(), hello)
   far.completions = [completion(), completion({})]
-  await createChatCompletion(deps, asking(), hello)
-  await createChatCompletion(deps, asking(), hello)
+  await createChatCompletion(deps, createRequestContext(), hello)
+  await createChatCompletion(deps, createRequestContext(), hello)
   expect(warned).toHaveLength(2)
 })
 
@@ -568,7 +572,9 @@ describe('a request whose longest output does not fit into a response', () => {
   ])('is refused before the hold: %s', async (_name, fields, isStream, param) => {
     const { deps, billing } = parts({ catalog, balance: 10n ** 15n })
     const request = { model: 'chat', messages: hello.messages, ...fields }
-    const answer = isStream ? all(streamChatCompletion(deps, asking(), request)) : createChatCompletion(deps, asking(), request)
+    const answer = isStream
+      ? all(streamChatCompletion(deps, createRequestContext(), request))
+      : createChatCompletion(deps, createRequestContext(), request)
     if (param === null) return expect(answer).resolves.toBeDefined()
     await expect(answer).rejects.toMatchObject({ code: 'invalid_request', param })
     expect(billing.holds.size).toBe(0)
@@ -577,6 +583,6 @@ describe('a request whose longest output does not fit into a response', () => {
   it('is taken by an engine without log probabilities', async () => {
     const { deps, far } = parts({ catalog, balance: 10n ** 15n })
     Object.assign(far.chat, { hasLogprobs: false })
-    await createChatCompletion(deps, asking(), { model: 'chat', messages: hello.messages, ...logprobs })
+    await createChatCompletion(deps, createRequestContext(), { model: 'chat', messages: hello.messages, ...logprobs })
   })
 })

@@ -1,15 +1,15 @@
 import type { RateLimits } from '../../../../schema/errors.ts'
 import { requestFor } from '../../domain/chat/chat-request.ts'
-import { completedAnswer } from '../../domain/chat/complete-answer.ts'
-import { countAnswerTokens } from '../../domain/chat/count-chat-tokens.ts'
+import { completedResponse } from '../../domain/chat/complete-response.ts'
+import { countCompletionTokens } from '../../domain/chat/count-chat-tokens.ts'
 import { ResponseTooLarge } from '../../domain/engines/engine-failure.ts'
 import { believedUsage, countedUsage, isZeroReported, reportedUsage, type Usage } from '../../domain/tokens/usage.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { type AskContext, type CallDeps, getEnginePart } from '../deps.ts'
+import { type CallDeps, getEnginePart, type RequestContext } from '../deps.ts'
 import { billedCall, MAX_CALL_MS } from '../money/billed-call.ts'
 import { admitChat, namesFor, toChatCall } from './admit-chat.ts'
-import { firstToAnswer } from './first-to-answer.ts'
 import { type LimitedCall, limited } from './limited-call.ts'
+import { withFallbacks } from './with-fallbacks.ts'
 
 export interface ChatCompletion {
   /** The whole object of the engine, with the fields that the protocol requires. */
@@ -30,22 +30,28 @@ export interface ChatCompletion {
  */
 export function createChatCompletion(
   deps: CallDeps,
-  ask: AskContext,
+  requestContext: RequestContext,
   value: unknown,
   maxMs: number = MAX_CALL_MS,
 ): Promise<ChatCompletion> {
-  return limited(deps, ask, 'chat', (limits, asking) => complete(deps, asking, limits, value, maxMs))
+  return limited(deps, requestContext, 'chat', (limits, currentContext) => complete(deps, currentContext, limits, value, maxMs))
 }
 
 async function complete(
   deps: CallDeps,
-  ask: AskContext,
+  requestContext: RequestContext,
   limits: LimitedCall,
   value: unknown,
   maxMs: number,
 ): Promise<Omit<ChatCompletion, 'rateLimits'>> {
-  const { context, requestWithImages, models, inputTokensFor, termsFor, warningsFor } = await admitChat(deps, ask, limits, value, false)
-  return firstToAnswer(deps, context, models, async (model, endsAt, chargedBefore) => {
+  const { context, requestWithImages, models, inputTokensFor, termsFor, warningsFor } = await admitChat(
+    deps,
+    requestContext,
+    limits,
+    value,
+    false,
+  )
+  return withFallbacks(deps, context, models, async (model, endsAt, chargedBefore) => {
     const inputTokens = inputTokensFor(model)
     const warnings = warningsFor(model)
     const call = toChatCall(model, context, warnings)
@@ -56,13 +62,13 @@ async function complete(
       context,
       terms,
       (error) => (error instanceof ResponseTooLarge ? countedUsage(inputTokens, terms.ceiling.outputTokens) : used),
-      async (signal, letBegin) => {
-        const request = await requestWithImages(model, letBegin)
-        const answer = await getEnginePart(deps, model, 'chat').complete(call, requestFor(model, request, call.warn), signal)
-        const reported = reportedUsage(answer)
-        used = believedUsage(reported, inputTokens, () => countAnswerTokens(answer))
+      async (signal, authorize) => {
+        const request = await requestWithImages(model, authorize)
+        const completion = await getEnginePart(deps, model, 'chat').complete(call, requestFor(model, request, call.warn), signal)
+        const reported = reportedUsage(completion)
+        used = believedUsage(reported, inputTokens, () => countCompletionTokens(completion))
         if (isZeroReported(reported, used)) deps.zeroUsage.note(model)
-        const response = completedAnswer(answer, namesFor(deps, model), used)
+        const response = completedResponse(completion, namesFor(deps, model), used)
         return { value: { response, warnings: [...warnings], modelId: model.id, usage: used }, usage: used }
       },
       // Models that were asked before may have used up some of the time.

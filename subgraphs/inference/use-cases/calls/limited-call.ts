@@ -2,8 +2,8 @@ import type { RateLimits } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
 import { type Principal, requirePrincipal } from '../../../common/identity/principal.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
-import type { AskContext, CallContext, Services, With } from '../deps.ts'
-import type { Taken } from './call-limits.ts'
+import type { CallContext, RequestContext, Services, With } from '../deps.ts'
+import type { CallPermit } from './call-limits.ts'
 import type { Importance } from './load-shedding.ts'
 import { byRulesInForce } from './principals.ts'
 
@@ -13,15 +13,15 @@ import { byRulesInForce } from './principals.ts'
  */
 export class LimitedCall {
   readonly #deps: Pick<Services, 'load' | 'limits'>
-  #ask: AskContext
+  #requestContext: RequestContext
   readonly #end: () => void
-  #taken: Taken | undefined
+  #permit: CallPermit | undefined
   #isOver = false
 
   /** @throws {KisError} `service_unavailable`: the process is overloaded. */
-  constructor(deps: Pick<Services, 'load' | 'limits'>, ask: AskContext, importance: Importance) {
+  constructor(deps: Pick<Services, 'load' | 'limits'>, requestContext: RequestContext, importance: Importance) {
     this.#deps = deps
-    this.#ask = ask
+    this.#requestContext = requestContext
     this.#end = deps.load.enter(importance)
   }
 
@@ -33,34 +33,34 @@ export class LimitedCall {
    * @throws the call was left meanwhile, and nothing was taken.
    */
   async admit(caller: Principal, tokens: number | null): Promise<CallContext> {
-    this.#taken?.undo()
-    this.#taken = undefined
-    this.#ask = { ...this.#ask, caller }
-    const taken = await this.#deps.limits.enter(caller, tokens)
+    this.#permit?.undo()
+    this.#permit = undefined
+    this.#requestContext = { ...this.#requestContext, caller }
+    const permit = await this.#deps.limits.enter(caller, tokens)
     if (this.#isOver) {
-      taken.undo()
+      permit.undo()
       throw new DOMException('The call was left before it was admitted.', 'AbortError')
     }
-    this.#taken = taken
-    return { ...this.#ask, caller, spent: (usage) => taken.spent(sumTokens(usage)) }
+    this.#permit = permit
+    return { ...this.#requestContext, caller, spent: (usage) => permit.spent(sumTokens(usage)) }
   }
 
   /** What remains of the key's limits, or null when it has none. */
   get rateLimits(): RateLimits | null {
-    return readRateLimits(this.#deps, this.#ask)
+    return readRateLimits(this.#deps, this.#requestContext)
   }
 
   /** Ends the call. Can be repeated. */
-  leave(): void {
+  release(): void {
     this.#isOver = true
-    this.#taken?.leave()
+    this.#permit?.release()
     this.#end()
   }
 
   /** Ends the call after a failure and returns the error with what remains of the key's limits. */
   failed(error: unknown): unknown {
-    this.leave()
-    return withRateLimits(this.#deps, this.#ask, error)
+    this.release()
+    return withRateLimits(this.#deps, this.#requestContext, error)
   }
 }
 
@@ -71,14 +71,14 @@ export class LimitedCall {
  */
 export async function limited<Value extends object>(
   deps: With<'load' | 'limits' | 'principals'>,
-  ask: AskContext,
+  requestContext: RequestContext,
   importance: Importance,
-  work: (call: LimitedCall, ask: AskContext) => Promise<Value>,
+  work: (call: LimitedCall, requestContext: RequestContext) => Promise<Value>,
 ): Promise<Value & { readonly rateLimits: RateLimits | null }> {
-  const call = new LimitedCall(deps, ask, importance)
+  const call = new LimitedCall(deps, requestContext, importance)
   try {
-    const value = await byRulesInForce(deps, ask, (asking) => work(call, asking))
-    call.leave()
+    const value = await byRulesInForce(deps, requestContext, (currentContext) => work(call, currentContext))
+    call.release()
     return { ...value, rateLimits: call.rateLimits }
   } catch (error) {
     throw call.failed(error)
@@ -89,22 +89,22 @@ export async function limited<Value extends object>(
  * Takes one request of the caller's key, for work that is no call of a model, such as a quote or a replay.
  * @throws {KisError} `rate_limit_exceeded`: with what remains of the limits.
  */
-export async function takeRequest(deps: Pick<Services, 'limits'>, ask: Pick<AskContext, 'caller'>): Promise<void> {
+export async function consumeRequest(deps: Pick<Services, 'limits'>, requestContext: Pick<RequestContext, 'caller'>): Promise<void> {
   try {
-    await deps.limits.takeRequest(requirePrincipal(ask.caller))
+    await deps.limits.consumeRequest(requirePrincipal(requestContext.caller))
   } catch (error) {
-    throw withRateLimits(deps, ask, error)
+    throw withRateLimits(deps, requestContext, error)
   }
 }
 
 /** Returns what remains of the limits of the caller's key, or null when the key has none or the caller has no key. */
-export function readRateLimits({ limits }: Pick<Services, 'limits'>, { caller }: Pick<AskContext, 'caller'>): RateLimits | null {
+export function readRateLimits({ limits }: Pick<Services, 'limits'>, { caller }: Pick<RequestContext, 'caller'>): RateLimits | null {
   return caller && 'organizationId' in caller ? limits.readState(caller) : null
 }
 
 /** Returns the error with what remains of the limits of the caller's key. */
-export function withRateLimits(deps: Pick<Services, 'limits'>, ask: Pick<AskContext, 'caller'>, error: unknown): unknown {
-  if (error instanceof KisError) error.rateLimits = readRateLimits(deps, ask)
+export function withRateLimits(deps: Pick<Services, 'limits'>, requestContext: Pick<RequestContext, 'caller'>, error: unknown): unknown {
+  if (error instanceof KisError) error.rateLimits = readRateLimits(deps, requestContext)
   return error
 }
 

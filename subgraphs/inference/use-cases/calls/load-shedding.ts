@@ -31,20 +31,20 @@ const SHED_ABOVE = {
  */
 const BUSY = 0.95
 /** Load counts after it lasts for `LOOKS` samples. */
-const LOOK_EVERY_MS = 500
-const LOOKS = 4
+const SAMPLE_INTERVAL_MS = 500
+const SAMPLES = 4
 /** The time in which samples can show that the load is over. */
-const RETRY_MS = LOOK_EVERY_MS * LOOKS
+const RETRY_MS = SAMPLE_INTERVAL_MS * SAMPLES
 
 /** Refuses calls that would only delay all others, before any work is done for them. */
 export class LoadShedder implements Disposable {
   #calls = 0
   #recent: readonly Load[] = []
-  readonly #looking: NodeJS.Timeout
+  readonly #sampling: NodeJS.Timeout
 
-  constructor(look: () => Load = lookAtProcess()) {
-    this.#looking = setInterval(() => this.note(look()), LOOK_EVERY_MS)
-    this.#looking.unref()
+  constructor(sample: () => Load = createProcessSampler()) {
+    this.#sampling = setInterval(() => this.note(sample()), SAMPLE_INTERVAL_MS)
+    this.#sampling.unref()
   }
 
   /** Calls in progress. */
@@ -69,18 +69,18 @@ export class LoadShedder implements Disposable {
   /** @throws {KisError} `service_unavailable`: the process is overloaded for calls of this importance. */
   check(importance: Importance): void {
     const most = SHED_ABOVE[importance]
-    const isLoaded = this.#recent.length === LOOKS && this.#recent.every((load) => isAbove(load, most))
+    const isLoaded = this.#recent.length === SAMPLES && this.#recent.every((load) => isAbove(load, most))
     if (this.#calls < most.calls && !isLoaded) return
     throw new KisError('service_unavailable', 'The service has more to do than it can at the moment.', { retryAfterMs: RETRY_MS })
   }
 
   /** Records one sample of the load. */
   note(load: Load): void {
-    this.#recent = [...this.#recent, load].slice(-LOOKS)
+    this.#recent = [...this.#recent, load].slice(-SAMPLES)
   }
 
   [Symbol.dispose](): void {
-    clearInterval(this.#looking)
+    clearInterval(this.#sampling)
   }
 }
 
@@ -89,16 +89,16 @@ function isAbove({ lagMs, utilisation, memory }: Load, most: (typeof SHED_ABOVE)
 }
 
 /** Returns a function that samples the process. The lag is how much later than planned the function is called. */
-function lookAtProcess(): () => Load {
+function createProcessSampler(): () => Load {
   const { constrainedMemory } = process
   const constrained = constrainedMemory.call(process)
   const memoryBytes = constrained > 0 ? Math.min(constrained, totalmem()) : totalmem()
-  let lookedAt = performance.now()
+  let sampledAt = performance.now()
   let before = performance.eventLoopUtilization()
   return () => {
     const now = performance.now()
-    const lagMs = now - lookedAt - LOOK_EVERY_MS
-    lookedAt = now
+    const lagMs = now - sampledAt - SAMPLE_INTERVAL_MS
+    sampledAt = now
     const current = performance.eventLoopUtilization()
     const { utilization } = performance.eventLoopUtilization(current, before)
     before = current

@@ -1,6 +1,6 @@
 import { describe, expect, it, onTestFinished, vi } from 'vitest'
-import { type Caller, LET_BEGIN_MS, type Principal } from '../../../common/identity/principal.ts'
-import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { type Caller, CONFIRM_MS, type Principal } from '../../../common/identity/principal.ts'
+import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { createEmbeddings } from '../embeddings/create-embeddings.ts'
 import { embedQuery } from '../embeddings/embed-query.ts'
 import { createTranscription } from '../transcription/create-transcription.ts'
@@ -14,13 +14,13 @@ const wav = Buffer.from('wav 2500 ').toString('base64')
 
 /** Every way to an engine that money is held for by its caller's own process. */
 const WAYS: Record<string, (parts: Parts, caller: Caller) => Promise<unknown>> = {
-  'a chat completion': ({ deps }, caller) => createChatCompletion(deps, asking(caller), chat),
+  'a chat completion': ({ deps }, caller) => createChatCompletion(deps, createRequestContext(caller), chat),
   'a chat stream': async ({ deps }, caller) => {
-    for await (const _ of streamChatCompletion(deps, asking(caller), chat));
+    for await (const _ of streamChatCompletion(deps, createRequestContext(caller), chat));
   },
-  embeddings: ({ deps }, caller) => createEmbeddings(deps, asking(caller), { model: 'embed-far', input: 'a b' }),
-  'a query embedding': ({ deps }, caller) => embedQuery(deps, asking(caller), { modelId: 'embed-far', text: 'a' }),
-  'a transcription': ({ deps }, caller) => createTranscription(deps, asking(caller), { model: 'speech', contentBase64: wav }),
+  embeddings: ({ deps }, caller) => createEmbeddings(deps, createRequestContext(caller), { model: 'embed-far', input: 'a b' }),
+  'a query embedding': ({ deps }, caller) => embedQuery(deps, createRequestContext(caller), { modelId: 'embed-far', text: 'a' }),
+  'a transcription': ({ deps }, caller) => createTranscription(deps, createRequestContext(caller), { model: 'speech', contentBase64: wav }),
 }
 
 describe.each(Object.entries(WAYS))('%s by a caller whose rules were changed', (way, call) => {
@@ -76,7 +76,7 @@ describe.each(Object.entries(WAYS))('%s by a caller whose rules were changed', (
     onTestFinished(() => late.mockRestore())
     billing.placeHold = async (...args) => {
       await place(...args)
-      aheadMs += LET_BEGIN_MS
+      aheadMs += CONFIRM_MS
       billing.rules = 1
       billing.principal = { ...somebody, residencyPolicy: 'local_only' }
     }
@@ -89,6 +89,9 @@ it('a call that changes overtake again and again is asked to come later', async 
   const world = parts()
   world.billing.rules = 1
   world.billing.findPrincipal = async () => somebody
-  await expect(createChatCompletion(world.deps, asking(), chat)).rejects.toMatchObject({ code: 'service_unavailable', shouldRetry: true })
+  await expect(createChatCompletion(world.deps, createRequestContext(), chat)).rejects.toMatchObject({
+    code: 'service_unavailable',
+    shouldRetry: true,
+  })
   expect(world.billing.openHolds).toBe(0)
 })

@@ -3,7 +3,7 @@ import { InvalidApiKey, KisError, OrganizationSuspended, ServiceUnavailable, Sta
 import { type Caller, type Principal, requireScope, withinScopes } from '../../../common/identity/principal.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import type { Billing } from '../../ports/billing.ts'
-import type { AskContext, Services } from '../deps.ts'
+import type { RequestContext, Services } from '../deps.ts'
 
 /**
  * Greatest age of the rules that a run goes by. With the time of a step, a change reaches runs within 5 s, also where
@@ -11,7 +11,7 @@ import type { AskContext, Services } from '../deps.ts'
  */
 const RECENT_MS = 3_500
 /** Time for two reads of the store. */
-const ASK_TIMEOUT_MS = 5_000
+const REQUEST_TIMEOUT_MS = 5_000
 /** Most keys that are remembered, about 10 MB. */
 const MAX_KEYS = 10_000
 /** Most attempts of one call whose rules change while it is admitted. */
@@ -30,7 +30,7 @@ export class Principals {
   readonly #billing: Pick<Billing, 'findPrincipal'>
   readonly #clock: Clock
   readonly #found = new LRUCache<string, Found>({ max: MAX_KEYS })
-  readonly #asking = new Map<string, Promise<Found>>()
+  readonly #pending = new Map<string, Promise<Found>>()
 
   constructor(billing: Pick<Billing, 'findPrincipal'>, clock: Clock) {
     this.#billing = billing
@@ -62,15 +62,15 @@ export class Principals {
    * @throws {KisError} as `actingAs`: the caller may no longer call.
    */
   async now(caller: Principal): Promise<Principal> {
-    const { principal } = await (this.#asking.get(caller.apiKeyId) ?? this.#ask(caller))
+    const { principal } = await (this.#pending.get(caller.apiKeyId) ?? this.#request(caller))
     return actingAs(caller, principal)
   }
 
   /** Asks billing. All callers that wait for the same key share the request, so no caller's signal ends it. */
-  #ask({ organizationId, apiKeyId }: Principal): Promise<Found> {
+  #request({ organizationId, apiKeyId }: Principal): Promise<Found> {
     const at = this.#clock.now().getTime()
-    const asking = this.#billing
-      .findPrincipal(organizationId, apiKeyId, AbortSignal.timeout(ASK_TIMEOUT_MS))
+    const pending = this.#billing
+      .findPrincipal(organizationId, apiKeyId, AbortSignal.timeout(REQUEST_TIMEOUT_MS))
       .then(
         (principal) => {
           const found = { principal, at }
@@ -81,9 +81,9 @@ export class Principals {
           throw error instanceof KisError ? error : new ServiceUnavailable('Billing', { cause: error })
         },
       )
-      .finally(() => this.#asking.delete(apiKeyId))
-    this.#asking.set(apiKeyId, asking)
-    return asking
+      .finally(() => this.#pending.delete(apiKeyId))
+    this.#pending.set(apiKeyId, pending)
+    return pending
   }
 }
 
@@ -108,20 +108,20 @@ function actingAs(caller: Principal, now: Principal | null): Principal {
  * rules.
  * @throws {KisError} the rules in force refuse the caller, or they change too often.
  */
-export async function byRulesInForce<Ask extends AskContext, Value>(
+export async function byRulesInForce<Context extends RequestContext, Value>(
   { principals }: Pick<Services, 'principals'>,
-  ask: Ask,
-  work: (ask: Ask) => Promise<Value>,
+  requestContext: Context,
+  work: (requestContext: Context) => Promise<Value>,
 ): Promise<Value> {
-  let asking: Ask = { ...ask, caller: principals.latest(ask.caller) }
+  let currentContext: Context = { ...requestContext, caller: principals.latest(requestContext.caller) }
   for (let tries = 1; ; tries++) {
     try {
-      return await work(asking)
+      return await work(currentContext)
     } catch (error) {
-      const { caller } = asking
+      const { caller } = currentContext
       if (!(error instanceof StalePrincipal) || !caller || 'service' in caller) throw error
       if (tries === MAX_TRIES) throw new TooBusy('The rules of this organization are being changed.')
-      asking = { ...asking, caller: await principals.now(caller) }
+      currentContext = { ...currentContext, caller: await principals.now(caller) }
     }
   }
 }

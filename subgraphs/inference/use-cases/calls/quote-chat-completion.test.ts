@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { createChatCompletion } from './create-chat-completion.ts'
 import { quoteChatCompletion } from './quote-chat-completion.ts'
 
@@ -16,16 +16,16 @@ describe('a quote of a chat completion', () => {
     },
   ])('says what the call holds then: $name', async ({ request }) => {
     const { deps, billing, far } = parts()
-    const [quoted] = await quoteChatCompletion(deps, asking(), request)
+    const [quoted] = await quoteChatCompletion(deps, createRequestContext(), request)
     expect([billing.writes, far.chats]).toEqual([[], 0])
-    await createChatCompletion(deps, asking(), request)
+    await createChatCompletion(deps, createRequestContext(), request)
     expect(quoted).toMatchObject({ model: { id: 'chat' }, amount: billing.only.amount, isCovered: true })
   })
 
   it('counts the input and says the most of the output', async () => {
     const { deps } = parts()
     // "Hello" is 2 tokens by count, its message 4 more; a fifth and 64 more are held for.
-    expect(await quoteChatCompletion(deps, asking(), { ...hello, n: 2, stream: true })).toMatchObject([
+    expect(await quoteChatCompletion(deps, createRequestContext(), { ...hello, n: 2, stream: true })).toMatchObject([
       { inputTokens: 6, heldInputTokens: 72, maxOutputTokens: 20, amount: 112_000n },
     ])
   })
@@ -33,14 +33,16 @@ describe('a quote of a chat completion', () => {
   it('tells of each fallback that would be asked, and of no other', async () => {
     const { deps } = parts()
     const idsFor = async (request: object, caller = somebody) =>
-      (await quoteChatCompletion(deps, asking(caller), { ...hello, model: 'careful', ...request })).map(({ model }) => model.id)
+      (await quoteChatCompletion(deps, createRequestContext(caller), { ...hello, model: 'careful', ...request })).map(
+        ({ model }) => model.id,
+      )
     expect(await idsFor({})).toEqual(['careful', 'chat', 'plain'])
     expect(await idsFor({}, { ...somebody, modelAllowlist: ['careful', 'plain'] })).toEqual(['careful', 'plain'])
   })
 
   it('is not an error when the wallet cannot pay', async () => {
     const { deps } = parts({ balance: 91_999n })
-    expect(await quoteChatCompletion(deps, asking(), hello)).toMatchObject([{ amount: 92_000n, isCovered: false }])
+    expect(await quoteChatCompletion(deps, createRequestContext(), hello)).toMatchObject([{ amount: 92_000n, isCovered: false }])
   })
 
   it.each([
@@ -61,7 +63,7 @@ describe('a quote of a chat completion', () => {
     },
   ])('is refused as the call would be: $name', async ({ request, caller, code }) => {
     const { deps } = parts()
-    await expect(quoteChatCompletion(deps, asking(caller), request)).rejects.toMatchObject({ code })
-    await expect(createChatCompletion(deps, asking(caller), request)).rejects.toMatchObject({ code })
+    await expect(quoteChatCompletion(deps, createRequestContext(caller), request)).rejects.toMatchObject({ code })
+    await expect(createChatCompletion(deps, createRequestContext(caller), request)).rejects.toMatchObject({ code })
   })
 })

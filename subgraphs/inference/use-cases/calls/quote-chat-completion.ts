@@ -1,8 +1,8 @@
 import type { Model } from '../../domain/catalog.ts'
-import type { AskContext, With } from '../deps.ts'
+import type { RequestContext, With } from '../deps.ts'
 import { quoteHolds } from '../money/quote-holds.ts'
 import { admitChat } from './admit-chat.ts'
-import { takeRequest } from './limited-call.ts'
+import { consumeRequest } from './limited-call.ts'
 
 /** The most that one model would cost. Amounts are nano-USD. */
 export interface QuotedModel {
@@ -21,10 +21,14 @@ export interface QuotedModel {
  * @throws {KisError} `service_unavailable`: billing does not answer.
  * @throws {KisError} `rate_limit_exceeded`: the caller's key has no request left.
  */
-export async function quoteChatCompletion(deps: With<'limits'>, ask: AskContext, value: unknown): Promise<readonly QuotedModel[]> {
+export async function quoteChatCompletion(
+  deps: With<'limits'>,
+  requestContext: RequestContext,
+  value: unknown,
+): Promise<readonly QuotedModel[]> {
   const isStream = (value as { readonly stream?: unknown } | null | undefined)?.stream === true
-  const { context, models, inputTokensFor, termsFor } = await admitChat(deps, ask, null, value, isStream)
-  await takeRequest(deps, context)
+  const { context, models, inputTokensFor, termsFor } = await admitChat(deps, requestContext, null, value, isStream)
+  await consumeRequest(deps, context)
   const ceilings = models.map((model) => termsFor(model).ceiling)
   const quotes = await quoteHolds(
     deps,

@@ -2,7 +2,7 @@ import type { KeyRates } from '../../../common/identity/principal.ts'
 import { randomHex } from '../../../common/process/ids.ts'
 import { RateMeter } from '../../domain/engines/rate-meter.ts'
 import type { KeyRateRecord } from '../tables.ts'
-import { type Amounts, isFree, type Meters, type RateWaits, takeFrom, waitsOf } from './kept-rates.ts'
+import { type Amounts, consumeFrom, isFree, type Meters, type RateWaits, waitsOf } from './rate-usage.ts'
 
 /**
  * All processes together keep at most this part of a limit ahead, so that at most as much is refused although nobody
@@ -12,7 +12,7 @@ const AHEAD_PART = 1 / 40
 /** The clocks of the processes differ by less. A time that is further ahead is from before the clock was set back. */
 const CLOCKS_DIFFER_MS = 5_000
 /** What was kept ahead for as long has long been free again for all. */
-export const KEEP_AHEAD_MS = 60_000
+export const AHEAD_MS = 60_000
 /** Characters of a token of a write. */
 const TOKEN_LENGTH = 16
 /** A meter's parts of one unit. */
@@ -22,7 +22,7 @@ const PARTS = 60_000
 export interface Waiter {
   readonly rates: KeyRates
   readonly tokens: number
-  answer(waits: RateWaits): void
+  resolve(waits: RateWaits): void
 }
 
 /** What a process knows of one key whose rates all processes share. */
@@ -39,7 +39,7 @@ export interface SharedKey {
   /** While the store is away: the estimated use of all processes. */
   estimate: Meters | null
   waiting: Waiter[]
-  isAsking: boolean
+  isExchanging: boolean
   /** The store has not answered in time. */
   isLate: boolean
   /** Until then the store is not asked. */
@@ -49,7 +49,7 @@ export interface SharedKey {
 export function newSharedKey(rates: KeyRates): SharedKey {
   const never = Number.NEGATIVE_INFINITY
   const known = { record: null, seenAt: never, ahead: { requests: 0, tokens: 0 }, aheadAt: never, estimate: null }
-  return { rates, ...known, waiting: [], isAsking: false, isLate: false, awayUntil: never }
+  return { rates, ...known, waiting: [], isExchanging: false, isLate: false, awayUntil: never }
 }
 
 /** One exchange with the store. */
@@ -59,7 +59,7 @@ export interface Exchange {
   /** What the process has more ahead afterwards, besides what the waiters got. */
   readonly ahead: Amounts
   /** What each waiter hears. */
-  readonly answers: readonly RateWaits[]
+  readonly results: readonly RateWaits[]
 }
 
 /** The most that one of `replicas` processes keeps ahead of a limit. */
@@ -103,7 +103,7 @@ export function metersOf(
 ): { readonly meters: Meters; readonly now: number } {
   const time = timeOf(record, clockMs)
   const meters = estimate ? copyOf(estimate, rates, time.now) : metersOfRecord(record, time)
-  takeFrom(meters, rates, { requests: -ahead.requests, tokens: -ahead.tokens }, time.now)
+  consumeFrom(meters, rates, { requests: -ahead.requests, tokens: -ahead.tokens }, time.now)
   return { meters, now: time.now }
 }
 
@@ -119,26 +119,26 @@ export function judge(
   const { now } = time
   const meters = metersOfRecord(record, time)
   const { requestsPerMinute, tokensPerMinute } = rates
-  if (estimate) takeFrom(meters, rates, beyond(estimate, meters, rates, now), now)
-  const taken = { requests: 0, tokens: 0 }
-  const take = (amounts: Amounts) => {
-    takeFrom(meters, rates, amounts, now)
-    taken.requests += amounts.requests
-    taken.tokens += amounts.tokens
+  if (estimate) consumeFrom(meters, rates, beyond(estimate, meters, rates, now), now)
+  const consumed = { requests: 0, tokens: 0 }
+  const consume = (amounts: Amounts) => {
+    consumeFrom(meters, rates, amounts, now)
+    consumed.requests += amounts.requests
+    consumed.tokens += amounts.tokens
   }
   // All of it goes back first, so that the waiters may have it.
-  take({ requests: -ahead.requests, tokens: -ahead.tokens })
-  const answers = waiters.map(({ rates, tokens }) => {
+  consume({ requests: -ahead.requests, tokens: -ahead.tokens })
+  const results = waiters.map(({ rates, tokens }) => {
     const amounts = { requests: 1, tokens }
     const waits = waitsOf(meters, rates, amounts, now)
-    if (isFree(waits)) takeFrom(meters, rates, amounts, now)
+    if (isFree(waits)) consumeFrom(meters, rates, amounts, now)
     return waits
   })
-  const keep = (meter: RateMeter, limit: number | null) =>
+  const reserve = (meter: RateMeter, limit: number | null) =>
     limit === null ? 0 : Math.min(blockOf(limit, replicas), meter.remaining(limit, now))
-  take({ requests: keep(meters.requests, requestsPerMinute), tokens: keep(meters.tokens, tokensPerMinute) })
-  const isUnchanged = taken.requests === 0 && taken.tokens === 0 && !estimate && !answers.some(isFree)
-  return { record: isUnchanged ? record : toRecord(meters, rates, now, record), ahead: taken, answers }
+  consume({ requests: reserve(meters.requests, requestsPerMinute), tokens: reserve(meters.tokens, tokensPerMinute) })
+  const isUnchanged = consumed.requests === 0 && consumed.tokens === 0 && !estimate && !results.some(isFree)
+  return { record: isUnchanged ? record : toRecord(meters, rates, now, record), ahead: consumed, results }
 }
 
 /**
@@ -149,16 +149,16 @@ function toRecord({ requests, tokens }: Meters, rates: KeyRates, now: number, be
   const { apiKeyId, requestsPerMinute, tokensPerMinute } = rates
   const requestMs = requestsPerMinute === null ? 0 : requests.resetMs(requestsPerMinute, now)
   const tokenMs = tokensPerMinute === null ? 0 : tokens.resetMs(tokensPerMinute, now)
-  const expiresMs = now + Math.max(requestMs, tokenMs) + KEEP_AHEAD_MS
+  const expiresMs = now + Math.max(requestMs, tokenMs) + AHEAD_MS
   return {
     _id: apiKeyId,
     token: randomHex(TOKEN_LENGTH),
     ...(requestsPerMinute === null
       ? { requestsTaken: before?.requestsTaken ?? 0, requestsDrainedAt: before?.requestsDrainedAt ?? now }
-      : { requestsTaken: requests.takenAt(requestsPerMinute, now), requestsDrainedAt: now }),
+      : { requestsTaken: requests.usedAt(requestsPerMinute, now), requestsDrainedAt: now }),
     ...(tokensPerMinute === null
       ? { tokensTaken: before?.tokensTaken ?? 0, tokensDrainedAt: before?.tokensDrainedAt ?? now }
-      : { tokensTaken: tokens.takenAt(tokensPerMinute, now), tokensDrainedAt: now }),
+      : { tokensTaken: tokens.usedAt(tokensPerMinute, now), tokensDrainedAt: now }),
     expiresAt: new Date(Math.max(expiresMs, before?.expiresAt.getTime() ?? 0)),
   }
 }
@@ -174,15 +174,15 @@ function metersOfRecord(record: KeyRateRecord | null, { now, isSetBack }: Time):
 
 function copyOf({ requests, tokens }: Meters, { requestsPerMinute, tokensPerMinute }: KeyRates, now: number): Meters {
   return {
-    requests: new RateMeter(requestsPerMinute === null ? 0 : requests.takenAt(requestsPerMinute, now), now),
-    tokens: new RateMeter(tokensPerMinute === null ? 0 : tokens.takenAt(tokensPerMinute, now), now),
+    requests: new RateMeter(requestsPerMinute === null ? 0 : requests.usedAt(requestsPerMinute, now), now),
+    tokens: new RateMeter(tokensPerMinute === null ? 0 : tokens.usedAt(tokensPerMinute, now), now),
   }
 }
 
 /** What the estimate has more than the meters. */
 function beyond(estimate: Meters, meters: Meters, { requestsPerMinute, tokensPerMinute }: KeyRates, now: number): Amounts {
   const more = (kind: keyof Meters, limit: number | null) =>
-    limit === null ? 0 : Math.max(0, Math.ceil((estimate[kind].takenAt(limit, now) - meters[kind].takenAt(limit, now)) / PARTS))
+    limit === null ? 0 : Math.max(0, Math.ceil((estimate[kind].usedAt(limit, now) - meters[kind].usedAt(limit, now)) / PARTS))
   return { requests: more('requests', requestsPerMinute), tokens: more('tokens', tokensPerMinute) }
 }
 

@@ -3,7 +3,7 @@ import { dataUri, GIF, png } from '../../../../test/support/data/pictures.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { EgressError } from '../../../common/egress/egress.ts'
 import { KisError } from '../../../common/errors.ts'
-import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { createChatCompletion } from './create-chat-completion.ts'
 import { streamChatCompletion } from './stream-chat-completion.ts'
 
@@ -29,10 +29,10 @@ function blind(options: Parameters<typeof parts>[0] = {}) {
 }
 
 const CALLS = {
-  async whole({ deps }: ReturnType<typeof parts>, request: unknown, ask = asking()) {
+  async whole({ deps }: ReturnType<typeof parts>, request: unknown, ask = createRequestContext()) {
     await createChatCompletion(deps, ask, request)
   },
-  async streamed({ deps }: ReturnType<typeof parts>, request: unknown, ask = asking()) {
+  async streamed({ deps }: ReturnType<typeof parts>, request: unknown, ask = createRequestContext()) {
     for await (const _ of streamChatCompletion(deps, ask, request));
   },
 }
@@ -136,7 +136,7 @@ describe.each(Object.entries(CALLS))('images of a %s answer', (_name, call) => {
     const localCatalog = `
 engines: { near: { kind: embedded, badge: local }, far: { kind: embedded, badge: local } }
 models: [{ id: chat, engine: far, kind: chat, supports: [vision], max_output_tokens: 100, image_tokens: 50, price: { input: "1", output: "2" } }]`
-    const local = asking({ ...somebody, residencyPolicy: 'local_only' })
+    const local = createRequestContext({ ...somebody, residencyPolicy: 'local_only' })
     for (const made of [parts({ catalog: localCatalog }), blind({ catalog: localCatalog })]) {
       const refusal = { code: 'residency_policy_violation', param: nameParam(2) }
       await expect(call(made, makeRequest(dataUri(png()), A), local)).rejects.toMatchObject(refusal)
@@ -172,7 +172,7 @@ models: [{ id: chat, engine: far, kind: chat, supports: [vision], max_output_tok
     const made = blind()
     made.egress.pages.set(A, 'wait')
     const stop = new AbortController()
-    const calling = call(made, makeRequest(A), asking(somebody, stop.signal)).catch((error: unknown) => error)
+    const calling = call(made, makeRequest(A), createRequestContext(somebody, stop.signal)).catch((error: unknown) => error)
     await eventually(() => made.egress.running === 1)
     stop.abort()
     await calling
@@ -190,12 +190,12 @@ models:
   const made = parts({ catalog })
   made.egress.pages.set(A, png())
   made.near.chat.fetchesImages = false
-  await createChatCompletion(made.deps, asking(), makeRequest(A))
+  await createChatCompletion(made.deps, createRequestContext(), makeRequest(A))
   expect(made.egress.fetched).toEqual([])
 
   made.far.chat.fetchesImages = false
   made.far.completions = [new KisError('engine_error', 'down')]
-  const { modelId } = await createChatCompletion(made.deps, asking(), makeRequest(A))
+  const { modelId } = await createChatCompletion(made.deps, createRequestContext(), makeRequest(A))
   expect([modelId, made.egress.fetched.length]).toEqual(['second', 1])
   expect(made.near.requests[0]).toMatchObject(makeRequest(dataUri(png())))
 })

@@ -15,7 +15,7 @@ import {
   toDataUri,
   withImageUrls,
 } from '../../domain/chat/images.ts'
-import { NeverAsked } from '../../ports/engines.ts'
+import { NeverSent } from '../../ports/engines.ts'
 import { withDeadline } from '../deadline.ts'
 import { type CallContext, getEnginePart, type Ports } from '../deps.ts'
 
@@ -34,17 +34,17 @@ const FETCH_MS = 20_000
  * Returns the request for the engine of a model. If the engine does not fetch images itself, `data:` URIs replace their
  * addresses. Called once money is held. `letBegin` asks billing whether the rules in force let the call begin: nothing
  * of the call leaves the process before, neither to a host of an image nor to the engine.
- * @throws {NeverAsked} the error of an image or of `letBegin`, as its `cause`: the engine was not asked.
+ * @throws {NeverSent} the error of an image or of `letBegin`, as its `cause`: the engine was not asked.
  */
-export type RequestWithImages = (model: Model, letBegin: () => Promise<void>) => Promise<ChatRequest>
+export type RequestWithImages = (model: Model, authorize: () => Promise<void>) => Promise<ChatRequest>
 
 /**
  * Checks the addresses of a request's images. Images are fetched only when the returned function is called, each once.
  * @throws {KisError} `invalid_request`: an address may not be fetched.
  * @throws {KisError} `residency_policy_violation`: the policy permits local engines only, so no address is fetched.
  */
-export function requestImages(deps: Ports, context: CallContext, given: ChatRequest): RequestWithImages {
-  const request = inStandardBase64(given)
+export function requestImages(deps: Ports, context: CallContext, original: ChatRequest): RequestWithImages {
+  const request = inStandardBase64(original)
   const images = listImageParts(request).filter(({ url }) => !isDataUri(url))
   for (const { url, param } of images) {
     if (context.caller.residencyPolicy === 'local_only') {
@@ -54,30 +54,30 @@ export function requestImages(deps: Ports, context: CallContext, given: ChatRequ
         { param },
       )
     }
-    if (!deps.egress.mayAsk(url)) refuseFetch('address', param)
+    if (!deps.egress.allows(url)) refuseFetch('address', param)
   }
   let fetched: Promise<ReadonlyMap<string, string>> | undefined
   let judged: Promise<void> | undefined
-  const prepare = async (model: Model, letBegin: () => Promise<void>): Promise<ChatRequest> => {
+  const prepare = async (model: Model, authorize: () => Promise<void>): Promise<ChatRequest> => {
     if (getEnginePart(deps, model, 'chat').fetchesImages) {
-      judged ??= judgeHosts(deps, context, letBegin, images)
+      judged ??= judgeHosts(deps, context, authorize, images)
       await judged
       return request
     }
-    fetched ??= fetchAll(deps, context, letBegin, images)
+    fetched ??= fetchAll(deps, context, authorize, images)
     return withImageUrls(request, await fetched)
   }
-  return async (model, letBegin) => {
+  return async (model, authorize) => {
     // A vendor's cloud fetches from outside, where it cannot reach our hosts.
     const isUnchanged = model.residency === 'cloud' && getEnginePart(deps, model, 'chat').fetchesImages
     if (images.length === 0 || isUnchanged) return request
     try {
-      const prepared = await prepare(model, letBegin)
+      const prepared = await prepare(model, authorize)
       // Images take seconds, in which the rules may change.
-      await letBegin()
+      await authorize()
       return prepared
     } catch (error) {
-      throw new NeverAsked(error)
+      throw new NeverSent(error)
     }
   }
 }
@@ -86,14 +86,14 @@ export function requestImages(deps: Ports, context: CallContext, given: ChatRequ
 async function judgeHosts(
   { egress }: Ports,
   { signal }: CallContext,
-  letBegin: () => Promise<void>,
+  authorize: () => Promise<void>,
   images: readonly ImagePart[],
 ): Promise<void> {
   const byHost = new Map(images.map((image) => [new URL(image.url).host, image]))
   if (byHost.size > MAX_HOSTS)
     refuse('array_above_max_length', images[0]!.param, `This model's images come from at most ${MAX_HOSTS} hosts a request.`)
   // Their names go to DNS servers.
-  await letBegin()
+  await authorize()
   const judge = async ({ url, param }: ImagePart) => {
     if (!(await egress.mayReach(url, signal))) refuseFetch('unreachable', param)
   }
@@ -107,7 +107,7 @@ async function judgeHosts(
 async function fetchAll(
   deps: Ports,
   context: CallContext,
-  letBegin: () => Promise<void>,
+  authorize: () => Promise<void>,
   images: readonly ImagePart[],
 ): Promise<ReadonlyMap<string, string>> {
   const distinct = new Map<string, ImagePart>()
@@ -124,7 +124,7 @@ async function fetchAll(
     try {
       const work = async () => {
         for (const image of left) {
-          const bytes = await fetchImage(deps, context, letBegin, image, ended)
+          const bytes = await fetchImage(deps, context, authorize, image, ended)
           size += bytes.length
           if (size > MAX_FETCHED_BYTES) {
             const most = sizeText(MAX_FETCHED_BYTES)
@@ -144,13 +144,13 @@ async function fetchAll(
 async function fetchImage(
   { egress, log }: Ports,
   { requestId, caller: { organizationId } }: CallContext,
-  letLeave: () => Promise<void>,
+  authorize: () => Promise<void>,
   { url, param }: ImagePart,
   signal: AbortSignal,
 ): Promise<Buffer> {
   try {
     const headers = { accept: 'image/png, image/jpeg, image/gif, image/webp' }
-    const { status, body } = await egress.fetch({ url, organizationId, headers, maxBytes: MAX_IMAGE_BYTES, letLeave }, signal)
+    const { status, body } = await egress.fetch({ url, organizationId, headers, maxBytes: MAX_IMAGE_BYTES, authorize }, signal)
     if (status !== 200) refuse('invalid_request', param, `The image's address answered with status ${status}.`)
     return body
   } catch (error) {

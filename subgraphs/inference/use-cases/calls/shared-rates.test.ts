@@ -5,7 +5,7 @@ import type { DocumentCollection } from '../../../common/ports/document-store.ts
 import { systemClock } from '../../../common/process/clock.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import { type KeyRateRecord, openCollections } from '../tables.ts'
-import { isFree } from './kept-rates.ts'
+import { isFree } from './rate-usage.ts'
 import { SharedRates } from './shared-rates.ts'
 
 const key = (requestsPerMinute: number | null, tokensPerMinute: number | null = null): KeyRates => ({
@@ -57,7 +57,7 @@ function processes(count: number) {
 const told = () => new Promise((resolve) => setTimeout(resolve, 20))
 
 async function countTaken(calls: Iterable<SharedRates>, rates: KeyRates, tokens = 0): Promise<number> {
-  const waits = await Promise.all(Array.from(calls, (process) => process.take(rates, tokens)))
+  const waits = await Promise.all(Array.from(calls, (process) => process.consume(rates, tokens)))
   return waits.filter(isFree).length
 }
 
@@ -79,7 +79,7 @@ describe('the requests of a key', () => {
       if (spread === 'all at once') taken = await countTaken(inTurns(all, limit * 2), key(limit))
       else
         for (const process of inTurns(spread === 'at one process' ? all.slice(0, 1) : all, limit + 200))
-          if (isFree(await process.take(key(limit), 0))) taken++
+          if (isFree(await process.consume(key(limit), 0))) taken++
       expect(Math.abs(taken - limit), spread).toBeLessThanOrEqual(limit * 0.05)
     }
   })
@@ -90,7 +90,7 @@ describe('the requests of a key', () => {
     let taken = 0
     for (let second = 0; second < 60; second++) {
       advance(1_000)
-      for (const process of inTurns(all, 30)) if (isFree(await process.take(key(600), 0))) taken++
+      for (const process of inTurns(all, 30)) if (isFree(await process.consume(key(600), 0))) taken++
     }
     expect(Math.abs(taken - 600)).toBeLessThanOrEqual(30)
   })
@@ -103,47 +103,47 @@ describe('the requests of a key', () => {
       [second, 1],
       [first, 0],
     ] as const) {
-      expect(isFree(await process.take(key(3), 0))).toBe(true)
+      expect(isFree(await process.consume(key(3), 0))).toBe(true)
       expect(process.read(key(3))).toEqual({ requests: { limit: 3, remaining, resetMs: (3 - remaining) * 20_000 }, tokens: null })
     }
-    for (const process of all) expect(await process.take(key(3), 0)).toEqual({ requestMs: 20_000, tokenMs: 0 })
+    for (const process of all) expect(await process.consume(key(3), 0)).toEqual({ requestMs: 20_000, tokenMs: 0 })
     advance(19_999)
-    for (const process of all) expect(await process.take(key(3), 0)).toEqual({ requestMs: 1, tokenMs: 0 })
+    for (const process of all) expect(await process.consume(key(3), 0)).toEqual({ requestMs: 1, tokenMs: 0 })
     advance(1)
-    expect(isFree(await second.take(key(3), 0))).toBe(true)
-    expect(await first.take(key(3), 0)).toEqual({ requestMs: 20_000, tokenMs: 0 })
+    expect(isFree(await second.consume(key(3), 0))).toBe(true)
+    expect(await first.consume(key(3), 0)).toEqual({ requestMs: 20_000, tokenMs: 0 })
   })
 
   it('of a large limit tell what is left, whichever process took it', async () => {
     const { all, advance } = processes(2)
     const [first, second] = all as [SharedRates, SharedRates]
-    await second.take(key(6_000), 0)
+    await second.consume(key(6_000), 0)
     await countTaken(inTurns([first], 3_000), key(6_000))
     advance(501)
-    await second.take(key(6_000), 0)
+    await second.consume(key(6_000), 0)
     await told()
     for (const process of all) expect(Math.abs(process.read(key(6_000))!.requests!.remaining - 3_049)).toBeLessThanOrEqual(300)
   })
 
   it('cost no question for each call, nor for each refusal', async () => {
     const under = processes(2)
-    for (const process of inTurns(under.all, 6_000)) await process.take(key(6_000), 0)
+    for (const process of inTurns(under.all, 6_000)) await process.consume(key(6_000), 0)
     expect(under.asked).toBeLessThan(600)
     const before = under.asked
-    for (const process of inTurns(under.all, 5_000)) await process.take(key(6_000), 0)
+    for (const process of inTurns(under.all, 5_000)) await process.consume(key(6_000), 0)
     expect(under.asked - before).toBeLessThan(300)
     const without = processes(2)
-    for (const process of inTurns(without.all, 100)) await process.take(key(null), 0)
+    for (const process of inTurns(without.all, 100)) await process.consume(key(null), 0)
     expect(without.asked).toBe(0)
   })
 
   it('that were given back are free for all processes', async () => {
     const { all } = processes(2)
     const [first, second] = all as [SharedRates, SharedRates]
-    expect(isFree(await first.take(key(1), 0))).toBe(true)
+    expect(isFree(await first.consume(key(1), 0))).toBe(true)
     first.correct(key(1), -1, 0)
     await told()
-    expect(isFree(await second.take(key(1), 0))).toBe(true)
+    expect(isFree(await second.consume(key(1), 0))).toBe(true)
   })
 })
 
@@ -152,18 +152,18 @@ describe('the tokens of a key', () => {
     const { all, advance } = processes(2)
     const [first, second] = all as [SharedRates, SharedRates]
     const rates = key(null, 1_000)
-    expect(isFree(await first.take(rates, 600))).toBe(true)
+    expect(isFree(await first.consume(rates, 600))).toBe(true)
     // The first process keeps 12 tokens ahead.
-    expect(await second.take(rates, 600)).toEqual({ requestMs: 0, tokenMs: 12_720 })
+    expect(await second.consume(rates, 600)).toEqual({ requestMs: 0, tokenMs: 12_720 })
     first.correct(rates, 0, -500)
     await told()
     // A process does not ask for each call that it refuses.
     advance(100)
-    expect(isFree(await second.take(rates, 600))).toBe(true)
+    expect(isFree(await second.consume(rates, 600))).toBe(true)
     second.correct(rates, 0, 900)
     await told()
     // 100 + 600 + 900 are 600 more than the limit.
-    const { tokenMs } = await first.take(rates, 100)
+    const { tokenMs } = await first.consume(rates, 100)
     expect(tokenMs).toBeGreaterThanOrEqual(41_900)
     expect(tokenMs).toBeLessThanOrEqual(43_500)
   })
@@ -171,24 +171,24 @@ describe('the tokens of a key', () => {
   it('stay taken while calls of descendants, which know the other limit alone, come in', async () => {
     const { all, advance } = processes(3)
     const [first, second, third] = all as [SharedRates, SharedRates, SharedRates]
-    expect(isFree(await first.take(key(600, 1_000), 600))).toBe(true)
-    for (const process of [first, second]) for (let i = 0; i < 20; i++) expect(isFree(await process.take(key(600), 0))).toBe(true)
+    expect(isFree(await first.consume(key(600, 1_000), 600))).toBe(true)
+    for (const process of [first, second]) for (let i = 0; i < 20; i++) expect(isFree(await process.consume(key(600), 0))).toBe(true)
     await told()
-    expect((await third.take(key(600, 1_000), 600)).tokenMs).toBeGreaterThan(10_000)
+    expect((await third.consume(key(600, 1_000), 600)).tokenMs).toBeGreaterThan(10_000)
     // They drain meanwhile, too.
     advance(12_000)
-    expect(isFree(await second.take(key(600), 0))).toBe(true)
+    expect(isFree(await second.consume(key(600), 0))).toBe(true)
     await told()
     advance(3_000)
-    expect(isFree(await third.take(key(600, 1_000), 600))).toBe(true)
+    expect(isFree(await third.consume(key(600, 1_000), 600))).toBe(true)
   })
 
   it('are taken with the request or not at all', async () => {
     const { all } = processes(2)
     const [first, second] = all as [SharedRates, SharedRates]
     const rates = key(10, 100)
-    await first.take(rates, 90)
-    for (let i = 0; i < 10; i++) await second.take(rates, 50)
+    await first.consume(rates, 90)
+    for (let i = 0; i < 10; i++) await second.consume(rates, 50)
     expect(second.read(rates)!.requests!.remaining).toBe(9)
   })
 })
@@ -199,7 +199,7 @@ describe('without the store', () => {
     const [first, second] = all as [SharedRates, SharedRates]
     expect(await countTaken(inTurns(all, 20), key(60))).toBe(20)
     advance(200)
-    for (const process of all) await process.take(key(60), 0)
+    for (const process of all) await process.consume(key(60), 0)
     setAway(true)
     advance(200)
     for (const process of all) expect(await countTaken(inTurns([process], 60), key(60))).toBeLessThanOrEqual(20)
@@ -218,13 +218,13 @@ describe('without the store', () => {
     hang(back.promise)
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
     try {
-      const first = all[0]!.take(key(60), 0)
+      const first = all[0]!.consume(key(60), 0)
       await vi.advanceTimersByTimeAsync(500)
       expect(isFree(await first)).toBe(true)
     } finally {
       vi.useRealTimers()
     }
-    const next = Array.from({ length: 60 }, () => all[0]!.take(key(60), 0))
+    const next = Array.from({ length: 60 }, () => all[0]!.consume(key(60), 0))
     expect(next.some((waits) => waits instanceof Promise)).toBe(false)
     expect(next.filter((waits) => isFree(waits as Exclude<typeof waits, Promise<unknown>>))).toHaveLength(29)
     hang(undefined)
@@ -238,11 +238,11 @@ describe('without the store', () => {
 
 it('forgets keys that have nothing taken', async () => {
   const { all, records, advance } = processes(1)
-  await all[0]!.take(key(60), 0)
-  await all[0]!.forgetIdle()
+  await all[0]!.consume(key(60), 0)
+  await all[0]!.purgeIdle()
   expect(await records.countDocuments({}, { limit: 10 })).toBe(1)
   advance(62_000)
-  await all[0]!.forgetIdle()
+  await all[0]!.purgeIdle()
   expect(await records.countDocuments({}, { limit: 10 })).toBe(0)
   expect(await countTaken(inTurns(all, 100), key(60))).toBe(60)
 })

@@ -6,15 +6,15 @@ import type { Clock } from '../../../common/process/clock.ts'
 import type { Log } from '../../../common/process/log.ts'
 import type { Task } from '../../../common/process/tasks.ts'
 import type { KeyRateRecord } from '../tables.ts'
-import { isFree, type KeptRates, MAX_KEYS, NO_WAITS, type RateWaits, readMeters, takeFrom, waitsOf } from './kept-rates.ts'
+import { consumeFrom, isFree, MAX_KEYS, NO_WAITS, type RateUsage, type RateWaits, readMeters, waitsOf } from './rate-usage.ts'
 import {
+  AHEAD_MS,
   dropAhead,
   type Exchange,
   hasAhead,
   isLow,
   isUneven,
   judge,
-  KEEP_AHEAD_MS,
   metersOf,
   newSharedKey,
   type SharedKey,
@@ -25,7 +25,7 @@ import {
 /** What the store said this long ago is enough to refuse a call. It bounds what a flood of refused calls asks. */
 const REFUSE_BY_MS = 100
 /** What a caller is told is at most as old, unless the store takes longer. */
-const TELL_BY_MS = 500
+const REPORT_BY_MS = 500
 /** The longest wait of a call for the store. The process's part of the limit applies then. */
 const STORE_MS = 500
 /** How long the store is left alone after it failed. */
@@ -43,7 +43,7 @@ const MAX_TRIES = 20
  * If the store does not answer, the process counts each call `replicas` times against what it last knew, which divides
  * the limit by `replicas`. When the store is back, the larger of both counts holds.
  */
-export class SharedRates implements KeptRates {
+export class SharedRates implements RateUsage {
   readonly #records: DocumentCollection<KeyRateRecord>
   readonly #replicas: () => number
   readonly #clock: Clock
@@ -57,25 +57,25 @@ export class SharedRates implements KeptRates {
     this.#log = log
   }
 
-  take(rates: KeyRates, tokens: number): RateWaits | Promise<RateWaits> {
+  consume(rates: KeyRates, tokens: number): RateWaits | Promise<RateWaits> {
     if (rates.requestsPerMinute === null && rates.tokensPerMinute === null) return NO_WAITS
     const now = this.#now()
     const key = this.#get(rates)
-    if (now - key.aheadAt > KEEP_AHEAD_MS) dropAhead(key)
+    if (now - key.aheadAt > AHEAD_MS) dropAhead(key)
     if (key.waiting.length === 0 && hasAhead(key, rates, tokens)) {
       useAhead(key, rates, { requests: 1, tokens })
-      if (now - key.seenAt > TELL_BY_MS || isLow(key, this.#replicas())) this.#ask(key)
+      if (now - key.seenAt > REPORT_BY_MS || isLow(key, this.#replicas())) this.#startExchange(key)
       return NO_WAITS
     }
-    if (key.isLate || now < key.awayUntil) return this.#takePart(key, rates, tokens, now)
-    if (!key.isAsking && now - key.seenAt < REFUSE_BY_MS) {
+    if (key.isLate || now < key.awayUntil) return this.#consumePart(key, rates, tokens, now)
+    if (!key.isExchanging && now - key.seenAt < REFUSE_BY_MS) {
       const known = metersOf(key, now)
       const waits = waitsOf(known.meters, rates, { requests: 1, tokens }, known.now)
       if (!isFree(waits)) return waits
     }
-    return new Promise((answer) => {
-      key.waiting.push({ rates, tokens, answer })
-      this.#ask(key)
+    return new Promise((resolve) => {
+      key.waiting.push({ rates, tokens, resolve })
+      this.#startExchange(key)
     })
   }
 
@@ -85,12 +85,12 @@ export class SharedRates implements KeptRates {
     const now = this.#now()
     const replicas = this.#replicas()
     if (key.estimate) {
-      takeFrom(key.estimate, rates, { requests: requests * replicas, tokens: tokens * replicas }, now)
+      consumeFrom(key.estimate, rates, { requests: requests * replicas, tokens: tokens * replicas }, now)
       return
     }
     useAhead(key, rates, { requests, tokens })
     key.aheadAt = now
-    if (isUneven(key, replicas)) this.#ask(key)
+    if (isUneven(key, replicas)) this.#startExchange(key)
   }
 
   read(rates: KeyRates): RateLimits | null {
@@ -99,7 +99,7 @@ export class SharedRates implements KeptRates {
   }
 
   /** Removes the records of keys that have nothing taken any more. */
-  async forgetIdle(): Promise<void> {
+  async purgeIdle(): Promise<void> {
     while ((await this.#records.deleteMany({ expiresAt: { $lt: this.#clock.now() } })) > 0);
   }
 
@@ -120,7 +120,7 @@ export class SharedRates implements KeptRates {
   }
 
   /** Takes this process's part of the limit, because the store does not answer. */
-  #takePart(key: SharedKey, rates: KeyRates, tokens: number, now: number): RateWaits {
+  #consumePart(key: SharedKey, rates: KeyRates, tokens: number, now: number): RateWaits {
     if (!key.estimate) {
       key.estimate = metersOf(key, now).meters
       key.ahead = { requests: 0, tokens: 0 }
@@ -128,43 +128,43 @@ export class SharedRates implements KeptRates {
     const replicas = this.#replicas()
     const amounts = { requests: replicas, tokens: tokens * replicas }
     const waits = waitsOf(key.estimate, rates, amounts, now)
-    if (isFree(waits)) takeFrom(key.estimate, rates, amounts, now)
+    if (isFree(waits)) consumeFrom(key.estimate, rates, amounts, now)
     return waits
   }
 
   /** Exchanges with the store what this process has used and needs, once at a time for each key. */
-  #ask(key: SharedKey): void {
-    if (key.isAsking || this.#now() < key.awayUntil) return
-    key.isAsking = true
-    void this.#keepAsking(key)
+  #startExchange(key: SharedKey): void {
+    if (key.isExchanging || this.#now() < key.awayUntil) return
+    key.isExchanging = true
+    void this.#exchangeRepeatedly(key)
   }
 
-  async #keepAsking(key: SharedKey): Promise<void> {
+  async #exchangeRepeatedly(key: SharedKey): Promise<void> {
     do await this.#round(key, key.waiting.splice(0))
     while (key.waiting.length > 0 || (isUneven(key, this.#replicas()) && this.#now() >= key.awayUntil))
     // In the same moment as the last look at what waits, so that nothing waits for nobody.
-    key.isAsking = false
+    key.isExchanging = false
   }
 
   /** Never rejects: without the store, the waiters get the answer of this process. */
   async #round(key: SharedKey, waiters: readonly Waiter[]): Promise<void> {
-    let isAnswered = false
-    const answerAlone = () => {
+    let isResolved = false
+    const resolveLocally = () => {
       const now = this.#now()
       key.awayUntil = now + AWAY_MS
-      const all = [...(isAnswered ? [] : waiters), ...key.waiting.splice(0)]
-      isAnswered = true
-      for (const { rates, tokens, answer } of all) answer(this.#takePart(key, rates, tokens, now))
+      const all = [...(isResolved ? [] : waiters), ...key.waiting.splice(0)]
+      isResolved = true
+      for (const { rates, tokens, resolve: answer } of all) answer(this.#consumePart(key, rates, tokens, now))
     }
     const late = setTimeout(() => {
       key.isLate = true
-      answerAlone()
+      resolveLocally()
     }, STORE_MS)
     try {
-      this.#note(key, await this.#exchange(key, waiters), isAnswered ? [] : waiters)
+      this.#note(key, await this.#exchange(key, waiters), isResolved ? [] : waiters)
     } catch (error) {
       this.#log.debug({ err: error }, 'the rates of a key are not shared now')
-      answerAlone()
+      resolveLocally()
     } finally {
       clearTimeout(late)
       key.isLate = false
@@ -172,7 +172,7 @@ export class SharedRates implements KeptRates {
   }
 
   /** What calls took without the store while it was late stays in the estimate, which the next exchange tells. */
-  #note(key: SharedKey, { record, ahead, answers }: Exchange, waiters: readonly Waiter[]): void {
+  #note(key: SharedKey, { record, ahead, results }: Exchange, waiters: readonly Waiter[]): void {
     const wasLate = key.isLate
     key.record = record
     key.seenAt = this.#now()
@@ -182,7 +182,7 @@ export class SharedRates implements KeptRates {
     if (ahead.requests > 0 || ahead.tokens > 0) key.aheadAt = key.seenAt
     key.ahead.requests += ahead.requests
     key.ahead.tokens += ahead.tokens
-    for (const [i, waiter] of waiters.entries()) waiter.answer(answers[i]!)
+    for (const [i, waiter] of waiters.entries()) waiter.resolve(results[i]!)
   }
 
   /** @throws the store does not answer, or others write all the time */
@@ -220,5 +220,5 @@ export class SharedRates implements KeptRates {
 
 /** Removes idle records. */
 export function idleRatesSweep(rates: SharedRates): Task {
-  return { name: 'sweep_idle_rates', everyMs: SWEEP_MS, isShared: true, run: () => rates.forgetIdle() }
+  return { name: 'sweep_idle_rates', everyMs: SWEEP_MS, isShared: true, run: () => rates.purgeIdle() }
 }

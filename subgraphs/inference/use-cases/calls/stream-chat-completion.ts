@@ -1,22 +1,22 @@
 import { KisError } from '../../../common/errors.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
 import type { Model } from '../../domain/catalog.ts'
-import { readChoices } from '../../domain/chat/chat-answer.ts'
 import { requestFor } from '../../domain/chat/chat-request.ts'
+import { readChoices } from '../../domain/chat/chat-response.ts'
 import { ChunkCompleter } from '../../domain/chat/chunk-completer.ts'
 import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
 import { StreamMeter } from '../../domain/money/stream-meter.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
-import { NeverAsked, type ProtocolObject } from '../../ports/engines.ts'
+import { NeverSent, type ProtocolObject } from '../../ports/engines.ts'
 import { withDeadline } from '../deadline.ts'
-import { type AskContext, type CallDeps, getEngine, getEnginePart } from '../deps.ts'
+import { type CallDeps, getEngine, getEnginePart, type RequestContext } from '../deps.ts'
 import type { BilledEvent } from '../idempotency/stream-once-for-key.ts'
 import { callTookTooLong, MAX_CALL_MS } from '../money/billed-call.ts'
 import { type OpenHold, openHold } from '../money/hold.ts'
 import { type AdmittedChat, admitChat, namesFor, toChatCall } from './admit-chat.ts'
-import { firstToAnswer } from './first-to-answer.ts'
 import { LimitedCall } from './limited-call.ts'
 import { byRulesInForce } from './principals.ts'
+import { withFallbacks } from './with-fallbacks.ts'
 
 /** The chunks that arrived together. The last event has the usage chunk, the usage and the cost. */
 export interface ChatEvent extends BilledEvent {
@@ -36,12 +36,16 @@ const MAX_CHUNKS_BEFORE = 1_000
  * and calls the engine; it rejects if one of them fails. `return()` stops the engine at once, and the output so far is
  * charged in the background.
  */
-export function streamChatCompletion(deps: CallDeps, ask: AskContext, value: unknown): AsyncIterableIterator<ChatEvent, undefined> {
-  const stream = new ChatStream(deps, ask, value)
+export function streamChatCompletion(
+  deps: CallDeps,
+  requestContext: RequestContext,
+  value: unknown,
+): AsyncIterableIterator<ChatEvent, undefined> {
+  const stream = new ChatStream(deps, requestContext, value)
   return endableIterator(
     () => stream.next(),
-    () => stream.leave(),
-    ask.signal,
+    () => stream.close(),
+    requestContext.signal,
   )
 }
 
@@ -74,7 +78,7 @@ interface Begun {
 
 class ChatStream {
   readonly #deps: CallDeps
-  readonly #ask: AskContext
+  readonly #requestContext: RequestContext
   /** Aborts when the caller leaves, or this process leaves the call to another. */
   readonly #cut: AbortSignal
   readonly #value: unknown
@@ -87,10 +91,10 @@ class ChatStream {
   #answering: Answering | undefined
   #isOver = false
 
-  constructor(deps: CallDeps, ask: AskContext, value: unknown) {
+  constructor(deps: CallDeps, requestContext: RequestContext, value: unknown) {
     this.#deps = deps
-    this.#ask = { ...ask, signal: this.#stop.signal }
-    this.#cut = ask.signal
+    this.#requestContext = { ...requestContext, signal: this.#stop.signal }
+    this.#cut = requestContext.signal
     this.#value = value
   }
 
@@ -119,7 +123,7 @@ class ChatStream {
     const answering = this.#answering!
     if (piece.done) return this.#isLate ? this.#failed(callTookTooLong()) : this.#last(answering)
     try {
-      const event = this.#take(piece.value, answering)
+      const event = this.#toEvent(piece.value, answering)
       return event ? { done: false, value: event } : this.next()
     } catch (error) {
       return this.#failed(error)
@@ -131,9 +135,9 @@ class ChatStream {
     const { hold, meter, completer, model, chargedBefore } = answering
     const usage = meter.usage(!meter.isSpent)
     if (meter.isZeroReported) this.#deps.zeroUsage.note(model)
-    const last = { chunks: completer.end(usage, meter.isSpent), ...this.#toldFirst(answering), usage, modelId: model.id }
+    const last = { chunks: completer.end(usage, meter.isSpent), ...this.#firstEventFields(answering), usage, modelId: model.id }
     try {
-      await this.#ask.record?.answered(usage, last)
+      await this.#requestContext.record?.completed(usage, last)
     } catch (error) {
       await hold.resolve(error instanceof StoppedByLimit ? usage : null).catch(() => undefined)
       throw error
@@ -151,7 +155,7 @@ class ChatStream {
   }
 
   /** Stops the engine, because the caller needs no more. */
-  leave(): void {
+  close(): void {
     if (this.#isOver) return
     this.#end()
     this.#stop.abort()
@@ -164,18 +168,18 @@ class ChatStream {
   #end(): void {
     this.#isOver = true
     clearTimeout(this.#deadline)
-    this.#call?.leave()
+    this.#call?.release()
   }
 
   #start(): Promise<Begun> {
-    this.#call = new LimitedCall(this.#deps, this.#ask, 'chat')
+    this.#call = new LimitedCall(this.#deps, this.#requestContext, 'chat')
     this.#deadline = setTimeout(() => {
       this.#isLate = true
       this.#stop.abort()
     }, MAX_CALL_MS)
-    return byRulesInForce(this.#deps, this.#ask, async (ask) => {
-      const admitted = await admitChat(this.#deps, ask, this.#call!, this.#value, true)
-      return firstToAnswer(this.#deps, admitted.context, admitted.models, (model, _endsAt, charged) => this.#try(model, admitted, charged))
+    return byRulesInForce(this.#deps, this.#requestContext, async (currentContext) => {
+      const admitted = await admitChat(this.#deps, currentContext, this.#call!, this.#value, true)
+      return withFallbacks(this.#deps, admitted.context, admitted.models, (model, _endsAt, charged) => this.#try(model, admitted, charged))
     })
   }
 
@@ -190,7 +194,7 @@ class ChatStream {
     const meter = new StreamMeter(inputTokensFor(model), terms.ceiling.outputTokens, clock.now().getTime())
     this.#attempt = { hold, meter }
     try {
-      const request = await requestWithImages(model, hold.letBegin)
+      const request = await requestWithImages(model, hold.authorize)
       const warnings = warningsFor(model)
       const call = toChatCall(model, context, warnings)
       const chat = getEnginePart(this.#deps, model, 'chat')
@@ -201,9 +205,9 @@ class ChatStream {
       const completer = new ChunkCompleter(namesFor(this.#deps, model))
       return { answering: { model, chargedBefore, hold, meter, chunks, completer, warnings: [...warnings] }, first }
     } catch (error) {
-      const wasAsked = !(error instanceof NeverAsked)
+      const wasSent = !(error instanceof NeverSent)
       await this.#resolveFailed(error)
-      throw wasAsked ? error : error.cause
+      throw wasSent ? error : error.cause
     }
   }
 
@@ -244,18 +248,18 @@ class ChatStream {
   }
 
   /** Returns undefined for chunks that the caller must not see before the end. */
-  #take(given: readonly ProtocolObject[], answering: Answering): ChatEvent | undefined {
+  #toEvent(received: readonly ProtocolObject[], answering: Answering): ChatEvent | undefined {
     const { hold, meter, completer } = answering
-    const paid = meter.note(given)
-    if (meter.takeCheckpoint(this.#deps.clock.now().getTime())) hold.checkpoint(meter.usage().quantities)
+    const paid = meter.note(received)
+    if (meter.claimCheckpoint(this.#deps.clock.now().getTime())) hold.checkpoint(meter.usage().quantities)
     // The next `chunks.next()` then finds the end.
     if (meter.isSpent) answering.chunks.return?.()
     const chunks = completer.write(paid)
     if (chunks.length === 0) return undefined
-    return { chunks, ...this.#toldFirst(answering), usage: null, cost: null }
+    return { chunks, ...this.#firstEventFields(answering), usage: null, cost: null }
   }
 
-  #toldFirst(answering: Answering): Pick<ChatEvent, 'warnings' | 'rateLimits'> {
+  #firstEventFields(answering: Answering): Pick<ChatEvent, 'warnings' | 'rateLimits'> {
     const { warnings } = answering
     answering.warnings = null
     return { warnings, rateLimits: warnings && (this.#call?.rateLimits ?? null) }
@@ -269,10 +273,10 @@ class ChatStream {
   async #resolveFailed(error: unknown): Promise<void> {
     if (!this.#attempt) return
     const { hold, meter } = this.#attempt
-    const isLeft = this.#stop.signal.aborted && !(this.#cut.aborted && this.#ask.record?.isFreeWhenCut)
+    const isLeft = this.#stop.signal.aborted && !(this.#cut.aborted && this.#requestContext.record?.isFreeWhenCut)
     const isStopped = this.#isLate || error instanceof StoppedByLimit
     const isFailed = !this.#stop.signal.aborted && meter.isReported
-    const isCharged = !(error instanceof NeverAsked) && (isStopped || isLeft || isFailed)
+    const isCharged = !(error instanceof NeverSent) && (isStopped || isLeft || isFailed)
     const charged = await hold.resolve(isCharged ? meter.usage() : null).catch(() => 0n)
     if (error instanceof StoppedByLimit) error.charged = charged
   }

@@ -13,7 +13,7 @@ import { embeddingCeiling } from '../../domain/money/ceiling.ts'
 import { countedUsage, toQuantities } from '../../domain/tokens/usage.ts'
 import { admit } from '../calls/admit.ts'
 import { type LimitedCall, limited } from '../calls/limited-call.ts'
-import type { AskContext, CallDeps } from '../deps.ts'
+import type { CallDeps, RequestContext } from '../deps.ts'
 import { billedCall } from '../money/billed-call.ts'
 import { areExact, countEmbeddingTokens, embedInBatches, sumTokens } from './embed.ts'
 
@@ -36,12 +36,17 @@ interface EmbeddingsInput {
  * Embeds texts, or token arrays. A model that accepts no tokens gets their texts.
  * @throws {KisError} the error of a check or of the engine; nothing is charged, unless it is a `StoppedByLimit`.
  */
-export function createEmbeddings(deps: CallDeps, ask: AskContext, input: EmbeddingsInput): Promise<Embeddings> {
-  return limited(deps, ask, 'embeddings', (call, asking) => embed(deps, asking, call, input))
+export function createEmbeddings(deps: CallDeps, requestContext: RequestContext, input: EmbeddingsInput): Promise<Embeddings> {
+  return limited(deps, requestContext, 'embeddings', (call, currentContext) => embed(deps, currentContext, call, input))
 }
 
-async function embed(deps: CallDeps, ask: AskContext, call: LimitedCall, input: EmbeddingsInput): Promise<Omit<Embeddings, 'rateLimits'>> {
-  const { principal, request, model } = admit(deps.catalog, ask.caller, {
+async function embed(
+  deps: CallDeps,
+  requestContext: RequestContext,
+  call: LimitedCall,
+  input: EmbeddingsInput,
+): Promise<Omit<Embeddings, 'rateLimits'>> {
+  const { principal, request, model } = admit(deps.catalog, requestContext.caller, {
     scope: 'inference',
     kind: 'embedding',
     modelParam: 'model',
@@ -50,9 +55,9 @@ async function embed(deps: CallDeps, ask: AskContext, call: LimitedCall, input: 
   checkEmbeddingAgainstModel(request, model)
   const isList = Array.isArray(input.input) && typeof input.input[0] !== 'number'
   const toParam = (index: number) => (isList ? `input[${index}]` : 'input')
-  const given = isOfOtherTokens(request.input, model) ? await decoded(deps, request.input, toParam) : request.input
-  const inputs = given.map((item) => (typeof item === 'string' ? withQueryPrefix(item, model) : item)) as EmbeddingRequest['input']
-  const counted = await countEmbeddingTokens(deps, model, inputs, toParam, ask)
+  const items = isOfOtherTokens(request.input, model) ? await decoded(deps, request.input, toParam) : request.input
+  const inputs = items.map((item) => (typeof item === 'string' ? withQueryPrefix(item, model) : item)) as EmbeddingRequest['input']
+  const counted = await countEmbeddingTokens(deps, model, inputs, toParam, requestContext)
   const { counts } = counted
   checkTokensOfAll(sumTokens(counts), areExact(model, inputs))
   const context = await call.admit(principal, sumTokens(counts))
@@ -72,8 +77,8 @@ async function embed(deps: CallDeps, ask: AskContext, call: LimitedCall, input: 
     },
     () => countedUsage(sumTokens(counts.slice(0, sent)), 0),
     async (signal) => {
-      const asked = { dimensions: isEngineShortening ? request.dimensions : null, purpose: 'query' } as const
-      const done = await embedInBatches(deps, context, model, counted, asked, signal, (count) => {
+      const options = { dimensions: isEngineShortening ? request.dimensions : null, purpose: 'query' } as const
+      const done = await embedInBatches(deps, context, model, counted, options, signal, (count) => {
         sent = count
       })
       const vectors = done.vectors.map((vector) => (vector.length > length ? shortened(vector, length) : vector))

@@ -1,7 +1,7 @@
 import { listAt } from '../../../common/check.ts'
 import { MAX_TEXTS } from '../../domain/embeddings/embedding-request.ts'
 import type { CosineCalibration } from '../../ports/engines.ts'
-import { type AskContext, findOrganizationId, getEnginePart, type Ports } from '../deps.ts'
+import { findOrganizationId, getEnginePart, type Ports, type RequestContext } from '../deps.ts'
 import { admitEmbedding } from './embed-document.ts'
 
 interface EmbeddingModelFacts {
@@ -17,11 +17,13 @@ interface EmbeddingModelFacts {
  * Returns the facts that a collection needs about its embedding model.
  * @throws {KisError} as `admit`: the caller may not use the model.
  */
-export async function describeEmbeddingModel(deps: Ports, ask: AskContext, modelId: string): Promise<EmbeddingModelFacts> {
-  const { model } = admitEmbedding(deps, ask, modelId)
+export async function describeEmbeddingModel(deps: Ports, requestContext: RequestContext, modelId: string): Promise<EmbeddingModelFacts> {
+  const { model } = admitEmbedding(deps, requestContext, modelId)
   const { id, dimensions, maxTextTokens: maxTokens, cosineSpread, markTokens, passagePrefix } = model
   const embedding = getEnginePart(deps, model, 'embedding')
-  const [prefixTokens = 0] = passagePrefix ? await embedding.countTokens([passagePrefix], ask.signal, findOrganizationId(ask)) : []
+  const [prefixTokens = 0] = passagePrefix
+    ? await embedding.countTokens([passagePrefix], requestContext.signal, findOrganizationId(requestContext))
+    : []
   // The vectors of a shortened model are others.
   const isMeasured = embedding.calibration?.arabicAnchor.length === dimensions
   const calibration = isMeasured ? embedding.calibration : null
@@ -34,10 +36,12 @@ export async function describeEmbeddingModel(deps: Ports, ask: AskContext, model
  */
 export async function countTokens(
   deps: Ports,
-  ask: AskContext,
+  requestContext: RequestContext,
   { modelId, texts }: { readonly modelId: string; readonly texts: readonly string[] },
 ): Promise<readonly number[]> {
-  const { model } = admitEmbedding(deps, ask, modelId)
+  const { model } = admitEmbedding(deps, requestContext, modelId)
   listAt(texts, 'texts', 0, MAX_TEXTS)
-  return texts.length ? getEnginePart(deps, model, 'embedding').countTokens(texts, ask.signal, findOrganizationId(ask)) : []
+  return texts.length
+    ? getEnginePart(deps, model, 'embedding').countTokens(texts, requestContext.signal, findOrganizationId(requestContext))
+    : []
 }

@@ -5,14 +5,14 @@ import type { Model } from '../../domain/catalog.ts'
 import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
 import { providerUsage, toQuantities } from '../../domain/tokens/usage.ts'
 import type { HoldQuote } from '../../ports/billing.ts'
-import { NeverAsked } from '../../ports/engines.ts'
+import { NeverSent } from '../../ports/engines.ts'
 import { admit } from '../calls/admit.ts'
-import type { AskContext, CallContext, HoldDeps, Ports, With } from '../deps.ts'
-import { HOLD_TTL_SECONDS, letBegin, openHold, toOpenHold } from '../money/hold.ts'
+import type { CallContext, HoldDeps, Ports, RequestContext, With } from '../deps.ts'
+import { authorizeHold, HOLD_TTL_SECONDS, openHold, toOpenHold } from '../money/hold.ts'
 import { countEmbeddingTokens, type Embedded, embedInBatches, sumTokens } from './embed.ts'
 
 /** Most passages of one batch. So few are embedded well within a job's lease. */
-const MAX_PASSAGES = 64
+const MAX_CHUNKS = 64
 
 /**
  * Holds the price of `tokens`, which includes marks and prefixes, and returns the hold's id. A document is embedded
@@ -22,21 +22,21 @@ const MAX_PASSAGES = 64
  */
 export async function openEmbedding(
   deps: HoldDeps & With<'load'>,
-  ask: AskContext,
+  requestContext: RequestContext,
   { modelId, tokens }: { readonly modelId: string; readonly tokens: number },
 ): Promise<string> {
   // Only a new document is refused, because it can wait. A started one is finished: its earlier batches are paid.
   deps.load.check('background')
-  const { context, model } = admitEmbedding(deps, ask, modelId)
+  const { context, model } = admitEmbedding(deps, requestContext, modelId)
   checkInteger(tokens, 'tokens', 0, MAX_INT)
-  const { id, leave } = await openHold(deps, context, {
+  const { id, stopRenewal } = await openHold(deps, context, {
     operation: 'embedding',
     model,
     ceiling: toQuantities(tokens, 0),
     atLeast: toQuantities(0, 0),
-    goesOn: true,
+    isContinued: true,
   })
-  leave()
+  stopRenewal()
   return id
 }
 
@@ -51,10 +51,10 @@ interface EmbeddingQuote extends HoldQuote {
  */
 export async function quoteEmbedding(
   deps: Ports,
-  ask: AskContext,
+  requestContext: RequestContext,
   { modelId, tokens }: { readonly modelId: string; readonly tokens: number },
 ): Promise<EmbeddingQuote> {
-  const { context, model } = admitEmbedding(deps, ask, modelId)
+  const { context, model } = admitEmbedding(deps, requestContext, modelId)
   checkInteger(tokens, 'tokens', 0, MAX_INT)
   const { rateCard } = model
   const [quote] = await deps.billing.quoteHolds([{ rateCard, ceiling: toQuantities(tokens, 0) }], context)
@@ -68,32 +68,32 @@ export async function quoteEmbedding(
  * @throws {KisError} the error of billing or the engine; the batch can be repeated.
  * @throws {EmbeddingStopped} a limit or a deadline of ours ended the batch; what was sent of it is used, too.
  */
-export async function embedPassages(
+export async function embedChunks(
   deps: HoldDeps,
-  ask: AskContext,
+  requestContext: RequestContext,
   input: { readonly holdId: string; readonly modelId: string; readonly texts: readonly string[]; readonly tokensBefore: number },
 ): Promise<Pick<Embedded, 'vectors' | 'tokenStates'> & { readonly tokens: number }> {
-  const { context, model } = admitEmbedding(deps, ask, input.modelId)
+  const { context, model } = admitEmbedding(deps, requestContext, input.modelId)
   checkInteger(input.tokensBefore, 'tokensBefore', 0, MAX_INT)
-  listAt(input.texts, 'texts', 1, MAX_PASSAGES)
+  listAt(input.texts, 'texts', 1, MAX_CHUNKS)
   const texts = input.texts.map((text) => model.passagePrefix + text)
-  const counted = await countEmbeddingTokens(deps, model, texts, (index) => `texts[${index}]`, ask)
+  const counted = await countEmbeddingTokens(deps, model, texts, (index) => `texts[${index}]`, requestContext)
   const before = toQuantities(input.tokensBefore, 0)
   await deps.billing.checkpointHold(input.holdId, before, HOLD_TTL_SECONDS, context)
-  await letBegin(deps, input.holdId, before, context)
-  const { leave } = toOpenHold(deps, context, input.holdId, before)
+  await authorizeHold(deps, input.holdId, before, context)
+  const { stopRenewal } = toOpenHold(deps, context, input.holdId, before)
   let sent = 0
   try {
-    const asked = { dimensions: null, purpose: 'passage', withTokenStates: true } as const
-    const { vectors, tokenStates, usage } = await embedInBatches(deps, context, model, counted, asked, ask.signal, (count) => {
+    const options = { dimensions: null, purpose: 'passage', withTokenEmbeddings: true } as const
+    const { vectors, tokenStates, usage } = await embedInBatches(deps, context, model, counted, options, requestContext.signal, (count) => {
       sent = count
     })
     return { vectors, tokenStates, tokens: usage.quantities.inputTokens }
   } catch (error) {
     if (error instanceof StoppedByLimit) throw new EmbeddingStopped(error, sumTokens(counted.counts.slice(0, sent)))
-    throw error instanceof NeverAsked ? error.cause : error
+    throw error instanceof NeverSent ? error.cause : error
   } finally {
-    leave()
+    stopRenewal()
   }
 }
 
@@ -103,22 +103,26 @@ export async function embedPassages(
  */
 export async function closeEmbedding(
   deps: HoldDeps,
-  ask: AskContext,
+  requestContext: RequestContext,
   { holdId, tokens }: { readonly holdId: string; readonly tokens: number },
 ): Promise<bigint> {
-  const principal = requirePrincipal(ask.caller)
+  const principal = requirePrincipal(requestContext.caller)
   checkInteger(tokens, 'tokens', 0, MAX_INT)
   const usage = providerUsage(toQuantities(tokens, 0))
-  return toOpenHold(deps, { ...ask, caller: principal }, holdId, usage.quantities).resolve(usage)
+  return toOpenHold(deps, { ...requestContext, caller: principal }, holdId, usage.quantities).resolve(usage)
 }
 
 /** @throws {KisError} as `admit`: the caller may not use this model. */
-export function admitEmbedding(deps: Ports, ask: AskContext, modelId: string): { readonly context: CallContext; readonly model: Model } {
-  const { principal, model } = admit(deps.catalog, ask.caller, {
+export function admitEmbedding(
+  deps: Ports,
+  requestContext: RequestContext,
+  modelId: string,
+): { readonly context: CallContext; readonly model: Model } {
+  const { principal, model } = admit(deps.catalog, requestContext.caller, {
     scope: null,
     kind: 'embedding',
     modelParam: 'modelId',
     check: () => ({ model: textAt(modelId, 'modelId') }),
   })
-  return { context: { ...ask, caller: principal }, model }
+  return { context: { ...requestContext, caller: principal }, model }
 }

@@ -7,7 +7,7 @@ import { embeddingCeiling } from '../../domain/money/ceiling.ts'
 import { countedUsage, toQuantities } from '../../domain/tokens/usage.ts'
 import { admit } from '../calls/admit.ts'
 import { type LimitedCall, limited } from '../calls/limited-call.ts'
-import type { AskContext, KeyedDeps } from '../deps.ts'
+import type { KeyedDeps, RequestContext } from '../deps.ts'
 import { onceForStepOf } from '../idempotency/once-for-step.ts'
 import { billedCall } from '../money/billed-call.ts'
 import { type Counted, countEmbeddingTokens, embedInBatches, sumTokens } from './embed.ts'
@@ -40,19 +40,25 @@ interface QueryEmbedding {
  * @throws {StoppedByLimit} `engine_timeout`: the model took longer than a minute.
  * @throws {KisError} `idempotency_conflict`: the same step of the run is in progress.
  */
-export function embedQuery(deps: KeyedDeps, ask: AskContext, query: Query): Promise<QueryEmbedding> {
-  const once = (asking: AskContext) => limited(deps, asking, 'chat', (call, admitted) => embed(deps, admitted, call, query))
-  return query.step == null ? once(ask) : onceForStepOf(deps, ask, query.step, once)
+export function embedQuery(deps: KeyedDeps, requestContext: RequestContext, query: Query): Promise<QueryEmbedding> {
+  const once = (effectiveContext: RequestContext) =>
+    limited(deps, effectiveContext, 'chat', (call, admitted) => embed(deps, admitted, call, query))
+  return query.step == null ? once(requestContext) : onceForStepOf(deps, requestContext, query.step, once)
 }
 
-async function embed(deps: KeyedDeps, ask: AskContext, call: LimitedCall, { modelId, text }: Query): Promise<QueryEmbedding> {
-  const { principal, model } = admit(deps.catalog, ask.caller, {
+async function embed(
+  deps: KeyedDeps,
+  requestContext: RequestContext,
+  call: LimitedCall,
+  { modelId, text }: Query,
+): Promise<QueryEmbedding> {
+  const { principal, model } = admit(deps.catalog, requestContext.caller, {
     scope: 'knowledge:read',
     kind: 'embedding',
     modelParam: 'modelId',
     check: () => ({ model: modelId, text: textAt(text, 'text') }),
   })
-  const counted = await toWindows(deps, ask, model, text)
+  const counted = await toWindows(deps, requestContext, model, text)
   const tokens = sumTokens(counted.counts)
   const context = await call.admit(principal, null)
   return billedCall(
@@ -66,8 +72,8 @@ async function embed(deps: KeyedDeps, ask: AskContext, call: LimitedCall, { mode
     },
     () => countedUsage(tokens, 0),
     async (signal) => {
-      const asked = { dimensions: null, purpose: 'query', withTokenStates: true } as const
-      const { vectors, tokenStates, usage } = await embedInBatches(deps, context, model, counted, asked, signal)
+      const options = { dimensions: null, purpose: 'query', withTokenEmbeddings: true } as const
+      const { vectors, tokenStates, usage } = await embedInBatches(deps, context, model, counted, options, signal)
       const tokens = usage.quantities.inputTokens
       if (vectors.length > 1) return { value: { vector: meanDirection(vectors), tokenStates: null, tokens }, usage }
       return { value: { vector: vectors[0]!, tokenStates: tokenStates?.[0] ?? null, tokens }, usage }
@@ -77,12 +83,12 @@ async function embed(deps: KeyedDeps, ask: AskContext, call: LimitedCall, { mode
 }
 
 /** The text in as few windows as fit the model, each with its prefix. */
-async function toWindows(deps: KeyedDeps, ask: AskContext, model: Model, text: string): Promise<Counted> {
+async function toWindows(deps: KeyedDeps, requestContext: RequestContext, model: Model, text: string): Promise<Counted> {
   for (let count = 1; ; count = Math.min(count * 2, MAX_WINDOWS)) {
     const windows = count === 1 ? [text] : cutIntoWindows(text, count)
     const texts = windows.map((window) => withQueryPrefix(window, model))
     try {
-      return await countEmbeddingTokens(deps, model, texts, () => 'text', ask)
+      return await countEmbeddingTokens(deps, model, texts, () => 'text', requestContext)
     } catch (error) {
       if (!(error instanceof KisError) || error.code !== 'context_length_exceeded' || count === MAX_WINDOWS) throw error
     }

@@ -3,8 +3,8 @@ import type { Model } from '../../domain/catalog.ts'
 import { checkTokensOfEach, type EmbeddingRequest } from '../../domain/embeddings/embedding-request.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
 import { countedUsage, isCount, providerUsage, toQuantities } from '../../domain/tokens/usage.ts'
-import { type EmbeddingCall, NeverAsked } from '../../ports/engines.ts'
-import { type AskContext, type CallContext, findOrganizationId, getEnginePart, type Ports, type With } from '../deps.ts'
+import { type EmbeddingCall, NeverSent } from '../../ports/engines.ts'
+import { type CallContext, findOrganizationId, getEnginePart, type Ports, type RequestContext, type With } from '../deps.ts'
 
 export interface Embedded {
   readonly vectors: readonly Float32Array[]
@@ -31,12 +31,12 @@ export async function countEmbeddingTokens(
   model: Model,
   input: EmbeddingRequest['input'],
   toParam: (index: number) => string,
-  ask: Pick<AskContext, 'caller' | 'signal'>,
+  requestContext: Pick<RequestContext, 'caller' | 'signal'>,
 ): Promise<Counted> {
   const engine = getEnginePart(deps, model, 'embedding')
-  const asked = [ask.signal, findOrganizationId(ask)] as const
-  const tokens = isTexts(input) ? await engine.tokenize?.(input, ...asked) : input
-  const own = tokens ? tokens.map(({ length }) => length) : await engine.countTokens(input as readonly string[], ...asked)
+  const callArguments = [requestContext.signal, findOrganizationId(requestContext)] as const
+  const tokens = isTexts(input) ? await engine.tokenize?.(input, ...callArguments) : input
+  const own = tokens ? tokens.map(({ length }) => length) : await engine.countTokens(input as readonly string[], ...callArguments)
   const counts = own.map((count) => count + model.markTokens)
   checkTokensOfEach(counts, areExact(model, input), model, toParam)
   return { counts, input: tokens ?? input }
@@ -46,7 +46,7 @@ export async function countEmbeddingTokens(
  * Embeds the input in order, in batches of the engine's size. A report of zero tokens does not count, nor do reports
  * whose sum is more than an `Int`. `onSent` is called
  * before each batch with the number of inputs sent up to its end.
- * @throws {NeverAsked} the signal has aborted before anything was sent.
+ * @throws {NeverSent} the signal has aborted before anything was sent.
  * @throws {KisError} `engine_error`: the engine gave a wrong number of vectors, or vectors of a wrong length.
  */
 export async function embedInBatches(
@@ -54,14 +54,14 @@ export async function embedInBatches(
   { requestId, caller }: Pick<CallContext, 'requestId' | 'caller'>,
   model: Model,
   { input, counts }: Counted,
-  asked: Pick<EmbeddingCall, 'dimensions' | 'purpose' | 'withTokenStates'>,
+  options: Pick<EmbeddingCall, 'dimensions' | 'purpose' | 'withTokenEmbeddings'>,
   signal: AbortSignal,
   onSent: (inputs: number) => void = () => undefined,
 ): Promise<Embedded> {
   const embedding = getEnginePart(deps, model, 'embedding')
-  const call = { engineModel: model.engineModel, requestId, organizationId: caller.organizationId, ...asked }
+  const call = { engineModel: model.engineModel, requestId, organizationId: caller.organizationId, ...options }
   const vectors: Float32Array[] = []
-  const tokenStates: Int8Array[] = []
+  const tokenEmbeddings: Int8Array[] = []
   let tokens = 0
   let isReported = true
   for (let start = 0; start < input.length; start += embedding.maxBatch) {
@@ -69,13 +69,13 @@ export async function embedInBatches(
     const part = input.slice(start, start + embedding.maxBatch) as EmbeddingRequest['input']
     onSent(start + part.length)
     const batch = await embedding.embed(call, part, signal).catch((error) => {
-      if (error instanceof NeverAsked) onSent(start)
+      if (error instanceof NeverSent) onSent(start)
       // For the batches before, it was asked.
-      throw error instanceof NeverAsked && start > 0 ? error.cause : error
+      throw error instanceof NeverSent && start > 0 ? error.cause : error
     })
-    checkVectors(batch.vectors, part.length, asked.dimensions ?? model.dimensions, model)
+    checkVectors(batch.vectors, part.length, options.dimensions ?? model.dimensions, model)
     vectors.push(...batch.vectors)
-    tokenStates.push(...(batch.tokenStates ?? []))
+    tokenEmbeddings.push(...(batch.tokenEmbeddings ?? []))
     const isZero = batch.tokens === 0
     if (isZero && batch.source === 'provider') deps.zeroUsage.note(model)
     tokens += isZero ? sumTokens(counts.slice(start, start + part.length)) : batch.tokens
@@ -83,7 +83,7 @@ export async function embedInBatches(
   }
   const used = isCount(tokens) ? tokens : sumTokens(counts)
   const usage = isReported && used === tokens ? providerUsage(toQuantities(used, 0)) : countedUsage(used, 0)
-  return { vectors, tokenStates: tokenStates.length > 0 ? tokenStates : null, usage }
+  return { vectors, tokenStates: tokenEmbeddings.length > 0 ? tokenEmbeddings : null, usage }
 }
 
 /** Checks the vectors against the catalog, because an index of another length would refuse them one by one. */

@@ -4,19 +4,22 @@ import { eventually } from '../../../../test/support/eventually.ts'
 import { type EmbeddingStopped, KisError } from '../../../common/errors.ts'
 import { shortened } from '../../domain/embeddings/vectors.ts'
 import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
-import { NeverAsked } from '../../ports/engines.ts'
-import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { NeverSent } from '../../ports/engines.ts'
+import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { unit } from '../../test-support/scripted-engine.ts'
 import { createEmbeddings } from './create-embeddings.ts'
 import { countTokens, describeEmbeddingModel } from './describe-embedding-model.ts'
-import { closeEmbedding, embedPassages, openEmbedding } from './embed-document.ts'
+import { closeEmbedding, embedChunks, openEmbedding } from './embed-document.ts'
 import { embedQuery } from './embed-query.ts'
 
 describe('embeddings', () => {
   it('are made in batches of the engine, in order, under one hold, and charged by its usage', async () => {
     const { deps, billing, near } = parts()
-    near.makeVector = (text) => Float32Array.from(text === 'query: c' ? [0, 1, 0, 0] : [1, 0, 0, 0])
-    const { vectors, promptTokens, cost } = await createEmbeddings(deps, asking(), { model: 'embed', input: ['a', 'b', 'c', 'd'] })
+    near.createVector = (text) => Float32Array.from(text === 'query: c' ? [0, 1, 0, 0] : [1, 0, 0, 0])
+    const { vectors, promptTokens, cost } = await createEmbeddings(deps, createRequestContext(), {
+      model: 'embed',
+      input: ['a', 'b', 'c', 'd'],
+    })
     expect(near.embedded.map(({ length }) => length)).toEqual([3, 1])
     expect(vectors.map((vector) => vector.indexOf(1))).toEqual([0, 0, 1, 0])
     expect([promptTokens, cost]).toEqual([40, 16_000n])
@@ -32,15 +35,15 @@ describe('embeddings', () => {
     ['embed-far', 'tea', 'tea'],
   ])('%s sees `%s` as `%s`', async (model, input, seen) => {
     const { deps, near, far } = parts()
-    await createEmbeddings(deps, asking(), { model, input })
+    await createEmbeddings(deps, createRequestContext(), { model, input })
     expect([...near.embedded, ...far.embedded]).toEqual([[seen]])
   })
 
   it('are shortened by the engine where the model can, else here, and have length 1', async () => {
     const { deps, far, near } = parts()
-    near.makeVector = () => Float32Array.from([0.6, 0, 0.8, 0])
+    near.createVector = () => Float32Array.from([0.6, 0, 0.8, 0])
     for (const model of ['embed', 'embed-far']) {
-      const { vectors } = await createEmbeddings(deps, asking(), { model, input: 'a', dimensions: 2 })
+      const { vectors } = await createEmbeddings(deps, createRequestContext(), { model, input: 'a', dimensions: 2 })
       expect(vectors[0]).toHaveLength(2)
       expect(Math.hypot(...vectors[0]!)).toBeCloseTo(1, 6)
     }
@@ -64,8 +67,8 @@ describe('embeddings', () => {
 
   it('take tokens where the model does', async () => {
     const { deps, far, near } = parts()
-    expect((await createEmbeddings(deps, asking(), { model: 'embed-far', input: [1, 2, 3] })).vectors).toHaveLength(1)
-    expect((await createEmbeddings(deps, asking(), { model: 'embed-far', input: [[1], [2, 3]] })).vectors).toHaveLength(2)
+    expect((await createEmbeddings(deps, createRequestContext(), { model: 'embed-far', input: [1, 2, 3] })).vectors).toHaveLength(1)
+    expect((await createEmbeddings(deps, createRequestContext(), { model: 'embed-far', input: [[1], [2, 3]] })).vectors).toHaveLength(2)
     expect(far.embedded).toEqual([[[1, 2, 3]], [[1], [2, 3]]])
     expect(near.embeds).toBe(0)
   })
@@ -73,17 +76,17 @@ describe('embeddings', () => {
   it('take the text of tokens where the model takes no tokens, with its prefix and its own count', async () => {
     const { deps, near } = parts()
     const tokens = [...'green tea'].map((character) => character.codePointAt(0)!)
-    const { vectors, promptTokens } = await createEmbeddings(deps, asking(), { model: 'embed', input: tokens })
-    const asText = await createEmbeddings(deps, asking(), { model: 'embed', input: 'green tea' })
+    const { vectors, promptTokens } = await createEmbeddings(deps, createRequestContext(), { model: 'embed', input: tokens })
+    const asText = await createEmbeddings(deps, createRequestContext(), { model: 'embed', input: 'green tea' })
     expect([vectors, promptTokens]).toEqual([asText.vectors, asText.promptTokens])
-    await createEmbeddings(deps, asking(), { model: 'embed', input: [tokens, [97]] })
+    await createEmbeddings(deps, createRequestContext(), { model: 'embed', input: [tokens, [97]] })
     expect(near.embedded).toEqual([['query: green tea'], ['query: green tea'], ['query: green tea', 'query: a']])
   })
 
   it('leave it to the engine where an estimate is over the limit by no more than its error', async () => {
     const { deps, far } = parts()
-    await createEmbeddings(deps, asking(), { model: 'embed-far', input: 'word '.repeat(12_000) })
-    await createEmbeddings(deps, asking(), { model: 'embed-far', input: Array(40).fill('word '.repeat(8_000)) })
+    await createEmbeddings(deps, createRequestContext(), { model: 'embed-far', input: 'word '.repeat(12_000) })
+    await createEmbeddings(deps, createRequestContext(), { model: 'embed-far', input: Array(40).fill('word '.repeat(8_000)) })
     expect(far.embeds).toBe(15)
   })
 
@@ -123,7 +126,7 @@ describe('embeddings', () => {
     ['a model of another kind', { model: 'chat', input: 'a' }, 'model_not_found', 'model'],
   ] as [string, { model: unknown; input: unknown }, string, string][])('refuse %s', async (_name, input, code, param) => {
     const { deps, billing, near } = parts()
-    await expect(createEmbeddings(deps, asking(), input)).rejects.toMatchObject({ code, param })
+    await expect(createEmbeddings(deps, createRequestContext(), input)).rejects.toMatchObject({ code, param })
     expect([billing.writes, near.embeds]).toEqual([[], 0])
   })
 
@@ -132,15 +135,19 @@ describe('embeddings', () => {
     ['too long', () => unit(5)],
   ])('that come out %s are an error of the engine and cost nothing', async (_name, makeVector) => {
     const { deps, billing, near } = parts()
-    near.makeVector = makeVector
-    await expect(createEmbeddings(deps, asking(), { model: 'embed', input: 'a' })).rejects.toMatchObject({ code: 'engine_error' })
+    near.createVector = makeVector
+    await expect(createEmbeddings(deps, createRequestContext(), { model: 'embed', input: 'a' })).rejects.toMatchObject({
+      code: 'engine_error',
+    })
     expect(billing.only.state).toBe('voided')
   })
 
   it('that a limit or a deadline of ours ends cost the batches that were sent', async () => {
     const { deps, billing, near } = parts()
     near.embedFailure = new StoppedByLimit('engine_timeout', 'late')
-    await expect(createEmbeddings(deps, asking(), { model: 'embed', input: ['a', 'b', 'c', 'd'] })).rejects.toBe(near.embedFailure)
+    await expect(createEmbeddings(deps, createRequestContext(), { model: 'embed', input: ['a', 'b', 'c', 'd'] })).rejects.toBe(
+      near.embedFailure,
+    )
     expect(billing.only).toMatchObject({ charged: 12_000n, used: { source: 'counted' } })
   })
 
@@ -150,7 +157,7 @@ describe('embeddings', () => {
   ])('of %s are charged by count where the engine reports zero', async (model, tokens) => {
     const { deps, billing, near, far } = parts()
     near.embedTokens = far.embedTokens = 0
-    const { cost, promptTokens } = await createEmbeddings(deps, asking(), { model, input: ['a', 'b', 'c', 'd'] })
+    const { cost, promptTokens } = await createEmbeddings(deps, createRequestContext(), { model, input: ['a', 'b', 'c', 'd'] })
     expect([promptTokens, cost]).toEqual([tokens, BigInt(tokens) * 1_000n])
     expect(billing.only.used).toMatchObject({ source: 'counted' })
   })
@@ -161,7 +168,7 @@ describe('embeddings', () => {
   ])('of %s are charged by count where the reports of all batches are together more than an `Int`', async (model, tokens) => {
     const { deps, billing, near, far } = parts()
     near.embedTokens = far.embedTokens = 600_000_000
-    const { promptTokens } = await createEmbeddings(deps, asking(), { model, input: ['a', 'b', 'c', 'd'] })
+    const { promptTokens } = await createEmbeddings(deps, createRequestContext(), { model, input: ['a', 'b', 'c', 'd'] })
     expect(promptTokens).toBe(tokens)
     expect(billing.only.used).toMatchObject({ source: 'counted' })
   })
@@ -170,9 +177,10 @@ describe('embeddings', () => {
     const { deps, billing, near } = parts()
     near.embedFailure = 'wait'
     const leaving = new AbortController()
-    const answer = createEmbeddings(deps, asking(somebody, leaving.signal), { model: 'embed', input: ['a', 'b', 'c', 'd'] }).catch(
-      (error) => error,
-    )
+    const answer = createEmbeddings(deps, createRequestContext(somebody, leaving.signal), {
+      model: 'embed',
+      input: ['a', 'b', 'c', 'd'],
+    }).catch((error) => error)
     await eventually(() => near.embeds === 1)
     leaving.abort()
     await answer
@@ -189,12 +197,12 @@ describe('embeddings', () => {
     near.embedding.embed = (call, input, signal) => {
       if (near.embeds + 1 < batch) return embed(call, input, signal)
       return new Promise<never>((_, reject) => {
-        signal.addEventListener('abort', () => reject(new NeverAsked(signal.reason)))
+        signal.addEventListener('abort', () => reject(new NeverSent(signal.reason)))
         waits.resolve()
       })
     }
     const leaving = new AbortController()
-    const ask = asking(somebody, leaving.signal)
+    const ask = createRequestContext(somebody, leaving.signal)
     const answer = createEmbeddings(deps, ask, { model: 'embed', input: ['a', 'b', 'c', 'd'] }).catch((error) => error)
     await waits.promise
     leaving.abort()
@@ -207,7 +215,7 @@ describe('a query', () => {
   it('is embedded with its prefix and charged, for a key that may only search', async () => {
     const { deps, billing, near } = parts()
     const searcher = { ...somebody, scopes: ['knowledge:read' as const] }
-    const { vector, tokens } = await embedQuery(deps, asking(searcher), { modelId: 'embed', text: 'green tea' })
+    const { vector, tokens } = await embedQuery(deps, createRequestContext(searcher), { modelId: 'embed', text: 'green tea' })
     expect([vector.length, tokens, near.embedded]).toEqual([4, 10, [['query: green tea']]])
     expect(billing.only).toMatchObject({ state: 'settled', charged: 5_000n })
   })
@@ -227,14 +235,14 @@ describe('a query', () => {
     }
     const leaving = new AbortController()
     const query = { modelId: 'embed', text: 'green tea', step }
-    const first = embedQuery(deps, asking(somebody, leaving.signal), query)
+    const first = embedQuery(deps, createRequestContext(somebody, leaving.signal), query)
     await sent.promise
     leaving.abort()
     released.resolve()
     expect(await first).toMatchObject({ tokens: 10, cost: 5_000n })
-    expect(await embedQuery(deps, asking(), query)).toMatchObject({ tokens: 10, cost: 5_000n })
+    expect(await embedQuery(deps, createRequestContext(), query)).toMatchObject({ tokens: 10, cost: 5_000n })
     expect([near.embeds, billing.only.charged]).toEqual([1, 5_000n])
-    const left = asking(somebody, leaving.signal)
+    const left = createRequestContext(somebody, leaving.signal)
     await expect(embedQuery(deps, left, { ...query, step: 'run_1/steps/3/embedding' })).rejects.toBe(leaving.signal.reason)
     expect(near.embeds).toBe(1)
   })
@@ -243,16 +251,16 @@ describe('a query', () => {
     const { deps, billing, near, store } = parts()
     near.embedFailure = 'wait'
     const query = { modelId: 'embed', text: 'green tea', step }
-    const first = embedQuery(deps, asking(), query)
+    const first = embedQuery(deps, createRequestContext(), query)
     await Promise.all([expect(first).rejects.toThrow(), eventually(() => near.embeds === 1).then(() => deps.keyedCalls[Symbol.dispose]())])
     expect([...billing.holds.values()]).toMatchObject([{ state: 'voided' }])
-    expect(await embedQuery(parts({ billing, store }).deps, asking(), query)).toMatchObject({ cost: 5_000n })
+    expect(await embedQuery(parts({ billing, store }).deps, createRequestContext(), query)).toMatchObject({ cost: 5_000n })
   })
 
   it('is refused with a model outside the allowlist', async () => {
     const { deps, near } = parts()
     await expect(
-      embedQuery(deps, asking({ ...somebody, modelAllowlist: ['chat'] }), { modelId: 'embed', text: 'a' }),
+      embedQuery(deps, createRequestContext({ ...somebody, modelAllowlist: ['chat'] }), { modelId: 'embed', text: 'a' }),
     ).rejects.toMatchObject({ code: 'model_not_found' })
     expect(near.embeds).toBe(0)
   })
@@ -263,13 +271,13 @@ describe('a document', () => {
 
   it('is embedded batch by batch under one hold, and charged once however often it is closed', async () => {
     const { deps, billing, near } = parts()
-    const holdId = await openEmbedding(deps, asking(), { modelId: 'embed', tokens: 100 })
+    const holdId = await openEmbedding(deps, createRequestContext(), { modelId: 'embed', tokens: 100 })
     expect(billing.only.amount).toBe(100_000n)
-    const { vectors, tokens } = await embedPassages(deps, asking(), { ...batch, holdId })
+    const { vectors, tokens } = await embedChunks(deps, createRequestContext(), { ...batch, holdId })
     expect([vectors.length, tokens, near.embedded]).toEqual([2, 20, [['passage: a', 'passage: b']]])
-    await embedPassages(deps, asking(), { ...batch, holdId, tokensBefore: 20 })
+    await embedChunks(deps, createRequestContext(), { ...batch, holdId, tokensBefore: 20 })
     expect(billing.only.checkpoint.inputTokens).toBe(20)
-    for (let time = 0; time < 2; time++) expect(await closeEmbedding(deps, asking(), { holdId, tokens: 40 })).toBe(40_000n)
+    for (let time = 0; time < 2; time++) expect(await closeEmbedding(deps, createRequestContext(), { holdId, tokens: 40 })).toBe(40_000n)
     expect(billing.balance).toBe(1_000_000_000n - 40_000n)
     const batches = ['checkpointHold', 'dispatchHold', 'checkpointHold', 'dispatchHold']
     expect(billing.writes).toEqual(['placeHold', ...batches, 'settleHold', 'settleHold'])
@@ -277,24 +285,24 @@ describe('a document', () => {
 
   it("reaches no engine under a hold that has ended, or is not there, or is another organization's", async () => {
     const { deps, near } = parts()
-    const holdId = await openEmbedding(deps, asking(), { modelId: 'embed', tokens: 100 })
-    const stranger = asking({ ...somebody, organizationId: 'org_b' })
-    await expect(embedPassages(deps, stranger, { ...batch, holdId })).rejects.toMatchObject({ code: 'not_found' })
+    const holdId = await openEmbedding(deps, createRequestContext(), { modelId: 'embed', tokens: 100 })
+    const stranger = createRequestContext({ ...somebody, organizationId: 'org_b' })
+    await expect(embedChunks(deps, stranger, { ...batch, holdId })).rejects.toMatchObject({ code: 'not_found' })
     await expect(closeEmbedding(deps, stranger, { holdId, tokens: 1 })).rejects.toMatchObject({ code: 'not_found' })
-    await closeEmbedding(deps, asking(), { holdId, tokens: 0 })
-    await expect(embedPassages(deps, asking(), { ...batch, holdId })).rejects.toMatchObject({ code: 'not_found' })
-    await expect(embedPassages(deps, asking(), { ...batch, holdId: 'hold_x' })).rejects.toMatchObject({ code: 'not_found' })
+    await closeEmbedding(deps, createRequestContext(), { holdId, tokens: 0 })
+    await expect(embedChunks(deps, createRequestContext(), { ...batch, holdId })).rejects.toMatchObject({ code: 'not_found' })
+    await expect(embedChunks(deps, createRequestContext(), { ...batch, holdId: 'hold_x' })).rejects.toMatchObject({ code: 'not_found' })
     expect(near.embeds).toBe(0)
   })
 
   it('is refused in batches of more than 64 passages, or with a passage over the limit', async () => {
     const { deps } = parts()
     const open = { modelId: 'embed', holdId: 'hold_x', tokensBefore: 0 }
-    await expect(embedPassages(deps, asking(), { ...open, texts: Array(65).fill('a') })).rejects.toMatchObject({
+    await expect(embedChunks(deps, createRequestContext(), { ...open, texts: Array(65).fill('a') })).rejects.toMatchObject({
       code: 'array_above_max_length',
       param: 'texts',
     })
-    await expect(embedPassages(deps, asking(), { ...open, texts: ['a b c d e f g h i j'] })).rejects.toMatchObject({
+    await expect(embedChunks(deps, createRequestContext(), { ...open, texts: ['a b c d e f g h i j'] })).rejects.toMatchObject({
       code: 'context_length_exceeded',
       param: 'texts[0]',
     })
@@ -305,27 +313,27 @@ describe('a document', () => {
     ['of the engine', new KisError('engine_timeout', 'late'), { tokens: undefined, code: 'engine_timeout' }],
   ])('tells what was sent when a limit %s ends a batch', async (_whose, error, told) => {
     const { deps, near } = parts()
-    const holdId = await openEmbedding(deps, asking(), { modelId: 'embed', tokens: 100 })
+    const holdId = await openEmbedding(deps, createRequestContext(), { modelId: 'embed', tokens: 100 })
     near.embedFailure = error
-    const failure = await embedPassages(deps, asking(), { ...batch, holdId }).catch((failed) => failed)
+    const failure = await embedChunks(deps, createRequestContext(), { ...batch, holdId }).catch((failed) => failed)
     const { tokens, code, retryAfterMs } = KisError.fromGraphQL(failure) as EmbeddingStopped
     expect({ tokens, code, retryAfterMs }).toMatchObject(told)
   })
 
   it('keeps its hold when a batch fails, so that the batch can be repeated', async () => {
     const { deps, billing, near } = parts()
-    const holdId = await openEmbedding(deps, asking(), { modelId: 'embed', tokens: 100 })
+    const holdId = await openEmbedding(deps, createRequestContext(), { modelId: 'embed', tokens: 100 })
     near.embedFailure = new KisError('engine_unavailable', 'down')
-    await expect(embedPassages(deps, asking(), { ...batch, holdId })).rejects.toMatchObject({ code: 'engine_unavailable' })
+    await expect(embedChunks(deps, createRequestContext(), { ...batch, holdId })).rejects.toMatchObject({ code: 'engine_unavailable' })
     near.embedFailure = null
-    await embedPassages(deps, asking(), { ...batch, holdId })
+    await embedChunks(deps, createRequestContext(), { ...batch, holdId })
     expect(billing.openHolds).toBe(1)
   })
 })
 
 it('an embedding model is described with what its marks and prefix take', async () => {
   const { deps } = parts()
-  expect(await describeEmbeddingModel(deps, asking(), 'embed')).toEqual({
+  expect(await describeEmbeddingModel(deps, createRequestContext(), 'embed')).toEqual({
     id: 'embed',
     dimensions: 4,
     maxTokens: 12,
@@ -333,14 +341,16 @@ it('an embedding model is described with what its marks and prefix take', async 
     cosineSpread: 0.03,
     calibration: null,
   })
-  expect(await describeEmbeddingModel(deps, asking(), 'embed-far')).toMatchObject({
+  expect(await describeEmbeddingModel(deps, createRequestContext(), 'embed-far')).toMatchObject({
     maxTokens: 8_192,
     overheadTokens: 0,
     cosineSpread: null,
     calibration: null,
   })
-  expect(await countTokens(deps, asking(), { modelId: 'embed', texts: ['a', 'b c'] })).toEqual([1, 2])
-  await expect(describeEmbeddingModel(deps, asking({ ...somebody, residencyPolicy: 'local_only' }), 'embed-far')).rejects.toMatchObject({
+  expect(await countTokens(deps, createRequestContext(), { modelId: 'embed', texts: ['a', 'b c'] })).toEqual([1, 2])
+  await expect(
+    describeEmbeddingModel(deps, createRequestContext({ ...somebody, residencyPolicy: 'local_only' }), 'embed-far'),
+  ).rejects.toMatchObject({
     code: 'residency_policy_violation',
   })
 })

@@ -2,13 +2,13 @@ import { KisError } from '../../../common/errors.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { sha256 } from '../../domain/idempotency-key.ts'
 import type { CallContext, HoldDeps } from '../deps.ts'
-import { HOLD_TTL_SECONDS, lasting, neverPlaced } from '../money/hold.ts'
+import { detachedWrite, HOLD_TTL_SECONDS, neverPlaced } from '../money/hold.ts'
 import type { KeyedCall } from '../tables.ts'
 import { Interrupted, type KeyedOutcome, lost, type PackedResponse, unpackOutcome } from './keyed-outcome.ts'
 import { KeyedRun, LEASE_MS, LEASE_RENEW_MS } from './keyed-run.ts'
 
 /** How long a key belongs to its call, from the start of the call. */
-const KEPT_MS = 24 * 3_600_000
+const RETENTION_MS = 24 * 3_600_000
 /**
  * Time from the end of a lease until billing has certainly resolved the hold. The process was gone at least
  * `LEASE_MS - LEASE_RENEW_MS` before the lease ended, it renewed the hold last before that, and billing looks for
@@ -74,7 +74,7 @@ export class KeyedCalls implements Disposable {
   /**
    * Claims a call. Returns the run of the call, which the caller must end, or the recorded outcome of an earlier run. A
    * key belongs to the API key that sends it. `streamId`: the stream by which repeats can follow the call.
-   * @throws {UnderWay} the call is in progress.
+   * @throws {CallInProgress} the call is in progress.
    * @throws {KisError} `idempotency_conflict`: the key belongs to another request.
    * @throws {KisError} `service_unavailable`: it cannot be known whether the call is in progress.
    */
@@ -104,9 +104,9 @@ export class KeyedCalls implements Disposable {
       const page = await collections.keyedCalls.find({ 'step.runId': runId, _id: { $gt: after } }, { sort: { _id: 1 }, limit: PAGE_CALLS })
       for (const call of page) {
         const now = clock.now()
-        if (this.#runs(call, now)) throw underWay(0)
+        if (this.#runs(call, now)) throw callInProgress(0)
         const ended = call.state === 'ended' ? null : await this.#takeOver(call, now, context, ALWAYS_FREE)
-        if (ended === undefined) throw underWay(0)
+        if (ended === undefined) throw callInProgress(0)
         if (ended instanceof KeyedRun) await ended.fail(new Interrupted())
         const cost = ended === null ? BigInt(call.cost!) : ended instanceof KeyedRun ? ended.charged : ended.cost
         const [name = ''] = call.step!.path.split('/')
@@ -137,7 +137,7 @@ export class KeyedCalls implements Disposable {
         outcome: null,
         cost: null,
         startedAt: now,
-        expiresAt: later(now, KEPT_MS),
+        expiresAt: later(now, RETENTION_MS),
         ...(step && { step }),
         ...(streamId && { streamId }),
       }
@@ -148,12 +148,12 @@ export class KeyedCalls implements Disposable {
       } else if (found) {
         if (found.digest !== digest) throw reused()
         if (found.state === 'ended') return recorded(found)
-        if (this.#runs(found, now)) throw underWay(now.getTime() - found.startedAt.getTime(), found.streamId)
-        const taken = await this.#takeOver(found, now, context, isFree, streamId)
-        if (taken) return taken
+        if (this.#runs(found, now)) throw callInProgress(now.getTime() - found.startedAt.getTime(), found.streamId)
+        const claimed = await this.#takeOver(found, now, context, isFree, streamId)
+        if (claimed) return claimed
       }
     }
-    throw underWay(SHORTEST_WAIT_MS)
+    throw callInProgress(SHORTEST_WAIT_MS)
   }
 
   /**
@@ -162,7 +162,7 @@ export class KeyedCalls implements Disposable {
    * skipped.
    * @throws {KisError} `service_unavailable`: billing or the store did not answer, and some calls are not charged.
    */
-  async chargeKept(signal: AbortSignal): Promise<void> {
+  async chargeAnswered(signal: AbortSignal): Promise<void> {
     const { collections, log } = this.#deps
     for (let after = ''; ; ) {
       const page = await collections.keyedCalls.find({ state: 'answered', _id: { $gt: after } }, { sort: { _id: 1 }, limit: PAGE_CALLS })
@@ -249,29 +249,29 @@ export class KeyedCalls implements Disposable {
   ): Promise<KeyedRun | Recorded | undefined> {
     const { collections, billing } = this.#deps
     const unjudgedMs = this.#unjudgedMs(found, now)
-    if (unjudgedMs > 0) throw underWay(unjudgedMs)
-    const taken = await collections.keyedCalls.findOneAndUpdate(
+    if (unjudgedMs > 0) throw callInProgress(unjudgedMs)
+    const claimed = await collections.keyedCalls.findOneAndUpdate(
       { _id: found._id, token: found.token },
       { $set: { token: KeyedRun.newToken(), leaseUntil: later(now, LEASE_MS), ...(streamId && { streamId }) } },
     )
-    if (!taken) return undefined
-    const run = this.#run(taken, isFree)
-    const { holdId } = taken
+    if (!claimed) return undefined
+    const run = this.#run(claimed, isFree)
+    const { holdId } = claimed
     if (!holdId) return run
     try {
-      if (taken.outcome !== null) {
-        const outcome = await unpackOutcome(taken.outcome)
+      if (claimed.outcome !== null) {
+        const outcome = await unpackOutcome(claimed.outcome)
         const { quantities, source } = outcome.usage!
-        const { charged, isOwn } = await lasting(context, (bill) => billing.settleHold(holdId, quantities, source, bill))
+        const { charged, isOwn } = await detachedWrite(context, (bill) => billing.settleHold(holdId, quantities, source, bill))
         if (isOwn || charged > 0n) {
           const cost = run.charged + charged
           await run.end(cost)
           return { id: found._id, outcome, cost }
         }
-        await run.forget()
+        await run.discard()
         return run
       }
-      const charged = await lasting(context, (bill) => billing.voidHold(holdId, bill)).catch(neverPlaced)
+      const charged = await detachedWrite(context, (bill) => billing.voidHold(holdId, bill)).catch(neverPlaced)
       if (charged === 0n) return run
       const cost = run.charged + charged
       return { id: found._id, outcome: await run.endCharged(cost, lost(cost)), cost }
@@ -293,7 +293,7 @@ export function reused(): KisError {
 }
 
 /** The call with this idempotency key is in progress. `streamId`: the stream to follow it by, if it has one. */
-export class UnderWay extends KisError {
+export class CallInProgress extends KisError {
   readonly streamId: string | undefined
 
   constructor(retryAfterMs: number, streamId?: string) {
@@ -303,8 +303,8 @@ export class UnderWay extends KisError {
   }
 }
 
-function underWay(waitMs: number, streamId?: string): UnderWay {
-  return new UnderWay(Math.min(LONGEST_WAIT_MS, Math.max(SHORTEST_WAIT_MS, waitMs)), streamId)
+function callInProgress(waitMs: number, streamId?: string): CallInProgress {
+  return new CallInProgress(Math.min(LONGEST_WAIT_MS, Math.max(SHORTEST_WAIT_MS, waitMs)), streamId)
 }
 
 function later(date: Date, ms: number): Date {

@@ -35,7 +35,7 @@ interface Failure {
 }
 
 /** Greatest packed outcome: about 500,000 tokens of text or 170 vectors of 1,536 numbers. MongoDB allows 16 MiB. */
-const MAX_KEPT_BYTES = 1024 * 1024
+const MAX_STORED_BYTES = 1024 * 1024
 
 /**
  * Greatest outcome of an unstreamed call that repeats read, check and write in one piece, 8 ms of the event loop for
@@ -53,7 +53,7 @@ export async function packOutcome(outcome: KeyedOutcome): Promise<string> {
   const whole = serialize(outcome)
   const stored = outcome.events.length > 0 || whole.length <= MAX_WHOLE_BYTES ? whole : await packResponse(outcome)
   const packed = stored && (await zip(stored, FASTEST))
-  if (packed && packed.length <= MAX_KEPT_BYTES) return packed.toString('base64')
+  if (packed && packed.length <= MAX_STORED_BYTES) return packed.toString('base64')
   return packOutcome({ usage: outcome.usage, value: null, events: [], failure: tooLong() })
 }
 
@@ -76,7 +76,7 @@ export async function unpackResponse({ gzipped }: PackedResponse): Promise<unkno
 }
 
 export function tooLong(): Failure {
-  const message = `The call with this idempotency key has succeeded and was charged, but its answer is longer than the ${sizeText(MAX_KEPT_BYTES)} packed, or, unless it is a chat, the ${sizeText(MAX_WHOLE_BYTES)}, that are kept.`
+  const message = `The call with this idempotency key has succeeded and was charged, but its answer is longer than the ${sizeText(MAX_STORED_BYTES)} packed, or, unless it is a chat, the ${sizeText(MAX_WHOLE_BYTES)}, that are kept.`
   return { code: 'idempotency_conflict', message, param: 'idempotencyKey', vendorCode: null }
 }
 

@@ -15,7 +15,7 @@ export const LEASE_RENEW_MS = 10_000
 /** Most characters of a streamed answer, as JSON, that are collected for replay. They compress to about a tenth. */
 const MAX_GATHERED_CHARACTERS = 16 * 1024 * 1024
 
-type KeptDeps = Pick<With<'background'>, 'background' | 'clock' | 'log'>
+type KeyedRunDeps = Pick<With<'background'>, 'background' | 'clock' | 'log'>
 
 /**
  * The only run of a call with an idempotency key. It records the call's progress. When another process takes the call
@@ -23,7 +23,7 @@ type KeptDeps = Pick<With<'background'>, 'background' | 'clock' | 'log'>
  */
 export class KeyedRun implements CallRecord {
   readonly #calls: DocumentCollection<KeyedCall>
-  readonly #deps: KeptDeps
+  readonly #deps: KeyedRunDeps
   readonly #id: string
   readonly #token: string
   readonly #onEnd: () => void
@@ -35,7 +35,7 @@ export class KeyedRun implements CallRecord {
   #isDelivered = false
   /** The packed outcome, and whether the store has it. */
   #outcome: string | null
-  #isKept: boolean
+  #isStored: boolean
   #charged: bigint
   readonly #isStep: boolean
   /** The end of the newest hold with its charge, or null when billing has not reported it. */
@@ -46,12 +46,12 @@ export class KeyedRun implements CallRecord {
   constructor(
     calls: DocumentCollection<KeyedCall>,
     { _id, token, outcome, spent = '0', step }: KeyedCall,
-    deps: KeptDeps,
+    deps: KeyedRunDeps,
     onEnd: () => void,
     isFree: () => boolean,
   ) {
     this.#outcome = outcome
-    this.#isKept = outcome !== null
+    this.#isStored = outcome !== null
     this.#charged = BigInt(spent)
     this.#isStep = step !== undefined
     this.#calls = calls
@@ -102,25 +102,25 @@ export class KeyedRun implements CallRecord {
     else this.#events.push(event)
   }
 
-  async answered(usage: Usage, value: object): Promise<void> {
+  async completed(usage: Usage, value: object): Promise<void> {
     const events = this.#events
     const outcome = events ? { usage, value, events, failure: null } : { usage, value: null, events: [], failure: tooLong() }
     try {
       this.#outcome = await packOutcome(outcome)
-      this.#isKept = await this.#write({ state: 'answered', outcome: this.#outcome })
+      this.#isStored = await this.#write({ state: 'answered', outcome: this.#outcome })
     } catch (error) {
       // The caller still gets the answer, and the end of the call may still be recorded.
       this.#deps.log.warn({ err: error }, 'the answer to a call with an idempotency key is not kept')
       return
     }
     // The process that has taken the call over makes it again and charges for it.
-    if (!this.#isKept && this.isFreeWhenCut) throw new ServiceUnavailable('The record of the call')
+    if (!this.#isStored && this.isFreeWhenCut) throw new ServiceUnavailable('The record of the call')
   }
 
   /** Records that the call is charged. */
   async end(cost: bigint): Promise<void> {
     try {
-      await this.#write({ state: 'ended', cost: String(cost), ...(!this.#isKept && { outcome: this.#outcome }) })
+      await this.#write({ state: 'ended', cost: String(cost), ...(!this.#isStored && { outcome: this.#outcome }) })
     } catch (error) {
       // A repeat asks billing again.
       this.#deps.log.warn({ err: error }, 'the end of a call with an idempotency key is not written down')
@@ -150,9 +150,9 @@ export class KeyedRun implements CallRecord {
   }
 
   /** Discards the kept answer, because nobody has paid for it. */
-  async forget(): Promise<void> {
+  async discard(): Promise<void> {
     this.#outcome = null
-    this.#isKept = false
+    this.#isStored = false
     if (!(await this.#write({ state: 'running', outcome: null }))) throw new ServiceUnavailable('The record of the call')
   }
 

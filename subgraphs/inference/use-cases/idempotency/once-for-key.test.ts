@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { KisError } from '../../../common/errors.ts'
 import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
-import { asking, parts } from '../../test-support/parts.ts'
+import { createRequestContext, parts } from '../../test-support/parts.ts'
 import { completion } from '../../test-support/scripted-engine.ts'
 import { createChatCompletion } from '../calls/create-chat-completion.ts'
 import type { RunDeps } from '../deps.ts'
@@ -14,7 +14,7 @@ const request = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }],
 const CHARGE = 30_000n
 
 function chat(deps: RunDeps, idempotencyKey: string | null = 'k') {
-  return onceForKey(deps, asking(), { operation: 'chat_completion', request, idempotencyKey }, (ask) =>
+  return onceForKey(deps, createRequestContext(), { operation: 'chat_completion', request, idempotencyKey }, (ask) =>
     createChatCompletion(deps, ask, request),
   )
 }
@@ -100,7 +100,7 @@ it('a call with an idempotency key costs also what a fallback answered for', asy
   far.completions = [new StoppedByLimit('engine_timeout', 'late'), completion()]
   const careful = { ...request, model: 'careful' }
   const ask = () =>
-    onceForKey(deps, asking(), { operation: 'chat_completion', request: careful, idempotencyKey: 'k' }, (given) =>
+    onceForKey(deps, createRequestContext(), { operation: 'chat_completion', request: careful, idempotencyKey: 'k' }, (given) =>
       createChatCompletion(deps, given, careful),
     )
   expect(await ask()).toMatchObject({ cost: 36_000n, modelId: 'chat' })

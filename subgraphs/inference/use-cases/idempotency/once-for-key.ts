@@ -3,8 +3,8 @@ import type { SignedPath } from '../../../common/bytes/byte-paths.ts'
 import { isAbsent } from '../../../common/check.ts'
 import { requirePrincipal, requireScope } from '../../../common/identity/principal.ts'
 import { checkIdempotencyKey, requestDigest } from '../../domain/idempotency-key.ts'
-import { readRateLimits, takeRequest, withRateLimits } from '../calls/limited-call.ts'
-import type { AskContext, KeyedDeps } from '../deps.ts'
+import { consumeRequest, readRateLimits, withRateLimits } from '../calls/limited-call.ts'
+import type { KeyedDeps, RequestContext } from '../deps.ts'
 import type { Recorded } from './keyed-calls.ts'
 import { notWhole, toError } from './keyed-outcome.ts'
 import { KeyedRun } from './keyed-run.ts'
@@ -31,12 +31,12 @@ interface Current {
   readonly rateLimits: RateLimits | null
 }
 
-export function findResponseDownload(answer: object): SignedPath | null {
-  return (answer as Replayable).responseDownload ?? null
+export function findResponseDownload(response: object): SignedPath | null {
+  return (response as Replayable).responseDownload ?? null
 }
 
-export function isReplayed(answer: object): boolean {
-  return 'replayed' in answer && answer.replayed === true
+export function isReplayed(response: object): boolean {
+  return 'replayed' in response && response.replayed === true
 }
 
 /**
@@ -48,20 +48,20 @@ export function isReplayed(answer: object): boolean {
  */
 export async function onceForKey<Value extends Current & { readonly cost: bigint }>(
   deps: KeyedDeps,
-  ask: AskContext,
+  requestContext: RequestContext,
   call: SentCall,
-  run: (ask: AskContext) => Promise<Value>,
+  run: (requestContext: RequestContext) => Promise<Value>,
 ): Promise<Value & Replayable> {
-  if (isAbsent(call.idempotencyKey)) return run(ask)
-  const claimed = await claim(deps, ask, call)
-  if (claimed instanceof KeyedRun) return deps.background.track(runKeyed(deps, ask, claimed, run))
-  await takeRequest(deps, ask)
+  if (isAbsent(call.idempotencyKey)) return run(requestContext)
+  const claimed = await claim(deps, requestContext, call)
+  if (claimed instanceof KeyedRun) return deps.background.track(runKeyed(deps, requestContext, claimed, run))
+  await consumeRequest(deps, requestContext)
   const { id, outcome, cost } = claimed
-  if (outcome.failure) throw withRateLimits(deps, ask, toError(outcome.failure))
-  const replayed = { ...(outcome.value as Value), cost, rateLimits: readRateLimits(deps, ask), replayed: true }
+  if (outcome.failure) throw withRateLimits(deps, requestContext, toError(outcome.failure))
+  const replayed = { ...(outcome.value as Value), cost, rateLimits: readRateLimits(deps, requestContext), replayed: true }
   if (!outcome.response) return replayed
-  if (!call.replayAsBytes) throw withRateLimits(deps, ask, notWhole(outcome.response))
-  const { organizationId } = requirePrincipal(ask.caller)
+  if (!call.replayAsBytes) throw withRateLimits(deps, requestContext, notWhole(outcome.response))
+  const { organizationId } = requirePrincipal(requestContext.caller)
   return { ...replayed, responseDownload: await deps.bytePaths.sign({ kind: 'response', organizationId, key: id }) }
 }
 
@@ -72,32 +72,32 @@ export async function onceForKey<Value extends Current & { readonly cost: bigint
  */
 export function claim(
   deps: KeyedDeps,
-  ask: AskContext,
+  requestContext: RequestContext,
   { operation, request, idempotencyKey }: SentCall,
   streamId?: string,
 ): Promise<KeyedRun | Recorded> {
   // The claim is a write, which an overloaded process must not start.
   deps.load.check(operation === 'embedding' || operation === 'rerank' ? 'embeddings' : 'chat')
-  const caller = requireScope(ask.caller, 'inference')
+  const caller = requireScope(requestContext.caller, 'inference')
   const key = checkIdempotencyKey(idempotencyKey)
-  return deps.keyedCalls.claim({ ...ask, caller }, key, requestDigest(operation, request), streamId).catch((error) => {
-    throw withRateLimits(deps, ask, error)
+  return deps.keyedCalls.claim({ ...requestContext, caller }, key, requestDigest(operation, request), streamId).catch((error) => {
+    throw withRateLimits(deps, requestContext, error)
   })
 }
 
 /** Returns a context whose signal aborts when the process stops, not when the caller leaves. */
-export function detached(deps: KeyedDeps, ask: AskContext, record: KeyedRun): AskContext {
-  return { ...ask, signal: deps.keyedCalls.signal, record }
+export function detached(deps: KeyedDeps, requestContext: RequestContext, record: KeyedRun): RequestContext {
+  return { ...requestContext, signal: deps.keyedCalls.signal, record }
 }
 
 async function runKeyed<Value extends { readonly cost: bigint }>(
   deps: KeyedDeps,
-  ask: AskContext,
+  requestContext: RequestContext,
   record: KeyedRun,
-  run: (ask: AskContext) => Promise<Value>,
+  run: (requestContext: RequestContext) => Promise<Value>,
 ): Promise<Value> {
   try {
-    const value = await run(detached(deps, ask, record))
+    const value = await run(detached(deps, requestContext, record))
     await record.end(value.cost)
     return value
   } catch (error) {

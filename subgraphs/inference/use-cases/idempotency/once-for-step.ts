@@ -1,5 +1,5 @@
 import { requirePrincipal } from '../../../common/identity/principal.ts'
-import type { AskContext, CallContext, KeyedDeps } from '../deps.ts'
+import type { CallContext, KeyedDeps, RequestContext } from '../deps.ts'
 import type { StepClaim } from './keyed-calls.ts'
 import { toError, unpackResponse } from './keyed-outcome.ts'
 import { KeyedRun } from './keyed-run.ts'
@@ -43,12 +43,12 @@ export async function onceForStep<Value extends { readonly cost: bigint }>(
  */
 export async function onceForStepOf<Value extends { readonly cost: bigint }>(
   deps: KeyedDeps,
-  ask: AskContext,
+  requestContext: RequestContext,
   step: string,
   work: (context: CallContext & { readonly record: KeyedRun }) => Promise<Value>,
 ): Promise<Value> {
-  ask.signal.throwIfAborted()
+  requestContext.signal.throwIfAborted()
   const [runId = '', ...path] = step.split('/')
-  const context = { ...ask, caller: requirePrincipal(ask.caller), signal: deps.keyedCalls.signal }
+  const context = { ...requestContext, caller: requirePrincipal(requestContext.caller), signal: deps.keyedCalls.signal }
   return deps.background.track(onceForStep(deps, context, { runId, path: path.join('/'), isFree: () => true }, work))
 }

@@ -1,8 +1,8 @@
 import type { RateLimits } from '../../../../schema/errors.ts'
 import { isAbsent } from '../../../common/check.ts'
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
-import { readRateLimits, takeRequest, withRateLimits } from '../calls/limited-call.ts'
-import type { AskContext, KeyedDeps } from '../deps.ts'
+import { consumeRequest, readRateLimits, withRateLimits } from '../calls/limited-call.ts'
+import type { KeyedDeps, RequestContext } from '../deps.ts'
 import type { Recorded } from './keyed-calls.ts'
 import { Interrupted, toError } from './keyed-outcome.ts'
 import { KeyedRun } from './keyed-run.ts'
@@ -17,7 +17,7 @@ export interface BilledEvent {
 }
 
 type Events<Event> = AsyncIterableIterator<Event & Replayable, undefined>
-type Open<Event> = (ask: AskContext) => AsyncIterableIterator<Event, undefined>
+type Open<Event> = (requestContext: RequestContext) => AsyncIterableIterator<Event, undefined>
 
 /**
  * Does what `onceForKey` does, for a stream. When the caller leaves, the stream is read to its end. A replay has the
@@ -25,41 +25,41 @@ type Open<Event> = (ask: AskContext) => AsyncIterableIterator<Event, undefined>
  */
 export function streamOnceForKey<Event extends BilledEvent>(
   deps: KeyedDeps,
-  ask: AskContext,
+  requestContext: RequestContext,
   call: SentCall,
   open: Open<Event>,
 ): Events<Event> {
-  if (isAbsent(call.idempotencyKey)) return open(ask)
-  const stream = new KeyedStream(deps, ask, call, open)
+  if (isAbsent(call.idempotencyKey)) return open(requestContext)
+  const stream = new KeyedStream(deps, requestContext, call, open)
   return endableIterator(
     () => stream.next(),
-    () => stream.leave(),
-    ask.signal,
+    () => stream.close(),
+    requestContext.signal,
   )
 }
 
 class KeyedStream<Event extends BilledEvent> {
   readonly #deps: KeyedDeps
-  readonly #begin: () => Promise<AsyncIterator<Event & Replayable, undefined>>
+  readonly #start: () => Promise<AsyncIterator<Event & Replayable, undefined>>
   #events: AsyncIterator<Event & Replayable, undefined> | undefined
   /** The latest step. Steps run one after the other, because the caller may leave during one. */
   #latest: Promise<unknown> | undefined
   #record: KeyedRun | undefined
   #hasLeft = false
 
-  constructor(deps: KeyedDeps, ask: AskContext, call: SentCall, open: Open<Event>) {
+  constructor(deps: KeyedDeps, requestContext: RequestContext, call: SentCall, open: Open<Event>) {
     this.#deps = deps
-    this.#begin = async () => {
-      const claimed = await claim(deps, ask, call)
-      if (!(claimed instanceof KeyedRun)) return replay<Event>(deps, ask, claimed)
+    this.#start = async () => {
+      const claimed = await claim(deps, requestContext, call)
+      if (!(claimed instanceof KeyedRun)) return replay<Event>(deps, requestContext, claimed)
       this.#record = claimed
-      return kept(claimed, open(detached(deps, ask, claimed)))
+      return recorded(claimed, open(detached(deps, requestContext, claimed)))
     }
   }
 
   next(): Promise<IteratorResult<Event & Replayable, undefined>> {
     const step = Promise.resolve(this.#latest).then(async () => {
-      this.#events ??= await this.#begin()
+      this.#events ??= await this.#start()
       const next = await this.#events.next()
       if (!this.#hasLeft) this.#record?.delivered()
       return next
@@ -68,7 +68,7 @@ class KeyedStream<Event extends BilledEvent> {
     return step
   }
 
-  leave(): void {
+  close(): void {
     this.#hasLeft = true
     if (this.#latest) this.#deps.background.track(this.#readOn()).catch(() => undefined)
   }
@@ -81,7 +81,7 @@ class KeyedStream<Event extends BilledEvent> {
 }
 
 /** Passes the events on and records them, with the end of the call. */
-export async function* kept<Event extends BilledEvent>(
+export async function* recorded<Event extends BilledEvent>(
   record: KeyedRun,
   events: AsyncIterableIterator<Event, undefined>,
 ): AsyncGenerator<Event, undefined> {
@@ -106,17 +106,17 @@ export async function* kept<Event extends BilledEvent>(
  */
 export async function* replay<Event extends BilledEvent>(
   deps: KeyedDeps,
-  ask: AskContext,
+  requestContext: RequestContext,
   { outcome, cost }: Recorded,
 ): AsyncGenerator<Event & Replayable, undefined> {
-  await takeRequest(deps, ask)
-  let rateLimits = readRateLimits(deps, ask)
+  await consumeRequest(deps, requestContext)
+  let rateLimits = readRateLimits(deps, requestContext)
   const again = (event: object) => {
     const replayed = { ...(event as Event), rateLimits, replayed: true }
     rateLimits = null
     return replayed
   }
   for (const event of outcome.events) yield again(event)
-  if (outcome.failure) throw withRateLimits(deps, ask, toError(outcome.failure))
+  if (outcome.failure) throw withRateLimits(deps, requestContext, toError(outcome.failure))
   yield { ...again(outcome.value!), cost }
 }

@@ -1,6 +1,6 @@
 import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
 import type { Usage } from '../../domain/tokens/usage.ts'
-import { NeverAsked } from '../../ports/engines.ts'
+import { NeverSent } from '../../ports/engines.ts'
 import { withDeadline } from '../deadline.ts'
 import type { CallContext, HoldDeps } from '../deps.ts'
 import { type HoldTerms, type OpenHold, openHold } from './hold.ts'
@@ -33,22 +33,22 @@ export async function billedCall<Value extends object>(
   context: CallContext,
   terms: HoldTerms,
   whenStopped: (error: unknown) => Usage,
-  work: (signal: AbortSignal, letBegin: OpenHold['letBegin']) => Promise<Work<Value>>,
+  work: (signal: AbortSignal, authorize: OpenHold['authorize']) => Promise<Work<Value>>,
   maxMs: number = MAX_CALL_MS,
 ): Promise<Value & { readonly cost: bigint }> {
   const hold = await openHold(deps, context, terms)
   let done: Work<Value>
   try {
-    done = await withDeadline(maxMs, callTookTooLong, context.signal, (signal) => work(signal, hold.letBegin))
-    await context.record?.answered(done.usage, done.value)
+    done = await withDeadline(maxMs, callTookTooLong, context.signal, (signal) => work(signal, hold.authorize))
+    await context.record?.completed(done.usage, done.value)
   } catch (error) {
     // The caller gets the error of the work even if resolving the hold fails.
-    const wasAsked = !(error instanceof NeverAsked)
+    const wasSent = !(error instanceof NeverSent)
     const isStopped = error instanceof StoppedByLimit
-    const isCharged = wasAsked && (isStopped || (context.signal.aborted && !context.record?.isFreeWhenCut))
+    const isCharged = wasSent && (isStopped || (context.signal.aborted && !context.record?.isFreeWhenCut))
     const charged = await hold.resolve(isCharged ? whenStopped(error) : null).catch(() => 0n)
     if (isStopped) error.charged = charged
-    throw wasAsked ? error : error.cause
+    throw wasSent ? error : error.cause
   }
   return { ...done.value, cost: await hold.resolve(done.usage) }
 }

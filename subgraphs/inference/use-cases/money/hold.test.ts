@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { toQuantities } from '../../domain/tokens/usage.ts'
-import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { HOLD_TTL_SECONDS, openHold } from './hold.ts'
 
 describe('an open hold', () => {
@@ -10,7 +10,7 @@ describe('an open hold', () => {
 
   async function opened() {
     const { deps, billing } = parts()
-    const context = { ...asking(), caller: somebody as Principal }
+    const context = { ...createRequestContext(), caller: somebody as Principal }
     const model = deps.catalog.models.find(({ id }) => id === 'chat')!
     const terms = { operation: 'chat_completion', model, ceiling: toQuantities(10, 10), atLeast: toQuantities(10, 0) } as const
     return { billing, hold: await openHold(deps, context, terms) }
@@ -32,7 +32,7 @@ describe('an open hold', () => {
 
   it('is not renewed by a call that has left it to the next one', async () => {
     const { billing, hold } = await opened()
-    hold.leave()
+    hold.stopRenewal()
     await vi.advanceTimersByTimeAsync(HOLD_TTL_SECONDS * 10 * 1_000)
     expect(renewals(billing.writes)).toBe(0)
     expect(billing.openHolds).toBe(1)

@@ -1,6 +1,6 @@
 import type { ErrorCode } from '../../../../schema/errors.ts'
 import { KisError, ServiceUnavailable, StalePrincipal } from '../../../common/errors.ts'
-import { LET_BEGIN_MS } from '../../../common/identity/principal.ts'
+import { CONFIRM_MS } from '../../../common/identity/principal.ts'
 import { renewWhile } from '../../../common/process/renew-while.ts'
 import type { Model } from '../../domain/catalog.ts'
 import { toQuantities, type Usage } from '../../domain/tokens/usage.ts'
@@ -27,7 +27,7 @@ export interface HoldTerms {
   /** The usage of the call once its engine works. Billing charges it if only renewals arrive. */
   readonly atLeast: Quantities
   /** Another process continues the call when this one is gone. */
-  readonly goesOn?: boolean
+  readonly isContinued?: boolean
 }
 
 const NOTHING = toQuantities(0, 0)
@@ -40,7 +40,7 @@ export interface OpenHold {
    * @throws {StalePrincipal} the rules of the caller have changed.
    * @throws {KisError} billing refuses or does not answer.
    */
-  letBegin(): Promise<void>
+  authorize(): Promise<void>
   /** Reports the usage so far to billing, in the background. A failed report is dropped: the next one includes it. */
   checkpoint(quantities: Quantities): void
   /**
@@ -50,7 +50,7 @@ export interface OpenHold {
    */
   resolve(usage: Usage | null): Promise<bigint>
   /** Stops renewing the hold without resolving it, because another call continues with it. */
-  leave(): void
+  stopRenewal(): void
 }
 
 /**
@@ -65,15 +65,15 @@ export interface OpenHold {
 export function openHold(
   deps: HoldDeps,
   context: CallContext,
-  { operation, model, ceiling, atLeast, goesOn }: HoldTerms,
+  { operation, model, ceiling, atLeast, isContinued }: HoldTerms,
 ): Promise<OpenHold> {
   const { billing, holder } = deps
   const terms = { operation, modelId: model.id, rateCard: model.rateCard, ceiling, ttlSeconds: HOLD_TTL_SECONDS }
   return open(deps, context, atLeast, async (id, opening, placed) => {
-    const askedAt = performance.now()
-    await billing.placeHold({ id, ...terms, holder: goesOn ? null : holder.id }, opening)
+    const sentAt = performance.now()
+    await billing.placeHold({ id, ...terms, holder: isContinued ? null : holder.id }, opening)
     placed()
-    if (!isCurrent(askedAt)) await letBegin(deps, id, NOTHING, opening)
+    if (!isCurrent(sentAt)) await authorizeHold(deps, id, NOTHING, opening)
   })
 }
 
@@ -82,17 +82,22 @@ export function openHold(
  * @throws {StalePrincipal} the rules of the caller have changed.
  * @throws {KisError} billing refuses or does not answer.
  */
-export async function letBegin({ billing }: Pick<Ports, 'billing'>, id: string, used: Quantities, context: BillingContext): Promise<void> {
+export async function authorizeHold(
+  { billing }: Pick<Ports, 'billing'>,
+  id: string,
+  used: Quantities,
+  context: BillingContext,
+): Promise<void> {
   for (;;) {
-    const askedAt = performance.now()
+    const sentAt = performance.now()
     await billing.dispatchHold(id, used, context)
-    if (isCurrent(askedAt)) return
+    if (isCurrent(sentAt)) return
   }
 }
 
 /** The rules may have changed while a slow answer was on its way, so a slow answer does not count. */
-function isCurrent(askedAt: number): boolean {
-  return performance.now() - askedAt < LET_BEGIN_MS / 2
+function isCurrent(sentAt: number): boolean {
+  return performance.now() - sentAt < CONFIRM_MS / 2
 }
 
 /** Money reserved for a run. */
@@ -105,12 +110,12 @@ export interface OpenRunHold {
    */
   end(): Promise<bigint>
   /** Stops renewing the hold: another process continues the run, or billing releases the rest when the hold expires. */
-  leave(): void
+  stopRenewal(): void
   /**
    * Stops renewing the hold, but keeps it reserved for `seconds`.
    * @throws {KisError} billing did not confirm it.
    */
-  leaveFor(seconds: number): Promise<void>
+  reserveFor(seconds: number): Promise<void>
 }
 
 /**
@@ -144,16 +149,16 @@ export async function adoptRunHold(deps: HoldDeps, context: CallContext, id: str
   return toOpenRunHold(deps, context, toOpenHold(deps, context, id, NOTHING), amount)
 }
 
-function toOpenRunHold(deps: HoldDeps, context: CallContext, { id, leave }: OpenHold, amount: bigint): OpenRunHold {
+function toOpenRunHold(deps: HoldDeps, context: CallContext, { id, stopRenewal }: OpenHold, amount: bigint): OpenRunHold {
   const end = async () => {
-    leave()
-    return amount - (await deps.background.track(lasting(context, (bill) => deps.billing.endRunHold(id, bill))))
+    stopRenewal()
+    return amount - (await deps.background.track(detachedWrite(context, (bill) => deps.billing.endRunHold(id, bill))))
   }
-  const leaveFor = (seconds: number) => {
-    leave()
-    return lasting(context, (bill) => deps.billing.checkpointHold(id, NOTHING, seconds, bill))
+  const reserveFor = (seconds: number) => {
+    stopRenewal()
+    return detachedWrite(context, (bill) => deps.billing.checkpointHold(id, NOTHING, seconds, bill))
   }
-  return { id, end, leave, leaveFor }
+  return { id, end, stopRenewal, reserveFor }
 }
 
 async function open(
@@ -202,26 +207,26 @@ async function open(
 export function toOpenHold({ billing, background, log }: HoldDeps, context: CallContext, id: string, used: Quantities): OpenHold {
   let latest: Quantities | undefined
   let known = used
-  let isTelling = false
+  let isReporting = false
   let outcome: Promise<bigint> | undefined
 
   /** Reports usage, one write at a time. The next write reports what arrived meanwhile. */
-  async function tell(): Promise<void> {
-    isTelling = true
+  async function report(): Promise<void> {
+    isReporting = true
     while (latest && !outcome) {
       known = latest
       latest = undefined
-      const told = context.record?.isFreeWhenCut ? NOTHING : known
-      await lasting(context, (bill) => billing.checkpointHold(id, told, HOLD_TTL_SECONDS, bill)).catch((error) =>
+      const reported = context.record?.isFreeWhenCut ? NOTHING : known
+      await detachedWrite(context, (bill) => billing.checkpointHold(id, reported, HOLD_TTL_SECONDS, bill)).catch((error) =>
         log.debug({ err: error, holdId: id }, 'checkpoint lost'),
       )
     }
-    isTelling = false
+    isReporting = false
   }
 
   function checkpoint(quantities: Quantities): void {
     latest = quantities
-    if (!isTelling) background.track(tell())
+    if (!isReporting) background.track(report())
   }
   const renewing = renewWhile({
     everyMs: RENEW_MS,
@@ -230,23 +235,23 @@ export function toOpenHold({ billing, background, log }: HoldDeps, context: Call
       return true
     },
   })
-  const leave = () => renewing[Symbol.dispose]()
+  const stopRenewal = () => renewing[Symbol.dispose]()
 
   return {
     id,
-    letBegin: () => letBegin({ billing }, id, NOTHING, context),
+    authorize: () => authorizeHold({ billing }, id, NOTHING, context),
     checkpoint,
-    leave,
+    stopRenewal,
     resolve(usage) {
       if (outcome) return outcome
-      leave()
+      stopRenewal()
       if (usage) context.spent?.(usage)
       outcome = background.track(
-        lasting(context, async (bill) =>
+        detachedWrite(context, async (bill) =>
           usage ? (await billing.settleHold(id, usage.quantities, usage.source, bill)).charged : billing.voidHold(id, bill),
         ),
       )
-      tellRecord(context, outcome)
+      notifyRecord(context, outcome)
       outcome.catch((error) => log.error({ err: error, holdId: id, requestId: context.requestId, usage }, 'hold left to expire'))
       return outcome
     },
@@ -255,9 +260,9 @@ export function toOpenHold({ billing, background, log }: HoldDeps, context: Call
 
 /** Voids a hold that may have been placed, and returns what was charged for it. */
 function freeQuietly({ billing, background, log }: HoldDeps, context: CallContext, id: string): Promise<bigint> {
-  const freed = background.track(lasting(context, (bill) => billing.voidHold(id, bill)))
+  const freed = background.track(detachedWrite(context, (bill) => billing.voidHold(id, bill)))
   const charged = freed.catch(neverPlaced)
-  tellRecord(context, charged)
+  notifyRecord(context, charged)
   freed.catch((error) => log.warn({ err: error, holdId: id, requestId: context.requestId }, 'hold left to expire'))
   return charged
 }
@@ -268,7 +273,7 @@ export function neverPlaced(error: unknown): bigint {
   throw error
 }
 
-function tellRecord({ record }: CallContext, end: Promise<bigint>): void {
+function notifyRecord({ record }: CallContext, end: Promise<bigint>): void {
   end.then(
     (charged) => record?.holdEnded(charged),
     () => record?.holdEnded(null),
@@ -276,7 +281,7 @@ function tellRecord({ record }: CallContext, end: Promise<bigint>): void {
 }
 
 /** Writes for a call with a signal of its own, because the write must outlast a caller who leaves. */
-export function lasting<T>(context: CallContext, write: (context: BillingContext) => Promise<T>): Promise<T> {
+export function detachedWrite<T>(context: CallContext, write: (context: BillingContext) => Promise<T>): Promise<T> {
   return withDeadline(
     RESOLVE_TIMEOUT_MS,
     () => new ServiceUnavailable('Billing', { shouldRetry: false }),

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Principal } from '../../../common/identity/principal.ts'
-import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { createChatCompletion } from '../calls/create-chat-completion.ts'
 import { embedQuery } from '../embeddings/embed-query.ts'
 import { openRunHold } from './hold.ts'
@@ -9,7 +9,7 @@ const QUESTION = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }]
 
 async function running(amount: bigint) {
   const world = parts()
-  const context = { ...asking(), caller: somebody as Principal }
+  const context = { ...createRequestContext(), caller: somebody as Principal }
   const run = await openRunHold(world.deps, context, amount)
   return { ...world, run, ask: { ...context, runHoldId: run.id } }
 }

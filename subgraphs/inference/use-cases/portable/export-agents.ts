@@ -2,7 +2,7 @@ import { type ArchiveSink, listAll } from '../../../common/portable/organization
 import type { DocumentCollection } from '../../../common/ports/document-store.ts'
 import type { AgentVersion, Collections, RunBase } from '../tables.ts'
 import { resealHeaders, type Sealing } from './headers.ts'
-import { AGENT, AGENT_VERSION, KEPT_RUNS, RUN, RUN_EVENT, THREAD, WORKFLOW, WORKFLOW_RUN, WORKFLOW_VERSION } from './kinds.ts'
+import { AGENT, AGENT_VERSION, RETAINED_RUNS, RUN, RUN_EVENT, THREAD, WORKFLOW, WORKFLOW_RUN, WORKFLOW_VERSION } from './kinds.ts'
 
 /** Conversations and runs may have megabytes. */
 const FEW = 10
@@ -20,8 +20,8 @@ interface AgentExport {
 /** Writes agents and workflows with their versions, threads, and the runs that have ended with their events. */
 export async function exportAgents({ collections, organizationId, sealing }: AgentExport, sink: ArchiveSink): Promise<void> {
   const listed = { organizationId, listed: true }
-  const resealing = sealing && { from: sealing.own, to: sealing.archive, leavesUnopened: true }
-  const sealed = (definition: string) => resealHeaders(definition, resealing, () => sink.leave('headers of MCP servers'))
+  const resealing = sealing && { from: sealing.own, to: sealing.archive, omitsUnopened: true }
+  const sealed = (definition: string) => resealHeaders(definition, resealing, () => sink.skip('headers of MCP servers'))
   for await (const agent of listAll(collections.agents, listed)) {
     await sink.record(AGENT, { ...agent, definition: sealed(agent.definition) })
     for await (const version of listVersions(collections.agentVersions, agent))
@@ -46,8 +46,8 @@ export async function exportAgents({ collections, organizationId, sealing }: Age
   }
   for (const runId of ended) await exportEvents(collections, runId, sink)
   for (const noun of ['agent', 'workflow']) {
-    const kept = await collections.keptRuns.findOne({ _id: `${organizationId}_${noun}` })
-    if (kept) await sink.record(KEPT_RUNS, { noun, characters: kept.characters })
+    const total = await collections.retainedRuns.findOne({ _id: `${organizationId}_${noun}` })
+    if (total) await sink.record(RETAINED_RUNS, { noun, characters: total.characters })
   }
 }
 
@@ -58,7 +58,7 @@ function portable<Run extends RunBase>(run: Run): Run {
 
 function hasEnded({ status, endedAt, job }: RunBase, sink: ArchiveSink): boolean {
   const isOver = status !== 'running' && endedAt !== null && !job
-  if (!isOver) sink.leave('runs under way')
+  if (!isOver) sink.skip('runs under way')
   return isOver
 }
 

@@ -1,6 +1,6 @@
 import type { SealedTexts } from '../../../common/identity/sealed-text.ts'
 import { resealed } from '../agents/agent-secrets.ts'
-import { headersPlace } from '../agents/mcp-tools.ts'
+import { headersSealName } from '../agents/mcp-tools.ts'
 
 /** Sealed texts, with the organization whose places they are sealed for. */
 export interface Sealing {
@@ -13,7 +13,7 @@ interface Resealing {
   readonly from: Sealing
   readonly to: Sealing
   /** Whether headers that cannot be opened are left out: a record that a rotation of the secret could not move. */
-  readonly leavesUnopened?: boolean
+  readonly omitsUnopened?: boolean
 }
 
 /**
@@ -29,13 +29,13 @@ export function resealHeaders(definition: string, resealing: Resealing | null, l
   })
 }
 
-function reseal(sealed: string, url: string, { from, to, leavesUnopened = false }: Resealing): string | null {
+function reseal(sealed: string, url: string, { from, to, omitsUnopened = false }: Resealing): string | null {
   let headers: string
   try {
-    headers = from.secrets.open(sealed, headersPlace(from.organizationId, url))
+    headers = from.secrets.open(sealed, headersSealName(from.organizationId, url))
   } catch (error) {
-    if (leavesUnopened) return null
+    if (omitsUnopened) return null
     throw error
   }
-  return to.secrets.seal(headers, headersPlace(to.organizationId, url))
+  return to.secrets.seal(headers, headersSealName(to.organizationId, url))
 }

@@ -2,7 +2,7 @@ import { type ArchiveTakers, requireOwn, storedTaker, taker } from '../../../com
 import { readDefinition } from '../../domain/agents/definition.ts'
 import type { Collections } from '../tables.ts'
 import { resealHeaders, type Sealing } from './headers.ts'
-import { AGENT, AGENT_VERSION, KEPT_RUNS, RUN, RUN_EVENT, THREAD, WORKFLOW, WORKFLOW_RUN, WORKFLOW_VERSION } from './kinds.ts'
+import { AGENT, AGENT_VERSION, RETAINED_RUNS, RUN, RUN_EVENT, THREAD, WORKFLOW, WORKFLOW_RUN, WORKFLOW_VERSION } from './kinds.ts'
 
 interface AgentImport {
   readonly collections: Collections
@@ -16,7 +16,7 @@ interface AgentImport {
 export function agentTakers({ collections, organizationId, sealing, onModel }: AgentImport): ArchiveTakers {
   const resealing = sealing && { from: sealing.archive, to: sealing.own }
   const sealed = (definition: string) => ({ definition: resealHeaders(definition, resealing, () => undefined) })
-  const { agents, agentVersions, workflows, workflowVersions, threads, runs, workflowRuns, runEvents, keptRuns } = collections
+  const { agents, agentVersions, workflows, workflowVersions, threads, runs, workflowRuns, runEvents, retainedRuns } = collections
   const noted = (definition: string) => {
     onModel(readDefinition(definition).modelId)
     return sealed(definition)
@@ -54,9 +54,9 @@ export function agentTakers({ collections, organizationId, sealing, onModel }: A
       storedTaker(RUN, runs, organizationId, (run) => ({ ...run, ...ofRun(run) })),
       storedTaker(WORKFLOW_RUN, workflowRuns, organizationId, (run) => ({ ...run, ...ofRun(run) })),
       storedTaker(RUN_EVENT, runEvents, organizationId, (event) => event, ofRuns),
-      taker(KEPT_RUNS, {
-        async take(kept) {
-          await keptRuns.insertMissing(kept.map(({ noun, characters }) => ({ _id: `${organizationId}_${noun}`, characters })))
+      taker(RETAINED_RUNS, {
+        async write(totals) {
+          await retainedRuns.insertMissing(totals.map(({ noun, characters }) => ({ _id: `${organizationId}_${noun}`, characters })))
         },
       }),
     ],

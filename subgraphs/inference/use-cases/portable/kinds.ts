@@ -153,7 +153,7 @@ export const RUN_EVENT = recordKind<RunEventRecord, 'organizationId'>('inference
 })
 
 /** The characters that ended runs have taken so far, by the kind of run: `keptAt` of runs counts them. */
-export const KEPT_RUNS = recordKind<{ readonly noun: string; readonly characters: number }, never>('inference/kept-runs', {
+export const RETAINED_RUNS = recordKind<{ readonly noun: string; readonly characters: number }, never>('inference/kept-runs', {
   noun: z.enum(['agent', 'workflow']),
   characters: count(),
 })

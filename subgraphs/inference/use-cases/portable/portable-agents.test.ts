@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest'
 import { SealedTexts } from '../../../common/identity/sealed-text.ts'
 import { readDefinition } from '../../domain/agents/definition.ts'
-import { asking, CATALOG, parts, somebody } from '../../test-support/parts.ts'
+import { CATALOG, createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { createAgent } from '../agents/agents.ts'
-import { headersPlace } from '../agents/mcp-tools.ts'
+import { headersSealName } from '../agents/mcp-tools.ts'
 import type { RunRecord } from '../tables.ts'
 import { exportAgents } from './export-agents.ts'
 import { agentTakers } from './import-agents.ts'
@@ -28,7 +28,7 @@ it('an import takes what an export wrote, also runs of the operator, and seals h
   const there = owned().deps
   const here = owned().deps
   const mcpServers = [{ name: 'crm', url: 'https://crm.test/mcp', headers: { authorization: 'Bearer of a secret' } }]
-  const agent = await createAgent(there, asking(OWNER), { name: 'Guide', model: 'chat', mcpServers, code: 'sealed' })
+  const agent = await createAgent(there, createRequestContext(OWNER), { name: 'Guide', model: 'chat', mcpServers, code: 'sealed' })
   await there.collections.runs.insertOne(RUN)
 
   const { organizationId } = OWNER
@@ -45,24 +45,24 @@ it('an import takes what an export wrote, also runs of the operator, and seals h
     {
       async record(kind, record) {
         const read = [kind.parse(JSON.parse(kind.toLine(record))) as never]
-        await records.find((each) => each.kind === kind)!.take(read)
+        await records.find((each) => each.kind === kind)!.write(read)
       },
       file: async () => undefined,
-      leave: () => undefined,
+      skip: () => undefined,
     },
   )
   expect(await here.collections.runs.findOne({ _id: RUN._id })).toMatchObject({ scopes: ['admin'], status: 'completed' })
   const { agents, agentVersions } = here.collections
   for (const found of [await agents.findOne({ _id: agent._id }), await agentVersions.findOne({ _id: `${agent._id}_1` })]) {
     const { sealedHeaders, url } = readDefinition(found!.definition).mcpServers[0]!
-    expect(JSON.parse(own.secrets.open(sealedHeaders!, headersPlace(organizationId, url)))).toEqual(mcpServers[0]!.headers)
+    expect(JSON.parse(own.secrets.open(sealedHeaders!, headersSealName(organizationId, url)))).toEqual(mcpServers[0]!.headers)
   }
 })
 
 it('an export leaves out headers that cannot be opened, and says so', async () => {
   const { deps } = owned()
   const mcpServers = [{ name: 'crm', url: 'https://crm.test/mcp', headers: { authorization: 'Bearer of a secret' } }]
-  await createAgent(deps, asking(OWNER), { name: 'Guide', model: 'chat', mcpServers, code: 'sealed' })
+  await createAgent(deps, createRequestContext(OWNER), { name: 'Guide', model: 'chat', mcpServers, code: 'sealed' })
   const { organizationId } = OWNER
   const lost = { secrets: new SealedTexts(Buffer.alloc(32, 2)), organizationId }
   const archive = { secrets: new SealedTexts(Buffer.alloc(32, 1)), organizationId }
@@ -72,7 +72,7 @@ it('an export leaves out headers that cannot be opened, and says so', async () =
     {
       record: async (kind, record) => void written.push(kind.toLine(record)),
       file: async () => undefined,
-      leave: (what) => void left.push(what),
+      skip: (what) => void left.push(what),
     },
   )
   expect(written).toHaveLength(2)

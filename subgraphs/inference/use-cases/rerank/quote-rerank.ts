@@ -1,8 +1,8 @@
 import type { Model } from '../../domain/catalog.ts'
 import { countRerank } from '../../domain/rerank/rerank-usage.ts'
-import { listCandidates } from '../calls/first-to-answer.ts'
-import { takeRequest } from '../calls/limited-call.ts'
-import { type AskContext, getEnginePart, type With } from '../deps.ts'
+import { consumeRequest } from '../calls/limited-call.ts'
+import { listCandidates } from '../calls/with-fallbacks.ts'
+import { getEnginePart, type RequestContext, type With } from '../deps.ts'
 import { quoteHolds } from '../money/quote-holds.ts'
 import { admitRerank, type RerankInput } from './create-rerank.ts'
 import { ceilingOf } from './rerank.ts'
@@ -25,10 +25,14 @@ export interface QuotedReranker {
  * @throws {KisError} `service_unavailable`: billing does not answer.
  * @throws {KisError} `rate_limit_exceeded`: the caller's key has no request left.
  */
-export async function quoteRerank(deps: With<'limits'>, ask: AskContext, input: RerankInput): Promise<readonly QuotedReranker[]> {
-  const { principal, request, model: asked } = admitRerank(deps, ask, input)
-  await takeRequest(deps, { caller: principal })
-  const counted = listCandidates(deps, principal, asked, () => true).map((model) => {
+export async function quoteRerank(
+  deps: With<'limits'>,
+  requestContext: RequestContext,
+  input: RerankInput,
+): Promise<readonly QuotedReranker[]> {
+  const { principal, request, model: requested } = admitRerank(deps, requestContext, input)
+  await consumeRequest(deps, { caller: principal })
+  const counted = listCandidates(deps, principal, requested, () => true).map((model) => {
     const { maxBatch } = getEnginePart(deps, model, 'rerank')
     return {
       model,
@@ -36,7 +40,7 @@ export async function quoteRerank(deps: With<'limits'>, ask: AskContext, input: 
       ceiling: ceilingOf(model, request.query, request.documents, maxBatch),
     }
   })
-  const quotes = await quoteHolds(deps, { ...ask, caller: principal }, counted)
+  const quotes = await quoteHolds(deps, { ...requestContext, caller: principal }, counted)
   return counted.map(({ model, count, ceiling }, index) => ({
     model,
     tokens: count.inputTokens,

@@ -1,10 +1,10 @@
 import { describe, expect, it } from 'vitest'
 import { KisError } from '../../../common/errors.ts'
 import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
-import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { createRerank } from './create-rerank.ts'
 import { quoteRerank } from './quote-rerank.ts'
-import { describeRerankModel, rerankPassages } from './rerank-passages.ts'
+import { describeRerankModel, rerankChunks } from './rerank-chunks.ts'
 
 const REQUEST = { model: 'rank', query: 'tea', documents: ['a', 'bbb', 'cc', 'dddd'] }
 /** USD 2 for a thousand search units. */
@@ -14,7 +14,7 @@ describe('reranking', () => {
   it('asks the engine in its batches, orders by score, and charges the units that the engine reports', async () => {
     const { deps, billing, ranks } = parts()
     ranks.rerankings = [{ tokens: null, searchUnits: 1 }]
-    const answer = await createRerank(deps, asking(), REQUEST)
+    const answer = await createRerank(deps, createRequestContext(), REQUEST)
     expect(ranks.reranked).toEqual([['a', 'bbb', 'cc'], ['dddd']])
     expect(ranks.calls[0]).toMatchObject({ engineModel: 'vendor-rank', organizationId: 'org_a' })
     expect(answer).toMatchObject({ modelId: 'rank', searchUnits: 2, cost: 2n * UNIT })
@@ -30,7 +30,8 @@ describe('reranking', () => {
   it('counts where the engine reports nothing: a unit for 100 documents, each 500 tokens of which count as one', async () => {
     const { deps, ranks } = parts({ balance: 10n ** 12n })
     ranks.maxBatch = 1_000
-    const costOf = async (documents: readonly string[]) => (await createRerank(deps, asking(), { ...REQUEST, documents })).cost
+    const costOf = async (documents: readonly string[]) =>
+      (await createRerank(deps, createRequestContext(), { ...REQUEST, documents })).cost
     expect(await costOf(Array(100).fill('word'))).toBe(UNIT)
     expect(await costOf(Array(101).fill('word'))).toBe(2n * UNIT)
     expect(await costOf(Array(100).fill('word '.repeat(600)))).toBe(2n * UNIT)
@@ -40,15 +41,21 @@ describe('reranking', () => {
     const { deps, ranks } = parts()
     ranks.maxBatch = 1_000
     ranks.rerankings = [{ tokens: 1_000_000, searchUnits: null }]
-    expect(await createRerank(deps, asking(), { ...REQUEST, model: 'rank-tokens' })).toMatchObject({ tokens: 1_000_000, searchUnits: 0 })
+    expect(await createRerank(deps, createRequestContext(), { ...REQUEST, model: 'rank-tokens' })).toMatchObject({
+      tokens: 1_000_000,
+      searchUnits: 0,
+    })
     ranks.rerankings = [{ tokens: null, searchUnits: null }]
     // Each of 4 documents of one token is read with the query of one and 4 marks, at 50 nano-USD a token.
-    expect(await createRerank(deps, asking(), { ...REQUEST, model: 'rank-tokens' })).toMatchObject({ tokens: 24, cost: 1_200n })
+    expect(await createRerank(deps, createRequestContext(), { ...REQUEST, model: 'rank-tokens' })).toMatchObject({
+      tokens: 24,
+      cost: 1_200n,
+    })
   })
 
   it('gives the best `topN`', async () => {
     const { deps } = parts()
-    const { results } = await createRerank(deps, asking(), { ...REQUEST, topN: 2 })
+    const { results } = await createRerank(deps, createRequestContext(), { ...REQUEST, topN: 2 })
     expect(results.map(({ index }) => index)).toEqual([3, 1])
   })
 
@@ -56,7 +63,10 @@ describe('reranking', () => {
     const { deps, billing, ranks } = parts()
     ranks.maxBatch = 1_000
     ranks.rerankings = [new KisError('engine_error', 'down'), { tokens: null, searchUnits: 1 }]
-    expect(await createRerank(deps, asking(), { ...REQUEST, model: 'rank-tokens' })).toMatchObject({ modelId: 'rank', cost: UNIT })
+    expect(await createRerank(deps, createRequestContext(), { ...REQUEST, model: 'rank-tokens' })).toMatchObject({
+      modelId: 'rank',
+      cost: UNIT,
+    })
     expect(billing.writes.filter((write) => write === 'voidHold')).toHaveLength(1)
   })
 
@@ -67,7 +77,7 @@ describe('reranking', () => {
   ])('counts where the engine of %s reports zero', async (model, report, expected) => {
     const { deps, billing, ranks } = parts()
     ranks.rerankings = [report]
-    expect(await createRerank(deps, asking(), { ...REQUEST, model })).toMatchObject(expected)
+    expect(await createRerank(deps, createRequestContext(), { ...REQUEST, model })).toMatchObject(expected)
     expect(billing.only.used?.source).toBe('counted')
   })
 
@@ -76,7 +86,7 @@ describe('reranking', () => {
     const { deps, billing, ranks } = parts()
     for (const rerankings of [[late], [{ tokens: null, searchUnits: 1 }, late]]) {
       ranks.rerankings = rerankings
-      await expect(createRerank(deps, asking(), REQUEST)).rejects.toBe(late)
+      await expect(createRerank(deps, createRequestContext(), REQUEST)).rejects.toBe(late)
     }
     // The first of two batches, then both.
     expect([...billing.holds.values()]).toMatchObject([
@@ -88,7 +98,7 @@ describe('reranking', () => {
   it('charges nothing for a failure', async () => {
     const { deps, billing, ranks } = parts()
     ranks.rerankings = [new KisError('engine_error', 'down')]
-    await expect(createRerank(deps, asking(), REQUEST)).rejects.toMatchObject({ code: 'engine_error' })
+    await expect(createRerank(deps, createRequestContext(), REQUEST)).rejects.toMatchObject({ code: 'engine_error' })
     expect(billing.balance).toBe(1_000_000_000n)
   })
 
@@ -106,19 +116,19 @@ describe('reranking', () => {
     ['nothing to give', { topN: 0 }, 'integer_below_min_value', 'topN'],
   ])('refuses %s', async (_name, fields, code, param) => {
     const { deps, ranks } = parts()
-    await expect(createRerank(deps, asking(), { ...REQUEST, ...fields })).rejects.toMatchObject({ code, param })
+    await expect(createRerank(deps, createRequestContext(), { ...REQUEST, ...fields })).rejects.toMatchObject({ code, param })
     expect(ranks.reranked).toEqual([])
   })
 
   it('keeps to allowlist and residency', async () => {
     const { deps, ranks } = parts()
-    const of = (more: object) => asking({ ...somebody, ...more })
+    const of = (more: object) => createRequestContext({ ...somebody, ...more })
     const other = createRerank(deps, of({ modelAllowlist: ['chat'] }), REQUEST)
     await expect(other).rejects.toMatchObject({ code: 'model_not_found' })
     const local = of({ residencyPolicy: 'local_only' })
     for (const call of [
       () => createRerank(deps, local, REQUEST),
-      () => rerankPassages(deps, local, { modelId: 'rank', query: 'tea', texts: ['a'] }),
+      () => rerankChunks(deps, local, { modelId: 'rank', query: 'tea', texts: ['a'] }),
       async () => describeRerankModel(deps, local, 'rank'),
     ])
       await expect(call()).rejects.toMatchObject({ code: 'residency_policy_violation' })
@@ -129,8 +139,8 @@ describe('reranking', () => {
     const { deps, ranks } = parts()
     ranks.rerankings = [{ tokens: null, searchUnits: 1 }]
     const passages = { modelId: 'rank', query: 'tea', texts: ['a', 'bbb'], step: 'run_1/steps/2' }
-    const first = await rerankPassages(deps, asking(), passages)
-    expect(await rerankPassages(deps, asking(), passages)).toMatchObject({ results: first.results, cost: UNIT })
+    const first = await rerankChunks(deps, createRequestContext(), passages)
+    expect(await rerankChunks(deps, createRequestContext(), passages)).toMatchObject({ results: first.results, cost: UNIT })
     expect(ranks.reranked).toHaveLength(1)
   })
 
@@ -138,7 +148,7 @@ describe('reranking', () => {
     const { deps, billing, ranks } = parts()
     ranks.maxBatch = 1
     ranks.rerankings = [{ tokens: null, searchUnits: 2 ** 30 }]
-    const { searchUnits } = await createRerank(deps, asking(), { ...REQUEST, documents: ['a', 'b', 'c'] })
+    const { searchUnits } = await createRerank(deps, createRequestContext(), { ...REQUEST, documents: ['a', 'b', 'c'] })
     expect([searchUnits, billing.only.used]).toMatchObject([3, { source: 'counted' }])
   })
 
@@ -152,7 +162,7 @@ describe('reranking', () => {
       return rerank(call, query, documents, signal)
     }
     const passages = { modelId: 'rank', query: 'tea', texts: ['a', 'bbb'], step: 'run_1/steps/2' }
-    await rerankPassages(deps, asking(somebody, leaving.signal), passages)
+    await rerankChunks(deps, createRequestContext(somebody, leaving.signal), passages)
     expect(billing.only.charged).toBe(UNIT)
   })
 })
@@ -160,9 +170,9 @@ describe('reranking', () => {
 describe('a quote of a reranking', () => {
   it('says what the call holds then, and asks no engine', async () => {
     const { deps, billing, ranks } = parts()
-    const [quoted] = await quoteRerank(deps, asking(), REQUEST)
+    const [quoted] = await quoteRerank(deps, createRequestContext(), REQUEST)
     expect([billing.writes, ranks.calls]).toEqual([[], []])
-    await createRerank(deps, asking(), REQUEST)
+    await createRerank(deps, createRequestContext(), REQUEST)
     expect(quoted).toMatchObject({
       model: { id: 'rank' },
       searchUnits: 2,
@@ -174,7 +184,7 @@ describe('a quote of a reranking', () => {
 
   it('is not an error when the wallet cannot pay', async () => {
     const { deps } = parts({ balance: 2n * UNIT - 1n })
-    expect(await quoteRerank(deps, asking(), REQUEST)).toMatchObject([{ amount: 2n * UNIT, isCovered: false }])
+    expect(await quoteRerank(deps, createRequestContext(), REQUEST)).toMatchObject([{ amount: 2n * UNIT, isCovered: false }])
   })
 
   it.each([
@@ -190,7 +200,7 @@ describe('a quote of a reranking', () => {
     },
   ])('is refused as the call would be: $name', async ({ request, caller, code }) => {
     const { deps } = parts()
-    await expect(createRerank(deps, asking(caller), request)).rejects.toMatchObject({ code })
-    await expect(quoteRerank(deps, asking(caller), request)).rejects.toMatchObject({ code })
+    await expect(createRerank(deps, createRequestContext(caller), request)).rejects.toMatchObject({ code })
+    await expect(quoteRerank(deps, createRequestContext(caller), request)).rejects.toMatchObject({ code })
   })
 })

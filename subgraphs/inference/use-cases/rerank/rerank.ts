@@ -3,8 +3,8 @@ import type { RerankRequest } from '../../domain/rerank/rerank-request.ts'
 import { countRerank, rerankCeiling, rerankUsage } from '../../domain/rerank/rerank-usage.ts'
 import { isCount } from '../../domain/tokens/usage.ts'
 import type { Quantities } from '../../ports/billing.ts'
-import { NeverAsked, type Reranking } from '../../ports/engines.ts'
-import { firstToAnswer, listCandidates } from '../calls/first-to-answer.ts'
+import { NeverSent, type Reranking } from '../../ports/engines.ts'
+import { listCandidates, withFallbacks } from '../calls/with-fallbacks.ts'
 import { type CallContext, getEnginePart, type HoldDeps } from '../deps.ts'
 import { billedCall, MAX_CALL_MS } from '../money/billed-call.ts'
 
@@ -38,7 +38,7 @@ export function rerank(
   maxMs: number = MAX_CALL_MS,
 ): Promise<Reranked> {
   const models = listCandidates(deps, context.caller, model, () => true)
-  return firstToAnswer(deps, context, models, async (candidate, endsAt, chargedBefore) => {
+  return withFallbacks(deps, context, models, async (candidate, endsAt, chargedBefore) => {
     const { maxBatch } = getEnginePart(deps, candidate, 'rerank')
     const counted = countRerank(query, documents, maxBatch)
     const ceiling = ceilingOf(candidate, query, documents, maxBatch)
@@ -86,9 +86,9 @@ async function rerankInBatches(
     const batch = documents.slice(start, start + engine.maxBatch)
     onSent(start + batch.length)
     const part = await engine.rerank(call, query, batch, signal).catch((error) => {
-      if (error instanceof NeverAsked) onSent(start)
+      if (error instanceof NeverSent) onSent(start)
       // For the parts before, it was asked.
-      throw error instanceof NeverAsked && start > 0 ? error.cause : error
+      throw error instanceof NeverSent && start > 0 ? error.cause : error
     })
     if ((model.price.search === null ? part.tokens : part.searchUnits) === 0) deps.zeroUsage.note(model)
     parts.push({ ...part, tokens: part.tokens || null, searchUnits: part.searchUnits || null })

@@ -1,9 +1,9 @@
 import { checkLength, listAt, refuse, textAt } from '../../../common/check.ts'
 import { KisError } from '../../../common/errors.ts'
-import { readChoices, readText } from '../../domain/chat/chat-answer.ts'
+import { readChoices, readText } from '../../domain/chat/chat-response.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { createChatCompletion } from '../calls/create-chat-completion.ts'
-import type { AskContext, CallDeps } from '../deps.ts'
+import type { CallDeps, RequestContext } from '../deps.ts'
 
 /** A search has the query as it was asked to go on with. */
 const MAX_MS = 10_000
@@ -34,7 +34,7 @@ interface QueryToRewrite {
  */
 export async function rewriteQuery(
   deps: CallDeps,
-  ask: AskContext,
+  requestContext: RequestContext,
   { modelId, query, history }: QueryToRewrite,
 ): Promise<{ readonly query: string; readonly cost: bigint }> {
   checkLength(textAt(query, 'query'), 'query', MAX_MESSAGE_CHARACTERS)
@@ -52,13 +52,13 @@ export async function rewriteQuery(
       { role: 'user', content: JSON.stringify({ conversation, question: query }) },
     ],
   }
-  const { response, cost } = await createChatCompletion(deps, ask, request, MAX_MS)
-  const rewritten = readAnswer(response).replace(/\s+/g, ' ').trim()
+  const { response, cost } = await createChatCompletion(deps, requestContext, request, MAX_MS)
+  const rewritten = readReply(response).replace(/\s+/g, ' ').trim()
   if (rewritten === '') throw new KisError('engine_error', `The model \`${modelId}\` gave no question.`)
   return { query: rewritten.slice(0, MAX_QUERY_CHARACTERS), cost }
 }
 
-function readAnswer(response: ProtocolObject): string {
+function readReply(response: ProtocolObject): string {
   const [first] = readChoices(response)
   return (first && readText(first)) ?? ''
 }

@@ -15,8 +15,8 @@ export class Background implements AsyncDisposable {
   /** Tracks the work until it ends, and returns it. */
   track<T>(work: Promise<T>): Promise<T> {
     this.#running.add(work)
-    const forget = () => void this.#running.delete(work)
-    work.then(forget, forget)
+    const untrack = () => void this.#running.delete(work)
+    work.then(untrack, untrack)
     return work
   }
 

@@ -1,11 +1,11 @@
 import { endableIterator } from '../../../common/process/endable-iterator.ts'
-import type { AskContext } from '../deps.ts'
+import type { RequestContext } from '../deps.ts'
 import type { FollowedEvent, RunLog } from './run-log.ts'
 
 /** What following needs of the runs of one kind. */
 interface Runs<Event extends { readonly type: string }> {
   readonly log: RunLog<Event>
-  cancel(ask: AskContext, runId: string): Promise<unknown>
+  cancel(requestContext: RequestContext, runId: string): Promise<unknown>
 }
 
 /** A started run. `isFound`: a caller who disconnects can find it again by its idempotency key. */
@@ -21,16 +21,16 @@ interface Begun {
  */
 export function followed<Event extends { readonly type: string }>(
   runs: Runs<Event>,
-  ask: AskContext,
+  requestContext: RequestContext,
   start: () => Promise<Begun>,
 ): AsyncIterableIterator<FollowedEvent<Event>, undefined> {
   let events: AsyncIterableIterator<FollowedEvent<Event>, undefined> | undefined
   let unnamed: string | undefined
   let isOver = false
-  const leave = () => {
+  const close = () => {
     isOver = true
     void events?.return?.()
-    if (unnamed) runs.cancel(ask, unnamed).catch(() => undefined)
+    if (unnamed) runs.cancel(requestContext, unnamed).catch(() => undefined)
   }
   return endableIterator(
     async () => {
@@ -38,13 +38,13 @@ export function followed<Event extends { readonly type: string }>(
         const { _id, organizationId, isFound } = await start()
         unnamed = isFound ? undefined : _id
         events = runs.log.follow(organizationId, _id, null)
-        if (isOver) leave()
+        if (isOver) close()
       }
       const item = await events.next()
       if (!isOver) unnamed = undefined
       return item
     },
-    leave,
-    ask.signal,
+    close,
+    requestContext.signal,
   )
 }

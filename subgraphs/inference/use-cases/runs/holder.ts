@@ -66,7 +66,7 @@ export class SoleHolder implements Holder {
     // From here on the next process can find this id.
     this.#id = this.#ownId
     // Kept answers are charged first, while their holds are open.
-    await keyedCalls.chargeKept(signal)
+    await keyedCalls.chargeAnswered(signal)
     for (;;) {
       const found = await collections.replicas.find({}, { limit: MAX_FORMERS })
       const formers = found.filter(({ _id }) => _id !== this.#ownId)

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { eventChecks } from '../../../../test/support/engines/webhook-receiver.ts'
 import { eventLogSource } from '../../../common/events/event-log.ts'
 import type { WebhookEvent } from '../../../common/events/webhook-events.ts'
-import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { says } from '../../test-support/scripted-engine.ts'
 import { AgentRuns } from '../agents/agent-runs.ts'
 import { createAgent } from '../agents/agents.ts'
@@ -11,7 +11,7 @@ import { createWorkflow } from '../workflows/workflows.ts'
 import { toWebhookEvent } from './run-ends.ts'
 
 const owner = { ...somebody, scopes: ['agents' as const] }
-const ask = { ...asking(), caller: owner }
+const ask = { ...createRequestContext(), caller: owner }
 const checks = eventChecks()
 
 function expectDescribed(events: readonly WebhookEvent[]): void {

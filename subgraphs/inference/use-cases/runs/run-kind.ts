@@ -27,7 +27,7 @@ export interface RunKind<Run extends RunBase, Event extends RunEventBase> {
   freesKey(run: Run): boolean
   workOn(run: Run, log: RunLog<Event>): RunWork<Event>
   /** Deletes the data that is kept only until the run has ended. Can be repeated. */
-  forgetGiven(runId: string): Promise<void>
+  deleteInput(runId: string): Promise<void>
   /** Cleans up the kind's own data besides the runs. Called every 15 s. */
   sweep(log: RunLog<Event>): Promise<void>
 }
@@ -40,7 +40,7 @@ export interface RunWork<Event extends RunEventBase> {
    * @throws {LeftToOthers} another process has to continue the run.
    * @throws any error that stops the run here for now; the run is tried again.
    */
-  work(at: RunUnderWay<Event>): Promise<RunEnd>
+  work(at: ActiveRun<Event>): Promise<RunEnd>
   /**
    * Returns the run's fields besides status, error, cost and `endedAt`, and the event about its end. May be called
    * without `work`.
@@ -62,7 +62,7 @@ export interface AtEnd {
 }
 
 /** What a run uses in the process that has leased it. */
-export interface RunUnderWay<Event extends RunEventBase> {
+export interface ActiveRun<Event extends RunEventBase> {
   readonly context: CallContext & { readonly runHoldId: string }
   /** The paid calls of the run. Each is made once, whichever process runs it. */
   readonly steps: RunSteps

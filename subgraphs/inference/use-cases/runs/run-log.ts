@@ -41,7 +41,7 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
   readonly #records: Pick<DocumentCollection<RunBase>, 'findOne'>
   readonly #deps: Pick<Ports, 'collections' | 'clock'>
   readonly #followers: Followers
-  readonly #places = new FairSemaphore(MAX_FOLLOWED_IN_ALL)
+  readonly #slots = new FairSemaphore(MAX_FOLLOWED_IN_ALL)
   /** The number of followers, by API key. */
   readonly #followed = new Map<string, number>()
 
@@ -62,7 +62,7 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
   async writerFor({ organizationId, _id }: RunBase, isNew: boolean): Promise<RunEventWriter<Event>> {
     const before: Event[] = []
     if (!isNew) for await (const event of this.written(_id)) before.push(event)
-    return new RunEventWriter(this.#deps, organizationId, _id, before, () => this.#followers.tell(_id))
+    return new RunEventWriter(this.#deps, organizationId, _id, before, () => this.#followers.notify(_id))
   }
 
   /** Adds the last event after all others, whichever process wrote them, unless it is already there. */
@@ -72,7 +72,7 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
       const [last] = await collections.runEvents.find({ runId }, { sort: { sequence: -1 }, limit: 1 })
       if (last && fromJson<RunEventBase>(last.event).type === 'done') return
       const record = toRecord(organizationId, runId, (last?.sequence ?? 0) + 1, clock.now(), { type: 'done', status })
-      if ((await collections.runEvents.insertMissing([record])) === 1) return this.#followers.tell(runId)
+      if ((await collections.runEvents.insertMissing([record])) === 1) return this.#followers.notify(runId)
     }
   }
 
@@ -107,13 +107,13 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
     after: string | null,
   ): AsyncIterableIterator<FollowedEvent<Event>, undefined> {
     const followed = this.#followed.get(apiKeyId) ?? 0
-    const leave = this.#places.tryTake(organizationId)
-    if (!leave) {
+    const release = this.#slots.tryAcquire(organizationId)
+    if (!release) {
       const text = 'Rate limit reached: the keys of the organization follow as many runs as they may at the moment.'
       throw new KisError('rate_limit_exceeded', text, { retryAfterMs: FULL_RETRY_MS })
     }
     if (followed >= MAX_FOLLOWED) {
-      leave()
+      release()
       const text = `Rate limit reached: the key may follow ${MAX_FOLLOWED} runs at once.`
       throw new KisError('rate_limit_exceeded', text, { retryAfterMs: FULL_RETRY_MS })
     }
@@ -122,7 +122,7 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
     return endableIterator<FollowedEvent<Event>>(
       () => events.next(),
       async () => {
-        leave()
+        release()
         const left = this.#followed.get(apiKeyId)! - 1
         if (left > 0) this.#followed.set(apiKeyId, left)
         else this.#followed.delete(apiKeyId)

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { KisError } from '../../../common/errors.ts'
 import { StoppedByLimit } from '../../domain/engines/engine-failure.ts'
-import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { completion } from '../../test-support/scripted-engine.ts'
 import { createChatCompletion } from '../calls/create-chat-completion.ts'
 import type { CallContext, KeyedDeps } from '../deps.ts'
@@ -38,7 +38,7 @@ it('a call that a deadline of ours ends is made again, and both are charged to i
   const { deps, billing, far } = parts()
   billing.principal = somebody
   far.completions = [new StoppedByLimit('engine_timeout', 'late'), new KisError('engine_unavailable', 'down'), completion()]
-  const context = { ...asking(), caller: somebody }
+  const context = { ...createRequestContext(), caller: somebody }
   const steps = new RunSteps(deps, 'run_1', context, {
     ...{ waits: {}, isAwaited: false, putOff: () => undefined, calling: async () => undefined },
   })

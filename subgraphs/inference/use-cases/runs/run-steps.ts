@@ -1,7 +1,7 @@
 import type { ErrorCode } from '../../../../schema/errors.ts'
 import { KisError } from '../../../common/errors.ts'
 import { countedUsage } from '../../domain/tokens/usage.ts'
-import type { FoundPassages, PassageQuery } from '../../ports/knowledge.ts'
+import type { ChunkQuery, FoundChunks } from '../../ports/knowledge.ts'
 import type { CallContext, KeyedDeps } from '../deps.ts'
 import { onceForStep } from '../idempotency/once-for-step.ts'
 import { toJson } from './run-json.ts'
@@ -75,7 +75,7 @@ export class RunSteps {
   readonly #passing: readonly ErrorCode[]
   readonly #calling: () => Promise<void>
   /** The number of calls in progress, and of calls started so far. */
-  #underWay = 0
+  #inFlight = 0
   #begun = 0
   #characters = 0
 
@@ -119,9 +119,9 @@ export class RunSteps {
   }
 
   /** Searches. The embedding is its own step. The result is kept, so that what depends on it sees the same passages. */
-  async search(path: string, query: PassageQuery): Promise<FoundPassages> {
+  async search(path: string, query: ChunkQuery): Promise<FoundChunks> {
     const step = { runId: this.#runId, path: `${path}/embedding` }
-    const found = await this.kept(path, (context) => this.#deps.knowledge.search({ ...query, step }, context))
+    const found = await this.recorded(path, (context) => this.#deps.knowledge.search({ ...query, step }, context))
     this.#paid(path, found.cost)
     return found
   }
@@ -130,16 +130,16 @@ export class RunSteps {
    * Does work that this step does not pay for, and keeps its answer for every process that continues the run. The work
    * may be a tool that acts, so it is repeated only if it was cut and its outcome is unknown.
    */
-  async kept<Value>(path: string, work: (context: CallContext) => Promise<Value>): Promise<Value> {
-    const { answer } = await this.#retried(path, async () =>
+  async recorded<Value>(path: string, work: (context: CallContext) => Promise<Value>): Promise<Value> {
+    const { answer: result } = await this.#retried(path, async () =>
       onceForStep(this.#deps, await this.#now(), this.#claim(path), async ({ record, ...context }) => {
         await this.#calling()
-        const answer = await work(context)
-        await record.answered(countedUsage(0, 0), { answer })
-        return { answer, cost: 0n }
+        const result = await work(context)
+        await record.completed(countedUsage(0, 0), { answer: result })
+        return { answer: result, cost: 0n }
       }),
     )
-    return answer
+    return result
   }
 
   /**
@@ -165,7 +165,7 @@ export class RunSteps {
     for (;;) {
       await this.#wait(path)
       signal.throwIfAborted()
-      this.#underWay += 1
+      this.#inFlight += 1
       this.#begun += 1
       try {
         const value = await call()
@@ -175,7 +175,7 @@ export class RunSteps {
       } catch (error) {
         this.#waits.set(path, this.#waitAfter(error, this.#waits.get(path)))
       } finally {
-        this.#underWay -= 1
+        this.#inFlight -= 1
       }
     }
   }
@@ -210,7 +210,7 @@ export class RunSteps {
     const begun = this.#begun
     if (leftMs() > STILL_MS) {
       await clock.sleep(STILL_MS, signal)
-      if (this.#underWay === 0 && this.#begun === begun) this.#putOff(this.#untilNext())
+      if (this.#inFlight === 0 && this.#begun === begun) this.#putOff(this.#untilNext())
     }
     const restMs = leftMs()
     if (restMs > 0) await clock.sleep(restMs, signal)

@@ -1,18 +1,18 @@
 import { LEASE_MS } from '../../../common/documents/jobs.ts'
 import { KisError } from '../../../common/errors.ts'
-import { tell } from '../../../common/events/event-log.ts'
+import { reportChange } from '../../../common/events/event-log.ts'
 import { type Principal, withinScopes } from '../../../common/identity/principal.ts'
 import type { Update } from '../../../common/ports/document-store.ts'
 import { renewWhile } from '../../../common/process/renew-while.ts'
 import type { CallContext, RunDeps } from '../deps.ts'
 import type { OpenRunHold } from '../money/hold.ts'
 import type { RunBase } from '../tables.ts'
-import { deleteSurplus, placeAtEnd } from './kept-runs.ts'
+import type { PoisonGuard } from './poison-guard.ts'
+import { deleteSurplus, positionAtEnd } from './retained-runs.ts'
 import type { AtEnd, RunEnd, RunKind, RunWork } from './run-kind.ts'
 import type { RunEventBase, RunEventWriter, RunLog } from './run-log.ts'
-import { chargesOfRun, freeRest, keepReserved, reserveAgain, sumCharges } from './run-money.ts'
+import { chargesOfRun, freeRest, reserveAgain, reserveWhileWaiting, sumCharges } from './run-money.ts'
 import { LeftToOthers, PutOff, RunSteps, type Waits } from './run-steps.ts'
-import type { Suspects } from './suspects.ts'
 
 /** Pause after which a run that its process could not continue is tried again. */
 const PAUSE_MS = 5_000
@@ -25,7 +25,7 @@ export const CANCELLED = new KisError('invalid_request', 'The run was cancelled.
 const GOT_FURTHER = { 'job.starts': 1, 'job.alone': null }
 
 interface Options {
-  readonly suspects: Suspects
+  readonly poisonGuard: PoisonGuard
   /** The caller and the hold, when this process has just started the run. Null when it continues a run. */
   readonly started: { readonly caller: Principal; readonly hold: OpenRunHold } | null
   /** Stops the work on the run in this process. */
@@ -73,7 +73,7 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
       await this.#toItsEnd()
     } catch (error) {
       if (!(error instanceof LeftToOthers)) log.warn({ err: error, runId }, `a run is put off (${this.#kind.noun})`)
-      await this.#giveBack(error).catch((cause) => log.warn({ err: cause, runId }, 'a run waits for its lease'))
+      await this.#releaseLease(error).catch((cause) => log.warn({ err: cause, runId }, 'a run waits for its lease'))
     } finally {
       clearTimeout(timer)
     }
@@ -87,7 +87,7 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
   async #toItsEnd(): Promise<void> {
     const run = this.#run
     const { started, stop, stopping } = this.#options
-    if (run.status !== 'running') return this.#tellEnd()
+    if (run.status !== 'running') return this.#reportEnd()
     const caller = started?.caller ?? (await this.#caller())
     // Writes about the run's money must not end with its calls, so their signal is that of the process.
     const context: CallContext = { caller, requestId: run._id, signal: stopping }
@@ -97,33 +97,33 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
       try {
         stop.signal.throwIfAborted()
         hold ??= await reserveAgain(this.#deps, run, context, (fields) => this.#write(fields))
-        end = await this.#goOn({ ...context, signal: stop.signal, runHoldId: hold.id })
+        end = await this.#resume({ ...context, signal: stop.signal, runHoldId: hold.id })
       } catch (error) {
-        if (hold && stop.signal.reason instanceof PutOff) keepReserved(this.#deps, run, hold)
+        if (hold && stop.signal.reason instanceof PutOff) reserveWhileWaiting(this.#deps, run, hold)
         end = endBy(stop.signal.aborted ? stop.signal.reason : error, stop.signal.aborted || hold === null)
       }
       await this.#end(end, hold, context)
     } finally {
-      hold?.leave()
+      hold?.stopRenewal()
     }
-    await this.#tellEnd()
+    await this.#reportEnd()
   }
 
-  async #goOn(context: CallContext & { readonly runHoldId: string }): Promise<RunEnd> {
-    const { suspects } = this.#options
+  async #resume(context: CallContext & { readonly runHoldId: string }): Promise<RunEnd> {
+    const { poisonGuard } = this.#options
     const { starts, alone } = this.#run.job!
     if (starts > MAX_STARTS) return failed('internal', `The run was begun ${MAX_STARTS} times, and no process came to the end of a step.`)
-    if (suspects.isConvicted(alone))
+    if (poisonGuard.isConvicted(alone))
       return failed(
         'run_limit_exceeded',
         'The run ended its process twice, the second time alone in it, and is not begun again. Give it less at once.',
       )
-    if (starts < 2) return suspects.begin(context.signal, () => this.#takeSteps(context, async () => undefined))
+    if (starts < 2) return poisonGuard.start(context.signal, () => this.#runSteps(context, async () => undefined))
     const mark = (alone: string | null) => this.#write({ 'job.alone': alone })
-    return suspects.beginAlone(context.signal, mark, (calling) => this.#takeSteps(context, calling))
+    return poisonGuard.startIsolated(context.signal, mark, (calling) => this.#runSteps(context, calling))
   }
 
-  async #takeSteps(context: CallContext & { readonly runHoldId: string }, calling: () => Promise<void>): Promise<RunEnd> {
+  async #runSteps(context: CallContext & { readonly runHoldId: string }, calling: () => Promise<void>): Promise<RunEnd> {
     const { started, stop } = this.#options
     const { _id: runId, job } = this.#run
     this.#steps = new RunSteps(this.#deps, runId, context, {
@@ -145,9 +145,9 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
     const endedAt = this.#deps.clock.now()
     const ended = { status: end.status, error: end.status === 'failed' ? end.error : null, cost: String(sumCharges(charges)), endedAt }
     const { fields, event } = await this.#work.atEnd(ended, end.status === 'completed' ? end.output : null, charges)
-    const { $set, $push } = tell(organizationId, endedAt, event)
-    const place = await placeAtEnd(this.#deps, organizationId, this.#kind.noun, await this.#characters(fields))
-    await this.#write({ ...ended, ...fields, ...place, ...$set }, $push)
+    const { $set, $push } = reportChange(organizationId, endedAt, event)
+    const position = await positionAtEnd(this.#deps, organizationId, this.#kind.noun, await this.#characters(fields))
+    await this.#write({ ...ended, ...fields, ...position, ...$set }, $push)
     this.#deps.runEnds.kick(organizationId)
   }
 
@@ -158,13 +158,13 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
   }
 
   /** Writes the last event after the record of the end, then deletes the job: nothing remains to be done. */
-  async #tellEnd(): Promise<void> {
+  async #reportEnd(): Promise<void> {
     const { background, log } = this.#deps
     const { _id, organizationId, job } = this.#run
     const ended = await this.#kind.records.findOne({ _id })
     if (!ended || ended.status === 'running') throw new LeftToOthers()
     await this.#log.end(organizationId, _id, ended.status)
-    await this.#kind.forgetGiven(_id)
+    await this.#kind.deleteInput(_id)
     await this.#kind.records.findOneAndUpdate({ _id, 'job.lease': job!.lease }, { $unset: { job: '' } })
     background
       .track(deleteSurplus(this.#deps, this.#kind, ended))
@@ -179,9 +179,9 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
   }
 
   /** @throws {LeftToOthers} another process has the run. */
-  async #write(fields: Update['$set'] & object, told?: Update['$push'] & object): Promise<void> {
+  async #write(fields: Update['$set'] & object, push?: Update['$push'] & object): Promise<void> {
     const { _id, job } = this.#run
-    const update = { $set: fields, ...(told && { $push: told }) }
+    const update = { $set: fields, ...(push && { $push: push }) }
     if (!(await this.#kind.records.findOneAndUpdate({ _id, 'job.lease': job!.lease }, update))) throw new LeftToOthers()
   }
 
@@ -191,7 +191,7 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
     return this.#kind.records.updateOne({ _id, 'job.lease': job!.lease }, { $set: { 'job.dueAt': dueAt } })
   }
 
-  async #giveBack(reason: unknown): Promise<void> {
+  async #releaseLease(reason: unknown): Promise<void> {
     const { _id, job, deadline } = this.#run
     const { background, clock, log } = this.#deps
     const back = { 'job.lease': null, 'job.starts': 0, 'job.alone': null }
@@ -199,11 +199,11 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
       reason instanceof PutOff
         ? { ...back, 'job.dueAt': earliest(reason.dueAt, deadline), 'job.waits': JSON.stringify(reason.waits) }
         : { ...back, 'job.dueAt': later(clock.now(), reason instanceof LeftToOthers ? 0 : PAUSE_MS) }
-    const given = await this.#kind.records.findOneAndUpdate({ _id, 'job.lease': job!.lease }, { $set: fields })
+    const released = await this.#kind.records.findOneAndUpdate({ _id, 'job.lease': job!.lease }, { $set: fields })
     // A caller who cancelled the run meanwhile left its end to this process.
-    if (given?.isCancelled)
+    if (released?.isCancelled)
       background
-        .track(this.#options.endWaiting(given))
+        .track(this.#options.endWaiting(released))
         .catch((error) => log.warn({ err: error, runId: _id }, 'a cancelled run ends when it is due'))
   }
 }

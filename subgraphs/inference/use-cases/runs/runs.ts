@@ -9,28 +9,28 @@ import { randomHex } from '../../../common/process/ids.ts'
 import type { Task, Tasks } from '../../../common/process/tasks.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
 import { checkIdempotencyKey, requestDigest, sha256 } from '../../domain/idempotency-key.ts'
-import type { AskContext, CallContext, RunDeps } from '../deps.ts'
+import type { CallContext, RequestContext, RunDeps } from '../deps.ts'
 import { reused } from '../idempotency/keyed-calls.ts'
 import { type OpenRunHold, openRunHold } from '../money/hold.ts'
 import type { RunBase } from '../tables.ts'
-import { forgetRun } from './kept-runs.ts'
+import type { PoisonGuard } from './poison-guard.ts'
+import { purgeRun } from './retained-runs.ts'
 import type { RunKind } from './run-kind.ts'
 import { type RunEventBase, RunLog } from './run-log.ts'
-import { keepReserved } from './run-money.ts'
+import { reserveWhileWaiting } from './run-money.ts'
 import { LeftToOthers } from './run-steps.ts'
 import { CANCELLED, RunUnderLease } from './run-under-lease.ts'
-import type { Suspects } from './suspects.ts'
 
 /** How often a process looks for runs without a process, and for cancellations made through another process. */
-const LOOK_MS = 1_000
+const POLL_MS = 1_000
 /** How often a process looks for runs whose time ends while they wait for a place. */
-const LATE_LOOK_MS = 5_000
+const LATE_POLL_MS = 5_000
 const SWEEP_MS = 15_000
 const MAX_SWEPT = 100
 /** Retry time that a refused caller gets. Most runs last a few seconds; when the next one ends is unknown. */
 const FULL_RETRY_MS = 2_000
 /** How long runs and their events are kept at most: 30 days. */
-const KEPT_MS = 30 * 86_400_000
+const RETENTION_MS = 30 * 86_400_000
 
 /** A run's idempotency key, and the digest of the request that was sent with it. */
 interface Keyed {
@@ -61,7 +61,7 @@ interface NewRun<Run> {
   /** Adds the fields of the kind. */
   readonly record: (base: RunBase) => Run
   /** Keeps what another process needs to continue the run. Called before the run is recorded. */
-  readonly keepGiven: () => Promise<void>
+  readonly storeInput: () => Promise<void>
 }
 
 export interface Begun<Run> {
@@ -76,7 +76,7 @@ export interface RunsOptions {
   /** No other process uses the store, so leases found there are of processes that are gone. */
   readonly isExclusive: boolean
   /** The suspects of this process, among its runs of all kinds. */
-  readonly suspects: Suspects
+  readonly poisonGuard: PoisonGuard
   readonly tasks: Tasks
 }
 
@@ -95,32 +95,32 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
   readonly ready: Promise<void>
   readonly #deps: RunDeps
   readonly #kind: RunKind<Run, Event>
-  readonly #suspects: Suspects
+  readonly #poisonGuard: PoisonGuard
   readonly #running = new Map<string, Running>()
-  readonly #places: FairSemaphore
-  readonly #turns: FairJobs<Run>
+  readonly #slots: FairSemaphore
+  readonly #jobs: FairJobs<Run>
   /** Pending looks for due runs; each place that becomes free asks for one. */
-  #looking: Promise<void> = Promise.resolve()
-  #isLookWanted = false
+  #polling: Promise<void> = Promise.resolve()
+  #isPollPending = false
   readonly #stopping = new AbortController()
   /** Undefined until the store has opened, because a stop does not wait for the store. */
   #background: Promise<unknown> | undefined
 
-  constructor(deps: RunDeps, kind: RunKind<Run, Event>, { opened, isExclusive, suspects, tasks }: RunsOptions) {
+  constructor(deps: RunDeps, kind: RunKind<Run, Event>, { opened, isExclusive, poisonGuard, tasks }: RunsOptions) {
     this.#deps = deps
     this.#kind = kind
-    this.#suspects = suspects
-    this.#places = new FairSemaphore(kind.maxRuns)
-    this.#turns = new FairJobs(kind.records, this.#places, deps.clock)
+    this.#poisonGuard = poisonGuard
+    this.#slots = new FairSemaphore(kind.maxRuns)
+    this.#jobs = new FairJobs(kind.records, this.#slots, deps.clock)
     this.log = new RunLog(deps, kind.records)
     this.ready = opened.then(
       async () => {
         if (isExclusive) await this.#releaseLeases()
         const ofRuns = `${kind.noun}_runs`
         const table: readonly Task[] = [
-          { name: `resume_${ofRuns}`, everyMs: LOOK_MS, run: () => this.#look() },
-          { name: `stop_cancelled_${ofRuns}`, everyMs: LOOK_MS, run: () => this.#lookForCancelled() },
-          { name: `end_late_${ofRuns}`, everyMs: LATE_LOOK_MS, run: () => this.#endLate() },
+          { name: `resume_${ofRuns}`, everyMs: POLL_MS, run: () => this.#poll() },
+          { name: `stop_cancelled_${ofRuns}`, everyMs: POLL_MS, run: () => this.#pollCancelled() },
+          { name: `end_late_${ofRuns}`, everyMs: LATE_POLL_MS, run: () => this.#endLate() },
           { name: `sweep_${ofRuns}`, everyMs: SWEEP_MS, isShared: true, run: () => this.#sweep() },
         ]
         this.#background = tasks.run(table, this.#stopping.signal)
@@ -157,22 +157,22 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
    * @throws {KisError} `rate_limit_exceeded`: an awaited run finds no free place for its organization.
    * @throws {KisError} as `openRunHold`.
    */
-  async begin(
-    ask: AskContext,
+  async startRun(
+    requestContext: RequestContext,
     principal: Principal,
-    { runId, keyed, maxCost, maxMs, record, keepGiven }: NewRun<Run>,
+    { runId, keyed, maxCost, maxMs, record, storeInput }: NewRun<Run>,
   ): Promise<Begun<Run>> {
     const deps = this.#deps
     if (this.#stopping.signal.aborted) throw new TooBusy('This process is stopping and starts no run.')
-    const leave = this.#places.tryTake(principal.organizationId)
-    if (!leave && this.#kind.isAwaited) throw this.#full(principal)
+    const release = this.#slots.tryAcquire(principal.organizationId)
+    if (!release && this.#kind.isAwaited) throw this.#full(principal)
     let hold: OpenRunHold | undefined
     try {
-      const context: CallContext = { caller: runner(principal), requestId: runId, signal: ask.signal }
-      const [held, kept] = await Promise.allSettled([openRunHold(deps, context, maxCost), keepGiven()])
+      const context: CallContext = { caller: runner(principal), requestId: runId, signal: requestContext.signal }
+      const [held, stored] = await Promise.allSettled([openRunHold(deps, context, maxCost), storeInput()])
       if (held.status === 'rejected') throw held.reason
       hold = held.value
-      if (kept.status === 'rejected') throw kept.reason
+      if (stored.status === 'rejected') throw stored.reason
       const now = deps.clock.now()
       const deadline = later(now, maxMs)
       const run = record({
@@ -192,23 +192,23 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
         job: {
           kind: 'run',
           organizationId: principal.organizationId,
-          ...(leave ? { dueAt: later(now, LEASE_MS), lease: randomHex(32), starts: 1 } : { dueAt: now, lease: null, starts: 0 }),
+          ...(release ? { dueAt: later(now, LEASE_MS), lease: randomHex(32), starts: 1 } : { dueAt: now, lease: null, starts: 0 }),
           deadline,
         },
         startedAt: now,
         deadline,
         endedAt: null,
-        expiresAt: later(now, KEPT_MS),
+        expiresAt: later(now, RETENTION_MS),
       })
       await this.#kind.records.insertOne(run)
-      if (leave) this.#take(run, { principal, hold }, leave)
-      else keepReserved(deps, run, hold)
+      if (release) this.#execute(run, { principal, hold }, release)
+      else reserveWhileWaiting(deps, run, hold)
       return { run, isReplayed: false }
     } catch (error) {
-      leave?.()
+      release?.()
       await hold?.end().catch(() => undefined)
       await this.#kind
-        .forgetGiven(runId)
+        .deleteInput(runId)
         .catch((cause) => deps.log.warn({ err: cause, runId }, 'what a run was given is kept until it expires'))
       const first = error instanceof DuplicateKey && keyed ? await this.earlier(keyed) : null
       if (first) return { run: first, isReplayed: true }
@@ -217,25 +217,25 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
   }
 
   #full({ organizationId }: Principal): KisError {
-    const own = this.#places.heldBy(organizationId)
+    const own = this.#slots.heldBy(organizationId)
     if (own === 0) return new TooBusy('The service runs as many runs as it can.')
     const text = `Rate limit reached: the organization has ${own} runs of ${this.#kind.noun}s under way, as many as it may have at the moment.`
     return new KisError('rate_limit_exceeded', text, { retryAfterMs: FULL_RETRY_MS })
   }
 
   /** Returns the run when it has ended, or as it is when the caller leaves. */
-  async ended({ signal }: AskContext, { organizationId, _id }: RunBase): Promise<Run> {
+  async ended({ signal }: RequestContext, { organizationId, _id }: RunBase): Promise<Run> {
     const { records } = this.#kind
     const here = this.#running.get(_id)
     if (here) await untilAborted(here.ended, signal).catch(() => undefined)
     const run = (await records.findOne({ _id }))!
     if (run.status !== 'running' || signal.aborted) return run
     const events = this.log.follow(organizationId, _id, null)
-    const leave = () => void events.return?.()
-    signal.addEventListener('abort', leave, { once: true })
-    if (signal.aborted) leave()
+    const close = () => void events.return?.()
+    signal.addEventListener('abort', close, { once: true })
+    if (signal.aborted) close()
     for await (const _event of events);
-    signal.removeEventListener('abort', leave)
+    signal.removeEventListener('abort', close)
     return (await records.findOne({ _id })) ?? run
   }
 
@@ -243,7 +243,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
    * Cancels a run, which ends soon, whichever process has it. A run that has ended stays as it is.
    * @throws {NotFound} the organization has no such run.
    */
-  async cancel({ caller }: AskContext, runId: string): Promise<Run> {
+  async cancel({ caller }: RequestContext, runId: string): Promise<Run> {
     const { organizationId } = requireScope(caller, 'agents')
     return this.#cancel(organizationId, runId)
   }
@@ -263,7 +263,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
    * @throws {NotFound} the organization has no such run.
    * @throws {KisError} `in_use`: the run has not ended.
    */
-  async delete({ caller }: AskContext, runId: string): Promise<void> {
+  async delete({ caller }: RequestContext, runId: string): Promise<void> {
     const { organizationId } = requireScope(caller, 'agents')
     const run = await this.#kind.records.findOne({ _id: runId, organizationId })
     if (!run) throw new NotFound('run', runId, 'id')
@@ -271,7 +271,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
       throw new KisError('in_use', 'The run is under way. Cancel it, or wait for its end, and delete it then.', { param: 'id' })
     // The event of the run's end is delivered before the run is deleted.
     await this.#deps.runEnds.drain(organizationId)
-    await forgetRun(this.#deps, this.#kind, runId)
+    await purgeRun(this.#deps, this.#kind, runId)
   }
 
   /** Cancels the runs of an erased organization that are in progress, and deletes the others. True if there was none. */
@@ -296,7 +296,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     { _id, organizationId, job, status }: Pick<RunBase, '_id' | 'organizationId' | 'job' | 'status'>,
     isCancelled: boolean,
   ): Promise<void> {
-    if (!job && status !== 'running') await forgetRun(this.#deps, this.#kind, _id)
+    if (!job && status !== 'running') await purgeRun(this.#deps, this.#kind, _id)
     else if (isCancelled) await this.#cancel(organizationId, _id)
   }
 
@@ -304,7 +304,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopping.abort(new LeftToOthers())
     for (const { stop } of this.#running.values()) stop.abort(new LeftToOthers())
-    await this.#looking
+    await this.#polling
     await this.#background
     await Promise.all([...this.#running.values()].map(({ ended }) => ended))
   }
@@ -316,15 +316,15 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     if (this.#stopping.signal.aborted) return
     await records.findOneAndUpdate({ _id, 'job.lease': null }, { $set: { 'job.dueAt': clock.now() } })
     const claimed = await claimJob(records, clock, _id)
-    if (claimed) await this.#goOn(claimed, () => undefined)
+    if (claimed) await this.#resume(claimed, () => undefined)
   }
 
-  #take(run: Run, started: { readonly principal: Principal; readonly hold: OpenRunHold } | null, leave: () => void): void {
+  #execute(run: Run, started: { readonly principal: Principal; readonly hold: OpenRunHold } | null, release: () => void): void {
     const { background } = this.#deps
     const stop = new AbortController()
     if (this.#stopping.signal.aborted) stop.abort(new LeftToOthers())
     const underLease = new RunUnderLease(this.#deps, this.#kind, this.log, run, {
-      suspects: this.#suspects,
+      poisonGuard: this.#poisonGuard,
       started: started && { caller: runner(started.principal), hold: started.hold },
       stop,
       stopping: this.#stopping.signal,
@@ -332,49 +332,49 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     })
     const ended = background.track(underLease.work(HEARTBEAT_MS)).finally(() => {
       this.#running.delete(run._id)
-      leave()
-      this.#lookSoon()
+      release()
+      this.#pollSoon()
     })
     this.#running.set(run._id, { stop, ended })
   }
 
   /** Continues runs that have no process, the organizations in turn. */
-  async #look(): Promise<void> {
+  async #poll(): Promise<void> {
     while (!this.#stopping.signal.aborted) {
-      const claimed = await this.#turns.claim()
+      const claimed = await this.#jobs.claim()
       if (!claimed) return
-      await this.#goOn(claimed.record, claimed.leave)
+      await this.#resume(claimed.record, claimed.release)
     }
   }
 
   /** Asks for a look, because a place has become free. */
-  #lookSoon(): void {
-    if (this.#isLookWanted) return
-    this.#isLookWanted = true
-    this.#looking = this.#looking
+  #pollSoon(): void {
+    if (this.#isPollPending) return
+    this.#isPollPending = true
+    this.#polling = this.#polling
       .then(() => {
-        this.#isLookWanted = false
-        return this.#look()
+        this.#isPollPending = false
+        return this.#poll()
       })
       .catch((error) => this.#deps.log.warn({ err: error }, `runs of ${this.#kind.noun}s wait for the next look`))
   }
 
   /** Continues a run that this process has leased. */
-  async #goOn({ _id, job }: RunBase, leave: () => void): Promise<void> {
+  async #resume({ _id, job }: RunBase, release: () => void): Promise<void> {
     try {
       const begun = await this.#kind.records.findOneAndUpdate({ _id, 'job.lease': job!.lease }, { $inc: { 'job.starts': 1 } })
       // Earlier work on the run in this process has lost its lease and ends.
       await this.#running.get(_id)?.ended
-      if (begun) return this.#take(begun, null, leave)
+      if (begun) return this.#execute(begun, null, release)
     } catch (error) {
-      leave()
+      release()
       throw error
     }
-    leave()
+    release()
   }
 
   /** Stops the runs that were cancelled through another process, which marks them in their records. */
-  async #lookForCancelled(): Promise<void> {
+  async #pollCancelled(): Promise<void> {
     const ids = [...this.#running.keys()]
     if (ids.length === 0) return
     const runs = await this.#kind.records.find({ _id: { $in: ids } }, { limit: ids.length })
@@ -388,14 +388,14 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     const late = await records.find({ 'job.deadline': { $lt: now } }, { sort: { 'job.deadline': 1 }, limit: MAX_SWEPT })
     for (const run of late) {
       const claimed = run.job!.lease === null && (await claimSeen(records, run, now))
-      if (claimed) await this.#goOn(claimed, () => undefined)
+      if (claimed) await this.#resume(claimed, () => undefined)
     }
   }
 
   async #sweep(): Promise<void> {
     const expired = { expiresAt: { $lt: this.#deps.clock.now() } }
     for (const { _id } of await this.#kind.records.find(expired, { sort: { expiresAt: 1 }, limit: MAX_SWEPT }))
-      await forgetRun(this.#deps, this.#kind, _id)
+      await purgeRun(this.#deps, this.#kind, _id)
     await this.#kind.sweep(this.log)
   }
 }

@@ -1,10 +1,10 @@
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { type Step, stream, usageChunk } from '../../test-support/scripted-engine.ts'
 import { streamChatCompletion } from '../calls/stream-chat-completion.ts'
-import { ChatStreams, KEPT_MS } from './chat-streams.ts'
+import { ChatStreams, RETENTION_MS } from './chat-streams.ts'
 import { type FollowedChatEvent, GRACE_MS, type SourceEvent } from './live-stream.ts'
 
 const request = { model: 'chat', stream: true, messages: [{ role: 'user', content: 'Hello' }], max_tokens: 100 }
@@ -41,11 +41,11 @@ function world(steps: readonly Step[]) {
   const { deps, billing, far } = parts()
   far.steps = [...steps]
   const streams = new ChatStreams(deps)
-  const open = (ask = asking(), idempotencyKey: string | null = null) =>
+  const open = (ask = createRequestContext(), idempotencyKey: string | null = null) =>
     streams.open({ ...ask, isCut: ask.isCut ?? isCut }, { operation: 'chat_completion_stream', request, idempotencyKey }, (asked) =>
       streamChatCompletion(deps, asked, request),
     )
-  const follow = (id: string, after: string | null = null, ask = asking()) => streams.follow({ ...ask, isCut }, id, after)
+  const follow = (id: string, after: string | null = null, ask = createRequestContext()) => streams.follow({ ...ask, isCut }, id, after)
   return { deps, billing, far, streams, open, follow }
 }
 
@@ -115,7 +115,7 @@ describe('a call whose connection is lost', () => {
   it('stops at once when its client wants no more, or has no id yet', async () => {
     const steps: Step[] = [...stream(9).slice(0, 5), 'wait']
     const left = world(steps)
-    const events = left.open({ ...asking(), isCut: () => false })
+    const events = left.open({ ...createRequestContext(), isCut: () => false })
     await take(events, 1)
     await events.return!()
     await vi.waitFor(() => expect(left.billing.only.state).toBe('settled'))
@@ -153,17 +153,19 @@ describe('a stream that is followed again', () => {
   it('is unknown to other keys and a while after its end, as an id that never was', async () => {
     const { open, follow } = world([...stream(1), [usageChunk(20, 1)]])
     const [{ id }] = (await rest(open())) as [FollowedChatEvent, FollowedChatEvent]
-    const other = asking({ ...somebody, apiKeyId: 'key_b', organizationId: 'org_b' })
+    const other = createRequestContext({ ...somebody, apiKeyId: 'key_b', organizationId: 'org_b' })
     const missing = { code: 'not_found', message: expect.stringContaining(`\`${id}\``) }
     await expect(follow(id, null, other).next()).rejects.toMatchObject(missing)
-    await vi.advanceTimersByTimeAsync(KEPT_MS)
+    await vi.advanceTimersByTimeAsync(RETENTION_MS)
     await expect(follow(id).next()).rejects.toMatchObject(missing)
     await expect(follow('strm_none').next()).rejects.toMatchObject({ code: 'not_found' })
   })
 
   it('takes the scope `inference`', async () => {
     const { follow } = world([])
-    await expect(follow('strm_none', null, asking({ ...somebody, scopes: [] })).next()).rejects.toMatchObject({ code: 'permission_denied' })
+    await expect(follow('strm_none', null, createRequestContext({ ...somebody, scopes: [] })).next()).rejects.toMatchObject({
+      code: 'permission_denied',
+    })
   })
 
   it('goes on after a follower was refused, and still stops if nobody else comes', async () => {
@@ -173,7 +175,7 @@ describe('a stream that is followed again', () => {
     await events.return!()
     await vi.advanceTimersByTimeAsync(GRACE_MS - 1)
     // A client that ends its subscription would end the call. 52 of them: no refused one takes a place.
-    const ask = { ...asking(), isCut: () => false }
+    const ask = { ...createRequestContext(), isCut: () => false }
     for (let i = 0; i < 13; i++) {
       for (const after of ['x', '', '-1', '1000'])
         await expect(streams.follow(ask, id, after).next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
@@ -191,10 +193,10 @@ describe('a stream that is followed again', () => {
 
   it('goes on after a follower came too late for its cursor', async () => {
     const { streams, follow } = world([])
-    const events = streams.openRun({ ...asking(), isCut }, {}, () => largeEvents(12, 'waits'))
+    const events = streams.openRun({ ...createRequestContext(), isCut }, {}, () => largeEvents(12, 'waits'))
     const [{ id }] = (await take(events, 10)) as [FollowedChatEvent]
     await events.return!()
-    const ask = { ...asking(), isCut: () => false }
+    const ask = { ...createRequestContext(), isCut: () => false }
     await expect(streams.follow(ask, id, '1').next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
     expect(textOf(await take(follow(id, '10'), 2))).toBe('LL')
   })
@@ -211,7 +213,7 @@ describe('a stream that is followed again', () => {
 })
 
 describe('what is kept of streams', () => {
-  const openLarge = ({ streams }: Pick<ReturnType<typeof world>, 'streams'>, pieces: number, ask = asking()) =>
+  const openLarge = ({ streams }: Pick<ReturnType<typeof world>, 'streams'>, pieces: number, ask = createRequestContext()) =>
     streams.openRun({ ...ask, isCut }, {}, () => largeEvents(pieces, 'ends'))
 
   it('is 8 MiB each: what is older is gone, and the rest can be followed', async () => {
@@ -235,7 +237,7 @@ describe('what is kept of streams', () => {
     const kept = world([])
     const ids: string[] = []
     for (let i = 0; i < 4; i++) ids.push((await rest(openLarge(kept, 6)))[0]!.id)
-    await rest(openLarge(kept, 6, asking({ ...somebody, apiKeyId: 'key_b', organizationId: 'org_b' })))
+    await rest(openLarge(kept, 6, createRequestContext({ ...somebody, apiKeyId: 'key_b', organizationId: 'org_b' })))
     for (const id of ids.slice(0, 2)) await expect(kept.follow(id).next()).rejects.toMatchObject({ code: 'not_found' })
     for (const id of ids.slice(2)) expect(textOf(await rest(kept.follow(id)))).toBe('L'.repeat(6))
   })
@@ -258,7 +260,7 @@ describe('what is kept of streams', () => {
     const chat = async () => {
       const messages = [LARGE]
       const source = Object.assign(largeEvents(1, 'ends'), { messages })
-      const [{ id }] = (await rest(streams.openRun({ ...asking(), isCut }, {}, () => source))) as [FollowedChatEvent]
+      const [{ id }] = (await rest(streams.openRun({ ...createRequestContext(), isCut }, {}, () => source))) as [FollowedChatEvent]
       return { id, messages: new WeakRef(messages) }
     }
     const { id, messages } = await chat()
@@ -268,7 +270,7 @@ describe('what is kept of streams', () => {
 
   it('is the newest event at least: a new stream goes on when the others fill the memory', async () => {
     const { streams, follow } = world([])
-    const openLive = (pieces: number) => streams.openRun({ ...asking(), isCut }, {}, () => largeEvents(pieces, 'waits'))
+    const openLive = (pieces: number) => streams.openRun({ ...createRequestContext(), isCut }, {}, () => largeEvents(pieces, 'waits'))
     for (let i = 0; i < 3; i++) await take(openLive(7), 7)
     const late = openLive(4)
     const [{ id, cursor }] = (await take(late, 1)) as [FollowedChatEvent]
@@ -279,7 +281,7 @@ describe('what is kept of streams', () => {
 
   it('is all of a short stream while long ones fill the memory: the longest loses its first half', async () => {
     const { streams, follow } = world([])
-    const openLive = (pieces: number) => streams.openRun({ ...asking(), isCut }, {}, () => largeEvents(pieces, 'waits'))
+    const openLive = (pieces: number) => streams.openRun({ ...createRequestContext(), isCut }, {}, () => largeEvents(pieces, 'waits'))
     const long = openLive(8)
     const [{ id: longest }] = (await take(long, 7)) as [FollowedChatEvent]
     const [{ id: other }] = (await take(openLive(6), 6)) as [FollowedChatEvent]
@@ -296,9 +298,9 @@ describe('what is kept of streams', () => {
     const [{ id }] = (await rest(openLarge({ streams }, 3))) as [FollowedChatEvent]
     const slow = follow(id)
     await take(slow, 1)
-    await vi.advanceTimersByTimeAsync(KEPT_MS * 2)
+    await vi.advanceTimersByTimeAsync(RETENTION_MS * 2)
     expect(textOf(await rest(slow))).toBe('LL')
-    await vi.advanceTimersByTimeAsync(KEPT_MS)
+    await vi.advanceTimersByTimeAsync(RETENTION_MS)
     await expect(follow(id).next()).rejects.toMatchObject({ code: 'not_found' })
   })
 })
@@ -306,9 +308,9 @@ describe('what is kept of streams', () => {
 describe('a repeat with the same idempotency key', () => {
   it('joins the call in progress from its start, and pays nothing', async () => {
     const { open, billing, far } = world([...stream(9).slice(0, 3), 'wait'])
-    const first = open(asking(), 'again')
+    const first = open(createRequestContext(), 'again')
     await take(first, 2)
-    const second = open(asking(), 'again')
+    const second = open(createRequestContext(), 'again')
     const joined = await take(second, 3)
     expect(textOf(joined)).toBe('w0 w1 w2 ')
     expect(joined.every(({ replayed }) => replayed)).toBe(true)
@@ -320,9 +322,9 @@ describe('a repeat with the same idempotency key', () => {
 
   it('after its end has the same chunks, of which nothing is kept', async () => {
     const { open, follow, far } = world([...stream(4), [usageChunk(20, 4)]])
-    const first = await rest(open(asking(), 'again'))
+    const first = await rest(open(createRequestContext(), 'again'))
     for (let i = 0; i < 3; i++) {
-      const replay = await rest(open(asking(), 'again'))
+      const replay = await rest(open(createRequestContext(), 'again'))
       expect(replay.map(({ chunks }) => chunks)).toEqual(first.map(({ chunks }) => chunks))
       expect(replay.map(({ cursor }) => cursor)).toEqual(first.map(({ cursor }) => cursor))
       await expect(follow(replay[0]!.id).next()).rejects.toMatchObject({ code: 'not_found' })
@@ -339,7 +341,7 @@ describe('a repeat with the same idempotency key', () => {
       await ending.promise
       return undefined
     }
-    const events = streams.openRun({ ...asking(), isCut }, { idempotencyKey: 'again' }, replayed)
+    const events = streams.openRun({ ...createRequestContext(), isCut }, { idempotencyKey: 'again' }, replayed)
     const [{ id, cursor }] = (await take(events, 1)) as [FollowedChatEvent]
     await events.return!()
     await vi.advanceTimersByTimeAsync(GRACE_MS)
@@ -356,8 +358,8 @@ describe('a repeat with the same idempotency key', () => {
       for await (const event of largeEvents(6, 'waits')) yield { ...event, replayed: true }
       return undefined
     }
-    const charged = await rest(streams.openRun({ ...asking(), isCut }, {}, () => largeEvents(6, 'ends')))
-    for (let i = 0; i < 3; i++) await take(streams.openRun({ ...asking(), isCut }, {}, replayed), 6)
+    const charged = await rest(streams.openRun({ ...createRequestContext(), isCut }, {}, () => largeEvents(6, 'ends')))
+    for (let i = 0; i < 3; i++) await take(streams.openRun({ ...createRequestContext(), isCut }, {}, replayed), 6)
     expect(await rest(follow(charged[0]!.id))).toEqual(charged)
   })
 
@@ -365,9 +367,9 @@ describe('a repeat with the same idempotency key', () => {
     const { streams, open } = world([])
     const call = { operation: 'chat_completion_stream', request, idempotencyKey: 'again' } as const
     await take(
-      streams.open(asking(), call, () => largeEvents(12, 'waits')),
+      streams.open(createRequestContext(), call, () => largeEvents(12, 'waits')),
       12,
     )
-    await expect(open(asking(), 'again').next()).rejects.toMatchObject({ code: 'idempotency_conflict', shouldRetry: true })
+    await expect(open(createRequestContext(), 'again').next()).rejects.toMatchObject({ code: 'idempotency_conflict', shouldRetry: true })
   })
 })

@@ -2,17 +2,17 @@ import { isAbsent } from '../../../common/check.ts'
 import { KisError, NotHere } from '../../../common/errors.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import { endableIterator, openedLater } from '../../../common/process/endable-iterator.ts'
-import { readRateLimits, takeRequest } from '../calls/limited-call.ts'
+import { consumeRequest, readRateLimits } from '../calls/limited-call.ts'
 import type { ChatEvent } from '../calls/stream-chat-completion.ts'
-import type { AskContext, KeyedDeps } from '../deps.ts'
-import { UnderWay } from '../idempotency/keyed-calls.ts'
+import type { KeyedDeps, RequestContext } from '../deps.ts'
+import { CallInProgress } from '../idempotency/keyed-calls.ts'
 import { KeyedRun } from '../idempotency/keyed-run.ts'
 import { claim, detached, type SentCall } from '../idempotency/once-for-key.ts'
-import { kept, replay } from '../idempotency/stream-once-for-key.ts'
+import { recorded, replay } from '../idempotency/stream-once-for-key.ts'
 import { type FollowedChatEvent, LiveStream, type Source, type SourceEvent } from './live-stream.ts'
 
 /** How long a stream can be followed after its end. */
-export const KEPT_MS = 30_000
+export const RETENTION_MS = 30_000
 /** Most bytes that the streams of an organization, and all streams, take in this process. */
 const MAX_ORGANIZATION_BYTES = 16 * 1024 * 1024
 const MAX_BYTES = 128 * 1024 * 1024
@@ -24,7 +24,7 @@ const MAX_FOLLOWED = 50
 const FULL_RETRY_MS = 1_000
 
 type Events = AsyncIterableIterator<FollowedChatEvent, undefined>
-type Open<Event> = (ask: AskContext) => AsyncIterator<Event, undefined>
+type Open<Event> = (requestContext: RequestContext) => AsyncIterator<Event, undefined>
 
 /** What the streams of one organization take. */
 interface Share {
@@ -61,41 +61,42 @@ export class ChatStreams implements Disposable {
    * Streams a call, and does what `onceForKey` does for a call with an idempotency key. A repeat follows the call that
    * is in progress. Nothing happens before the first `next()`.
    */
-  open(ask: AskContext, call: SentCall, open: Open<ChatEvent>): Events {
-    if (isAbsent(call.idempotencyKey)) return this.#begun(ask, (asking) => ({ events: open(asking), isLasting: false }))
+  open(requestContext: RequestContext, call: SentCall, open: Open<ChatEvent>): Events {
+    if (isAbsent(call.idempotencyKey))
+      return this.#begun(requestContext, (effectiveContext) => ({ events: open(effectiveContext), isDetached: false }))
     return openedLater(async () => {
       const opening = Promise.withResolvers<Source>()
       // A repeat may come as soon as the claim is written.
-      const stream = this.#add(ask, opening.promise)
+      const stream = this.#add(requestContext, opening.promise)
       try {
-        const claimed = await claim(this.#deps, ask, call, stream.id)
+        const claimed = await claim(this.#deps, requestContext, call, stream.id)
         opening.resolve(
           claimed instanceof KeyedRun
             ? {
-                events: kept(claimed, iterable(open(detached(this.#deps, ask, claimed)))),
-                isLasting: true,
+                events: recorded(claimed, iterable(open(detached(this.#deps, requestContext, claimed)))),
+                isDetached: true,
                 delivered: () => claimed.delivered(),
               }
-            : { events: replay(this.#deps, ask, claimed), isLasting: false },
+            : { events: replay(this.#deps, requestContext, claimed), isDetached: false },
         )
       } catch (error) {
         opening.promise.catch(() => undefined)
         opening.reject(error)
         this.#remove(stream)
-        if (!(error instanceof UnderWay) || error.streamId === undefined) throw error
+        if (!(error instanceof CallInProgress) || error.streamId === undefined) throw error
         const running = this.#streams.get(error.streamId)
         if (!running) throw new NotHere(error)
         if (!running.isWhole) throw error
-        await takeRequest(this.#deps, ask)
-        return this.#joined(ask, running)
+        await consumeRequest(this.#deps, requestContext)
+        return this.#joined(requestContext, running)
       }
-      return stream.follow(0, ask.isCut ?? NEVER_CUT, ask.signal)
-    }, ask.signal)
+      return stream.follow(0, requestContext.isCut ?? NEVER_CUT, requestContext.signal)
+    }, requestContext.signal)
   }
 
   /** Streams the answer of an agent's run, which knows idempotency keys itself. */
-  openRun(ask: AskContext, { idempotencyKey }: { readonly idempotencyKey?: unknown }, open: Open<SourceEvent>): Events {
-    return this.#begun(ask, (asking) => ({ events: open(asking), isLasting: !isAbsent(idempotencyKey) }))
+  openRun(requestContext: RequestContext, { idempotencyKey }: { readonly idempotencyKey?: unknown }, open: Open<SourceEvent>): Events {
+    return this.#begun(requestContext, (effectiveContext) => ({ events: open(effectiveContext), isDetached: !isAbsent(idempotencyKey) }))
   }
 
   /**
@@ -104,9 +105,9 @@ export class ChatStreams implements Disposable {
    * @throws {KisError} `rate_limit_exceeded`: the key follows too many streams.
    * @throws {KisError} as `LiveStream.readCursor`.
    */
-  follow(ask: AskContext, id: string, after: string | null): Events {
+  follow(requestContext: RequestContext, id: string, after: string | null): Events {
     return openedLater(async () => {
-      const { apiKeyId } = requireScope(ask.caller, 'inference')
+      const { apiKeyId } = requireScope(requestContext.caller, 'inference')
       const stream = this.#streams.get(id)
       if (!stream?.hasBegun || stream.apiKeyId !== apiKeyId)
         throw new NotHere(
@@ -114,30 +115,30 @@ export class ChatStreams implements Disposable {
         )
       // A follower that was refused must not leave: the call would end with it.
       const cursor = stream.readCursor(after)
-      const leave = this.#enter(apiKeyId)
-      const events = stream.follow(cursor, ask.isCut ?? NEVER_CUT, ask.signal)
+      const release = this.#enter(apiKeyId)
+      const events = stream.follow(cursor, requestContext.isCut ?? NEVER_CUT, requestContext.signal)
       return endableIterator(
         () => events.next(),
         async () => {
-          leave()
+          release()
           await events.return?.()
         },
       )
-    }, ask.signal)
+    }, requestContext.signal)
   }
 
-  #begun(ask: AskContext, open: (ask: AskContext) => Source): Events {
+  #begun(requestContext: RequestContext, open: (requestContext: RequestContext) => Source): Events {
     return openedLater(async () => {
       // The call may outlast its first follower.
-      const source = open({ ...ask, signal: new AbortController().signal })
-      return this.#add(ask, Promise.resolve(source)).follow(0, ask.isCut ?? NEVER_CUT, ask.signal)
-    }, ask.signal)
+      const source = open({ ...requestContext, signal: new AbortController().signal })
+      return this.#add(requestContext, Promise.resolve(source)).follow(0, requestContext.isCut ?? NEVER_CUT, requestContext.signal)
+    }, requestContext.signal)
   }
 
   /** Follows the call of an earlier request with the same idempotency key, from its start. */
-  #joined(ask: AskContext, stream: LiveStream): Events {
-    const events = stream.follow(0, ask.isCut ?? NEVER_CUT, ask.signal)
-    let rateLimits = readRateLimits(this.#deps, ask)
+  #joined(requestContext: RequestContext, stream: LiveStream): Events {
+    const events = stream.follow(0, requestContext.isCut ?? NEVER_CUT, requestContext.signal)
+    let rateLimits = readRateLimits(this.#deps, requestContext)
     return endableIterator<FollowedChatEvent>(
       async () => {
         const { done, value } = await events.next()
@@ -150,12 +151,12 @@ export class ChatStreams implements Disposable {
     )
   }
 
-  #add({ caller }: AskContext, source: Promise<Source>): LiveStream {
+  #add({ caller }: RequestContext, source: Promise<Source>): LiveStream {
     const { organizationId, apiKeyId } = requireScope(caller, 'inference')
     const names = { id: this.#deps.ids('strm'), organizationId, apiKeyId }
     const stream = new LiveStream(names, source, {
       grown: (grown, bytes) => this.#grown(grown, bytes),
-      ended: (ended) => this.#keep(ended),
+      ended: (ended) => this.#retain(ended),
       track: (work) => void this.#deps.background.track(work).catch(() => undefined),
     })
     this.#streams.set(stream.id, stream)
@@ -190,7 +191,7 @@ export class ChatStreams implements Disposable {
         continue
       }
       const giver = this.#findGiver(stream, isOrganizationFull ? stream.organizationId : this.#findLargestOrganization())
-      const freed = giver.forget()
+      const freed = giver.evict()
       if (freed === 0) return
       this.#shareOf(giver).bytes -= freed
       this.#bytes -= freed
@@ -202,7 +203,7 @@ export class ChatStreams implements Disposable {
     if (growing.isWaiting) return growing
     let largest = growing
     for (const stream of this.#streams.values())
-      if (stream.organizationId === organizationId && stream.canForget && stream.bytes > largest.bytes) largest = stream
+      if (stream.organizationId === organizationId && stream.canEvict && stream.bytes > largest.bytes) largest = stream
     return largest
   }
 
@@ -215,7 +216,7 @@ export class ChatStreams implements Disposable {
    * Keeps an ended stream for a while. One without events cannot be followed. A replay costs nothing, so that any number
    * of them could drive out the streams of others, and it can be had again with its key.
    */
-  #keep(stream: LiveStream): void {
+  #retain(stream: LiveStream): void {
     if (!stream.hasBegun || stream.isReplay) this.#remove(stream)
     if (!this.#streams.has(stream.id)) return
     const { ended } = this.#shareOf(stream)
@@ -227,13 +228,13 @@ export class ChatStreams implements Disposable {
   /** Removes an ended stream after a while, but not from under its followers. */
   #removeLater(stream: LiveStream): void {
     const remove = () => (stream.isFollowed ? this.#removeLater(stream) : this.#remove(stream))
-    this.#ended.set(stream, setTimeout(remove, KEPT_MS).unref())
+    this.#ended.set(stream, setTimeout(remove, RETENTION_MS).unref())
   }
 
   /** Removes a stream to make room. What it kept is gone for its followers, too. */
   #evict(stream: LiveStream): void {
     this.#remove(stream)
-    stream.forgetAll()
+    stream.evictAll()
   }
 
   #remove(stream: LiveStream): void {

@@ -21,7 +21,7 @@ export type FollowedChatEvent = SourceEvent & {
 /** Where the events come from. `isLasting`: the call goes on to its end without a follower. */
 export interface Source {
   readonly events: AsyncIterator<SourceEvent, undefined>
-  readonly isLasting: boolean
+  readonly isDetached: boolean
   /** Called when a follower receives an event. */
   readonly delivered?: () => void
 }
@@ -34,7 +34,7 @@ interface StreamNotices {
   readonly track: (work: Promise<void>) => void
 }
 
-interface Kept {
+interface RetainedEvent {
   /** The cursor before and after the event. */
   readonly from: number
   readonly to: number
@@ -57,9 +57,9 @@ export class LiveStream {
   /** Undefined after the end: it has the whole request, which may be far larger than the events. */
   #source: Promise<Source> | undefined
   readonly #notices: StreamNotices
-  #kept: Kept[] = []
+  #retained: RetainedEvent[] = []
   /** The number of forgotten events. */
-  #forgotten = 0
+  #evicted = 0
   #cursor = 0
   #bytes = 0
   #followers = 0
@@ -96,17 +96,17 @@ export class LiveStream {
 
   /** True while it can be followed from the start. */
   get isWhole(): boolean {
-    return this.#forgotten === 0
+    return this.#evicted === 0
   }
 
   /** True if it has more than the newest event, and does not wait for its client to come back. */
-  get canForget(): boolean {
-    return this.#kept.length > 1 && !this.isWaiting
+  get canEvict(): boolean {
+    return this.#retained.length > 1 && !this.isWaiting
   }
 
   /** True while its client may come back. */
   get isWaiting(): boolean {
-    return this.#followers === 0 && !this.#end && !this.#opened?.isLasting
+    return this.#followers === 0 && !this.#end && !this.#opened?.isDetached
   }
 
   /** True once there is an event to follow it from. */
@@ -121,7 +121,7 @@ export class LiveStream {
   readCursor(after: string | null): number {
     const cursor = after === null ? 0 : CURSOR.test(after) ? Number(after) : Number.NaN
     if (!(cursor <= this.#cursor)) throw new KisError('invalid_request', 'This is no cursor of this stream.', { param: 'after' })
-    if (cursor < (this.#kept[0]?.from ?? this.#cursor)) throw forgotten()
+    if (cursor < (this.#retained[0]?.from ?? this.#cursor)) throw evicted()
     return cursor
   }
 
@@ -133,19 +133,19 @@ export class LiveStream {
    */
   follow(after: number, isCut: () => boolean, signal?: AbortSignal): Followed {
     let cursor = after
-    const first = this.#kept.findIndex(({ to }) => to > cursor)
-    let at = this.#forgotten + (first < 0 ? this.#kept.length : first)
+    const first = this.#retained.findIndex(({ to }) => to > cursor)
+    let at = this.#evicted + (first < 0 ? this.#retained.length : first)
     let hasLeft = false
     this.#followers++
     clearTimeout(this.#grace)
     const findStep = (): Step | undefined => {
-      if (at < this.#forgotten) throw forgotten()
-      const kept = this.#kept[at - this.#forgotten]
-      if (kept) {
+      if (at < this.#evicted) throw evicted()
+      const retained = this.#retained[at - this.#evicted]
+      if (retained) {
         at++
-        const event = this.#tell(kept, cursor)
-        cursor = kept.to
-        if (!hasLeft) this.#tellDelivered()
+        const event = this.#eventAfter(retained, cursor)
+        cursor = retained.to
+        if (!hasLeft) this.#notifyDelivered()
         return { done: false, value: event }
       }
       if (!this.#end) return undefined
@@ -157,7 +157,7 @@ export class LiveStream {
       () => new Promise((resolve) => resolve(step())),
       () => {
         hasLeft = true
-        this.#leave(isCut())
+        this.#unfollow(isCut())
       },
       signal,
     )
@@ -175,45 +175,45 @@ export class LiveStream {
    * Forgets the older half of what it keeps, but never the newest event, which followers wait for. Returns the bytes of
    * that half. A stream that nobody follows waits.
    */
-  forget(): number {
+  evict(): number {
     if (this.isWaiting) {
       this.#isFull = true
       return 0
     }
-    const old = this.#kept.splice(0, Math.floor(this.#kept.length / 2))
-    this.#forgotten += old.length
-    const bytes = old.reduce((sum, kept) => sum + kept.bytes, 0)
+    const old = this.#retained.splice(0, Math.floor(this.#retained.length / 2))
+    this.#evicted += old.length
+    const bytes = old.reduce((sum, retained) => sum + retained.bytes, 0)
     this.#bytes -= bytes
     return bytes
   }
 
   /** Forgets all that it keeps, and returns the bytes of that. */
-  forgetAll(): number {
+  evictAll(): number {
     const bytes = this.#bytes
-    this.#forgotten += this.#kept.length
-    this.#kept = []
+    this.#evicted += this.#retained.length
+    this.#retained = []
     this.#bytes = 0
     return bytes
   }
 
   /** The part of an event after a cursor. */
-  #tell({ from, to, event }: Kept, cursor: number): FollowedChatEvent {
+  #eventAfter({ from, to, event }: RetainedEvent, cursor: number): FollowedChatEvent {
     const chunks = cursor > from ? event.chunks.slice(cursor - from) : event.chunks
     return { ...event, chunks, id: this.id, cursor: String(to) }
   }
 
-  #tellDelivered(): void {
+  #notifyDelivered(): void {
     this.#isKnown = true
     this.#opened?.delivered?.()
   }
 
   /** Resolves when it has one event more, or has ended. */
   #pull(): Promise<void> {
-    this.#pulling ??= (this.#opened ? this.#opened.events.next() : this.#begin()).then(this.#took, this.#failed)
+    this.#pulling ??= (this.#opened ? this.#opened.events.next() : this.#start()).then(this.#took, this.#failed)
     return this.#pulling
   }
 
-  async #begin(): Promise<IteratorResult<SourceEvent, undefined>> {
+  async #start(): Promise<IteratorResult<SourceEvent, undefined>> {
     const source = await this.#source
     if (!source || this.#end) return { done: true, value: undefined }
     this.#opened = source
@@ -225,23 +225,23 @@ export class LiveStream {
     if (this.#end) return
     if (done) return this.#finish(undefined)
     try {
-      this.#keep(value)
+      this.#retain(value)
     } catch (error) {
       this.#failed(error)
     }
   }
 
-  #keep(value: SourceEvent): void {
+  #retain(value: SourceEvent): void {
     // An end without chunks has a cursor of its own, too.
     const to = this.#cursor + Math.max(1, value.chunks.length)
     this.#isReplay = value.replayed === true
     // The whole answer is in the store. A repeat of a run under way is lasting, and can be followed again.
-    const freed = this.#isReplay && !this.#opened?.isLasting ? this.forgetAll() : 0
+    const freed = this.#isReplay && !this.#opened?.isDetached ? this.evictAll() : 0
     const bytes = weigh(value)
-    this.#kept.push({ from: this.#cursor, to, event: value, bytes })
+    this.#retained.push({ from: this.#cursor, to, event: value, bytes })
     this.#cursor = to
     this.#bytes += bytes
-    this.#notices.grown(this, bytes - freed - (this.#bytes > MAX_STREAM_BYTES ? this.forget() : 0))
+    this.#notices.grown(this, bytes - freed - (this.#bytes > MAX_STREAM_BYTES ? this.evict() : 0))
   }
 
   readonly #failed = (error: unknown) => {
@@ -258,27 +258,27 @@ export class LiveStream {
     this.#notices.ended(this)
   }
 
-  #leave(isCut: boolean): void {
+  #unfollow(isCut: boolean): void {
     this.#followers--
     if (this.#followers > 0 || this.#end) return
     this.#source?.then(
-      ({ isLasting }) => {
+      ({ isDetached }) => {
         if (this.#followers > 0 || this.#end) return
-        if (!isLasting && !(isCut && this.#isKnown && !this.#isReplay)) return this.cancel()
-        if (!isLasting) this.#grace = setTimeout(() => this.cancel(), GRACE_MS)
-        this.#notices.track(this.#goOn(isLasting))
+        if (!isDetached && !(isCut && this.#isKnown && !this.#isReplay)) return this.cancel()
+        if (!isDetached) this.#grace = setTimeout(() => this.cancel(), GRACE_MS)
+        this.#notices.track(this.#readOn(isDetached))
       },
       () => undefined,
     )
   }
 
   /** Reads on until a follower comes. */
-  async #goOn(isLasting: boolean): Promise<void> {
+  async #readOn(isDetached: boolean): Promise<void> {
     this.#isFull = false
-    while (this.#followers === 0 && !this.#end && (isLasting || !this.#isFull)) await this.#pull()
+    while (this.#followers === 0 && !this.#end && (isDetached || !this.#isFull)) await this.#pull()
   }
 }
 
-function forgotten(): KisError {
+function evicted(): KisError {
   return new KisError('invalid_request', 'The events after this cursor are no longer kept.', { param: 'after' })
 }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { completion, usage } from '../../test-support/scripted-engine.ts'
 import { suggestQuestions } from './suggest-questions.ts'
 
@@ -17,7 +17,7 @@ const said = (content: string) => completion({ usage: usage(20, 5), choices: [{ 
 it('gives the model the passages as data, and reads its questions', async () => {
   const { deps, far } = parts()
   far.completions = [said(JSON.stringify({ questions: QUESTIONS }))]
-  const { questions, cost } = await suggestQuestions(deps, asking(), ASKED)
+  const { questions, cost } = await suggestQuestions(deps, createRequestContext(), ASKED)
   expect([questions, cost]).toEqual([QUESTIONS, 30_000n])
   const messages = far.requests[0]!.messages as readonly { readonly role: string; readonly content: string }[]
   expect(messages.map(({ role }) => role)).toEqual(['system', 'user'])
@@ -39,14 +39,14 @@ it.each([
 ] as const)('keeps what is a question of an answer with %s', async (_name, answer, expected) => {
   const { deps, far } = parts()
   far.completions = [said(answer)]
-  const { questions, cost } = await suggestQuestions(deps, asking(), ASKED)
+  const { questions, cost } = await suggestQuestions(deps, createRequestContext(), ASKED)
   expect(questions).toEqual(expected)
   expect(cost).toBe(30_000n)
 })
 
 it('is a chat of the caller: it needs the scope, the model and the residency', async () => {
   const { deps, far } = parts()
-  const of = (more: object) => suggestQuestions(deps, asking({ ...somebody, ...more }), ASKED)
+  const of = (more: object) => suggestQuestions(deps, createRequestContext({ ...somebody, ...more }), ASKED)
   await expect(of({ scopes: ['knowledge:read'] })).rejects.toMatchObject({ code: 'permission_denied' })
   await expect(of({ modelAllowlist: ['embed'] })).rejects.toMatchObject({ code: 'model_not_found' })
   await expect(of({ residencyPolicy: 'local_only' })).rejects.toMatchObject({ code: 'residency_policy_violation' })
@@ -65,5 +65,5 @@ it.each([
   ['another language', { passages: [{ heading: '', text: 'a', languages: ['fr'] }] }, 'unsupported_value', 'passages[0].languages'],
 ] as const)('refuses %s', async (_name, fields, code, param) => {
   const { deps } = parts()
-  await expect(suggestQuestions(deps, asking(), { ...ASKED, ...fields })).rejects.toMatchObject({ code, param })
+  await expect(suggestQuestions(deps, createRequestContext(), { ...ASKED, ...fields })).rejects.toMatchObject({ code, param })
 })

@@ -1,19 +1,19 @@
 import { checkLength, checkOneOf, listAt, textAt } from '../../../common/check.ts'
-import { asForeignText } from '../../../common/foreign-text.ts'
+import { escapeUntrustedText } from '../../../common/untrusted-text.ts'
 import { withoutFence } from '../../domain/agents/response-schema.ts'
-import { readChoices, readText } from '../../domain/chat/chat-answer.ts'
+import { readChoices, readText } from '../../domain/chat/chat-response.ts'
 import { createChatCompletion } from '../calls/create-chat-completion.ts'
-import type { AskContext, CallDeps } from '../deps.ts'
+import type { CallDeps, RequestContext } from '../deps.ts'
 
 /** Reasoning models think for long. The person who waits has asked for several questions. */
 const MAX_MS = 60_000
-const MAX_PASSAGES = 5
-const MAX_PASSAGE_CHARACTERS = 8_192
+const MAX_CHUNKS = 5
+const MAX_CHUNK_CHARACTERS = 8_192
 const MAX_HEADING_CHARACTERS = 2_048
 /** Two questions of each passage, and the thoughts of a reasoning model. */
 const MAX_OUTPUT_TOKENS = 4_096
 /** Longest answer that is read; no model writes as much within `MAX_OUTPUT_TOKENS`. */
-const MAX_ANSWER_CHARACTERS = 65_536
+const MAX_REPLY_CHARACTERS = 65_536
 /** Of each passage. A model that gives more was told otherwise. */
 const MAX_QUESTIONS = 4
 const MAX_QUESTION_CHARACTERS = 1_000
@@ -41,7 +41,7 @@ const SCHEMA = {
 } as const
 const FORMAT = { type: 'json_schema', json_schema: { name: 'questions', strict: true, schema: SCHEMA } } as const
 
-interface PassagesToAsk {
+interface SuggestionInput {
   readonly modelId: string
   readonly passages: readonly { readonly heading: string; readonly text: string; readonly languages: readonly string[] }[]
 }
@@ -60,17 +60,17 @@ interface SuggestedQuestion {
  */
 export async function suggestQuestions(
   deps: CallDeps,
-  ask: AskContext,
-  { modelId, passages }: PassagesToAsk,
+  requestContext: RequestContext,
+  { modelId, passages }: SuggestionInput,
 ): Promise<{ readonly questions: readonly SuggestedQuestion[]; readonly cost: bigint }> {
-  const asked = listAt(passages, 'passages', 1, MAX_PASSAGES).map((passage, i) => {
-    const { heading, text, languages } = passage as PassagesToAsk['passages'][number]
+  const chunks = listAt(passages, 'passages', 1, MAX_CHUNKS).map((chunk, i) => {
+    const { heading, text, languages } = chunk as SuggestionInput['passages'][number]
     checkLength(textAt(heading, `passages[${i}].heading`), `passages[${i}].heading`, MAX_HEADING_CHARACTERS)
-    checkLength(textAt(text, `passages[${i}].text`), `passages[${i}].text`, MAX_PASSAGE_CHARACTERS)
+    checkLength(textAt(text, `passages[${i}].text`), `passages[${i}].text`, MAX_CHUNK_CHARACTERS)
     for (const language of listAt(languages, `passages[${i}].languages`, 1, 2))
       checkOneOf(language, `passages[${i}].languages`, Object.keys(LANGUAGES))
     const named = languages.map((language) => LANGUAGES[language as keyof typeof LANGUAGES])
-    return { heading: asForeignText(heading), text: asForeignText(text), languages: named }
+    return { heading: escapeUntrustedText(heading), text: escapeUntrustedText(text), languages: named }
   })
   const request = {
     model: modelId,
@@ -78,21 +78,21 @@ export async function suggestQuestions(
     response_format: FORMAT,
     messages: [
       { role: 'system', content: INSTRUCTIONS },
-      { role: 'user', content: JSON.stringify({ passages: asked }) },
+      { role: 'user', content: JSON.stringify({ passages: chunks }) },
     ],
   }
-  const { response, cost } = await createChatCompletion(deps, ask, request, MAX_MS)
+  const { response, cost } = await createChatCompletion(deps, requestContext, request, MAX_MS)
   const [first] = readChoices(response)
-  return { questions: readQuestions((first && readText(first)) ?? '', asked.length), cost }
+  return { questions: readQuestions((first && readText(first)) ?? '', chunks.length), cost }
 }
 
 /** Leaves out whatever is not a question with a phrase of one of the passages. */
-function readQuestions(text: string, passages: number): readonly SuggestedQuestion[] {
-  if (text.length > MAX_ANSWER_CHARACTERS) return []
-  const questions = readList(text).slice(0, passages * MAX_QUESTIONS)
+function readQuestions(text: string, chunkCount: number): readonly SuggestedQuestion[] {
+  if (text.length > MAX_REPLY_CHARACTERS) return []
+  const questions = readList(text).slice(0, chunkCount * MAX_QUESTIONS)
   return questions.flatMap((each) => {
     const { passage, question, phrase } = (each ?? {}) as Readonly<Record<string, unknown>>
-    if (!Number.isInteger(passage) || (passage as number) < 0 || (passage as number) >= passages) return []
+    if (!Number.isInteger(passage) || (passage as number) < 0 || (passage as number) >= chunkCount) return []
     if (typeof question !== 'string' || question.length > MAX_QUESTION_CHARACTERS) return []
     if (typeof phrase !== 'string' || phrase.length > MAX_PHRASE_CHARACTERS) return []
     return [{ passage: passage as number, question, phrase }]

@@ -9,7 +9,7 @@ import {
 } from '../../domain/transcription/transcription-request.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { limited } from '../calls/limited-call.ts'
-import type { AskContext, CallDeps } from '../deps.ts'
+import type { CallDeps, RequestContext } from '../deps.ts'
 import { ofCaller, type Transcribed, transcribe } from './transcribe.ts'
 
 export interface Transcription extends Transcribed {
@@ -25,12 +25,12 @@ export interface Transcription extends Transcribed {
  * Transcribes the speech in a file.
  * @throws {KisError} the error of a check or of the engine; nothing is charged.
  */
-export function createTranscription(deps: CallDeps, ask: AskContext, input: TranscriptionInput): Promise<Transcription> {
+export function createTranscription(deps: CallDeps, requestContext: RequestContext, input: TranscriptionInput): Promise<Transcription> {
   const check = () => checkTranscriptionRequest(input)
-  return limited(deps, ask, 'chat', (limits, asking) =>
-    transcribe(deps, asking, ofCaller(limits, check), {
-      hear: ({ engine, call, sound, request }, signal) => engine.transcribe(call, sound, request.ask, signal),
-      tell: (response) => ({ text: response.text, response, subtitles: toSubtitles(response, input.responseFormat ?? 'json') }),
+  return limited(deps, requestContext, 'chat', (limits, currentContext) =>
+    transcribe(deps, currentContext, ofCaller(limits, check), {
+      hear: ({ engine, call, audio, request }, signal) => engine.transcribe(call, audio, request.options, signal),
+      convert: (response) => ({ text: response.text, response, subtitles: toSubtitles(response, input.responseFormat ?? 'json') }),
     }),
   )
 }

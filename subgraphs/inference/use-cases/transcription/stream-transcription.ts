@@ -1,15 +1,15 @@
 import { refuse } from '../../../common/check.ts'
 import { KisError } from '../../../common/errors.ts'
-import { eventsOfAnswer, TRANSCRIPT_DONE } from '../../domain/transcription/transcript-events.ts'
+import { eventsOfResponse, TRANSCRIPT_DONE } from '../../domain/transcription/transcript-events.ts'
 import {
   checkTranscriptionRequest,
   type TranscriptionInput,
   type TranscriptionRequest,
 } from '../../domain/transcription/transcription-request.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
-import { streamEvents } from '../calls/given-events.ts'
 import { limited } from '../calls/limited-call.ts'
-import type { AskContext, CallDeps } from '../deps.ts'
+import { streamEvents } from '../calls/push-stream.ts'
+import type { CallDeps, RequestContext } from '../deps.ts'
 import type { BilledEvent } from '../idempotency/stream-once-for-key.ts'
 import { ofCaller, type Speech, transcribe } from './transcribe.ts'
 
@@ -27,32 +27,32 @@ export interface TranscriptionEvent extends BilledEvent {
  */
 export function streamTranscription(
   deps: CallDeps,
-  ask: AskContext,
+  requestContext: RequestContext,
   input: TranscriptionInput,
 ): AsyncIterableIterator<TranscriptionEvent, undefined> {
-  return streamEvents<TranscriptionEvent>(ask.signal, async (give, signal) => {
+  return streamEvents<TranscriptionEvent>(requestContext.signal, async (push, signal) => {
     let isFirst = true
-    const { rateLimits, ...last } = await limited(deps, { ...ask, signal }, 'chat', (limits, asking) =>
+    const { rateLimits, ...last } = await limited(deps, { ...requestContext, signal }, 'chat', (limits, currentContext) =>
       transcribe(
         deps,
-        asking,
+        currentContext,
         ofCaller(limits, () => checkStreamed(input)),
         {
           async hear(speech, until) {
-            for await (const events of streamAnswer(speech, until)) {
+            for await (const events of speechEvents(speech, until)) {
               const done = events.find(({ type }) => type === TRANSCRIPT_DONE)
               const before = events.filter((event) => event !== done)
               if (before.length > 0) {
-                const told = { rateLimits: isFirst ? limits.rateLimits : null, audioMilliseconds: null, cost: null }
+                const fields = { rateLimits: isFirst ? limits.rateLimits : null, audioMilliseconds: null, cost: null }
                 isFirst = false
-                await give({ events: before, ...told }, until)
+                await push({ events: before, ...fields }, until)
               }
               if (done) return done
             }
             until.throwIfAborted()
             throw new KisError('engine_error', `The engine \`${speech.model.engine}\` broke off its answer.`)
           },
-          tell: (done) => ({ events: [done] }),
+          convert: (done) => ({ events: [done] }),
         },
       ),
     )
@@ -71,12 +71,12 @@ function checkStreamed(input: TranscriptionInput): TranscriptionRequest {
   return checkTranscriptionRequest(input)
 }
 
-async function* streamAnswer(
-  { engine, model, call, sound, request }: Speech,
+async function* speechEvents(
+  { engine, model, call, audio, request }: Speech,
   signal: AbortSignal,
 ): AsyncGenerator<readonly ProtocolObject[]> {
-  if (model.supports.has('streaming')) return yield* await engine.stream(call, sound, request.ask, signal)
-  const { before, done } = eventsOfAnswer(await engine.transcribe(call, sound, request.ask, signal))
+  if (model.supports.has('streaming')) return yield* await engine.stream(call, audio, request.options, signal)
+  const { before, done } = eventsOfResponse(await engine.transcribe(call, audio, request.options, signal))
   yield before
   yield [done]
 }

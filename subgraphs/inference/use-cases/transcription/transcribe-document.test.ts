@@ -4,7 +4,7 @@ import { KisError } from '../../../common/errors.ts'
 import { systemClock } from '../../../common/process/clock.ts'
 import { FakeBilling } from '../../test-support/fake-billing.ts'
 import { Life, StoreOfLife } from '../../test-support/life.ts'
-import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { describeTranscriptionModel, transcribeDocument } from './transcribe-document.ts'
 
 const SEGMENTS = [
@@ -25,7 +25,7 @@ const sound = (content = 'wav 2500 ', modelId = 'speech') => ({
 it('gives the segments that have words, and is paid by a key without the scope for models', async () => {
   const { deps, billing, far } = parts()
   far.transcript = { text: 'a', segments: [...SEGMENTS, { start: 2.5, end: 2.5, text: ' ' }] }
-  const ask = asking({ ...somebody, scopes: ['knowledge:write'] })
+  const ask = createRequestContext({ ...somebody, scopes: ['knowledge:write'] })
   expect(await transcribeDocument(deps, ask, sound())).toEqual(SEGMENTS)
   expect(billing.only.charged).toBe(COST)
   expect(far.transcribed.map(({ format }) => format)).toEqual(['verbose_json'])
@@ -34,8 +34,8 @@ it('gives the segments that have words, and is paid by a key without the scope f
 it('charges a step once, however often it is repeated', async () => {
   const { deps, billing, far } = parts()
   far.transcript = { text: 'a', segments: SEGMENTS }
-  const first = await transcribeDocument(deps, asking(), sound())
-  expect(await transcribeDocument(deps, asking(), sound())).toEqual(first)
+  const first = await transcribeDocument(deps, createRequestContext(), sound())
+  expect(await transcribeDocument(deps, createRequestContext(), sound())).toEqual(first)
   expect([far.transcribed.length, billing.holds.size]).toEqual([1, 1])
 })
 
@@ -49,7 +49,7 @@ it('is charged if the document is deleted meanwhile', async () => {
     signal.throwIfAborted()
     return transcribe(call, file, request, signal)
   }
-  await transcribeDocument(deps, asking(somebody, leaving.signal), sound())
+  await transcribeDocument(deps, createRequestContext(somebody, leaving.signal), sound())
   expect(billing.only.charged).toBe(COST)
 })
 
@@ -66,7 +66,7 @@ it.each([
 ])('costs nothing if %s', async (_why, content, transcript, error) => {
   const { deps, billing, far } = parts()
   far.transcript = transcript
-  await expect(transcribeDocument(deps, asking(), sound(content))).rejects.toMatchObject(error)
+  await expect(transcribeDocument(deps, createRequestContext(), sound(content))).rejects.toMatchObject(error)
   expect([...billing.holds.values()].map(({ charged }) => charged).filter(Boolean)).toEqual([])
   expect(billing.openHolds).toBe(0)
 })
@@ -74,32 +74,38 @@ it.each([
 it('is charged if the model gives more than a document takes', async () => {
   const { deps, billing, far } = parts()
   far.transcript = { text: 'a', segments: [{ start: 0, end: 1, text: 'a'.repeat(600_000) }] }
-  await expect(transcribeDocument(deps, asking(), sound())).rejects.toMatchObject({ code: 'engine_error', shouldRetry: false })
+  await expect(transcribeDocument(deps, createRequestContext(), sound())).rejects.toMatchObject({
+    code: 'engine_error',
+    shouldRetry: false,
+  })
   expect(billing.only.charged).toBe(250_000n)
 })
 
 it('may be repeated after a failure of the engine, which costs nothing', async () => {
   const { deps, billing, far } = parts()
   far.transcript = new KisError('engine_unavailable', 'down')
-  await expect(transcribeDocument(deps, asking(), sound())).rejects.toMatchObject({ code: 'engine_unavailable', shouldRetry: true })
+  await expect(transcribeDocument(deps, createRequestContext(), sound())).rejects.toMatchObject({
+    code: 'engine_unavailable',
+    shouldRetry: true,
+  })
   expect([billing.only.charged, billing.openHolds]).toEqual([0n, 0])
   far.transcript = { text: 'a', segments: SEGMENTS }
-  expect(await transcribeDocument(deps, asking(), sound())).toEqual(SEGMENTS)
+  expect(await transcribeDocument(deps, createRequestContext(), sound())).toEqual(SEGMENTS)
 })
 
 it('keeps to the allowlist, the residency policy and the kind of the model', async () => {
   const { deps, far } = parts()
-  const local = asking({ ...somebody, residencyPolicy: 'local_only' })
-  const others = asking({ ...somebody, modelAllowlist: ['chat'] })
+  const local = createRequestContext({ ...somebody, residencyPolicy: 'local_only' })
+  const others = createRequestContext({ ...somebody, modelAllowlist: ['chat'] })
   for (const [ask, model, code] of [
     [local, 'speech', 'residency_policy_violation'],
     [others, 'speech', 'model_not_found'],
-    [asking(), 'chat', 'model_not_found'],
+    [createRequestContext(), 'chat', 'model_not_found'],
   ] as const) {
     await expect(transcribeDocument(deps, ask, sound(undefined, model))).rejects.toMatchObject({ code })
     expect(() => describeTranscriptionModel(deps, ask, model)).toThrow(expect.objectContaining({ code }))
   }
-  expect(describeTranscriptionModel(deps, asking(), 'speech')).toEqual({ id: 'speech' })
+  expect(describeTranscriptionModel(deps, createRequestContext(), 'speech')).toEqual({ id: 'speech' })
   expect(far.transcribed).toEqual([])
 })
 
@@ -118,10 +124,10 @@ it.each([
       return world
     }
     const life = new Life(last)
-    const ended = transcribeDocument(born(life).deps, asking(), sound()).then(() => true)
+    const ended = transcribeDocument(born(life).deps, createRequestContext(), sound()).then(() => true)
     if (await Promise.race([ended, life.over])) length = last
     const next = born(new Life(), isExclusive ? 0 : LEASE_ENDS_MS)
-    expect(await transcribeDocument(next.deps, asking(), sound()), `killed at ${last}`).toEqual(SEGMENTS)
+    expect(await transcribeDocument(next.deps, createRequestContext(), sound()), `killed at ${last}`).toEqual(SEGMENTS)
     const charged = [...billing.holds.values()].map((hold) => hold.charged).filter((amount) => amount > 0n)
     expect({ charged, open: billing.openHolds, at: last }).toEqual({ charged: [COST], open: 0, at: last })
   }

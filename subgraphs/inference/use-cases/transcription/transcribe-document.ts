@@ -7,7 +7,7 @@ import { checkTranscriptionRequest } from '../../domain/transcription/transcript
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { admit } from '../calls/admit.ts'
 import { byRulesInForce } from '../calls/principals.ts'
-import type { AskContext, KeyedDeps, Ports } from '../deps.ts'
+import type { KeyedDeps, Ports, RequestContext } from '../deps.ts'
 import { onceForStepOf } from '../idempotency/once-for-step.ts'
 import { transcribe } from './transcribe.ts'
 
@@ -18,7 +18,7 @@ const MAX_SEGMENTS = 20_000
 /** In UTF-16 units. 4 hours of fast speech have half as many, and the answer has to fit the record of the call. */
 const MAX_CHARACTERS = 512 * 1024
 
-interface SoundOfDocument {
+interface DocumentAudio {
   readonly modelId: string
   readonly contentBase64: string
   /** The document and its file, as `document/path`. */
@@ -36,20 +36,20 @@ interface SoundOfDocument {
  */
 export async function transcribeDocument(
   deps: KeyedDeps,
-  ask: AskContext,
-  { modelId, contentBase64, step }: SoundOfDocument,
+  requestContext: RequestContext,
+  { modelId, contentBase64, step }: DocumentAudio,
 ): Promise<readonly Segment[]> {
   deps.load.check('background')
   const check = () => checkTranscriptionRequest({ model: modelId, contentBase64, responseFormat: 'verbose_json' })
-  const { segments } = await onceForStepOf(deps, ask, step, (asking) =>
-    byRulesInForce(deps, asking, (now) =>
+  const { segments } = await onceForStepOf(deps, requestContext, step, (stepContext) =>
+    byRulesInForce(deps, stepContext, (now) =>
       transcribe(
         deps,
         now,
-        { scope: null, modelParam: 'modelId', longestMs: LONGEST_MS, check, begin: (caller) => ({ ...now, caller }) },
+        { scope: null, modelParam: 'modelId', longestMs: LONGEST_MS, check, start: (caller) => ({ ...now, caller }) },
         {
-          hear: ({ engine, call, sound, request }, signal) => engine.transcribe(call, sound, request.ask, signal),
-          tell: (response) => ({ segments: checkedSegments(response, modelId) }),
+          hear: ({ engine, call, audio, request }, signal) => engine.transcribe(call, audio, request.options, signal),
+          convert: (response) => ({ segments: checkedSegments(response, modelId) }),
         },
       ),
     ),
@@ -61,8 +61,8 @@ export async function transcribeDocument(
  * Returns the id of a model that can transcribe for the caller.
  * @throws {KisError} as `admit`: the caller may not use the model.
  */
-export function describeTranscriptionModel(deps: Ports, ask: AskContext, modelId: string): Pick<Model, 'id'> {
-  const { model } = admit(deps.catalog, ask.caller, {
+export function describeTranscriptionModel(deps: Ports, requestContext: RequestContext, modelId: string): Pick<Model, 'id'> {
+  const { model } = admit(deps.catalog, requestContext.caller, {
     scope: null,
     kind: 'transcription',
     modelParam: 'id',

@@ -5,10 +5,10 @@ import type { Model } from '../../domain/catalog.ts'
 import { estimateTokens } from '../../domain/tokens/estimate-tokens.ts'
 import { heardUsage, measureAudio } from '../../domain/transcription/audio-length.ts'
 import type { TranscriptionRequest } from '../../domain/transcription/transcription-request.ts'
-import type { EngineCall, ProtocolObject, Sound, TranscriptionEngine } from '../../ports/engines.ts'
+import type { AudioFile, EngineCall, ProtocolObject, TranscriptionEngine } from '../../ports/engines.ts'
 import { type Admission, admit } from '../calls/admit.ts'
 import type { LimitedCall } from '../calls/limited-call.ts'
-import { type AskContext, type CallContext, getEnginePart, type HoldDeps } from '../deps.ts'
+import { type CallContext, getEnginePart, type HoldDeps, type RequestContext } from '../deps.ts'
 import { billedCall } from '../money/billed-call.ts'
 
 /** A file of speech, and the engine and model that transcribe it. */
@@ -16,7 +16,7 @@ export interface Speech {
   readonly engine: TranscriptionEngine
   readonly model: Model
   readonly call: EngineCall
-  readonly sound: Sound
+  readonly audio: AudioFile
   readonly request: TranscriptionRequest
 }
 
@@ -31,12 +31,12 @@ interface Beginning extends Pick<Admission<TranscriptionRequest>, 'scope' | 'mod
   /** Files that are known to be longer are refused. Absent: the bounds of any file. */
   readonly longestMs?: number
   /** The last check before the hold. */
-  begin(principal: Principal): CallContext | Promise<CallContext>
+  start(principal: Principal): CallContext | Promise<CallContext>
 }
 
 /** A call of a client, within the limits of its key. Audio has no tokens, so it takes one request of them. */
 export function ofCaller(limits: LimitedCall, check: () => TranscriptionRequest): Beginning {
-  return { scope: 'inference', modelParam: 'model', check, begin: (principal) => limits.admit(principal, 0) }
+  return { scope: 'inference', modelParam: 'model', check, start: (principal) => limits.admit(principal, 0) }
 }
 
 /** How to ask the engine and convert its answer. */
@@ -47,7 +47,7 @@ interface Hearing<Value> {
    * Converts the answer, which has `usage`.
    * @throws {KisError} `engine_error`: the answer is unusable and free.
    */
-  tell(response: ProtocolObject & { readonly text: string }): Value
+  convert(response: ProtocolObject & { readonly text: string }): Value
 }
 
 /**
@@ -61,24 +61,24 @@ interface Hearing<Value> {
  */
 export async function transcribe<Value extends object>(
   deps: HoldDeps,
-  ask: AskContext,
-  { begin, longestMs, ...admission }: Beginning,
-  { hear, tell }: Hearing<Value>,
+  requestContext: RequestContext,
+  { start, longestMs, ...admission }: Beginning,
+  { hear, convert }: Hearing<Value>,
 ): Promise<Value & Transcribed> {
-  const { principal, request, model } = admit(deps.catalog, ask.caller, {
+  const { principal, request, model } = admit(deps.catalog, requestContext.caller, {
     ...admission,
     kind: 'transcription',
   })
   const { bytes } = request
-  const audio = await deps.audio.read(bytes, principal.organizationId, ask.signal)
+  const audio = await deps.audio.read(bytes, principal.organizationId, requestContext.signal)
   if (!audio) return refuse('unsupported_value', 'contentBase64', 'The file is not sound in flac, mp3, mp4, m4a, ogg, wav or webm.')
   if (longestMs !== undefined && (audio.durationMs ?? 0) > longestMs)
     refuse('payload_too_large', 'contentBase64', `The file is longer than ${longestMs / 3_600_000} hours. Split it into shorter files.`)
-  const length = measureAudio(audio, bytes.length, estimateTokens(request.ask.prompt ?? ''), model)
+  const length = measureAudio(audio, bytes.length, estimateTokens(request.options.prompt ?? ''), model)
 
   const engine = getEnginePart(deps, model, 'transcription')
-  const call = { engineModel: model.engineModel, requestId: ask.requestId }
-  const context = await begin(principal)
+  const call = { engineModel: model.engineModel, requestId: requestContext.requestId }
+  const context = await start(principal)
   let used = length.own
   return billedCall(
     deps,
@@ -86,14 +86,14 @@ export async function transcribe<Value extends object>(
     { operation: 'transcription', model, ceiling: length.ceiling, atLeast: length.own.quantities },
     () => used,
     async (signal) => {
-      const answer = await hear({ engine, model, call, sound: { bytes, format: audio.format }, request }, signal)
-      if (typeof answer.text !== 'string') throw new KisError('engine_error', 'The engine gave an answer without a text.')
-      const usage = heardUsage(answer, length, model)
+      const result = await hear({ engine, model, call, audio: { bytes, format: audio.format }, request }, signal)
+      if (typeof result.text !== 'string') throw new KisError('engine_error', 'The engine gave an answer without a text.')
+      const usage = heardUsage(result, length, model)
       used = usage
       const audioMilliseconds = usage.quantities.audioMilliseconds || length.own.quantities.audioMilliseconds
       const duration = { type: 'duration', seconds: Math.ceil(audioMilliseconds / 1_000) }
-      const response = { ...answer, text: answer.text, usage: answer.usage ?? duration }
-      return { value: { ...tell(response), modelId: model.id, audioMilliseconds }, usage }
+      const response = { ...result, text: result.text, usage: result.usage ?? duration }
+      return { value: { ...convert(response), modelId: model.id, audioMilliseconds }, usage }
     },
   )
 }

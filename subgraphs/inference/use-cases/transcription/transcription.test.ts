@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { TranscriptionInput } from '../../domain/transcription/transcription-request.ts'
-import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { createTranscription } from './create-transcription.ts'
 import { streamTranscription } from './stream-transcription.ts'
 
@@ -34,7 +34,7 @@ describe('a transcription', () => {
   ])('is charged by %s', async (_name, fields, charged, source) => {
     const { deps, billing, far } = parts()
     far.transcript = { text: 'Hello', ...fields }
-    const { text, cost } = await createTranscription(deps, asking(), ask())
+    const { text, cost } = await createTranscription(deps, createRequestContext(), ask())
     expect([text, cost, billing.only.charged, billing.only.used?.source]).toEqual(['Hello', charged, charged, source])
     expect(billing.writes).toEqual(['placeHold', 'settleHold'])
   })
@@ -46,7 +46,7 @@ describe('a transcription', () => {
   ])('of a file whose codec need not be read is charged %s', async (_name, head, duration, source, tenths) => {
     const { deps, billing, far } = parts()
     far.transcript = { text: 'Hello', duration }
-    await createTranscription(deps, asking(), ask(`${head} `.padEnd(40_000, 'x')))
+    await createTranscription(deps, createRequestContext(), ask(`${head} `.padEnd(40_000, 'x')))
     expect(billing.only).toMatchObject({ charged: (tenths * SECOND) / 10n, used: { source } })
   })
 
@@ -56,7 +56,7 @@ describe('a transcription', () => {
     ['its size where it says nothing', `wav ? ${'x'.repeat(39_994)}`, 11n * SECOND],
   ])('holds the price of %s', async (_name, content, held) => {
     const { deps, billing } = parts()
-    await createTranscription(deps, asking(), ask(content))
+    await createTranscription(deps, createRequestContext(), ask(content))
     expect(billing.only.amount).toBe(held)
   })
 
@@ -76,13 +76,13 @@ describe('a transcription', () => {
   ])('by a model that is paid by the token is charged %s', async (_name, fields, charged, source) => {
     const { deps, billing, far } = parts()
     far.transcript = { text: 'Hello', ...fields }
-    const { cost } = await createTranscription(deps, asking(), ask(undefined, { model: 'speech-tokens' }))
+    const { cost } = await createTranscription(deps, createRequestContext(), ask(undefined, { model: 'speech-tokens' }))
     expect([cost, billing.only.charged, billing.only.used?.source, billing.openHolds]).toEqual([charged, charged, source, 0])
   })
 
   it('of a file that does not say its length is estimated by its size, and marked so', async () => {
     const { deps, billing } = parts()
-    const { response } = await createTranscription(deps, asking(), ask(`wav ? ${'x'.repeat(39_994)}`))
+    const { response } = await createTranscription(deps, createRequestContext(), ask(`wav ? ${'x'.repeat(39_994)}`))
     expect(billing.only).toMatchObject({ charged: 10n * SECOND, used: { source: 'estimated' } })
     expect(response).toEqual({ text: 'Hello', usage: { type: 'duration', seconds: 10 } })
   })
@@ -97,7 +97,7 @@ describe('a transcription', () => {
     }
     const results = []
     for (const responseFormat of ['json', 'verbose_json', 'srt', 'vtt'] as const)
-      results.push(await createTranscription(deps, asking(), ask(undefined, { responseFormat })))
+      results.push(await createTranscription(deps, createRequestContext(), ask(undefined, { responseFormat })))
     expect(far.transcribed.map(({ format }) => format)).toEqual(['json', 'verbose_json', 'verbose_json', 'verbose_json'])
     expect(results.map(({ subtitles }) => subtitles)).toEqual([
       null,
@@ -116,7 +116,7 @@ describe('a transcription', () => {
   ])('costs nothing when the engine gives %s', async (_name, transcript) => {
     const { deps, billing, far } = parts()
     far.transcript = transcript
-    await expect(createTranscription(deps, asking(), ask(undefined, { responseFormat: 'srt' }))).rejects.toMatchObject({
+    await expect(createTranscription(deps, createRequestContext(), ask(undefined, { responseFormat: 'srt' }))).rejects.toMatchObject({
       code: 'engine_error',
     })
     expect(billing.only.state).toBe('voided')
@@ -125,13 +125,13 @@ describe('a transcription', () => {
   it('costs nothing when the engine fails, and the whole file when the caller leaves', async () => {
     const { deps, billing, far } = parts()
     far.transcript = new KisError('engine_unavailable', 'down')
-    await expect(createTranscription(deps, asking(), ask())).rejects.toMatchObject({ code: 'engine_unavailable' })
+    await expect(createTranscription(deps, createRequestContext(), ask())).rejects.toMatchObject({ code: 'engine_unavailable' })
     expect(billing.only.state).toBe('voided')
 
     billing.holds.clear()
     far.transcript = 'wait'
     const leaving = new AbortController()
-    const answer = createTranscription(deps, asking(somebody, leaving.signal), ask()).catch((error) => error)
+    const answer = createTranscription(deps, createRequestContext(somebody, leaving.signal), ask()).catch((error) => error)
     await eventually(() => far.transcribed.length === 2)
     leaving.abort()
     await answer
@@ -162,13 +162,13 @@ describe('a transcription', () => {
     ['logprobs with subtitles', { include: ['logprobs'], responseFormat: 'srt' }, 'invalid_request', 'include'],
   ])('is refused for %s, before anything is held', async (_name, fields, code, param) => {
     const { deps, billing, far } = parts()
-    await expect(createTranscription(deps, asking(), ask(undefined, fields))).rejects.toMatchObject({ code, param })
+    await expect(createTranscription(deps, createRequestContext(), ask(undefined, fields))).rejects.toMatchObject({ code, param })
     expect([billing.writes, far.transcribed]).toEqual([[], []])
   })
 
   it('is refused outside the allowlist, the residency policy and the wallet', async () => {
     const { deps, far } = parts({ balance: 1n })
-    const refused = (caller: object) => createTranscription(deps, asking({ ...somebody, ...caller }), ask())
+    const refused = (caller: object) => createTranscription(deps, createRequestContext({ ...somebody, ...caller }), ask())
     await expect(refused({ modelAllowlist: ['chat'] })).rejects.toMatchObject({ code: 'model_not_found' })
     await expect(refused({ residencyPolicy: 'local_only' })).rejects.toMatchObject({ code: 'residency_policy_violation' })
     await expect(refused({ scopes: ['knowledge:read'] })).rejects.toMatchObject({ code: 'permission_denied' })
@@ -188,7 +188,7 @@ describe('a streamed transcription', () => {
       [delta('Hel'), delta('lo')],
       [delta(' there'), done()],
     ]
-    const events = await all(streamTranscription(deps, asking(), live()))
+    const events = await all(streamTranscription(deps, createRequestContext(), live()))
     const usage = { type: 'duration', seconds: 3 }
     expect(events.map(({ events }) => events)).toEqual([[delta('Hel'), delta('lo')], [delta(' there')], [done({ usage })]])
     expect(events.map(({ cost, audioMilliseconds }) => [cost, audioMilliseconds])).toEqual([
@@ -203,7 +203,7 @@ describe('a streamed transcription', () => {
   it('says what is left to the key with its first event only', async () => {
     const { deps, far } = parts()
     far.transcriptSteps = [[delta('Hello there')], [done()]]
-    const limited = asking({ ...somebody, requestsPerMinute: 10 })
+    const limited = createRequestContext({ ...somebody, requestsPerMinute: 10 })
     const events = await all(streamTranscription(deps, limited, live()))
     expect(events.map(({ rateLimits }) => rateLimits?.requests?.remaining)).toEqual([9, undefined])
   })
@@ -211,10 +211,10 @@ describe('a streamed transcription', () => {
   it("is the protocol's events made of the whole answer where the model does not stream", async () => {
     const { deps, far } = parts()
     far.transcript = { text: 'Hello', logprobs: [1], usage: { type: 'duration', seconds: 2 } }
-    const events = await all(streamTranscription(deps, asking(), ask()))
+    const events = await all(streamTranscription(deps, createRequestContext(), ask()))
     expect(events.flatMap(({ events }) => events)).toEqual([delta('Hello'), { type: 'transcript.text.done', ...far.transcript }])
     far.transcript = { text: 'Hello', segments: [{ id: 'a', speaker: 'A', text: 'Hello' }] }
-    const told = await all(streamTranscription(deps, asking(), ask(undefined, { responseFormat: 'diarized_json' })))
+    const told = await all(streamTranscription(deps, createRequestContext(), ask(undefined, { responseFormat: 'diarized_json' })))
     expect(told.flatMap(({ events }) => events)).toMatchObject([
       { type: 'transcript.text.segment', speaker: 'A' },
       { type: 'transcript.text.done', text: 'Hello' },
@@ -223,7 +223,7 @@ describe('a streamed transcription', () => {
 
   it('that was never read reaches nobody', async () => {
     const { deps, billing, far } = parts()
-    await streamTranscription(deps, asking(), live()).return?.()
+    await streamTranscription(deps, createRequestContext(), live()).return?.()
     expect([billing.writes, far.transcribed]).toEqual([[], []])
   })
 
@@ -236,7 +236,7 @@ describe('a streamed transcription', () => {
     far.transcript = transcript
     far.transcriptSteps = steps
     const leaving = new AbortController()
-    const events = streamTranscription(deps, asking(somebody, leaving.signal), live())
+    const events = streamTranscription(deps, createRequestContext(somebody, leaving.signal), live())
     const first = events.next()
     await (steps.length > 0 ? first : eventually(() => far.transcribed.length === 1))
     leaving.abort()
@@ -254,7 +254,7 @@ describe('a streamed transcription', () => {
   ])('costs nothing when the engine %s, after what came before it', async (_name, steps, code) => {
     const { deps, billing, far } = parts()
     far.transcriptSteps = steps
-    const events = streamTranscription(deps, asking(), live())
+    const events = streamTranscription(deps, createRequestContext(), live())
     expect((await events.next()).value?.events).toEqual([delta('Hello')])
     await expect(events.next()).rejects.toMatchObject({ code })
     expect(await events.next()).toEqual({ done: true, value: undefined })
@@ -263,7 +263,7 @@ describe('a streamed transcription', () => {
 
   it.each(['srt', 'vtt', 'verbose_json'] as const)('is refused as %s, before anything is held', async (responseFormat) => {
     const { deps, billing } = parts()
-    const refused = streamTranscription(deps, asking(), live({ responseFormat })).next()
+    const refused = streamTranscription(deps, createRequestContext(), live({ responseFormat })).next()
     await expect(refused).rejects.toMatchObject({ code: 'invalid_request', param: 'responseFormat' })
     expect(billing.writes).toEqual([])
   })

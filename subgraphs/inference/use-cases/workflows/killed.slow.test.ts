@@ -4,14 +4,14 @@ import type { Principal } from '../../../common/identity/principal.ts'
 import { systemClock } from '../../../common/process/clock.ts'
 import { FakeBilling } from '../../test-support/fake-billing.ts'
 import { Life, StoreOfLife } from '../../test-support/life.ts'
-import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { completion, usage } from '../../test-support/scripted-engine.ts'
 import { createAgent } from '../agents/agents.ts'
 import { WorkflowRuns } from './workflow-runs.ts'
 import { createWorkflow } from './workflows.ts'
 
 const owner: Principal = { ...somebody, scopes: ['agents', 'knowledge:read'] }
-const ask = { ...asking(), caller: owner }
+const ask = { ...createRequestContext(), caller: owner }
 const says = (content: string) => [{ role: 'user', content }]
 
 /** Longer than the lease of a run, and of a call. */

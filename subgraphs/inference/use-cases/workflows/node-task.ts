@@ -1,7 +1,7 @@
 import { KisError } from '../../../common/errors.ts'
-import { asForeignText } from '../../../common/foreign-text.ts'
+import { escapeUntrustedText } from '../../../common/untrusted-text.ts'
 import { MARKS_OF_RUN } from '../../domain/agents/earlier-marks.ts'
-import { passagesAsText, ShownPassages } from '../../domain/agents/found-passages.ts'
+import { chunksAsText, ShownChunks } from '../../domain/agents/found-chunks.ts'
 import { MAX_AUDIO_BYTES } from '../../domain/transcription/transcription-request.ts'
 import type { Task } from '../../domain/workflows/definition.ts'
 import { MAX_TEXT_CHARACTERS, type Scope, tooLong } from '../../domain/workflows/expression.ts'
@@ -10,14 +10,14 @@ import { renderText, renderValue } from '../../domain/workflows/template.ts'
 import type { ProtocolObject } from '../../ports/engines.ts'
 import { runAgentLoop } from '../agents/agent-loop.ts'
 import { admitModel, findVersion } from '../agents/agents.ts'
-import { toModelAnswer } from '../agents/model-step.ts'
-import { judgeAnswer, MAX_SCHEMA_TRIES, meeting, schemaFailed, schemaFaults, schemaOrder } from '../agents/schema-answers.ts'
+import { toModelReply } from '../agents/model-step.ts'
+import { judgeReply, MAX_SCHEMA_TRIES, meeting, schemaFailed, schemaFaults, schemaOrder } from '../agents/schema-replies.ts'
 import { createChatCompletion } from '../calls/create-chat-completion.ts'
 import type { CallContext, CallDeps } from '../deps.ts'
 import type { RunSteps } from '../runs/run-steps.ts'
 import { createTranscription } from '../transcription/create-transcription.ts'
 
-const DEFAULT_PASSAGES = 8
+const DEFAULT_CHUNKS = 8
 
 /** What the tasks of one run share. */
 export interface TaskContext {
@@ -58,7 +58,7 @@ function produceOutput(run: TaskContext, task: Task, scope: Scope, path: string)
     case 'chat':
       return chat(run, task, scope, path)
     case 'agent':
-      return askAgent(run, task, scope, path)
+      return runAgentTask(run, task, scope, path)
     case 'search':
       return search(run, task, scope, path)
     case 'transcribe':
@@ -71,7 +71,7 @@ function produceOutput(run: TaskContext, task: Task, scope: Scope, path: string)
 async function template({ deps, context }: TaskContext, task: Extract<Task, { type: 'template' }>, scope: Scope) {
   const text = renderText(task.template, scope)
   if (!task.response_schema) return { text }
-  const judged = await judgeAnswer(deps, context, task.response_schema, text)
+  const judged = await judgeReply(deps, context, task.response_schema, text)
   if ('faults' in judged) throw schemaFailed(judged.faults, text)
   return { text, output: judged.value }
 }
@@ -83,8 +83,8 @@ async function chat({ deps, context, steps }: TaskContext, task: Extract<Task, {
   const schema = task.response_schema
   const budget = new RenderBudget()
   const messages: ProtocolObject[] = task.messages.map(({ role, content }) => ({ role, content: renderText(content, scope, budget) }))
-  const told = schema && schemaOrder(model, schema)
-  if (told?.order) messages.unshift({ role: 'system', content: told.order })
+  const order = schema && schemaOrder(model, schema)
+  if (order?.order) messages.unshift({ role: 'system', content: order.order })
   for (let tries = 1; ; tries++) {
     const request = {
       model: model.id,
@@ -92,20 +92,20 @@ async function chat({ deps, context, steps }: TaskContext, task: Extract<Task, {
       ...(temperature !== undefined && { temperature }),
       ...(top_p !== undefined && { top_p }),
       ...(max_output_tokens !== undefined && { max_completion_tokens: max_output_tokens }),
-      ...told?.fields,
+      ...order?.fields,
     }
-    const completion = await steps.once(`${path}/${tries}`, (ask) => createChatCompletion(deps, ask, request))
-    const answer = toModelAnswer(completion)
-    const result = { text: answer.refusal ?? answer.text, model: completion.modelId }
-    if (!schema || answer.refusal !== null) return result
-    const judged = await judgeAnswer(deps, context, schema, answer.text)
+    const completion = await steps.once(`${path}/${tries}`, (stepContext) => createChatCompletion(deps, stepContext, request))
+    const reply = toModelReply(completion)
+    const result = { text: reply.refusal ?? reply.text, model: completion.modelId }
+    if (!schema || reply.refusal !== null) return result
+    const judged = await judgeReply(deps, context, schema, reply.text)
     if ('value' in judged) return { ...result, output: judged.value }
-    if (tries === MAX_SCHEMA_TRIES) throw schemaFailed(judged.faults, answer.text)
-    messages.push(answer.message, schemaFaults(judged.faults))
+    if (tries === MAX_SCHEMA_TRIES) throw schemaFailed(judged.faults, reply.text)
+    messages.push(reply.message, schemaFaults(judged.faults))
   }
 }
 
-async function askAgent(run: TaskContext, task: Extract<Task, { type: 'agent' }>, scope: Scope, path: string) {
+async function runAgentTask(run: TaskContext, task: Extract<Task, { type: 'agent' }>, scope: Scope, path: string) {
   const { deps, context, steps, agents } = run
   const pinned = agents[task.agent_id]
   const version = pinned && (await findVersion(deps, context.caller.organizationId, pinned.agentId, pinned.version))
@@ -121,9 +121,10 @@ async function askAgent(run: TaskContext, task: Extract<Task, { type: 'agent' }>
     context,
     emit: () => undefined,
     calls: {
-      ask: async (name, request) => toModelAnswer(await steps.once(`${path}/${name}`, (ask) => createChatCompletion(deps, ask, request))),
+      callModel: async (name, request) =>
+        toModelReply(await steps.once(`${path}/${name}`, (ask) => createChatCompletion(deps, ask, request))),
       search: (name, query) => steps.search(`${path}/${name}`, query),
-      tool: (name, call) => steps.kept(`${path}/${name}`, call),
+      tool: (name, call) => steps.recorded(`${path}/${name}`, call),
     },
   })
   const cited = citations.map((citation) => ({
@@ -144,29 +145,29 @@ async function search(run: TaskContext, task: Extract<Task, { type: 'search' }>,
   const query = renderText(task.query, scope)
   const filter = task.filter === undefined ? null : renderValue(task.filter, scope)
   if (jsonLength(filter, MAX_TEXT_CHARACTERS) > MAX_TEXT_CHARACTERS) throw tooLong()
-  const limit = task.limit ?? DEFAULT_PASSAGES
-  const { passages } = await steps.search(path, { collectionId: task.collection_id, query, limit, filter })
-  const shown = new ShownPassages(firstMarkOf(run, path)).show(passages)
+  const limit = task.limit ?? DEFAULT_CHUNKS
+  const { passages: chunks } = await steps.search(path, { collectionId: task.collection_id, query, limit, filter })
+  const shown = new ShownChunks(firstMarkOf(run, path)).show(chunks)
   // What follows a search in a workflow is nearly always a model.
-  const results = passages.map((passage) => ({
-    chunk_id: passage.chunkId,
-    document_id: passage.documentId,
-    file_id: passage.fileId,
-    file_name: asForeignText(passage.fileName),
-    text: asForeignText(passage.text),
-    heading_path: passage.headingPath.map(asForeignText),
-    page_start: passage.pageStart,
-    page_end: passage.pageEnd,
-    score: passage.score,
+  const results = chunks.map((chunk) => ({
+    chunk_id: chunk.chunkId,
+    document_id: chunk.documentId,
+    file_id: chunk.fileId,
+    file_name: escapeUntrustedText(chunk.fileName),
+    text: escapeUntrustedText(chunk.text),
+    heading_path: chunk.headingPath.map(escapeUntrustedText),
+    page_start: chunk.pageStart,
+    page_end: chunk.pageEnd,
+    score: chunk.score,
   }))
-  return { results, text: passagesAsText(shown), count: results.length }
+  return { results, text: chunksAsText(shown), count: results.length }
 }
 
 async function transcribe({ deps, steps }: TaskContext, task: Extract<Task, { type: 'transcribe' }>, scope: Scope, path: string) {
   const fileId = renderText(task.file_id, scope)
-  const { text, audioMilliseconds } = await steps.once(path, async (ask) => {
-    const bytes = await deps.knowledge.readFile(fileId, 'file_id', MAX_AUDIO_BYTES, ask)
-    return createTranscription(deps, ask, {
+  const { text, audioMilliseconds } = await steps.once(path, async (stepContext) => {
+    const bytes = await deps.knowledge.readFile(fileId, 'file_id', MAX_AUDIO_BYTES, stepContext)
+    return createTranscription(deps, stepContext, {
       model: task.model,
       contentBase64: Buffer.from(bytes).toString('base64'),
       ...(task.language !== undefined && { language: renderText(task.language, scope) }),

@@ -9,8 +9,8 @@ import { listWaits, readGates } from '../../domain/workflows/graph.ts'
 import { jsonLength, RenderBudget } from '../../domain/workflows/render-budget.ts'
 import type { NodeRun, WorkflowError, WorkflowEvent } from '../../domain/workflows/run.ts'
 import { renderValue } from '../../domain/workflows/template.ts'
-import { meeting } from '../agents/schema-answers.ts'
-import type { RunEnd, RunUnderWay } from '../runs/run-kind.ts'
+import { meeting } from '../agents/schema-replies.ts'
+import type { ActiveRun, RunEnd } from '../runs/run-kind.ts'
 import { LeftToOthers } from '../runs/run-steps.ts'
 import type { WorkflowRunRecord } from '../tables.ts'
 import { doTask, type TaskContext } from './node-task.ts'
@@ -26,7 +26,7 @@ interface Options {
   readonly record: WorkflowRunRecord
   readonly definition: WorkflowDefinition
   readonly tasks: TaskContext
-  readonly underWay: Pick<RunUnderWay<WorkflowEvent>, 'writer' | 'write' | 'gotFurther'>
+  readonly activeRun: Pick<ActiveRun<WorkflowEvent>, 'writer' | 'write' | 'gotFurther'>
 }
 
 /** Runs the nodes of one run from the state in its record, and records each step. */
@@ -34,21 +34,21 @@ export class WorkflowRun {
   readonly #record: WorkflowRunRecord
   readonly #definition: WorkflowDefinition
   readonly #tasks: TaskContext
-  readonly #run: Options['underWay']
+  readonly #run: Options['activeRun']
   readonly #nodes: Map<string, NodeRun>
-  readonly #underWay = new Map<string, Promise<void>>()
+  readonly #inFlight = new Map<string, Promise<void>>()
   #failure: WorkflowError | null = null
   /** An error after which the run cannot continue here, for example the loss of the store. */
   #defect: { readonly error: unknown } | null = null
   /** Names of the events that earlier processes of the run wrote. */
-  readonly #toldBefore: ReadonlySet<string>
+  readonly #writtenBefore: ReadonlySet<string>
 
-  constructor({ record, definition, tasks, underWay }: Options) {
+  constructor({ record, definition, tasks, activeRun }: Options) {
     this.#record = record
     this.#definition = definition
     this.#tasks = tasks
-    this.#run = underWay
-    this.#toldBefore = new Set(underWay.writer.before.map(nameEvent))
+    this.#run = activeRun
+    this.#writtenBefore = new Set(activeRun.writer.before.map(nameEvent))
     this.#nodes = new Map(Object.entries(record.nodes))
   }
 
@@ -59,16 +59,16 @@ export class WorkflowRun {
    * @throws the error of the store.
    */
   async run(): Promise<RunEnd> {
-    this.#tellWhatWasNotTold()
+    this.#reportMissing()
     const waits = listWaits(this.#definition)
     const failed = [...this.#nodes].find(([, { state }]) => state === 'failed')
     if (failed) this.#failure = { ...failed[1].error!, nodeId: failed[0] }
     for (;;) {
       const isOver = this.#failure !== null || this.#defect !== null || this.#signal.aborted
       const ready = isOver ? [] : this.#definition.nodes.filter((node) => this.#isReady(node, waits.get(node.id)!))
-      for (const node of ready.slice(0, MAX_AT_ONCE - this.#underWay.size)) this.#begin(node)
-      if (this.#underWay.size === 0) break
-      await Promise.race(this.#underWay.values())
+      for (const node of ready.slice(0, MAX_AT_ONCE - this.#inFlight.size)) this.#start(node)
+      if (this.#inFlight.size === 0) break
+      await Promise.race(this.#inFlight.values())
     }
     this.#signal.throwIfAborted()
     if (this.#defect) throw this.#defect.error
@@ -81,12 +81,12 @@ export class WorkflowRun {
   }
 
   #isReady({ id }: WorkflowNode, waits: ReadonlySet<string>): boolean {
-    const isDue = ['pending', 'running'].includes(this.#nodes.get(id)!.state) && !this.#underWay.has(id)
+    const isDue = ['pending', 'running'].includes(this.#nodes.get(id)!.state) && !this.#inFlight.has(id)
     return isDue && [...waits].every((other) => ['done', 'skipped'].includes(this.#nodes.get(other)!.state))
   }
 
   /** Starts a node. If it fails, the other nodes in progress still run to their end. */
-  #begin(node: WorkflowNode): void {
+  #start(node: WorkflowNode): void {
     const work = this.#do(node)
       .catch(async (error) => {
         if (this.#signal.aborted) return
@@ -98,8 +98,8 @@ export class WorkflowRun {
       .catch((error) => {
         this.#defect ??= { error }
       })
-      .finally(() => this.#underWay.delete(node.id))
-    this.#underWay.set(node.id, work)
+      .finally(() => this.#inFlight.delete(node.id))
+    this.#inFlight.set(node.id, work)
   }
 
   async #do(node: WorkflowNode): Promise<void> {
@@ -107,7 +107,7 @@ export class WorkflowRun {
     if (readGates(node).some(({ nodeId, chosen }) => !this.#isOpen(nodeId, chosen))) return this.#skip(node.id)
     const before = this.#nodes.get(node.id)!
     if (before.state === 'pending') await this.#write(node.id, { ...before, state: 'running', startedAt: clock.now() })
-    this.#tellOnce({ type: 'node_started', nodeId: node.id })
+    this.#reportOnce({ type: 'node_started', nodeId: node.id })
     let output: unknown
     try {
       output = await this.#produceOutput(node)
@@ -115,7 +115,7 @@ export class WorkflowRun {
       if (error instanceof RestsOnSkipped) return this.#skip(node.id)
       throw error
     }
-    await this.#end(node.id, { state: 'done', output: boundedJson(output), error: null })
+    await this.#end(node.id, { state: 'done', output: checkedJson(output), error: null })
   }
 
   #produceOutput(node: WorkflowNode): Promise<unknown> | unknown {
@@ -149,7 +149,7 @@ export class WorkflowRun {
           isFailed = true
           throw error
         }
-        this.#tellOnce({ type: 'item_done', nodeId: node.id, index })
+        this.#reportOnce({ type: 'item_done', nodeId: node.id, index })
       }
     }
     const workers = Array.from({ length: node.at_once ?? DEFAULT_ITEMS_AT_ONCE }, worker)
@@ -172,7 +172,7 @@ export class WorkflowRun {
     const node = { ...this.#nodes.get(nodeId)!, state, output, error, cost: String(cost), endedAt: this.#tasks.deps.clock.now() }
     // The node has ended, so it is not the cause if a process dies later.
     await this.#write(nodeId, node, this.#run.gotFurther)
-    this.#tell({ type: 'node_ended', nodeId, state, cost })
+    this.#report({ type: 'node_ended', nodeId, state, cost })
   }
 
   /** @throws {LeftToOthers} another process has the run. */
@@ -181,7 +181,7 @@ export class WorkflowRun {
     this.#nodes.set(nodeId, node)
   }
 
-  #tell(event: WorkflowEvent): void {
+  #report(event: WorkflowEvent): void {
     const { writer } = this.#run
     writer.write(event)
     writer.flushed().catch((error) => {
@@ -190,15 +190,15 @@ export class WorkflowRun {
   }
 
   /** Writes an event unless an earlier process wrote it: a process that continues a run repeats some steps. */
-  #tellOnce(event: WorkflowEvent): void {
-    if (!this.#toldBefore.has(nameEvent(event))) this.#tell(event)
+  #reportOnce(event: WorkflowEvent): void {
+    if (!this.#writtenBefore.has(nameEvent(event))) this.#report(event)
   }
 
   /** Writes the events that are missing because a process died between writing a node's end and its event. */
-  #tellWhatWasNotTold(): void {
-    this.#tellOnce({ type: 'run_started', workflowVersion: this.#record.workflowVersion })
+  #reportMissing(): void {
+    this.#reportOnce({ type: 'run_started', workflowVersion: this.#record.workflowVersion })
     for (const [nodeId, { state, cost }] of this.#nodes)
-      if (state !== 'pending' && state !== 'running') this.#tellOnce({ type: 'node_ended', nodeId, state, cost: BigInt(cost) })
+      if (state !== 'pending' && state !== 'running') this.#reportOnce({ type: 'node_ended', nodeId, state, cost: BigInt(cost) })
   }
 
   #isOpen(nodeId: string, chosen: string | null): boolean {
@@ -258,7 +258,7 @@ function chosenBy({ cases, default: otherwise = 'default' }: BranchTask, scope: 
   return cases.find(({ when }) => holds(when, scope, budget))?.name ?? otherwise
 }
 
-function boundedJson(output: unknown): string {
+function checkedJson(output: unknown): string {
   checkLength(output)
   return JSON.stringify(output)
 }

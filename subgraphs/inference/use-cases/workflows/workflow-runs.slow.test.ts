@@ -2,10 +2,10 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
-import { asking, parts, somebody } from '../../test-support/parts.ts'
+import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { calls, completion, usage } from '../../test-support/scripted-engine.ts'
 import { createAgent, updateAgent } from '../agents/agents.ts'
-import { forgetDeletedWorkflows } from '../forget.ts'
+import { purgeDeletedWorkflows } from '../purge.ts'
 import type { WorkflowRunRecord } from '../tables.ts'
 import { WorkflowRuns } from './workflow-runs.ts'
 import { createWorkflow, deleteWorkflow, findWorkflowVersion, getWorkflow, updateWorkflow } from './workflows.ts'
@@ -21,7 +21,7 @@ afterEach(async () => {
   for (const runs of open.splice(0)) await runs[Symbol.asyncDispose]()
 })
 
-const ask = { ...asking(), caller: owner }
+const ask = { ...createRequestContext(), caller: owner }
 type World = ReturnType<typeof parts>
 
 function serving({ deps, ofRuns }: World): WorkflowRuns {
@@ -284,7 +284,7 @@ describe('a run of a workflow', () => {
     const w = world()
     const url = 'https://crm.test/mcp'
     const tools = [{ name: 'find', description: '', inputSchema: { type: 'object' } }]
-    w.mcp.servers.set(url, { tools, answer: () => ({ text: 'Salim', isError: false }) })
+    w.mcp.servers.set(url, { tools, respond: () => ({ text: 'Salim', isError: false }) })
     await createAgent(w.deps, ask, { code: 'clerk', name: 'Clerk', model: 'chat', mcpServers: [{ name: 'crm', url }] })
     const message = { role: 'assistant', content: null, tool_calls: toolCall('crm__find', {}) }
     w.far.completions = [completion({ choices: [{ index: 0, message, finish_reason: 'tool_calls' }], usage: usage(20, 5) }), 'wait']
@@ -293,7 +293,7 @@ describe('a run of a workflow', () => {
     await eventually(() => w.far.chats === 2)
     await w.runs[Symbol.asyncDispose]()
     const next = crashed(w)
-    next.mcp.servers.set(url, { tools, answer: () => ({ text: 'nobody', isError: false }) })
+    next.mcp.servers.set(url, { tools, respond: () => ({ text: 'nobody', isError: false }) })
     next.far.completions = [answers('Salim')]
     const run = await serving(next).ended(ask, started)
     expect([run.status, parseOutput(run)]).toEqual(['completed', 'Salim'])
@@ -367,7 +367,7 @@ describe('a run of a workflow', () => {
     expect(await w.runs.ended(ask, run)).toMatchObject({ status: 'cancelled' })
     await eventually(async () => (await w.deps.collections.workflowRuns.findOne({ _id: run._id }))?.job === undefined)
     await w.deps.collections.workflows.findOneAndUpdate({ _id: workflow._id }, { $set: { forgetAt: new Date(0) } })
-    await forgetDeletedWorkflows(w.deps)
+    await purgeDeletedWorkflows(w.deps)
     expect(await findWorkflowVersion(w.deps, 'org_a', workflow._id, 1)).toBeNull()
     expect(await w.deps.collections.workflows.findOne({ _id: workflow._id })).toBeNull()
   })

@@ -4,11 +4,11 @@ import { type Principal, requireScope } from '../../../common/identity/principal
 import { readMaxCost, readMaxSeconds, type WorkflowDefinition } from '../../domain/workflows/definition.ts'
 import type { NodeRun, WorkflowEvent } from '../../domain/workflows/run.ts'
 import { admitModel, getAgent } from '../agents/agents.ts'
-import { checkBySchema } from '../agents/schema-answers.ts'
-import { takeRequest } from '../calls/limited-call.ts'
+import { checkBySchema } from '../agents/schema-replies.ts'
+import { consumeRequest } from '../calls/limited-call.ts'
 import { byRulesInForce } from '../calls/principals.ts'
-import type { AskContext, RunDeps } from '../deps.ts'
-import { forgetDeletedWorkflows } from '../forget.ts'
+import type { RequestContext, RunDeps } from '../deps.ts'
+import { purgeDeletedWorkflows } from '../purge.ts'
 import type { RunKind } from '../runs/run-kind.ts'
 import { type Begun, keyedAs, Runs, type RunsOptions } from '../runs/runs.ts'
 import type { WorkflowRunRecord } from '../tables.ts'
@@ -56,25 +56,25 @@ export class WorkflowRuns extends Runs<WorkflowRunRecord, WorkflowEvent> {
    * @throws {KisError} `invalid_request`, `unsupported_value` and the like: the input is invalid.
    * @throws {KisError} as `Runs.begin`.
    */
-  start(ask: AskContext, input: WorkflowRunInput): Promise<WorkflowRunRecord> {
-    return byRulesInForce(this.#deps, ask, async (asking) => (await this.#start(asking, input)).run)
+  start(requestContext: RequestContext, input: WorkflowRunInput): Promise<WorkflowRunRecord> {
+    return byRulesInForce(this.#deps, requestContext, async (currentContext) => (await this.#start(currentContext, input)).run)
   }
 
-  async #start(ask: AskContext, input: WorkflowRunInput): Promise<Begun<WorkflowRunRecord>> {
+  async #start(requestContext: RequestContext, input: WorkflowRunInput): Promise<Begun<WorkflowRunRecord>> {
     const deps = this.#deps
-    const principal = requireScope(ask.caller, 'agents')
+    const principal = requireScope(requestContext.caller, 'agents')
     await this.ready
     const keyed = keyedAs('workflow_run', principal, input)
     const earlier = keyed && (await this.earlier(keyed))
     if (earlier) {
-      await takeRequest(deps, ask)
+      await consumeRequest(deps, requestContext)
       return { run: earlier, isReplayed: true }
     }
     const workflow = await getWorkflow(deps, principal, input.workflowId, 'input.workflowId')
     const definition = JSON.parse(workflow.definition) as WorkflowDefinition
     const inputs = checkInputs(input.inputs)
     if (definition.inputs)
-      await checkBySchema(deps, principal, definition.inputs, inputs, { param: 'input.inputs', whole: 'The inputs' }, ask.signal)
+      await checkBySchema(deps, principal, definition.inputs, inputs, { param: 'input.inputs', whole: 'The inputs' }, requestContext.signal)
     const agents = await pinnedAgents(deps, principal, definition)
     const maxCost = least(input.maxCost ?? readMaxCost(definition), readMaxCost(definition))
     if (maxCost <= 0n) refuse('unsupported_value', 'input.maxCost', 'The most that a run may cost is above 0.')
@@ -82,12 +82,12 @@ export class WorkflowRuns extends Runs<WorkflowRunRecord, WorkflowEvent> {
     if (maxSeconds < 1) refuse('integer_below_min_value', 'input.maxSeconds', "'input.maxSeconds' must be at least 1.")
     const counted = await this.#countIn(principal)
     try {
-      return await this.begin(ask, principal, {
+      return await this.startRun(requestContext, principal, {
         runId: deps.ids('wfr'),
         keyed,
         maxCost,
         maxMs: maxSeconds * 1_000,
-        keepGiven: async () => undefined,
+        storeInput: async () => undefined,
         record: (base) => ({
           ...base,
           job: { ...base.job!, workflowId: workflow._id },
@@ -138,8 +138,8 @@ function workflowKind(deps: RunDeps): RunKind<WorkflowRunRecord, WorkflowEvent> 
     freesKey: () => false,
     workOn: (run) => new WorkflowWork(deps, run),
     // The record has all that a run needs.
-    forgetGiven: async () => undefined,
-    sweep: () => forgetDeletedWorkflows(deps),
+    deleteInput: async () => undefined,
+    sweep: () => purgeDeletedWorkflows(deps),
   }
 }
 

@@ -2,7 +2,7 @@ import { NotFound } from '../../../common/errors.ts'
 import type { WorkflowError, WorkflowEvent } from '../../domain/workflows/run.ts'
 import type { KeyedDeps } from '../deps.ts'
 import { describeWorkflowEnd } from '../runs/run-ends.ts'
-import type { AtEnd, EndFields, RunEnd, RunUnderWay, RunWork } from '../runs/run-kind.ts'
+import type { ActiveRun, AtEnd, EndFields, RunEnd, RunWork } from '../runs/run-kind.ts'
 import type { WorkflowRunRecord } from '../tables.ts'
 import type { PinnedAgent } from './node-task.ts'
 import { countMarksBefore, WorkflowRun } from './workflow-run.ts'
@@ -18,7 +18,7 @@ export class WorkflowWork implements RunWork<WorkflowEvent> {
     this.#record = record
   }
 
-  async work({ context, steps, ...underWay }: RunUnderWay<WorkflowEvent>): Promise<RunEnd> {
+  async work({ context, steps, ...activeRun }: ActiveRun<WorkflowEvent>): Promise<RunEnd> {
     const deps = this.#deps
     const { organizationId, workflowId, workflowVersion, agents } = this.#record
     const definition = await findWorkflowVersion(deps, organizationId, workflowId, workflowVersion)
@@ -31,7 +31,7 @@ export class WorkflowWork implements RunWork<WorkflowEvent> {
       agents: JSON.parse(agents) as Readonly<Record<string, PinnedAgent>>,
       marksBefore: countMarksBefore(definition),
     }
-    return new WorkflowRun({ record: this.#record, definition, tasks, underWay }).run()
+    return new WorkflowRun({ record: this.#record, definition, tasks, activeRun }).run()
   }
 
   /** Marks nodes that have not ended: they fail with the run, or are skipped. */

@@ -1,6 +1,6 @@
 import { checkLength, refuse, textAt } from '../../../common/check.ts'
 import { listById, type OrderedPage } from '../../../common/documents/lists.ts'
-import type { AnswerBudget } from '../../../common/documents/long-records.ts'
+import type { ReadBudget } from '../../../common/documents/long-records.ts'
 import { KisError, NotFound } from '../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
@@ -10,12 +10,12 @@ import { checkAgentCode } from '../../domain/agents/definition.ts'
 import type { ModelKind } from '../../domain/catalog.ts'
 import { listSchemas, type Task, type WorkflowDefinition, workflowDefinition } from '../../domain/workflows/definition.ts'
 import { getAgent } from '../agents/agents.ts'
-import { checkSchemas } from '../agents/schema-answers.ts'
+import { checkSchemas } from '../agents/schema-replies.ts'
 import { admit } from '../calls/admit.ts'
-import type { AskContext, Ports } from '../deps.ts'
-import { forgetWorkflow } from '../forget.ts'
+import type { Ports, RequestContext } from '../deps.ts'
+import { purgeWorkflow } from '../purge.ts'
 import type { WorkflowRecord } from '../tables.ts'
-import { keepVersion } from '../versions.ts'
+import { storeVersion } from '../versions.ts'
 
 /** Most workflows of one organization. */
 const MAX_WORKFLOWS = 1_000
@@ -37,13 +37,13 @@ interface WorkflowInput {
  * @throws {KisError} any other code, with the path in the definition: the definition is invalid, or names something
  * that the caller may not use.
  */
-export async function createWorkflow(deps: Ports, ask: AskContext, input: WorkflowInput): Promise<WorkflowRecord> {
-  const principal = requireScope(ask.caller, 'agents')
+export async function createWorkflow(deps: Ports, requestContext: RequestContext, input: WorkflowInput): Promise<WorkflowRecord> {
+  const principal = requireScope(requestContext.caller, 'agents')
   const { organizationId } = principal
   const code = checkAgentCode(input.code)
   const name = readName(input.name)
   const definition = workflowDefinition(input.definition, 'input.definition')
-  await checkReferences(deps, { ...ask, caller: principal }, definition)
+  await checkReferences(deps, { ...requestContext, caller: principal }, definition)
   if ((await deps.collections.workflows.countDocuments({ organizationId, listed: true })) >= MAX_WORKFLOWS)
     throw new KisError('storage_quota_exceeded', `An organization has at most ${MAX_WORKFLOWS} workflows.`)
   const now = deps.clock.now()
@@ -58,11 +58,11 @@ export async function createWorkflow(deps: Ports, ask: AskContext, input: Workfl
     createdAt: now,
     updatedAt: now,
   }
-  await keepVersion(deps.collections.workflowVersions, workflow)
+  await storeVersion(deps.collections.workflowVersions, workflow)
   await deps.collections.workflows.insertOne(workflow).catch(async (error) => {
     // After any other failure the workflow may have been recorded, so its version stays.
     if (error instanceof DuplicateKey) await deps.collections.workflowVersions.findOneAndDelete({ _id: `${workflow._id}_1` })
-    throw codeTaken(error, code)
+    throw duplicateCode(error, code)
   })
   return workflow
 }
@@ -76,27 +76,27 @@ export async function createWorkflow(deps: Ports, ask: AskContext, input: Workfl
  */
 export async function updateWorkflow(
   deps: Ports,
-  ask: AskContext,
+  requestContext: RequestContext,
   { id, code, name, definition }: WorkflowInput & { readonly id: string },
 ): Promise<WorkflowRecord> {
-  const principal = requireScope(ask.caller, 'agents')
+  const principal = requireScope(requestContext.caller, 'agents')
   const changes = {
     ...(code != null && { code: checkAgentCode(code) }),
     ...(name != null && { name: readName(name) }),
     ...(definition != null && { definition: JSON.stringify(workflowDefinition(definition, 'input.definition')) }),
   }
-  if (definition != null) await checkReferences(deps, { ...ask, caller: principal }, definition as WorkflowDefinition)
+  if (definition != null) await checkReferences(deps, { ...requestContext, caller: principal }, definition as WorkflowDefinition)
   for (let attempt = 1; attempt <= MAX_ATTEMPTS; attempt++) {
     const workflow = await getWorkflow(deps, principal, id, 'input.id')
     const next = { ...workflow, ...changes, version: workflow.version + 1, updatedAt: deps.clock.now() }
-    await keepVersion(deps.collections.workflowVersions, next)
+    await storeVersion(deps.collections.workflowVersions, next)
     const updated = await deps.collections.workflows
       .findOneAndUpdate(
         { _id: workflow._id, listed: true, version: workflow.version },
         { $set: { ...changes, version: next.version, updatedAt: next.updatedAt } },
       )
       .catch((error) => {
-        throw codeTaken(error, code ?? '')
+        throw duplicateCode(error, code ?? '')
       })
     if (updated) return updated
   }
@@ -107,14 +107,14 @@ export async function updateWorkflow(
  * Deletes a workflow. Its versions are deleted once its runs in progress have ended. All its runs stay readable.
  * @throws {NotFound} the organization has no such workflow.
  */
-export async function deleteWorkflow(deps: Ports, { caller }: AskContext, id: string): Promise<void> {
+export async function deleteWorkflow(deps: Ports, { caller }: RequestContext, id: string): Promise<void> {
   const { organizationId } = requireScope(caller, 'agents')
   const deleted = await deps.collections.workflows.findOneAndUpdate(
     { _id: id, organizationId, listed: true },
     { $set: { listed: false, code: id, forgetAt: deps.clock.now() } },
   )
   if (!deleted) throw new NotFound('workflow', id, 'id')
-  await forgetWorkflow(deps, deleted)
+  await purgeWorkflow(deps, deleted)
 }
 
 /**
@@ -134,8 +134,8 @@ export async function getWorkflow(
 }
 
 /** Returns the workflow, or null when it does not exist, is deleted or belongs to another organization. */
-export async function findWorkflow(deps: Ports, ask: AskContext, id: string): Promise<WorkflowRecord | null> {
-  return getWorkflow(deps, requireScope(ask.caller, 'agents'), id).catch((error) => {
+export async function findWorkflow(deps: Ports, requestContext: RequestContext, id: string): Promise<WorkflowRecord | null> {
+  return getWorkflow(deps, requireScope(requestContext.caller, 'agents'), id).catch((error) => {
     if (error instanceof NotFound) return null
     throw error
   })
@@ -144,9 +144,9 @@ export async function findWorkflow(deps: Ports, ask: AskContext, id: string): Pr
 /** Lists the workflows of the caller's organization. */
 export async function listWorkflows(
   { collections }: Pick<Ports, 'collections'>,
-  { caller }: AskContext,
+  { caller }: RequestContext,
   page: OrderedPage,
-  budget: AnswerBudget,
+  budget: ReadBudget,
 ): Promise<Connection<WorkflowRecord>> {
   const { organizationId } = requireScope(caller, 'agents')
   return listById(collections.workflows, { organizationId, listed: true }, page, WORKFLOW_ID, budget)
@@ -159,8 +159,8 @@ export async function findWorkflowVersion(
   workflowId: string,
   version: number,
 ): Promise<WorkflowDefinition | null> {
-  const kept = await collections.workflowVersions.findOne({ _id: `${workflowId}_${version}`, organizationId })
-  return kept && (JSON.parse(kept.definition) as WorkflowDefinition)
+  const stored = await collections.workflowVersions.findOne({ _id: `${workflowId}_${version}`, organizationId })
+  return stored && (JSON.parse(stored.definition) as WorkflowDefinition)
 }
 
 /** Lists the tasks of a definition, also those inside maps, each with its path. */
@@ -182,20 +182,20 @@ export function checkModel(deps: Ports, caller: Principal, kind: ModelKind, mode
 
 async function checkReferences(
   deps: Ports,
-  ask: AskContext & { readonly caller: Principal },
+  requestContext: RequestContext & { readonly caller: Principal },
   definition: WorkflowDefinition,
 ): Promise<void> {
-  await checkSchemas(deps, ask.caller, listSchemas(definition, 'input.definition'), ask.signal)
+  await checkSchemas(deps, requestContext.caller, listSchemas(definition, 'input.definition'), requestContext.signal)
   const tasks = listTasks(definition).map(({ task, path }) => ({ task, path: `input.definition.${path}` }))
   // The knowledge subgraph checks the collections. A file is named only when the workflow runs with the scope `agents`,
   // so the scope to read files is checked here.
-  if (tasks.some(({ task }) => task.type === 'transcribe')) requireScope(ask.caller, 'knowledge:read')
+  if (tasks.some(({ task }) => task.type === 'transcribe')) requireScope(requestContext.caller, 'knowledge:read')
   const collectionIds = [...new Set(tasks.flatMap(({ task }) => (task.type === 'search' ? [task.collection_id] : [])))]
-  const found = new Set((await deps.knowledge.describe(collectionIds, ask)).map(({ id }) => id))
+  const found = new Set((await deps.knowledge.describe(collectionIds, requestContext)).map(({ id }) => id))
   for (const { task, path } of tasks) {
-    if (task.type === 'chat') checkModel(deps, ask.caller, 'chat', task.model, `${path}.model`)
-    if (task.type === 'transcribe') checkModel(deps, ask.caller, 'transcription', task.model, `${path}.model`)
-    if (task.type === 'agent') await getAgent(deps, ask.caller, task.agent_id, `${path}.agent_id`)
+    if (task.type === 'chat') checkModel(deps, requestContext.caller, 'chat', task.model, `${path}.model`)
+    if (task.type === 'transcribe') checkModel(deps, requestContext.caller, 'transcription', task.model, `${path}.model`)
+    if (task.type === 'agent') await getAgent(deps, requestContext.caller, task.agent_id, `${path}.agent_id`)
     if (task.type === 'search' && !found.has(task.collection_id))
       throw new NotFound('collection', task.collection_id, `${path}.collection_id`)
   }
@@ -209,7 +209,7 @@ function readName(value: unknown): string {
   return name
 }
 
-function codeTaken(error: unknown, code: string): unknown {
+function duplicateCode(error: unknown, code: string): unknown {
   if (!(error instanceof DuplicateKey)) return error
   const message = `A workflow with code \`${code}\` exists in this organization.`
   return new KisError('already_exists', message, { param: 'input.code', cause: error })

@@ -65,7 +65,7 @@ describe('reads while the index is slow', () => {
     await server.holds(24)
     expect(await index.search(query('col_b'), signal)).toEqual([])
     expect(await index.get('col_b', ['chunk'])).toEqual([])
-    expect(await index.tokenStates('col_b', ['chunk'])).toEqual(new Map())
+    expect(await index.tokenEmbeddings('col_b', ['chunk'])).toEqual(new Map())
     await index.ping(signal)
     expect(server.held).toBe(24)
     // A search that has begun still reads its passages.

@@ -1,8 +1,8 @@
 import type { Client, estypes } from '@elastic/elasticsearch'
 import { KisError } from '../../../common/errors.ts'
-import { explainForeign, type Installation } from '../../../common/identity/installation.ts'
+import { explainMismatch, type Installation } from '../../../common/identity/installation.ts'
 import type { Log } from '../../../common/process/log.ts'
-import { MAX_STATES_BYTES } from '../../domain/search/max-sim.ts'
+import { MAX_TOKEN_EMBEDDINGS_BYTES } from '../../domain/search/max-sim.ts'
 import type {
   ChunkCandidate,
   ChunkIndex,
@@ -15,10 +15,11 @@ import type {
   StoredChunk,
   ToTerms,
 } from '../../ports/chunk-index.ts'
-import type { TokenStates } from '../../ports/inference.ts'
-import { awaitAnswer, checkItems, elasticsearchClient, readStatus, toFailure } from './client.ts'
+import type { TokenEmbeddings } from '../../ports/inference.ts'
+import { awaitResponse, checkItems, elasticsearchClient, readStatus, toFailure } from './client.ts'
 import { createIndex } from './create-index.ts'
 import { type ChunkSource, COPIED, type EntrySource, toEntry, toStoredChunk, withAttributes } from './entries.ts'
+import { FairReads, MAX_WAITING_SEARCHES } from './fair-reads.ts'
 import {
   ADDED_FIELDS,
   collectionsIndex,
@@ -31,7 +32,6 @@ import {
   nextChunksIndex,
   readChunkId,
 } from './indices.ts'
-import { MAX_WAITING_SEARCHES, ReadTurns } from './read-turns.ts'
 import { move, rebuildStep, writtenIndex } from './rebuild.ts'
 import { search, searchAll } from './search.ts'
 import { checkStart, rethrowUnfit } from './start-check.ts'
@@ -40,7 +40,7 @@ import { termMark } from './term-counts.ts'
 const MAX_CHUNKS_PER_PUT = 256
 const MAX_CANDIDATES = 1_000
 const MAX_CHUNKS_PER_GET = 1_000
-const MAX_STATES_PER_GET = 100
+const MAX_TOKEN_EMBEDDINGS_PER_GET = 100
 const MAX_LISTED = 1_000
 /** The server's own limit for one page of a search. */
 const ORDINALS_PER_PAGE = 10_000
@@ -81,7 +81,7 @@ export async function openElasticsearchChunkIndex(options: ElasticsearchOptions)
   try {
     const names = indexNames(prefix)
     await checkStart(client, names)
-    if (!(await awaitAnswer(client.indices.exists({ index: names.collections }))))
+    if (!(await awaitResponse(client.indices.exists({ index: names.collections }))))
       await createIndex(client, collectionsIndex(names, size)).catch(rethrowUnfit)
     await bringUpToDate(client, names).catch(rethrowUnfit)
     if (installation) await claim(client, names, await installation())
@@ -100,12 +100,12 @@ export async function openElasticsearchChunkIndex(options: ElasticsearchOptions)
 
 /** Updates indices of earlier layouts to what is written now. */
 async function bringUpToDate(client: Client, { allChunks: index }: IndexNames): Promise<void> {
-  await awaitAnswer(client.indices.putMapping({ index, ignore_unavailable: true, properties: ADDED_FIELDS }, { ignore: [404] }))
-  await awaitAnswer(client.indices.putSettings({ index, ignore_unavailable: true, settings: EXPUNGE_ALL }, { ignore: [404] }))
+  await awaitResponse(client.indices.putMapping({ index, ignore_unavailable: true, properties: ADDED_FIELDS }, { ignore: [404] }))
+  await awaitResponse(client.indices.putSettings({ index, ignore_unavailable: true, settings: EXPUNGE_ALL }, { ignore: [404] }))
 }
 
 async function hasEarlierFields(client: Client, { allChunks: index }: IndexNames): Promise<boolean> {
-  const found = await awaitAnswer(client.indices.getMapping({ index, ignore_unavailable: true }, { ignore: [404] }))
+  const found = await awaitResponse(client.indices.getMapping({ index, ignore_unavailable: true }, { ignore: [404] }))
   return Object.values(found).some(({ mappings }) => mappings?.properties?.words?.type === EARLIER_FIELDS.words.type)
 }
 
@@ -114,11 +114,11 @@ async function hasEarlierFields(client: Client, { allChunks: index }: IndexNames
  * @throws {Error} they have another installation's
  */
 async function claim(client: Client, { collections }: IndexNames, own: Installation): Promise<void> {
-  const found = await awaitAnswer(client.indices.getMapping({ index: collections }))
+  const found = await awaitResponse(client.indices.getMapping({ index: collections }))
   const { installation: mark } = (Object.values(found)[0]?.mappings._meta ?? {}) as { readonly installation?: Installation }
-  const problem = mark && explainForeign(`The index ${collections} in Elasticsearch`, mark, own)
+  const problem = mark && explainMismatch(`The index ${collections} in Elasticsearch`, mark, own)
   if (problem) throw new Error(problem)
-  if (!mark) await awaitAnswer(client.indices.putMapping({ index: collections, _meta: { installation: { id: own.id } } }))
+  if (!mark) await awaitResponse(client.indices.putMapping({ index: collections, _meta: { installation: { id: own.id } } }))
 }
 
 interface CollectionSource {
@@ -130,7 +130,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
   readonly #client: Client
   readonly #names: IndexNames
   readonly #size: IndexSize
-  readonly #turns = new ReadTurns(async (collectionId) => (await this.#collection(collectionId))?.organization_id)
+  readonly #reads = new FairReads(async (collectionId) => (await this.#collection(collectionId))?.organization_id)
 
   constructor(client: Client, names: IndexNames, size: IndexSize) {
     this.#client = client
@@ -150,7 +150,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
       },
       { ignore: [409] },
     )
-    await awaitAnswer(created)
+    await awaitResponse(created)
     const found = await this.#collection(collectionId)
     if (found?.organization_id === organizationId && found.dimensions === dimensions) return
     throw new KisError('invalid_request', `Collection ${collectionId} exists with ${found?.dimensions} dimensions.`)
@@ -159,7 +159,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
   /** The index joins the alias of all chunks when it can be searched, so that no search of other collections fails meanwhile. */
   async #createChunks(dimensions: number): Promise<void> {
     const alias = this.#names.chunks(dimensions)
-    if (await awaitAnswer(this.#client.indices.exists({ index: alias }))) return
+    if (await awaitResponse(this.#client.indices.exists({ index: alias }))) return
     const request = nextChunksIndex(this.#names, dimensions, 1, this.#size)
     await createIndex(this.#client, request)
     await move(this.#client, [
@@ -170,9 +170,9 @@ class ElasticsearchChunkIndex implements ChunkIndex {
 
   async dropCollection(collectionId: string): Promise<void> {
     // First the collection itself, so that nothing more is put into it.
-    await awaitAnswer(this.#client.delete({ index: this.#names.collections, id: collectionId }, { ignore: [404] }))
+    await awaitResponse(this.#client.delete({ index: this.#names.collections, id: collectionId }, { ignore: [404] }))
     await this.#deleteChunks(collectionId, [])
-    this.#turns.forget(collectionId)
+    this.#reads.evict(collectionId)
   }
 
   async hasCollection(collectionId: string): Promise<boolean> {
@@ -186,10 +186,10 @@ class ElasticsearchChunkIndex implements ChunkIndex {
       throw new KisError('not_found', `The index has no collection ${document.collectionId}.`)
     for (const { chunkId, vector, tokenStates } of chunks) {
       checkVector(vector, collection.dimensions, `The vector of chunk ${chunkId}`)
-      if (tokenStates && tokenStates.length > MAX_STATES_BYTES)
+      if (tokenStates && tokenStates.length > MAX_TOKEN_EMBEDDINGS_BYTES)
         throw new KisError(
           'invalid_request',
-          `The token states of chunk ${chunkId} have ${tokenStates.length} bytes; at most ${MAX_STATES_BYTES} are kept.`,
+          `The token states of chunk ${chunkId} have ${tokenStates.length} bytes; at most ${MAX_TOKEN_EMBEDDINGS_BYTES} are kept.`,
         )
     }
     if (chunks.length === 0) return
@@ -211,7 +211,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     await this.#refresh()
     const mark = termMark(collectionId)
     for (let after = -1; ; ) {
-      const { hits } = await awaitAnswer(
+      const { hits } = await awaitResponse(
         this.#client.search<EntrySource>({
           index: this.#names.chunks(collection.dimensions),
           routing: collectionId,
@@ -235,7 +235,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
       const replaced = hits.hits.filter(({ _index }) => _index !== written)
       if (replaced.length > 0) {
         const operations = replaced.map(({ _id, _index }) => ({ delete: { _id: _id!, _index, routing: collectionId } }))
-        const { items } = await awaitAnswer(this.#client.bulk({ refresh: 'wait_for', operations }, { requestTimeout: PUT_TIMEOUT_MS }))
+        const { items } = await awaitResponse(this.#client.bulk({ refresh: 'wait_for', operations }, { requestTimeout: PUT_TIMEOUT_MS }))
         checkItems(items.map((item) => item.delete!))
       }
       after = Number(hits.hits.at(-1)!.sort![0])
@@ -257,7 +257,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
       operations: entries.flatMap(([_id, entry]) => [{ index: { _id } }, entry]),
     } as const
     for (let pass = 0; pass < MAX_PUT_PASSES; pass++) {
-      const { items } = await awaitAnswer(this.#client.bulk(request, { requestTimeout: PUT_TIMEOUT_MS }))
+      const { items } = await awaitResponse(this.#client.bulk(request, { requestTimeout: PUT_TIMEOUT_MS }))
       checkItems(items.map(({ index }) => index!))
       // A rebuild that has begun meanwhile may have copied the old index already. What was written there since would be
       // lost.
@@ -272,7 +272,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     await this.#refresh()
     const found: number[] = []
     for (;;) {
-      const { hits } = await awaitAnswer(
+      const { hits } = await awaitResponse(
         this.#client.search({
           index: this.#names.allChunks,
           routing: collectionId,
@@ -290,9 +290,9 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     }
   }
 
-  async deleteDocument(collectionId: string, documentId: string, keepGeneration?: string): Promise<void> {
-    const kept = keepGeneration === undefined ? [] : [{ bool: { must_not: [{ term: { generation: keepGeneration } }] } }]
-    await this.#deleteChunks(collectionId, [{ term: { document_id: documentId } }, ...kept])
+  async deleteDocument(collectionId: string, documentId: string, exceptGeneration?: string): Promise<void> {
+    const exclusion = exceptGeneration === undefined ? [] : [{ bool: { must_not: [{ term: { generation: exceptGeneration } }] } }]
+    await this.#deleteChunks(collectionId, [{ term: { document_id: documentId } }, ...exclusion])
   }
 
   async deleteGeneration(collectionId: string, documentId: string, generation: string): Promise<void> {
@@ -321,7 +321,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     signal.throwIfAborted()
     if (!(query.candidates >= 1 && query.candidates <= MAX_CANDIDATES))
       throw new KisError('invalid_request', `A search has 1 to ${MAX_CANDIDATES} candidates, not ${query.candidates}.`)
-    return this.#turns.run(query.collectionId, () => this.#search(query, signal), { maxWaiting: MAX_WAITING_SEARCHES, signal })
+    return this.#reads.run(query.collectionId, () => this.#search(query, signal), { maxWaiting: MAX_WAITING_SEARCHES, signal })
   }
 
   async #search(query: ChunkQuery, signal: AbortSignal): Promise<readonly ChunkCandidate[]> {
@@ -343,8 +343,8 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     })
   }
 
-  async tokenStates(collectionId: string, chunkIds: readonly string[]): Promise<ReadonlyMap<string, TokenStates>> {
-    atMost(chunkIds.length, MAX_STATES_PER_GET, 'chunk ids')
+  async tokenEmbeddings(collectionId: string, chunkIds: readonly string[]): Promise<ReadonlyMap<string, TokenEmbeddings>> {
+    atMost(chunkIds.length, MAX_TOKEN_EMBEDDINGS_PER_GET, 'chunk ids')
     if (chunkIds.length === 0) return new Map()
     const found = await this.#sources<Pick<EntrySource, 'token_states'>>(collectionId, chunkIds, ['token_states'])
     return new Map(
@@ -371,7 +371,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
       size: 2 * chunkIds.length,
       _source: parts,
     }
-    const { hits } = await this.#turns.run(collectionId, () => awaitAnswer(this.#client.search<Source>(request)))
+    const { hits } = await this.#reads.run(collectionId, () => awaitResponse(this.#client.search<Source>(request)))
     return new Map(hits.hits.map(({ _id, _source }) => [readChunkId(collectionId, _id!), _source!]))
   }
 
@@ -388,13 +388,13 @@ class ElasticsearchChunkIndex implements ChunkIndex {
   async expunge(signal: AbortSignal): Promise<void> {
     const request = { index: this.#names.allChunks, only_expunge_deletes: true, ignore_unavailable: true }
     const options = { requestTimeout: EXPUNGE_TIMEOUT_MS, maxRetries: 0, signal, ignore: [404] }
-    await awaitAnswer(this.#client.indices.forcemerge(request, options), signal)
+    await awaitResponse(this.#client.indices.forcemerge(request, options), signal)
   }
 
   async ping(signal: AbortSignal): Promise<void> {
-    const places = [{ index: this.#names.collections }, { index: this.#names.allChunks, ignore_unavailable: true }]
+    const targets = [{ index: this.#names.collections }, { index: this.#names.allChunks, ignore_unavailable: true }]
     const nothing = { size: 0, track_total_hits: false }
-    const searches = places.map((place) => [place, nothing] as const)
+    const searches = targets.map((target) => [target, nothing] as const)
     await searchAll(this.#client, searches, signal)
   }
 
@@ -409,7 +409,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
       return found._source
     } catch (error) {
       const isAbsent = readStatus(error) === 404 && (error as { body?: { found?: unknown } }).body?.found === false
-      return isAbsent ? undefined : awaitAnswer(Promise.reject(error), signal)
+      return isAbsent ? undefined : awaitResponse(Promise.reject(error), signal)
     }
   }
 
@@ -422,7 +422,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
     const index = await this.#searched()
     if (index.length === 0) return []
     const sources = fields.map((field) => ({ [field]: { terms: { field } } }))
-    const { aggregations } = await awaitAnswer(
+    const { aggregations } = await awaitResponse(
       this.#client.search({
         index,
         ...(routing !== undefined && { routing }),
@@ -438,13 +438,13 @@ class ElasticsearchChunkIndex implements ChunkIndex {
 
   /** The aliases that searches use, for vectors of any length. */
   async #searched(): Promise<string[]> {
-    const found = await awaitAnswer(this.#client.indices.getAlias({ name: `${this.#names.allChunks}-*` }, { ignore: [404] }))
+    const found = await awaitResponse(this.#client.indices.getAlias({ name: `${this.#names.allChunks}-*` }, { ignore: [404] }))
     const aliases = Object.values(found).flatMap(({ aliases }) => Object.keys(aliases ?? {}))
     return [...new Set(aliases)].filter((alias) => this.#names.isChunks(alias))
   }
 
   async #refresh(): Promise<void> {
-    await awaitAnswer(this.#client.indices.refresh({ index: this.#names.allChunks, ignore_unavailable: true }))
+    await awaitResponse(this.#client.indices.refresh({ index: this.#names.allChunks, ignore_unavailable: true }))
   }
 
   async #deleteChunks(collectionId: string, filter: readonly estypes.QueryDslQueryContainer[]): Promise<void> {
@@ -455,7 +455,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
         deleted = 0,
         version_conflicts: conflicts = 0,
         failures = [],
-      } = await awaitAnswer(
+      } = await awaitResponse(
         this.#client.deleteByQuery(
           {
             index: this.#names.allChunks,

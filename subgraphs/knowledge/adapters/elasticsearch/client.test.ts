@@ -1,6 +1,6 @@
 import { afterEach, expect, it, vi } from 'vitest'
 import { startHeldElasticsearch } from '../../../../test/support/engines/held-elasticsearch.ts'
-import { awaitAnswer, elasticsearchClient, MAX_CONNECTIONS, REQUEST_TIMEOUT_MS } from './client.ts'
+import { awaitResponse, elasticsearchClient, MAX_CONNECTIONS, REQUEST_TIMEOUT_MS } from './client.ts'
 
 afterEach(() => void vi.useRealTimers())
 
@@ -13,7 +13,7 @@ it('ends a request that waits for a connection by its time limit, and leaves tho
   const long = Array.from({ length: MAX_CONNECTIONS }, () => client.info({}, { requestTimeout: 3 * REQUEST_TIMEOUT_MS }))
   const ended = Promise.allSettled(long)
   await server.holds(MAX_CONNECTIONS)
-  const waiting = expect(awaitAnswer(client.info())).rejects.toMatchObject({ code: 'service_unavailable', shouldRetry: true })
+  const waiting = expect(awaitResponse(client.info())).rejects.toMatchObject({ code: 'service_unavailable', shouldRetry: true })
   await vi.advanceTimersByTimeAsync(2 * REQUEST_TIMEOUT_MS)
   await waiting
   expect(server.held).toBe(MAX_CONNECTIONS)
@@ -26,8 +26,8 @@ it('ends no other request of the same signal with one that is late', async () =>
   await using server = await start()
   const client = elasticsearchClient(server.url, undefined)
   const { signal } = new AbortController()
-  const other = awaitAnswer(client.info({}, { signal }), signal)
-  const late = awaitAnswer(client.info({}, { signal, requestTimeout: 1 }), signal)
+  const other = awaitResponse(client.info({}, { signal }), signal)
+  const late = awaitResponse(client.info({}, { signal, requestTimeout: 1 }), signal)
   await expect(late).rejects.toMatchObject({ code: 'service_unavailable' })
   server.release()
   expect((await other).version.number).toBe('9.1.0')
@@ -38,7 +38,7 @@ it('ends a request whose caller leaves, under way or waiting for a connection', 
   await using server = await start()
   const client = elasticsearchClient(server.url, undefined)
   const caller = new AbortController()
-  const asked = Array.from({ length: MAX_CONNECTIONS + 1 }, () => awaitAnswer(client.info({}, { signal: caller.signal }), caller.signal))
+  const asked = Array.from({ length: MAX_CONNECTIONS + 1 }, () => awaitResponse(client.info({}, { signal: caller.signal }), caller.signal))
   const ended = Promise.allSettled(asked)
   await server.holds(MAX_CONNECTIONS)
   caller.abort(new Error('left'))
@@ -53,7 +53,7 @@ it('goes on with the nodes that are left, and sends all of them the user', async
   const addresses = [...lost, left].map(({ url }) => url.replace('//', '//kis:p%2Cw@'))
   for (const server of lost) await server[Symbol.asyncDispose]()
   const client = elasticsearchClient(addresses.join(','), undefined)
-  for (let call = 0; call < 6; call++) expect((await awaitAnswer(client.info())).version.number).toBe('9.1.0')
+  for (let call = 0; call < 6; call++) expect((await awaitResponse(client.info())).version.number).toBe('9.1.0')
   expect(new Set(left.authorizations)).toEqual(new Set([`Basic ${btoa('kis:p,w')}`]))
   await client.close()
 })

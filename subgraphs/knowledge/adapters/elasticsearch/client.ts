@@ -79,9 +79,9 @@ class TimedConnection extends UndiciConnection {
 }
 
 /** Gives the answer, or throws the port's own error. The caller's abort stays an abort. */
-export async function awaitAnswer<T>(answer: Promise<T>, signal?: AbortSignal): Promise<T> {
+export async function awaitResponse<T>(response: Promise<T>, signal?: AbortSignal): Promise<T> {
   try {
-    return await answer
+    return await response
   } catch (error) {
     signal?.throwIfAborted()
     throw error instanceof errors.ElasticsearchClientError ? toFailure(readStatus(error), described(error)) : error

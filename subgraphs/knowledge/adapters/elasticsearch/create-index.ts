@@ -1,5 +1,5 @@
 import type { Client, estypes } from '@elastic/elasticsearch'
-import { awaitAnswer, toFailure } from './client.ts'
+import { awaitResponse, toFailure } from './client.ts'
 
 /** Within the time of a request. */
 const SERVES_WITHIN = '9s'
@@ -11,10 +11,10 @@ const SERVES_WITHIN = '9s'
  */
 export async function createIndex(client: Client, request: estypes.IndicesCreateRequest): Promise<void> {
   const { index } = request
-  const { error } = (await awaitAnswer(
+  const { error } = (await awaitResponse(
     client.indices.create({ ...request, wait_for_active_shards: 0 }, { ignore: [400] }),
   )) as Partial<estypes.ErrorResponseBase>
   const type = error?.type ?? 'resource_already_exists_exception'
   if (type !== 'resource_already_exists_exception') throw toFailure(400, `index ${index} cannot be created, ${type}`)
-  await awaitAnswer(client.cluster.health({ index, wait_for_status: 'yellow', timeout: SERVES_WITHIN }))
+  await awaitResponse(client.cluster.health({ index, wait_for_status: 'yellow', timeout: SERVES_WITHIN }))
 }

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Client, estypes } from '@elastic/elasticsearch'
 import { KisError } from '../../../common/errors.ts'
 import type { RebuildStep, ToTerms } from '../../ports/chunk-index.ts'
-import { awaitAnswer, checkItems, REQUEST_TIMEOUT_MS, toFailure } from './client.ts'
+import { awaitResponse, checkItems, REQUEST_TIMEOUT_MS, toFailure } from './client.ts'
 import { createIndex } from './create-index.ts'
 import { COPIED, type EntrySource, toCopy } from './entries.ts'
 import { type IndexNames, type IndexSize, NOT_COPIED, nextChunksIndex } from './indices.ts'
@@ -38,7 +38,7 @@ const RETIRE_AFTER_MS = REQUEST_TIMEOUT_MS + 1_000
 type Key = readonly [string, string, string, number]
 const ORDER = ['collection_id', 'document_id', 'generation', 'ordinal'] as const
 
-type Place =
+type RebuildCursor =
   | { readonly at: 'begin'; readonly dimensions: number }
   | { readonly at: 'copy' | 'check'; readonly dimensions: number; readonly number: number; readonly after: Key | null }
   | { readonly at: 'retire' }
@@ -51,38 +51,39 @@ interface Parts {
 
 interface Step {
   readonly chunks: number
-  readonly next: Place | null
+  readonly next: RebuildCursor | null
 }
 
 export async function rebuildStep(parts: Parts, after: string | null, toTerms: ToTerms, signal: AbortSignal): Promise<RebuildStep> {
-  const { chunks, next } = await stepAt(parts, readPlace(after), toTerms, signal)
+  const { chunks, next } = await stepAt(parts, readCursor(after), toTerms, signal)
   return { chunks, next: next && Buffer.from(JSON.stringify(next)).toString('base64url') }
 }
 
-function readPlace(after: string | null): Place {
+function readCursor(after: string | null): RebuildCursor {
   if (after === null) return { at: 'begin', dimensions: 0 }
   try {
-    const place = JSON.parse(Buffer.from(after, 'base64url').toString()) as Partial<Record<string, unknown>>
-    const isKey = place.after === null || (Array.isArray(place.after) && place.after.length === ORDER.length)
-    const isCounted = Number.isInteger(place.dimensions)
-    if (place.at === 'retire' || (place.at === 'begin' && isCounted)) return place as Place
-    if ((place.at === 'copy' || place.at === 'check') && isCounted && Number.isInteger(place.number) && isKey) return place as Place
+    const cursor = JSON.parse(Buffer.from(after, 'base64url').toString()) as Partial<Record<string, unknown>>
+    const isKey = cursor.after === null || (Array.isArray(cursor.after) && cursor.after.length === ORDER.length)
+    const isCounted = Number.isInteger(cursor.dimensions)
+    if (cursor.at === 'retire' || (cursor.at === 'begin' && isCounted)) return cursor as RebuildCursor
+    if ((cursor.at === 'copy' || cursor.at === 'check') && isCounted && Number.isInteger(cursor.number) && isKey)
+      return cursor as RebuildCursor
   } catch {
     // Refused below.
   }
   throw new KisError('invalid_request', 'The cursor is not one that a rebuild gave.', { param: 'after' })
 }
 
-async function stepAt(parts: Parts, place: Place, toTerms: ToTerms, signal: AbortSignal): Promise<Step> {
-  if (place.at === 'begin') return begin(parts, place.dimensions)
-  if (place.at === 'retire') return retire(parts, signal)
-  const { dimensions, number } = place
+async function stepAt(parts: Parts, cursor: RebuildCursor, toTerms: ToTerms, signal: AbortSignal): Promise<Step> {
+  if (cursor.at === 'begin') return start(parts, cursor.dimensions)
+  if (cursor.at === 'retire') return retire(parts, signal)
+  const { dimensions, number } = cursor
   const filled = parts.names.built(dimensions, number)
   const found = await behind(parts, dimensions)
   // Another rebuild has finished it.
   if (found?.written !== filled || found.old === null) return { chunks: 0, next: { at: 'begin', dimensions: dimensions + 1 } }
   const pair = { ...found, old: found.old, dimensions, number }
-  return place.at === 'copy' ? copy(parts, pair, place.after, toTerms, signal) : check(parts, pair, place.after)
+  return cursor.at === 'copy' ? copy(parts, pair, cursor.after, toTerms, signal) : check(parts, pair, cursor.after)
 }
 
 /** The index to which a put goes now. */
@@ -93,7 +94,7 @@ export async function writtenIndex(client: Client, names: IndexNames, dimensions
 /** The indices of an alias of searches: the one that takes writes, and the one that it replaces. */
 async function behind({ client, names }: Pick<Parts, 'client' | 'names'>, dimensions: number) {
   const alias = names.chunks(dimensions)
-  const indices = Object.entries(await awaitAnswer(client.indices.getAlias({ name: alias }, { ignore: [404] }))).flatMap(
+  const indices = Object.entries(await awaitResponse(client.indices.getAlias({ name: alias }, { ignore: [404] }))).flatMap(
     ([index, { aliases }]) => (aliases?.[alias] ? [{ index, isWritten: aliases[alias].is_write_index === true }] : []),
   )
   const written = indices.length === 1 ? indices[0] : indices.find(({ isWritten }) => isWritten)
@@ -102,7 +103,7 @@ async function behind({ client, names }: Pick<Parts, 'client' | 'names'>, dimens
 }
 
 /** Takes the next length of vectors from `from` on; ends after the last. */
-async function begin(parts: Parts, from: number): Promise<Step> {
+async function start(parts: Parts, from: number): Promise<Step> {
   const { client, names, size } = parts
   const dimensions = (await everyIndex(parts))
     .map((index) => index.dimensions)
@@ -144,8 +145,8 @@ async function copy(
   toTerms: ToTerms,
   signal: AbortSignal,
 ): Promise<Step> {
-  if (after === null) await awaitAnswer(client.indices.refresh({ index: old }))
-  const { hits } = await awaitAnswer(
+  if (after === null) await awaitResponse(client.indices.refresh({ index: old }))
+  const { hits } = await awaitResponse(
     client.search<EntrySource>(
       { index: old, ...pageAfter(after, COPIED_PER_STEP), _source: COPIED },
       { signal, requestTimeout: COPY_TIMEOUT_MS },
@@ -159,7 +160,7 @@ async function copy(
       { create: { _id: _id!, routing: _source!.collection_id } },
       toCopy(_source!, terms[i]!, termMark(_source!.collection_id)),
     ])
-    const { items } = await awaitAnswer(client.bulk({ index: written, operations }, { requestTimeout: COPY_TIMEOUT_MS }))
+    const { items } = await awaitResponse(client.bulk({ index: written, operations }, { requestTimeout: COPY_TIMEOUT_MS }))
     // What already exists was written since, or copied by an interrupted rebuild.
     checkItems(
       items.map(({ create }) => create!),
@@ -172,8 +173,8 @@ async function copy(
 
 async function check(parts: Parts, { written, old, dimensions, number }: Pair, after: Key | null): Promise<Step> {
   const { client, names } = parts
-  if (after === null) await awaitAnswer(client.indices.refresh({ index: written }))
-  const { hits } = await awaitAnswer(
+  if (after === null) await awaitResponse(client.indices.refresh({ index: written }))
+  const { hits } = await awaitResponse(
     client.search({
       index: written,
       ...pageAfter(after, CHECKED_PER_STEP, [{ term: { copied: true } }]),
@@ -186,7 +187,7 @@ async function check(parts: Parts, { written, old, dimensions, number }: Pair, a
     const operations = orphans.map(({ _id, _routing, _seq_no, _primary_term }) => ({
       delete: { _id: _id!, routing: _routing!, if_seq_no: _seq_no!, if_primary_term: _primary_term! },
     }))
-    const { items } = await awaitAnswer(client.bulk({ index: written, operations }, { requestTimeout: COPY_TIMEOUT_MS }))
+    const { items } = await awaitResponse(client.bulk({ index: written, operations }, { requestTimeout: COPY_TIMEOUT_MS }))
     // Written again since, or deleted.
     checkItems(
       items.map((item) => item.delete!),
@@ -195,7 +196,7 @@ async function check(parts: Parts, { written, old, dimensions, number }: Pair, a
   }
   if (hits.hits.length === CHECKED_PER_STEP) return { chunks: 0, next: { at: 'check', dimensions, number, after: lastKey(hits.hits) } }
 
-  await awaitAnswer(client.indices.refresh({ index: written }))
+  await awaitResponse(client.indices.refresh({ index: written }))
   const alias = names.chunks(dimensions)
   await move(client, [
     { remove: { index: old, alias, must_exist: true } },
@@ -208,9 +209,9 @@ async function check(parts: Parts, { written, old, dimensions, number }: Pair, a
 async function withoutOriginal(client: Client, old: string, hits: readonly estypes.SearchHit[]): Promise<readonly estypes.SearchHit[]> {
   if (hits.length === 0) return []
   const docs = hits.map(({ _id, _routing }) => ({ _index: old, _id: _id!, routing: _routing!, _source: false }))
-  const answer = await awaitAnswer(client.mget({ docs }))
+  const response = await awaitResponse(client.mget({ docs }))
   return hits.filter((_, i) => {
-    const doc = answer.docs[i]!
+    const doc = response.docs[i]!
     if ('error' in doc) throw toFailure(503, `a chunk was not looked up, ${doc.error.type}`)
     return !doc.found
   })
@@ -224,14 +225,14 @@ async function retire(parts: Parts, signal: AbortSignal): Promise<Step> {
   const replaced = all.filter(isReplaced).map(({ index }) => index)
   if (replaced.length > 0) {
     await sleep(RETIRE_AFTER_MS, undefined, { signal })
-    await awaitAnswer(parts.client.indices.delete({ index: replaced, ignore_unavailable: true }))
+    await awaitResponse(parts.client.indices.delete({ index: replaced, ignore_unavailable: true }))
   }
   return { chunks: 0, next: null }
 }
 
 /** The indices of chunks, and whether an alias names them. */
 async function everyIndex({ client, names }: Pick<Parts, 'client' | 'names'>) {
-  const found = await awaitAnswer(client.indices.getAlias({ index: `${names.allChunks}-*` }, { ignore: [404] }))
+  const found = await awaitResponse(client.indices.getAlias({ index: `${names.allChunks}-*` }, { ignore: [404] }))
   return Object.entries(found).flatMap(([index, { aliases }]) => {
     const parts = names.parseIndexName(index)
     return parts ? [{ index, ...parts, isNamed: Object.keys(aliases ?? {}).length > 0 }] : []
@@ -240,7 +241,7 @@ async function everyIndex({ client, names }: Pick<Parts, 'client' | 'names'>) {
 
 /** Applies all actions, or none if the aliases have changed: then another rebuild was here. */
 export async function move(client: Client, actions: estypes.IndicesUpdateAliasesAction[]): Promise<void> {
-  const { acknowledged } = await awaitAnswer(client.indices.updateAliases({ actions }, { ignore: [404] }))
+  const { acknowledged } = await awaitResponse(client.indices.updateAliases({ actions }, { ignore: [404] }))
   if (acknowledged === false) throw toFailure(503, 'not every node knows the moved alias yet')
 }
 

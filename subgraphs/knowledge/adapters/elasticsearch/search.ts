@@ -1,7 +1,7 @@
 import type { Client, estypes } from '@elastic/elasticsearch'
 import type { ChunkCandidate, ChunkQuery } from '../../ports/chunk-index.ts'
 import { countTerms, toCoverage } from './bm25.ts'
-import { awaitAnswer, toFailure } from './client.ts'
+import { awaitResponse, toFailure } from './client.ts'
 import { decimals } from './entries.ts'
 import { filterQuery } from './filter.ts'
 import { type IndexNames, readChunkId } from './indices.ts'
@@ -26,7 +26,7 @@ const TIMEOUT = '5s'
 const FIELDS = ['document_id', 'generation', 'language', 'term_counts'] as const
 
 type Body = estypes.SearchSearchRequestBody
-type Answer = estypes.MsearchMultiSearchItem<unknown>
+type SearchResponse = estypes.MsearchMultiSearchItem<unknown>
 type Cosines = ReadonlyMap<string, number>
 
 /**
@@ -62,10 +62,10 @@ export async function search(
   if (finding.length === 0) return []
 
   const fields = { size: candidates, docvalue_fields: [...FIELDS] }
-  const answers = await run([...finding.map((body) => ({ ...body, ...fields })), ...counting])
-  const found = answers.slice(0, finding.length)
-  const hits = new Map(found.flatMap((answer) => answer.hits.hits).map((hit) => [hit._id!, hit]))
-  const coverage = toCoverage(terms, answers.slice(finding.length))
+  const responses = await run([...finding.map((body) => ({ ...body, ...fields })), ...counting])
+  const found = responses.slice(0, finding.length)
+  const hits = new Map(found.flatMap((response) => response.hits.hits).map((hit) => [hit._id!, hit]))
+  const coverage = toCoverage(terms, responses.slice(finding.length))
   const near = toCosines(vector ? found.at(-1) : undefined)
   const ids = [...hits.keys()]
   const [far, anchored] = await compare(run, [
@@ -100,21 +100,21 @@ function nearest(vector: Float32Array, k: number, filter: estypes.QueryDslQueryC
 
 /** The exact cosines of entries, one map for each vector: no more pass the filter than are wanted, so all are compared. */
 async function compare(
-  run: (searches: readonly Body[]) => Promise<readonly Answer[]>,
+  run: (searches: readonly Body[]) => Promise<readonly SearchResponse[]>,
   pairs: readonly { readonly vector: Float32Array | null | undefined; readonly ids: readonly string[] }[],
 ): Promise<readonly Cosines[]> {
-  const asked = pairs.filter(({ vector, ids }) => vector && ids.length > 0)
-  const searches = asked.map(({ vector, ids }) => ({
+  const searched = pairs.filter(({ vector, ids }) => vector && ids.length > 0)
+  const searches = searched.map(({ vector, ids }) => ({
     knn: nearest(vector!, ids.length, [{ ids: { values: [...ids] } }]),
     size: ids.length,
   }))
-  const answers = searches.length > 0 ? await run(searches) : []
-  return pairs.map((pair) => toCosines(answers[asked.indexOf(pair)]))
+  const responses = searches.length > 0 ? await run(searches) : []
+  return pairs.map((pair) => toCosines(responses[searched.indexOf(pair)]))
 }
 
 /** Elasticsearch's score is (1 + cosine) / 2. */
-function toCosines(answer: Answer | undefined): Cosines {
-  return new Map(answer?.hits.hits.map(({ _id, _score }) => [_id!, Math.max(-1, Math.min(1, 2 * _score! - 1))]))
+function toCosines(response: SearchResponse | undefined): Cosines {
+  return new Map(response?.hits.hits.map(({ _id, _score }) => [_id!, Math.max(-1, Math.min(1, 2 * _score! - 1))]))
 }
 
 /**
@@ -125,9 +125,9 @@ export async function searchAll(
   client: Client,
   searches: readonly (readonly [estypes.MsearchMultisearchHeader, Body])[],
   signal: AbortSignal,
-): Promise<readonly Answer[]> {
+): Promise<readonly SearchResponse[]> {
   const whole = searches.flatMap(([header, body]) => [{ ...header, allow_partial_search_results: false }, body])
-  const { responses } = await awaitAnswer(client.msearch({ searches: whole }, { signal }), signal)
+  const { responses } = await awaitResponse(client.msearch({ searches: whole }, { signal }), signal)
   return responses.map((response) => {
     if ('error' in response) throw toFailure(response.status, `a search, status ${response.status}, ${response.error.type}`)
     if (response.timed_out) throw toFailure(504, 'a search timed out')

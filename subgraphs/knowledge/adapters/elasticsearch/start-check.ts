@@ -87,9 +87,9 @@ const TUNING = 'index_options'
 function contains(actual: Json, wanted: Json): boolean {
   if (wanted.type !== actual.type) return false
   return Object.entries(wanted).every(([key, value]) => {
-    const given = actual[key]
-    if (given === undefined || key === TUNING) return true
-    return typeof value === 'object' ? contains(given as Json, value as Json) : String(given) === String(value)
+    const found = actual[key]
+    if (found === undefined || key === TUNING) return true
+    return typeof value === 'object' ? contains(found as Json, value as Json) : String(found) === String(value)
   })
 }
 

@@ -7,7 +7,7 @@ import { databaseAt, type MongoSnapshot } from '../../../common/adapters/mongodb
 import type { MongoDatabase } from '../../../common/documents/mongodb-url.ts'
 import { ServiceUnavailable } from '../../../common/errors.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
-import { BlobDamaged, type BlobEntry, type BlobStore } from '../../ports/blob-store.ts'
+import { BlobCorrupted, type BlobEntry, type BlobStore } from '../../ports/blob-store.ts'
 import { checkKey, checkLimit, checkRange, checkSize, MAX_BLOB_BYTES } from '../blob-arguments.ts'
 
 const WHAT = 'The blob store'
@@ -52,15 +52,15 @@ export function blobsAt(snapshot: MongoSnapshot, database: string): Pick<BlobSto
   const chunks = db.collection<{ readonly files_id: ObjectId; readonly n: number; readonly data: Binary }>(`${NAME}.chunks`)
   return {
     get: (key, { offset, length } = { offset: 0, length: MAX_BLOB_BYTES }) =>
-      bounded(client, async () => {
+      withTransferTimeout(client, async () => {
         const pointer = await pointers.findOne({ _id: key }, { session })
         if (!pointer?.file) return null
         const found = await chunks.find({ files_id: pointer.file }, { session, sort: { n: 1 } }).toArray()
         const bytes = Buffer.concat(found.map(({ data }) => data.value()))
-        if (bytes.length !== pointer.size) throw new BlobDamaged(key)
+        if (bytes.length !== pointer.size) throw new BlobCorrupted(key)
         return new Uint8Array(bytes.buffer, bytes.byteOffset, bytes.length).subarray(offset, offset + length)
       }),
-    list: (after, limit) => bounded(client, () => listPointers(pointers, after, { limit, session })),
+    list: (after, limit) => withTransferTimeout(client, () => listPointers(pointers, after, { limit, session })),
   }
 }
 
@@ -75,9 +75,9 @@ async function listPointers(
   return found.map(({ _id: key, size }) => ({ key, sizeBytes: size! }))
 }
 
-async function bounded<R>(client: ResilientClient, operation: () => Promise<R>): Promise<R> {
+async function withTransferTimeout<R>(client: ResilientClient, operation: () => Promise<R>): Promise<R> {
   try {
-    return await client.bounded(operation, TRANSFER_LIMIT_MS)
+    return await client.withTimeout(operation, TRANSFER_LIMIT_MS)
   } catch (error) {
     throw translated(error, NAME, WHAT)
   }
@@ -126,7 +126,7 @@ class MongoBlobStore implements BlobStore, AsyncDisposable {
       for (let read = 0; read < MAX_READS; read++) {
         const pointer = await this.#pointers.findOne({ _id: key })
         if (!pointer?.file) return null
-        if (seen?.equals(pointer.file)) throw new BlobDamaged(key)
+        if (seen?.equals(pointer.file)) throw new BlobCorrupted(key)
         const bytes = await this.#read(pointer.file, offset, Math.min(offset + length, pointer.size!))
         if (bytes) return bytes
         seen = pointer.file
@@ -204,8 +204,8 @@ class MongoBlobStore implements BlobStore, AsyncDisposable {
     const stale = uploads.filter((id) => Date.now() - id.getTimestamp().getTime() > STALE_UPLOAD_MS)
     // A process that still writes one of these will not find itself announced at the end.
     if (stale.length > 0) await this.#pointers.updateOne({ _id: key }, { $pullAll: { uploads: stale } })
-    const isKept = (id: ObjectId) => pointer?.file?.equals(id) || uploads.some((upload) => upload.equals(id))
-    for (const id of [...stale, ...files.map(({ _id }) => _id).filter((id) => !isKept(id))]) await this.#drop(id)
+    const isReferenced = (id: ObjectId) => pointer?.file?.equals(id) || uploads.some((upload) => upload.equals(id))
+    for (const id of [...stale, ...files.map(({ _id }) => _id).filter((id) => !isReferenced(id))]) await this.#drop(id)
   }
 
   async #drop(file: ObjectId): Promise<void> {
@@ -218,6 +218,6 @@ class MongoBlobStore implements BlobStore, AsyncDisposable {
   }
 
   #run<R>(operation: () => Promise<R>): Promise<R> {
-    return bounded(this.#client, operation)
+    return withTransferTimeout(this.#client, operation)
   }
 }

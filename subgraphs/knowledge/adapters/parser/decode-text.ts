@@ -34,7 +34,7 @@ export function decodeText(bytes: Uint8Array, declared?: string): DecodedText {
   if (strict !== undefined) return { text: strict, charset: 'utf-8', replaced: 0 }
   const label = declared && knownCharset(declared)
   if (label && label !== 'utf-8') return decodeAs(bytes, label)
-  if (isDamagedUtf8(bytes)) return decodeAs(bytes, 'utf-8')
+  if (isCorruptedUtf8(bytes)) return decodeAs(bytes, 'utf-8')
   return decodeAs(bytes, arabicCharset(bytes.subarray(0, SAMPLE_BYTES)) ?? 'windows-1252')
 }
 
@@ -80,7 +80,7 @@ function utf16WithoutMark(bytes: Uint8Array): string | undefined {
   return undefined
 }
 
-function isDamagedUtf8(bytes: Uint8Array): boolean {
+function isCorruptedUtf8(bytes: Uint8Array): boolean {
   const text = new TextDecoder('utf-8').decode(bytes.subarray(0, SAMPLE_BYTES))
   let broken = 0
   let whole = 0

@@ -51,7 +51,7 @@ export const DEFAULT_LIMITS: ParserLimits = {
 export const MAX_PLACED_LINES = 200_000
 
 /** Small, harmless archives of repetitive XML exceed a ratio of 100:1. */
-export const RATIO_FLOOR_BYTES = 8 * MIB
+export const RATIO_THRESHOLD_BYTES = 8 * MIB
 
 /** The heap of V8 in MB. Strings and inflate buffers take the rest of `maxRssBytes`. */
 export const CHILD_HEAP_MB = 512

@@ -2,7 +2,7 @@ import { execFile } from 'node:child_process'
 import { promisify } from 'node:util'
 
 /** The wait for a test of one way. A working test takes some milliseconds. */
-const ASK_MS = 5_000
+const PROBE_MS = 5_000
 
 /** The ways in order of preference: as root, or as any user if the kernel allows user namespaces. */
 const WAYS: readonly (readonly string[])[] = [
@@ -17,14 +17,14 @@ let found: Promise<readonly string[]> | undefined
  * list if the system cannot do this, such as outside Linux and in most containers.
  */
 export function networkIsolation(): Promise<readonly string[]> {
-  found ??= ask()
+  found ??= probe()
   return found
 }
 
-async function ask(): Promise<readonly string[]> {
+async function probe(): Promise<readonly string[]> {
   if (process.platform !== 'linux') return []
   for (const [file, ...args] of WAYS) {
-    const works = await promisify(execFile)(file!, [...args, 'true'], { timeout: ASK_MS }).then(
+    const works = await promisify(execFile)(file!, [...args, 'true'], { timeout: PROBE_MS }).then(
       () => true,
       () => false,
     )

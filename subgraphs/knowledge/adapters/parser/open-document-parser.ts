@@ -3,7 +3,7 @@ import { ServiceUnavailable } from '../../../common/errors.ts'
 import { FairSemaphore } from '../../../common/process/fair-semaphore.ts'
 import type { Log } from '../../../common/process/log.ts'
 import { sizeTexts } from '../../../common/sizes.ts'
-import { ENCRYPTED_OFFICE, FORMAT_LIST, isBinaryFormat, isPicture, isReadable } from '../../domain/media-types.ts'
+import { ENCRYPTED_OFFICE, FORMAT_LIST, isBinaryFormat, isImage, isReadable } from '../../domain/media-types.ts'
 import {
   type DocumentParser,
   type InnerFile,
@@ -64,7 +64,7 @@ class ChildDocumentParser implements DocumentParser {
   readonly #working = new Set<Promise<unknown>>()
   readonly #waiting: (() => void)[] = []
   readonly #closing = new AbortController()
-  #places = MAX_CHILDREN
+  #freeSlots = MAX_CHILDREN
   /** One child unpacks at a time, beside them: what it gives has to be stored, which takes longer. */
   readonly #unpacking = new FairSemaphore(1, MAX_WAITING)
   #spare: ParserProcess
@@ -84,14 +84,14 @@ class ChildDocumentParser implements DocumentParser {
     file: Uint8Array | StreamedFile,
     fileName: string,
     callerSignal: AbortSignal,
-    { leavesPictures = false, onPages = () => undefined }: ParseOptions = {},
+    { defersOcr = false, onPages = () => undefined }: ParseOptions = {},
   ): Promise<ParsedDocument> {
     const signal = AbortSignal.any([callerSignal, this.#closing.signal])
     signal.throwIfAborted()
     if (file instanceof Uint8Array) {
       const mediaType = this.sniff(file, fileName)
       refuseUnreadable(file.length, mediaType)
-      return this.#read({ mediaType, limits: this.#limits, leavesPictures, sizeBytes: file.length }, file, onPages, signal)
+      return this.#read({ mediaType, limits: this.#limits, defersOcr, sizeBytes: file.length }, file, onPages, signal)
     }
     const { sizeBytes, sample } = file
     const mediaType = this.sniff(sample.bytes, fileName, sample.cutBytes)
@@ -99,7 +99,7 @@ class ChildDocumentParser implements DocumentParser {
     refuseTooLarge(sizeBytes, mediaType)
     // Its child holds the file beside what reading takes. One at a time keeps the memory of all children bounded.
     const limits = { ...this.#limits, maxRssBytes: this.#limits.maxRssBytes + LARGE_FILE_COPIES * sizeBytes }
-    const request = { mediaType, limits, leavesPictures, sizeBytes }
+    const request = { mediaType, limits, defersOcr, sizeBytes }
     return locks.request(LARGE_FILES, { signal }, () => this.#read(request, file.stream(), onPages, signal))
   }
 
@@ -107,11 +107,11 @@ class ChildDocumentParser implements DocumentParser {
     const signal = AbortSignal.any([callerSignal, this.#closing.signal])
     const [bytes, sizeBytes] = file instanceof Uint8Array ? [file, file.length] : [file.stream(), file.sizeBytes]
     const limits = { ...this.#limits, maxRssBytes: this.#limits.maxRssBytes + LARGE_FILE_COPIES * sizeBytes }
-    const leave = await this.#unpacking.take('', signal)
+    const release = await this.#unpacking.acquire('', signal)
     try {
-      yield* this.#take().unpack({ unpack: mediaType, limits, sizeBytes }, bytes, signal)
+      yield* this.#takeSpare().unpack({ unpack: mediaType, limits, sizeBytes }, bytes, signal)
     } finally {
-      leave()
+      release()
     }
   }
 
@@ -124,7 +124,7 @@ class ChildDocumentParser implements DocumentParser {
     await this.#acquire(signal)
     let work: Promise<ParsedDocument> | undefined
     try {
-      work = this.#take().parse(request, file, onPages, signal)
+      work = this.#takeSpare().parse(request, file, onPages, signal)
       this.#working.add(work)
       return await work
     } catch (error) {
@@ -143,8 +143,8 @@ class ChildDocumentParser implements DocumentParser {
    * @throws {unknown} the signal's reason, if the signal aborts.
    */
   async #acquire(signal: AbortSignal): Promise<void> {
-    if (this.#places > 0) {
-      this.#places -= 1
+    if (this.#freeSlots > 0) {
+      this.#freeSlots -= 1
       return
     }
     if (this.#waiting.length >= MAX_WAITING) throw new ServiceUnavailable('The document parser')
@@ -166,14 +166,14 @@ class ChildDocumentParser implements DocumentParser {
   #release(): void {
     const next = this.#waiting.shift()
     if (next) next()
-    else this.#places += 1
+    else this.#freeSlots += 1
   }
 
   /** Takes the spare child, or a new one if the spare has died, and starts a new spare. */
-  #take(): ParserProcess {
-    const taken = this.#spare.isAlive ? this.#spare : new ParserProcess(this.#isolation)
+  #takeSpare(): ParserProcess {
+    const child = this.#spare.isAlive ? this.#spare : new ParserProcess(this.#isolation)
     this.#spare = new ParserProcess(this.#isolation)
-    return taken
+    return child
   }
 
   /** Kills all children. Pending calls of `parse` fail. */
@@ -193,7 +193,7 @@ function refuseUnreadable(sizeBytes: number, mediaType: string): void {
   if (sizeBytes === 0) throw new ParseFailure('empty', 'The file is empty.')
   if (mediaType === ENCRYPTED_OFFICE)
     throw new ParseFailure('password_required', 'The document needs a password to open. Upload a copy without one.')
-  if (!isReadable(mediaType) && !isPicture(mediaType))
+  if (!isReadable(mediaType) && !isImage(mediaType))
     throw new ParseFailure('unsupported_type', `The service cannot read this file. It reads: ${FORMAT_LIST}.`)
 }
 

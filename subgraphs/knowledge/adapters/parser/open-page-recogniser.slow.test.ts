@@ -6,7 +6,7 @@ import type { PageRecogniser, RecognisedPage } from '../../ports/page-recogniser
 import type { ParserLimits } from './limits.ts'
 import { openDocumentParser } from './open-document-parser.ts'
 import { openPageRecogniser } from './open-page-recogniser.ts'
-import { cutBelow, mirrored, toJpeg, toWebp, turned } from './test-support/pictures.ts'
+import { cutBelow, mirrored, toJpeg, toWebp, turned } from './test-support/images.ts'
 import { drawText, type Grey, toPdf, toPng, toScan, toTiff } from './test-support/scans.ts'
 
 const CORPUS = new URL('../../../../../shared/corpus/', import.meta.url)
@@ -32,7 +32,7 @@ afterAll(async () => {
 
 /** What the parser leaves, and what is recognised of it. */
 async function read(bytes: Uint8Array, name: string, by = recogniser) {
-  const parsed = await parser.parse(bytes, name, never, { leavesPictures: true })
+  const parsed = await parser.parse(bytes, name, never, { defersOcr: true })
   return { parsed, pages: await recognise(bytes, parsed.mediaType, parsed.unread, by) }
 }
 

@@ -8,7 +8,7 @@ import { networkIsolation } from './network-isolation.ts'
 import { ParserProcess } from './parser-process.ts'
 
 /** The number of children that recognise at once. Each keeps one core busy, and the other is for everything else. */
-const PLACES = 1
+const MAX_AT_ONCE = 1
 /** The copies of its file that a child holds: what it was handed, and what PDFium reads. */
 const FILE_COPIES = 2
 /** The number of calls of one organization that wait. The workers make fewer. */
@@ -31,7 +31,7 @@ class ChildPageRecogniser implements PageRecogniser {
   readonly #log: Log
   readonly #isolation: readonly string[]
   readonly #limits: ParserLimits
-  readonly #places = new FairSemaphore(PLACES, MAX_WAITING)
+  readonly #permits = new FairSemaphore(MAX_AT_ONCE, MAX_WAITING)
   readonly #closing = new AbortController()
   readonly #children = new Set<ParserProcess>()
 
@@ -44,16 +44,16 @@ class ChildPageRecogniser implements PageRecogniser {
   async *recognise({ organizationId, file, mediaType, pages }: Input, callerSignal: AbortSignal): AsyncGenerator<RecognisedPage> {
     const signal = AbortSignal.any([callerSignal, this.#closing.signal])
     for (let next = 0; next < pages.length; ) {
-      const leave = await this.#places.take(organizationId, signal)
+      const release = await this.#permits.acquire(organizationId, signal)
       try {
         for await (const page of this.#recogniseSome(file, { mediaType, pages: pages.slice(next) }, signal)) {
           yield page
           next += 1
           // A turn is one page. To start another child for the next one takes half a second.
-          if (this.#places.isWantedBeside(organizationId)) break
+          if (this.#permits.isWantedBeside(organizationId)) break
         }
       } finally {
-        leave()
+        release()
       }
     }
   }

@@ -6,7 +6,7 @@ import type { RecognisedPage } from '../../ports/page-recogniser.ts'
 import { childCommand } from './child-command.ts'
 import { maxResultBytes, type ParserLimits } from './limits.ts'
 import {
-  decodeAnswer,
+  decodeDocument,
   decodeInnerHead,
   decodePage,
   encodeRequest,
@@ -85,7 +85,7 @@ export class ParserProcess {
     this.#child.stdout?.on('data', (bytes: Buffer) => {
       let piece: Buffer
       try {
-        piece = pages.takeFrom(bytes)
+        piece = pages.consume(bytes)
       } catch (error) {
         return watched.end(error)
       }
@@ -96,7 +96,7 @@ export class ParserProcess {
     })
     await this.#send(request, file, watched.end)
     await watched.ended()
-    return decodeAnswer(Buffer.concat(pieces, size))
+    return decodeDocument(Buffer.concat(pieces, size))
   }
 
   /**
@@ -163,7 +163,7 @@ export class ParserProcess {
     let pieces: Buffer[] = []
     let held = 0
     let head: ReturnType<typeof decodeInnerHead> | undefined
-    const take = (bytes: number): Buffer => {
+    const readBytes = (bytes: number): Buffer => {
       const all = Buffer.concat(pieces, held)
       pieces = [all.subarray(bytes)]
       held -= bytes
@@ -176,12 +176,12 @@ export class ParserProcess {
         if (!head) {
           const line = Buffer.concat(pieces, held).indexOf(0x0a)
           if (line < 0) break
-          head = decodeInnerHead(take(line + 1).toString())
+          head = decodeInnerHead(readBytes(line + 1).toString())
         }
         const size = head.sizeBytes ?? 0
         if (size > maxInnerBytes) return end(new Error('the parser process gave a file that is too large'))
         if (held < size) break
-        yield { name: head.name, bytes: head.sizeBytes === null ? null : Buffer.from(take(size)) }
+        yield { name: head.name, bytes: head.sizeBytes === null ? null : Buffer.from(readBytes(size)) }
         head = undefined
       }
     }

@@ -15,7 +15,7 @@ declare module 'pdfkit' {
     on(event: 'end', listener: () => void): this
     text(text: string, x?: number, y?: number): this
     fontSize(size: number): this
-    image(picture: Buffer, x: number, y: number, size: { readonly width: number; readonly height: number }): this
+    image(source: Buffer, x: number, y: number, size: { readonly width: number; readonly height: number }): this
     moveDown(): this
     addPage(): this
     rect(x: number, y: number, width: number, height: number): this

@@ -35,7 +35,7 @@ const OLE_KINDS: ReadonlyMap<string, string> = new Map(Object.entries({ doc: DOC
 const DECLARED: readonly string[] = [ODT, ODS, ODP, EPUB]
 
 /** Audio formats that the service can transcribe, by their first bytes. */
-const SOUND: readonly (readonly [magic: RegExp, mediaType: string])[] = [
+const AUDIO: readonly (readonly [magic: RegExp, mediaType: string])[] = [
   [/^RIFF[\s\S]{4}WAVE/, 'audio/wav'],
   [/^fLaC/, 'audio/flac'],
   [/^OggS/, 'audio/ogg'],
@@ -45,7 +45,7 @@ const SOUND: readonly (readonly [magic: RegExp, mediaType: string])[] = [
 ]
 
 /** Pictures by their first bytes. */
-const PICTURES: readonly (readonly [magic: RegExp, mediaType: string])[] = [
+const IMAGES: readonly (readonly [magic: RegExp, mediaType: string])[] = [
   [/^\x89PNG\r\n\x1a\n/, 'image/png'],
   [/^\xff\xd8\xff/, 'image/jpeg'],
   [/^(?:II\*\0|MM\0\*)/, 'image/tiff'],
@@ -80,7 +80,7 @@ export function sniffMediaType(bytes: Uint8Array, fileName: string, cutBytes = 0
   if (startsWith(head, 'PK\x03\x04') || startsWith(head, 'PK\x05\x06')) return archiveType(bytes, extension, cutBytes)
   if (extension === 'pdf' && latin1(head.subarray(0, PDF_HEADER_WITHIN)).includes('%PDF-')) return PDF
   const start = latin1(head.subarray(0, 16))
-  const [, shown] = [...SOUND, ...PICTURES].find(([magic]) => magic.test(start)) ?? []
+  const [, shown] = [...AUDIO, ...IMAGES].find(([magic]) => magic.test(start)) ?? []
   if (shown) return shown
   if (looksBinary(head)) return UNKNOWN
   return sniffText(head, extension)

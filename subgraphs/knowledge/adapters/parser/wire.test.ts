@@ -7,7 +7,7 @@ function take(output: string, size: number) {
   const pages = new PageCounts(300, (done, total) => told.push(`${done}/${total}`))
   const bytes = Buffer.from(output)
   let answer = ''
-  for (let at = 0; at < bytes.length; at += size) answer += pages.takeFrom(bytes.subarray(at, at + size))
+  for (let at = 0; at < bytes.length; at += size) answer += pages.consume(bytes.subarray(at, at + size))
   return { told, answer }
 }
 

@@ -19,7 +19,7 @@ import type { ParserLimits } from './limits.ts'
 export interface ParseRequest {
   readonly mediaType: string
   readonly limits: ParserLimits
-  readonly leavesPictures: boolean
+  readonly defersOcr: boolean
   readonly sizeBytes: number
 }
 
@@ -108,28 +108,28 @@ export function encodePages(done: number, total: number): string {
 /** Takes the lines about pages off the beginning of a child's output, and tells what they say. */
 export class PageCounts {
   readonly #maxPages: number
-  readonly #told: (done: number, total: number) => void
+  readonly #onPages: (done: number, total: number) => void
   #rest = Buffer.alloc(0)
   #last = -1
   #areOver = false
 
-  constructor(maxPages: number, told: (done: number, total: number) => void) {
+  constructor(maxPages: number, onPages: (done: number, total: number) => void) {
     this.#maxPages = maxPages
-    this.#told = told
+    this.#onPages = onPages
   }
 
   /**
    * Returns what of the next bytes belongs to the answer.
    * @throws {Error} if a line is malformed, or does not go on from the one before.
    */
-  takeFrom(bytes: Buffer): Buffer {
+  consume(bytes: Buffer): Buffer {
     if (this.#areOver) return bytes
     let all = Buffer.concat([this.#rest, bytes])
     while (all[0] === PAGES) {
       const end = all.indexOf(0x0a)
       if (end > MAX_PAGES_LINE || (end < 0 && all.length > MAX_PAGES_LINE)) throw malformed()
       if (end < 0) break
-      this.#tell(all.toString('latin1', 0, end))
+      this.#report(all.toString('latin1', 0, end))
       all = all.subarray(end + 1)
     }
     this.#areOver = all.length > 0 && all[0] !== PAGES
@@ -137,11 +137,11 @@ export class PageCounts {
     return this.#areOver ? all : Buffer.alloc(0)
   }
 
-  #tell(line: string): void {
+  #report(line: string): void {
     const [, done, total] = (/^\+(\d+)\/(\d+)$/.exec(line) ?? []).map(Number)
     if (done === undefined || total === undefined || done <= this.#last || done > total || total > this.#maxPages) throw malformed()
     this.#last = done
-    this.#told(done, total)
+    this.#onPages(done, total)
   }
 }
 
@@ -158,9 +158,9 @@ export function encodePage(page: RecognisedPage): string {
  * @throws {Error} if the answer is malformed, or about another page.
  */
 export function decodePage(line: string, page: number): RecognisedPage {
-  const answer: unknown = JSON.parse(line)
-  if (!isRecord(answer) || answer.page !== page) throw malformed()
-  const { confidence, paragraphs, layout } = answer
+  const response: unknown = JSON.parse(line)
+  if (!isRecord(response) || response.page !== page) throw malformed()
+  const { confidence, paragraphs, layout } = response
   if (!Number.isInteger(confidence) || !Array.isArray(paragraphs)) throw malformed()
   if (!paragraphs.every((text) => typeof text === 'string' && text !== '')) throw malformed()
   const read = { page, confidence: confidence as number, paragraphs: paragraphs as string[] }
@@ -201,26 +201,26 @@ export function decodeInnerHead(line: string): { readonly name: string; readonly
 }
 
 /** @throws {ParseFailure} the child's verdict, if the answer is one. */
-function refuseFailure(answer: Readonly<Record<string, unknown>>): void {
-  if (typeof answer.code !== 'string') return
-  const code = FAILURES.find((known) => known === answer.code)
-  throw code ? new ParseFailure(code, String(answer.message)) : malformed()
+function refuseFailure(response: Readonly<Record<string, unknown>>): void {
+  if (typeof response.code !== 'string') return
+  const code = FAILURES.find((known) => known === response.code)
+  throw code ? new ParseFailure(code, String(response.message)) : malformed()
 }
 
 export function encodeDocument({ text, blocks, layout, ...facts }: ParsedDocument): Buffer {
   const headers = new Numbered()
-  const places = new Numbered()
+  const containers = new Numbered()
   const locations: PackedLocation[] = []
   const packed = blocks.map(({ kind, charStart, charEnd, level, page, tableHeader, location }): PackedBlock => {
     const header = tableHeader === undefined ? -1 : headers.numberOf(tableHeader)
-    if (location) locations.push([places.numberOf(location.within), location.start, location.end])
+    if (location) locations.push([containers.numberOf(location.within), location.start, location.end])
     return [KINDS.indexOf(kind), charStart, charEnd, level ?? 0, page ?? 0, header, location ? locations.length - 1 : -1]
   })
   const lines = layout?.lines.map(
     ({ page, charStart, charEnd, x, y, width, height }): PackedLine => [page, charStart, charEnd, x, y, width, height],
   )
   const own = layout && { pages: layout.pages.map(({ page, width, height }) => [page, width, height]), lines }
-  const head = { ...facts, layout: own, headers: headers.texts, places: places.texts, locations, blocks: packed }
+  const head = { ...facts, layout: own, headers: headers.texts, places: containers.texts, locations, blocks: packed }
   return Buffer.from(`${JSON.stringify(head)}\n${text}`)
 }
 
@@ -245,17 +245,17 @@ class Numbered {
  * @throws {ParseFailure} the child's verdict.
  * @throws {Error} if the answer is malformed.
  */
-export function decodeAnswer(bytes: Buffer): ParsedDocument {
+export function decodeDocument(bytes: Buffer): ParsedDocument {
   const { line, rest } = splitLine(bytes)
-  const answer: unknown = JSON.parse(line)
-  if (!isRecord(answer)) throw malformed()
-  refuseFailure(answer)
+  const response: unknown = JSON.parse(line)
+  if (!isRecord(response)) throw malformed()
+  refuseFailure(response)
   const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(rest)
-  const { mediaType, pageCount, warnings, unread, hasFiles, headers, places, locations, blocks, layout } = answer
+  const { mediaType, pageCount, warnings, unread, hasFiles, headers, places: containers, locations, blocks, layout } = response
   if (typeof mediaType !== 'string' || !(pageCount === null || Number.isSafeInteger(pageCount))) throw malformed()
   if (!Array.isArray(headers) || !Array.isArray(blocks) || !Array.isArray(warnings)) throw malformed()
-  if (!Array.isArray(places) || !Array.isArray(locations) || !isPages(unread) || typeof hasFiles !== 'boolean') throw malformed()
-  const placed = locations.map((packed: unknown) => unpackLocation(packed, places))
+  if (!Array.isArray(containers) || !Array.isArray(locations) || !isPages(unread) || typeof hasFiles !== 'boolean') throw malformed()
+  const placed = locations.map((packed: unknown) => unpackLocation(packed, containers))
   let last = 0
   const unpacked = blocks.map((packed: unknown): Block => {
     const block = unpackBlock(packed, headers, placed)
@@ -275,11 +275,11 @@ export function decodeAnswer(bytes: Buffer): ParsedDocument {
   }
 }
 
-function unpackLocation(packed: unknown, places: readonly unknown[]): BlockLocation {
+function unpackLocation(packed: unknown, containers: readonly unknown[]): BlockLocation {
   if (!Array.isArray(packed)) throw malformed()
   // The values are checked below.
-  const [place, start, end] = packed as unknown as PackedLocation
-  const within = places[place]
+  const [container, start, end] = packed as unknown as PackedLocation
+  const within = containers[container]
   if (typeof within !== 'string' || typeof start !== 'string' || typeof end !== 'string') throw malformed()
   return { within, start, end }
 }

@@ -1,7 +1,7 @@
 import { createInflateRaw } from 'node:zlib'
 import { sizeText } from '../../../common/sizes.ts'
 import { ParseFailure } from '../../ports/document-parser.ts'
-import { type ParserLimits, RATIO_FLOOR_BYTES } from './limits.ts'
+import { type ParserLimits, RATIO_THRESHOLD_BYTES } from './limits.ts'
 
 /** An entry of the archive's central directory (APPNOTE 4.3.12). */
 interface ZipEntry {
@@ -129,7 +129,7 @@ export class ZipArchive {
   #checkInflated(size: number): void {
     const { maxInflatedBytes, maxInflationRatio } = this.#limits
     if (size > maxInflatedBytes) throw tooMuch(`inflates to more than ${sizeText(maxInflatedBytes)}`)
-    if (size > RATIO_FLOOR_BYTES && size > this.#bytes.length * maxInflationRatio)
+    if (size > RATIO_THRESHOLD_BYTES && size > this.#bytes.length * maxInflationRatio)
       throw tooMuch(`inflates to more than ${maxInflationRatio} times its size`)
   }
 

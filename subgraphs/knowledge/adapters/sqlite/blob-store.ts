@@ -1,7 +1,7 @@
 import { type OpenedFile, openFile, type SqliteStoreOptions } from '../../../common/adapters/sqlite/open-file.ts'
 import { BULK_WRITES, FileThread, SCANS } from '../../../common/adapters/sqlite/threads.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
-import { BlobDamaged, type BlobEntry, type BlobStore } from '../../ports/blob-store.ts'
+import { BlobCorrupted, type BlobEntry, type BlobStore } from '../../ports/blob-store.ts'
 import { checkKey, checkLimit, checkRange, checkSize, MAX_BLOB_BYTES } from '../blob-arguments.ts'
 import { BLOB_FILE } from './blob-file.ts'
 
@@ -40,7 +40,7 @@ class SqliteBlobStore implements BlobStore, AsyncDisposable {
     try {
       return await this.#reader.call<Uint8Array | null>('get', [key, offset, length])
     } catch (error) {
-      throw error instanceof Error && error.name === 'BlobDamaged' ? new BlobDamaged(key, { cause: error }) : error
+      throw error instanceof Error && error.name === 'BlobDamaged' ? new BlobCorrupted(key, { cause: error }) : error
     }
   }
 
@@ -62,7 +62,7 @@ class SqliteBlobStore implements BlobStore, AsyncDisposable {
   async ping(signal: AbortSignal): Promise<void> {
     const { file, writer } = this.#opened
     try {
-      if (file.damage) throw file.damage
+      if (file.corruption) throw file.corruption
       await untilAborted(writer.call('ping', []), signal)
     } catch (error) {
       throw file.toProblem(error)

@@ -1,4 +1,4 @@
-import { damageSeenAtStart } from '../../../common/adapters/sqlite/damage-at-start.ts'
+import { findCorruptionAtStart } from '../../../common/adapters/sqlite/corruption-at-start.ts'
 import { Connection, orFailure } from '../../../common/adapters/sqlite/database.ts'
 import { Eraser } from '../../../common/adapters/sqlite/eraser.ts'
 import { GroupCommit } from '../../../common/adapters/sqlite/group-commit.ts'
@@ -46,7 +46,7 @@ export const call = servingFiles((file) => {
        * full.
        */
       ping: () => commits.write(() => connection.database.exec(`PRAGMA user_version=${BLOB_FILE.schemaVersion}`)),
-      damageSeenAtStart: () => orFailure(() => damageSeenAtStart(connection.database, file)),
+      damageSeenAtStart: () => orFailure(() => findCorruptionAtStart(connection.database, file)),
     },
     batch: { maxCalls: MAX_BATCH, around: (run) => commits.batch(run) },
     close() {

@@ -47,7 +47,7 @@ async function expectRebuilt(index: ChunkIndex, file: string): Promise<void> {
   const filter = { op: 'eq', field: 'file_name', value: '5.txt' } as const
   expect(await search(index, { vector: vectorOf(1), candidates: 1_000, filter })).toHaveLength(60)
   expect(await search(index, { collectionId: 'col_b', vector: vectorOf(0) })).toHaveLength(1)
-  expect((await index.tokenStates('col_a', ['chunk-120'])).get('chunk-120')).toEqual(Int8Array.of(1, -2, 20))
+  expect((await index.tokenEmbeddings('col_a', ['chunk-120'])).get('chunk-120')).toEqual(Int8Array.of(1, -2, 20))
   expect(await index.listCollections('', 10)).toEqual([
     { collectionId: 'col_a', chunks: CHUNKS - 1 },
     { collectionId: 'col_b', chunks: 1 },

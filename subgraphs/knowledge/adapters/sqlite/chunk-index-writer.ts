@@ -1,11 +1,11 @@
-import { damageSeenAtStart } from '../../../common/adapters/sqlite/damage-at-start.ts'
+import { findCorruptionAtStart } from '../../../common/adapters/sqlite/corruption-at-start.ts'
 import { orFailure } from '../../../common/adapters/sqlite/database.ts'
 import { Eraser } from '../../../common/adapters/sqlite/eraser.ts'
 import { servingFiles } from '../../../common/process/threads/thread-calls.ts'
-import { MAX_STATES_BYTES } from '../../domain/search/max-sim.ts'
+import { MAX_TOKEN_EMBEDDINGS_BYTES } from '../../domain/search/max-sim.ts'
 import type { IndexedCollection, IndexedDocument } from '../../ports/chunk-index.ts'
 import { type PackedChunk, unpackTerms } from './chunk-index-packing.ts'
-import type { DraftPlace, RemadePassage } from './chunk-index-rebuild.ts'
+import type { DraftCursor, RebuiltChunk } from './chunk-index-rebuild.ts'
 import { refuse } from './chunk-index-refusal.ts'
 import { encodeCounts, readCounts } from './tables/chunk-index-counts.ts'
 import { rebuildEarlier } from './tables/chunk-index-earlier.ts'
@@ -65,10 +65,10 @@ export const call = servingFiles((file) => {
       if (found.dimensions === dimensions && found.organizationId === organizationId) return
       refuse('invalid_request', `Collection ${collectionId} exists with ${found.dimensions} dimensions.`)
     }
-    makeCollection(organizationId, collectionId, dimensions)
+    insertCollection(organizationId, collectionId, dimensions)
   }
 
-  function makeCollection(organizationId: string, collectionId: string, dimensions: number): number {
+  function insertCollection(organizationId: string, collectionId: string, dimensions: number): number {
     const { lastInsertRowid } = db
       .prepare('INSERT INTO collections (collection_id, organization_id, dimensions) VALUES (?, ?, ?)')
       .run(collectionId, organizationId, dimensions)
@@ -111,7 +111,7 @@ export const call = servingFiles((file) => {
     }
     for (const chunk of chunks) {
       checkVector(chunk, collection.dimensions)
-      checkTokenStates(chunk)
+      checkTokenEmbeddings(chunk)
     }
     for (const target of [collection, ...drafts]) putInto(target, document, chunks)
   }
@@ -140,9 +140,9 @@ export const call = servingFiles((file) => {
         (id, chunk_id, document, ordinal, language, page_start, page_end, char_start, char_end, words, grams, counts, heading_path, text, context)
       VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`)
     const writeVector = db.prepare(`INSERT INTO ${tables.vectors} (id, data) VALUES (?, ?)`)
-    const writeStates = db.prepare(`INSERT INTO ${tables.tokenStates} (id, data) VALUES (?, ?)`)
+    const writeTokenEmbeddings = db.prepare(`INSERT INTO ${tables.tokenEmbeddings} (id, data) VALUES (?, ?)`)
     const written: EncodedChunk[] = []
-    let id = takeIds(collection.key, distinct.length)
+    let id = allocateIds(collection.key, distinct.length)
     for (const [i, chunk] of distinct.entries()) {
       const counts = encodeCounts(new Map([...counted[i]!].map(([term, count]) => [termIds.get(term)!, count])))
       write.run(
@@ -164,7 +164,7 @@ export const call = servingFiles((file) => {
       )
       written.push({ id, counts })
       writeVector.run(id, quantize(chunk.vector))
-      if (chunk.tokenStates) writeStates.run(id, chunk.tokenStates)
+      if (chunk.tokenStates) writeTokenEmbeddings.run(id, chunk.tokenStates)
       id++
     }
     const now = addToTotals(
@@ -182,7 +182,7 @@ export const call = servingFiles((file) => {
   }
 
   /** Returns the first of so many ids, which no other chunk of the collection has had. */
-  function takeIds(key: CollectionRow['key'], count: number): number {
+  function allocateIds(key: CollectionRow['key'], count: number): number {
     const { lastId } = db
       .prepare('UPDATE collections SET last_id = last_id + ? WHERE key = ? RETURNING last_id AS lastId')
       .get(count, key) as {
@@ -202,8 +202,8 @@ export const call = servingFiles((file) => {
     }
   }
 
-  function deleteDocument(collectionId: string, documentId: string, keepGeneration: string | null): void {
-    deleteWhere(collectionId, 'document_id = ? AND generation IS NOT ?', [documentId, keepGeneration])
+  function deleteDocument(collectionId: string, documentId: string, exceptGeneration: string | null): void {
+    deleteWhere(collectionId, 'document_id = ? AND generation IS NOT ?', [documentId, exceptGeneration])
   }
 
   function deleteGeneration(collectionId: string, documentId: string, generation: string): void {
@@ -228,48 +228,48 @@ export const call = servingFiles((file) => {
   }
 
   /** Begins to rebuild the first collection after `after`; null when there is none. */
-  function beginDraft(after: string): DraftPlace | null {
+  function startDraft(after: string): DraftCursor | null {
     const collectionId = nextCollection(db, after)
     return collectionId === undefined ? null : newDraft(collectionId)
   }
 
-  function newDraft(collectionId: string): DraftPlace {
+  function newDraft(collectionId: string): DraftCursor {
     const { organizationId, dimensions } = findCollection(db, collectionId)!
     const found = findCollection(db, draftName(collectionId))
     if (found) dropCollectionRow(db, found)
-    return { collectionId, key: makeCollection(organizationId, draftName(collectionId), dimensions), after: 0 }
+    return { collectionId, key: insertCollection(organizationId, draftName(collectionId), dimensions), after: 0 }
   }
 
   /**
    * Takes passages over into the draft, with their new terms. After the last ones the draft replaces the collection.
    * Gives the place to continue, or null after the last collection.
    */
-  function continueDraft({ collectionId, key }: DraftPlace, passages: readonly RemadePassage[], isLast: boolean): DraftPlace | null {
+  function continueDraft({ collectionId, key }: DraftCursor, rebuilt: readonly RebuiltChunk[], isLast: boolean): DraftCursor | null {
     const collection = findCollection(db, collectionId)
     const draft = findCollection(db, draftName(collectionId))
     // Another rebuild has this collection, or it was deleted.
-    if (!collection || (draft && draft.key !== key)) return beginDraft(collectionId)
+    if (!collection || (draft && draft.key !== key)) return startDraft(collectionId)
     // Finished by another rebuild, or lost with the process that began it.
     if (!draft) return newDraft(collectionId)
-    takeOver(collection, draft, passages)
-    if (!isLast) return { collectionId, key, after: passages.at(-1)!.id }
+    copyIntoDraft(collection, draft, rebuilt)
+    if (!isLast) return { collectionId, key, after: rebuilt.at(-1)!.id }
     dropCollectionRow(db, collection)
     eraser.deleted()
     db.prepare('UPDATE collections SET collection_id = ? WHERE key = ?').run(collectionId, key)
-    return beginDraft(collectionId)
+    return startDraft(collectionId)
   }
 
-  function takeOver(collection: CollectionRow, draft: CollectionRow, passages: readonly RemadePassage[]): void {
+  function copyIntoDraft(collection: CollectionRow, draft: CollectionRow, rebuilt: readonly RebuiltChunk[]): void {
     const tables = nameTables(collection)
     const isThere = db.prepare(`SELECT 1 FROM ${nameTables(draft).chunks} WHERE chunk_id = ?`)
     const find = db.prepare(
       `SELECT c.chunk_id AS chunkId, c.ordinal, c.text, c.heading_path AS headingPath, c.page_start AS pageStart, c.page_end AS pageEnd,
          c.char_start AS charStart, c.char_end AS charEnd, c.language, c.context, s.data AS tokenStates, d.document_id AS documentId, d.generation, d.attributes
-       FROM ${tables.chunks} c JOIN ${tables.documents} d ON d.id = c.document LEFT JOIN ${tables.tokenStates} s ON s.id = c.id
+       FROM ${tables.chunks} c JOIN ${tables.documents} d ON d.id = c.document LEFT JOIN ${tables.tokenEmbeddings} s ON s.id = c.id
        WHERE c.id = ?`,
     )
     const vectorOf = db.prepare(`SELECT data FROM ${tables.vectors} WHERE id = ?`)
-    const taken = passages.flatMap(({ id, ...terms }) => {
+    const copied = rebuilt.flatMap(({ id, ...terms }) => {
       const row = find.get(id) as
         | (Omit<PackedChunk, 'headingPath' | 'vector' | 'tokenStates'> & { readonly tokenStates: Uint8Array | null } & Record<
               'headingPath' | 'documentId' | 'generation' | 'attributes',
@@ -284,7 +284,7 @@ export const call = servingFiles((file) => {
       const tokenStates = row.tokenStates && new Int8Array(row.tokenStates)
       return [{ ...row, ...terms, vector, tokenStates, headingPath: JSON.parse(row.headingPath) as string[] }]
     })
-    for (const chunks of Map.groupBy(taken, ({ documentId, generation }) => `${documentId} ${generation}`).values()) {
+    for (const chunks of Map.groupBy(copied, ({ documentId, generation }) => `${documentId} ${generation}`).values()) {
       const { documentId, generation, attributes } = chunks[0]!
       putInto(draft, { documentId, generation, attributes: JSON.parse(attributes) as IndexedDocument['attributes'] }, chunks)
     }
@@ -327,7 +327,9 @@ export const call = servingFiles((file) => {
       if (isWord(left.term)) words.add(id)
       if (left.chunks === 0) removeTerm.run(id)
     }
-    const removeRows = [tables.vectors, tables.tokenStates, tables.chunks].map((table) => db.prepare(`DELETE FROM ${table} WHERE id = ?`))
+    const removeRows = [tables.vectors, tables.tokenEmbeddings, tables.chunks].map((table) =>
+      db.prepare(`DELETE FROM ${table} WHERE id = ?`),
+    )
     for (const { id } of chunks) for (const remove of removeRows) remove.run(id)
     const { hasPostings } = addToTotals(
       key,
@@ -363,14 +365,14 @@ export const call = servingFiles((file) => {
       setAttributes: undoable(setAttributes),
       deleteDocument: undoable(deleteDocument),
       deleteGeneration: undoable(deleteGeneration),
-      beginDraft: undoable(beginDraft),
+      beginDraft: undoable(startDraft),
       continueDraft: undoable(continueDraft),
       rebuildEarlier: undoable((stepMs: number) => rebuildEarlier(db, stepMs)),
       organizations: undoable(organizations),
       listCollections: undoable(listCollections),
       /** Answered once the tables exist. Rewrites what exists: only a write shows that the disk is full. */
       ping: () => orFailure(() => db.exec(`PRAGMA user_version=${INDEX_VERSION}`)),
-      damageSeenAtStart: () => orFailure(() => damageSeenAtStart(db, file)),
+      damageSeenAtStart: () => orFailure(() => findCorruptionAtStart(db, file)),
     },
     batch: {
       maxCalls: MAX_CALLS,
@@ -402,11 +404,11 @@ function checkVector({ vector, chunkId }: PackedChunk, dimensions: number): void
   if (vector.every((x) => x === 0)) refuse('invalid_request', `The vector of chunk ${chunkId} is zero, so it has no direction.`)
 }
 
-function checkTokenStates({ tokenStates, chunkId }: PackedChunk): void {
-  if (tokenStates && tokenStates.length > MAX_STATES_BYTES)
+function checkTokenEmbeddings({ tokenStates, chunkId }: PackedChunk): void {
+  if (tokenStates && tokenStates.length > MAX_TOKEN_EMBEDDINGS_BYTES)
     refuse(
       'invalid_request',
-      `The token states of chunk ${chunkId} have ${tokenStates.length} bytes; at most ${MAX_STATES_BYTES} are kept.`,
+      `The token states of chunk ${chunkId} have ${tokenStates.length} bytes; at most ${MAX_TOKEN_EMBEDDINGS_BYTES} are kept.`,
     )
 }
 

@@ -5,7 +5,7 @@ import type { SqliteStoreOptions } from '../../../common/adapters/sqlite/open-fi
 import { checkMark } from '../../../common/adapters/sqlite/store-mark.ts'
 import { BULK_WRITES, FileThread, StoreFile } from '../../../common/adapters/sqlite/threads.ts'
 import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
-import { Damaged, Unfit } from '../../../common/process/opening.ts'
+import { Corrupted, Unfit } from '../../../common/process/opening.ts'
 import { type Caller, FairThreads } from '../../../common/process/threads/thread.ts'
 import type { FileCall } from '../../../common/process/threads/thread-calls.ts'
 import { untilAborted } from '../../../common/process/until-aborted.ts'
@@ -21,9 +21,9 @@ import type {
   StoredChunk,
   ToTerms,
 } from '../../ports/chunk-index.ts'
-import type { TokenStates } from '../../ports/inference.ts'
+import type { TokenEmbeddings } from '../../ports/inference.ts'
 import { packed } from './chunk-index-packing.ts'
-import { type ReadPassages, rebuildStep } from './chunk-index-rebuild.ts'
+import { type ReadChunkTexts, rebuildStep } from './chunk-index-rebuild.ts'
 import { reviveRefusal } from './chunk-index-refusal.ts'
 
 /**
@@ -41,7 +41,7 @@ const MAX_WAITING_READS = 1_024
 const MAX_CHUNKS_PER_PUT = 256
 const MAX_CANDIDATES = 1_000
 const MAX_CHUNKS_PER_GET = 1_000
-const MAX_STATES_PER_GET = 100
+const MAX_TOKEN_EMBEDDINGS_PER_GET = 100
 const MAX_LISTED = 1_000
 /** Chunks of one collection up to which searches keep their targets. */
 const LARGE_COLLECTION = 200_000
@@ -77,7 +77,7 @@ export async function openSqliteChunkIndex(options: SqliteChunkIndexOptions): Pr
   const lock = opening.use(new FileLock(options.file))
   const file = new StoreFile({ path: options.file, what: WHAT, log: options.log })
   const found = await opened(options, lock, file)
-  if (found instanceof Damaged) options.log.error({ err: found }, 'the chunk index cannot be read')
+  if (found instanceof Corrupted) options.log.error({ err: found }, 'the chunk index cannot be read')
   return new SqliteChunkIndex(options, { lock, file, opened: found }, opening.move())
 }
 
@@ -94,7 +94,7 @@ async function opened(
   { file: path, installation, isLost, rebuildFirst }: SqliteChunkIndexOptions,
   lock: FileLock,
   file: StoreFile,
-): Promise<Threads | Damaged> {
+): Promise<Threads | Corrupted> {
   const { missingLog } = lock
   if (missingLog) return unreadable(`${missingLog} is missing`)
   if (isLost) return unreadable(`${path} is missing`)
@@ -114,8 +114,8 @@ async function opened(
     connection.prepare('SELECT 1 FROM sqlite_schema').get()
     if (installation) checkMark(connection.database, path, installation)
     lock.noteOpen()
-    const damage = await writer.call<string | null>('damageSeenAtStart', [])
-    if (damage !== null) return unreadable(`${path} is damaged: ${damage}`)
+    const corruption = await writer.call<string | null>('damageSeenAtStart', [])
+    if (corruption !== null) return unreadable(`${path} is damaged: ${corruption}`)
     const readers = opening.use(new Readers(file))
     const organizations = await writer.call<Map<string, string>>('organizations', [])
     const rebuild = opening.use(new EarlierRebuild(writer, file, left))
@@ -191,14 +191,14 @@ class EarlierRebuild implements AsyncDisposable {
   }
 }
 
-function unreadable(why: string, cause?: unknown): Damaged {
-  return new Damaged(`${why.replace(/\.$/, '')}. Run \`kis reindex\`, which fills an empty index from the stores.`, { cause })
+function unreadable(why: string, cause?: unknown): Corrupted {
+  return new Corrupted(`${why.replace(/\.$/, '')}. Run \`kis reindex\`, which fills an empty index from the stores.`, { cause })
 }
 
 interface IndexParts {
   readonly lock: FileLock
   readonly file: StoreFile
-  readonly opened: Threads | Damaged
+  readonly opened: Threads | Corrupted
 }
 
 class SqliteChunkIndex implements ChunkIndex {
@@ -206,7 +206,7 @@ class SqliteChunkIndex implements ChunkIndex {
   readonly #lock: FileLock
   readonly #closing: AsyncDisposableStack
   #file: StoreFile
-  #opened: Threads | Damaged
+  #opened: Threads | Corrupted
   #replacing: Promise<boolean> | undefined
 
   constructor(options: SqliteChunkIndexOptions, { lock, file, opened }: IndexParts, closing: AsyncDisposableStack) {
@@ -218,7 +218,7 @@ class SqliteChunkIndex implements ChunkIndex {
   }
 
   get #threads(): Threads {
-    if (this.#opened instanceof Damaged) throw new ServiceUnavailable(WHAT, { why: 'it is damaged', cause: this.#opened })
+    if (this.#opened instanceof Corrupted) throw new ServiceUnavailable(WHAT, { why: 'it is damaged', cause: this.#opened })
     return this.#opened
   }
 
@@ -273,8 +273,8 @@ class SqliteChunkIndex implements ChunkIndex {
     return this.#readers.call('ordinals', [collectionId, documentId, generation], this.#readerOf(collectionId))
   }
 
-  async deleteDocument(collectionId: string, documentId: string, keepGeneration?: string): Promise<void> {
-    await this.#rebuilt.writer.call('deleteDocument', [collectionId, documentId, keepGeneration ?? null])
+  async deleteDocument(collectionId: string, documentId: string, exceptGeneration?: string): Promise<void> {
+    await this.#rebuilt.writer.call('deleteDocument', [collectionId, documentId, exceptGeneration ?? null])
   }
 
   async deleteGeneration(collectionId: string, documentId: string, generation: string): Promise<void> {
@@ -305,8 +305,8 @@ class SqliteChunkIndex implements ChunkIndex {
     return this.#readers.call('get', [collectionId, chunkIds], { ...this.#readerOf(collectionId), maxWaiting: MAX_WAITING_READS })
   }
 
-  async tokenStates(collectionId: string, chunkIds: readonly string[]): Promise<ReadonlyMap<string, TokenStates>> {
-    atMost(chunkIds.length, MAX_STATES_PER_GET, 'chunk ids')
+  async tokenEmbeddings(collectionId: string, chunkIds: readonly string[]): Promise<ReadonlyMap<string, TokenEmbeddings>> {
+    atMost(chunkIds.length, MAX_TOKEN_EMBEDDINGS_PER_GET, 'chunk ids')
     return this.#rebuilt.readers.call('tokenStates', [collectionId, chunkIds], {
       ...this.#readerOf(collectionId),
       maxWaiting: MAX_WAITING_READS,
@@ -314,9 +314,9 @@ class SqliteChunkIndex implements ChunkIndex {
   }
 
   async rebuild(after: string | null, toTerms: ToTerms, signal: AbortSignal): Promise<RebuildStep> {
-    const readPassages: ReadPassages = (collectionId, from, limit) =>
+    const readChunkTexts: ReadChunkTexts = (collectionId, from, limit) =>
       this.#readers.call('passages', [collectionId, from, limit], { ...this.#readerOf(collectionId), signal })
-    return rebuildStep(this.#rebuilt.writer, readPassages, after, toTerms)
+    return rebuildStep(this.#rebuilt.writer, readChunkTexts, after, toTerms)
   }
 
   replaceUnreadable(): Promise<boolean> {
@@ -329,8 +329,8 @@ class SqliteChunkIndex implements ChunkIndex {
   async #replaceUnreadable(): Promise<boolean> {
     const { file: path, log } = this.#options
     const before = this.#opened
-    if (!(before instanceof Damaged)) {
-      if (!this.#file.damage) return false
+    if (!(before instanceof Corrupted)) {
+      if (!this.#file.corruption) return false
       this.#opened = unreadable(`${path} is being replaced`)
       await before[Symbol.asyncDispose]()
     }
@@ -338,7 +338,7 @@ class SqliteChunkIndex implements ChunkIndex {
     this.#lock.acceptLoss()
     this.#file = new StoreFile({ path, what: WHAT, log })
     this.#opened = await opened({ ...this.#options, isLost: false }, this.#lock, this.#file)
-    if (this.#opened instanceof Damaged) throw new ServiceUnavailable(WHAT, { cause: this.#opened })
+    if (this.#opened instanceof Corrupted) throw new ServiceUnavailable(WHAT, { cause: this.#opened })
     log.warn({ file: path, aside }, 'an empty chunk index has replaced one that could not be read')
     return true
   }
@@ -347,9 +347,9 @@ class SqliteChunkIndex implements ChunkIndex {
   async expunge(): Promise<void> {}
 
   async ping(signal: AbortSignal): Promise<void> {
-    if (this.#opened instanceof Damaged) throw this.#opened
+    if (this.#opened instanceof Corrupted) throw this.#opened
     try {
-      if (this.#file.damage) throw unreadable(`${this.#options.file} is damaged`)
+      if (this.#file.corruption) throw unreadable(`${this.#options.file} is damaged`)
       const { writer } = this.#opened
       await untilAborted(writer.call('ping', []), signal)
     } catch (error) {
@@ -358,7 +358,7 @@ class SqliteChunkIndex implements ChunkIndex {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    if (!(this.#opened instanceof Damaged)) await this.#opened[Symbol.asyncDispose]()
+    if (!(this.#opened instanceof Corrupted)) await this.#opened[Symbol.asyncDispose]()
     await this.#closing.disposeAsync()
   }
 }

@@ -1,4 +1,4 @@
-import { BlobDamaged, type BlobEntry } from '../../ports/blob-store.ts'
+import { BlobCorrupted, type BlobEntry } from '../../ports/blob-store.ts'
 import { PIECE_BYTES } from './blob-file.ts'
 
 /**
@@ -21,7 +21,7 @@ export type ReadRows = (text: string, parameters: readonly (string | number)[]) 
 
 /**
  * Reads a range of a blob; null: there is none with the key.
- * @throws {BlobDamaged} parts of it are lost
+ * @throws {BlobCorrupted} parts of it are lost
  */
 export function readBlob(rowsOf: ReadRows, key: string, offset: number, length: number): Uint8Array<ArrayBuffer> | null {
   const first = Math.floor(offset / PIECE_BYTES)
@@ -42,6 +42,6 @@ export function readBlob(rowsOf: ReadRows, key: string, offset: number, length: 
     // The row's memory is free at once, without a collection.
     piece.buffer.transfer(0)
   }
-  if (filled !== bytes.length) throw new BlobDamaged(key)
+  if (filled !== bytes.length) throw new BlobCorrupted(key)
   return bytes
 }

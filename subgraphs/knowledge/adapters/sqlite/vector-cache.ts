@@ -29,7 +29,7 @@ class Vectors {
   update(db: DatabaseSync, { chunks, vectors }: Tables, { chunks: total, removals }: CollectionRow): void {
     if (removals !== this.#removals) {
       const { ids } = db.prepare(`SELECT group_concat(id) AS ids FROM ${chunks}`).get() as { ids: string | null }
-      this.#keep(new Set(ids?.split(',').map(Number)))
+      this.#retain(new Set(ids?.split(',').map(Number)))
       this.#removals = removals
     }
     if (this.#count === total) return
@@ -45,13 +45,13 @@ class Vectors {
   }
 
   /** What is deleted leaves the memory too. */
-  #keep(ids: ReadonlySet<number>): void {
+  #retain(ids: ReadonlySet<number>): void {
     const before = this.#count
     this.#count = 0
-    for (let place = 0; place < before; place++) {
-      if (!ids.has(this.#ids[place]!)) continue
-      this.#ids[this.#count] = this.#ids[place]!
-      this.#rows.copyWithin(this.#count++ * this.#dimensions, place * this.#dimensions, (place + 1) * this.#dimensions)
+    for (let index = 0; index < before; index++) {
+      if (!ids.has(this.#ids[index]!)) continue
+      this.#ids[this.#count] = this.#ids[index]!
+      this.#rows.copyWithin(this.#count++ * this.#dimensions, index * this.#dimensions, (index + 1) * this.#dimensions)
     }
     this.#rows.fill(0, this.#count * this.#dimensions)
   }
@@ -75,13 +75,13 @@ class Vectors {
     const wanted = Math.min(count, ids.length)
     if (wanted === 0) return []
     const { keys } = exactSearch(rows, quantize(query), this.#dimensions, wanted, MetricKind.Cos, 1)
-    return Array.from(keys, (place) => ids[Number(place)]!)
+    return Array.from(keys, (index) => ids[Number(index)]!)
   }
 
   #only(eligible: ReadonlySet<number>): { readonly ids: Uint32Array; readonly rows: Int8Array } {
     const ids = this.#ids.subarray(0, this.#count).filter((id) => eligible.has(id))
     const rows = new Int8Array(ids.length * this.#dimensions)
-    for (const [place, id] of ids.entries()) rows.set(this.#of(id)!, place * this.#dimensions)
+    for (const [index, id] of ids.entries()) rows.set(this.#of(id)!, index * this.#dimensions)
     return { ids, rows }
   }
 

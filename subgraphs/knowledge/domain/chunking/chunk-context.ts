@@ -26,11 +26,11 @@ export async function countContexts(
   // The count includes the line feed between the context and the text.
   const counts = await counter.count(distinct.map((text) => (text === '' ? '' : `${text}\n`)))
   const tokens = new Map(distinct.map((text, index) => [text, counts[index]!]))
-  const kept = (block: number) => {
+  const contextAt = (block: number) => {
     const text = texts[block]!
     return tokens.get(text)! <= maxTokens ? text : ''
   }
-  return { textAt: kept, tokensAt: (block) => tokens.get(kept(block)) ?? 0 }
+  return { textAt: contextAt, tokensAt: (block) => tokens.get(contextAt(block)) ?? 0 }
 }
 
 /** One string for each block, the same object for neighbours that share it: a table may have 100,000 rows. */
@@ -40,19 +40,19 @@ function buildContexts({ blocks }: ParsedDocument, headings: HeadingPaths): read
     const section = headings.above(index)
     if (last?.section !== section || last.tableHeader !== tableHeader) {
       const header = tableHeader ? shorten(tableHeader, MAX_TABLE_HEADER_CHARS) : ''
-      last = { section, tableHeader, text: [keepInnermost(toPath(section)), header].filter((part) => part !== '').join('\n') }
+      last = { section, tableHeader, text: [selectInnermost(toPath(section)), header].filter((part) => part !== '').join('\n') }
     }
     return last?.text ?? ''
   })
 }
 
 /** The part of a heading path that precedes a text. */
-export function keepInnermost(path: readonly string[]): string {
-  let kept = ''
+export function selectInnermost(path: readonly string[]): string {
+  let joined = ''
   for (const name of path.toReversed()) {
-    const longer = kept === '' ? shorten(name, MAX_PATH_CHARS) : `${name} > ${kept}`
+    const longer = joined === '' ? shorten(name, MAX_PATH_CHARS) : `${name} > ${joined}`
     if (longer.length > MAX_PATH_CHARS) break
-    kept = longer
+    joined = longer
   }
-  return kept
+  return joined
 }

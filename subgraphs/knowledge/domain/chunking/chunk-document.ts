@@ -99,7 +99,7 @@ async function finish(work: Work, packed: readonly (readonly Piece[])[]): Promis
   const chunks: DocumentChunk[] = []
   for (const [index, draft] of drafts.entries()) {
     const tokens = counts[index]!
-    const smaller = tokens > room ? await takeApart(work, packed[index]!) : []
+    const smaller = tokens > room ? await splitPieces(work, packed[index]!) : []
     if (smaller.length > 1) {
       for (const chunk of await finish(work, smaller)) chunks.push({ ...chunk, ordinal: chunks.length })
     } else chunks.push({ ordinal: chunks.length, ...draft, tokens })
@@ -107,7 +107,7 @@ async function finish(work: Work, packed: readonly (readonly Piece[])[]): Promis
   return chunks
 }
 
-async function takeApart({ document, counter }: Work, pieces: readonly Piece[]): Promise<readonly (readonly Piece[])[]> {
+async function splitPieces({ document, counter }: Work, pieces: readonly Piece[]): Promise<readonly (readonly Piece[])[]> {
   const middle = Math.ceil(pieces.length / 2)
   if (pieces.length > 1) return [pieces.slice(0, middle), pieces.slice(middle)]
   const [piece] = pieces

@@ -70,14 +70,14 @@ export async function fitting(
   counter: TokenCounter,
   room: number,
 ): Promise<readonly (Span & { readonly tokens: number })[]> {
-  const bounded: Span[] = []
+  const limited: Span[] = []
   for (const span of spans) {
-    bounded.push(...cutInto(text, span, Math.max(1, room * MAX_TOKEN_CHARS)))
+    limited.push(...cutInto(text, span, Math.max(1, room * MAX_TOKEN_CHARS)))
     await counter.breathe(span.end - span.start)
   }
-  const counts = await counter.count(bounded.map(({ start, end }) => text.slice(start, end)))
+  const counts = await counter.count(limited.map(({ start, end }) => text.slice(start, end)))
   const fitted: (Span & { readonly tokens: number })[] = []
-  for (const [index, span] of bounded.entries()) {
+  for (const [index, span] of limited.entries()) {
     const tokens = counts[index]!
     const halves = tokens > room ? cutInto(text, span, Math.ceil((span.end - span.start) / 2)) : []
     if (halves.length > 1) {

@@ -69,7 +69,7 @@ export function packChunks(
 
   for (const piece of pieces) {
     if (!goesOn(piece)) {
-      const stranded = isHeading(piece) ? [] : takeLastHeadings(open, isHeading)
+      const stranded = isHeading(piece) ? [] : removeTrailingHeadings(open, isHeading)
       close()
       for (const heading of stranded) append(heading)
       if (stranded.length > 0 && !fits(open, piece.tokens)) close()
@@ -81,10 +81,10 @@ export function packChunks(
 }
 
 /** Headings at the end of a draft belong to what follows. A draft of nothing else keeps them. */
-function takeLastHeadings(draft: Draft, isHeading: (piece: Piece | undefined) => boolean): readonly Piece[] {
+function removeTrailingHeadings(draft: Draft, isHeading: (piece: Piece | undefined) => boolean): readonly Piece[] {
   const at = draft.pieces.findLastIndex((piece) => !isHeading(piece)) + 1
   if (at === 0) return []
-  const taken = draft.pieces.splice(at)
-  for (const { tokens } of taken) draft.tokens -= tokens
-  return taken
+  const removed = draft.pieces.splice(at)
+  for (const { tokens } of removed) draft.tokens -= tokens
+  return removed
 }

@@ -16,7 +16,7 @@ export type Ranking = (typeof RANKINGS)[number]
 /** For each expected passage, its best rank in each ranking, from 1. Null: it was not found. */
 export type Ranks = Readonly<Record<Ranking, readonly (number | null)[]>>
 
-export interface RankedPassage {
+export interface RankedHit {
   readonly fileName: string
   readonly pageStart: number | null
   readonly pageEnd: number | null
@@ -26,20 +26,20 @@ export interface RankedPassage {
 }
 
 /** Returns the ranks of the expected passages among the hits of a search, best first. */
-export function rankExpected(expected: readonly Expected[], hits: readonly RankedPassage[]): Ranks {
+export function rankExpected(expected: readonly Expected[], hits: readonly RankedHit[]): Ranks {
   const texts = hits.map(({ text }) => fold(text))
   const found = expected.map((each) => {
     const phrase = each.phrase === null ? null : fold(each.phrase)
     return hits.flatMap((hit, i) => (meets(hit, texts[i]!, each, phrase) ? [{ ...hit, rank: i + 1 }] : []))
   })
   return {
-    combined: found.map((passages) => least(passages.map(({ rank }) => rank))),
-    words: found.map((passages) => least(passages.map(({ lexicalRank }) => lexicalRank))),
-    meaning: found.map((passages) => least(passages.map(({ vectorRank }) => vectorRank))),
+    combined: found.map((matches) => least(matches.map(({ rank }) => rank))),
+    words: found.map((matches) => least(matches.map(({ lexicalRank }) => lexicalRank))),
+    meaning: found.map((matches) => least(matches.map(({ vectorRank }) => vectorRank))),
   }
 }
 
-function meets({ fileName, pageStart, pageEnd }: RankedPassage, text: string, expected: Expected, phrase: string | null): boolean {
+function meets({ fileName, pageStart, pageEnd }: RankedHit, text: string, expected: Expected, phrase: string | null): boolean {
   if (expected.fileName !== null && expected.fileName !== fileName) return false
   if (phrase !== null && !text.includes(phrase)) return false
   if (expected.page === null) return true

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { type RankedPassage, rankExpected } from './ranks.ts'
+import { type RankedHit, rankExpected } from './ranks.ts'
 import { scoreQuestions } from './scores.ts'
 
-const passage = (text: string, more: Partial<RankedPassage> = {}): RankedPassage => ({
+const passage = (text: string, more: Partial<RankedHit> = {}): RankedHit => ({
   fileName: 'a.pdf',
   pageStart: 1,
   pageEnd: 1,

@@ -23,11 +23,11 @@ const LATIN_WEIGHT = 0.05
  * others have: it is a name then.
  */
 const NAME_WEIGHT = 0.02
-const MAX_PASSAGES_OF_NAME = 2
+const MAX_CHUNKS_OF_NAME = 2
 /** Of a query. More are a pasted text, whose words the lexical legs count. */
 const MAX_THINGS = 32
 /** Fewer passages than this make nothing rare. */
-const MIN_PASSAGES = 50
+const MIN_CHUNKS = 50
 
 /** Digits, Latin letters, and what joins them into one identifier, such as `PO-2024/0017` and `a.b@c.org`. */
 const RUN = /[\p{L}\p{N}]+(?:[-‐-―/.:@_+]+[\p{L}\p{N}]+)*/gu
@@ -82,7 +82,7 @@ function toWord(run: string | undefined): string | null {
   return token === undefined || more !== undefined || /\d/.test(token) ? null : stemOf(token)
 }
 
-export interface TextOfPassage {
+export interface CandidateText {
   readonly chunkId: string
   readonly language: string | null
   /** With its headings. */
@@ -92,21 +92,21 @@ export interface TextOfPassage {
 /** How much of a query's exact things each passage has, rare ones counting more. Passages with nothing are left out. */
 export function weighExactThings(
   things: readonly ExactThing[],
-  passages: readonly TextOfPassage[],
+  chunks: readonly CandidateText[],
   language: Language | null,
 ): ReadonlyMap<string, number> {
   const weights = new Map<string, number>()
   if (things.length === 0) return weights
-  const read = passages.map((passage) => {
-    const spelled = spell(passage.text)
-    return { ...passage, spelled, digits: joinDigits(spelled) }
+  const read = chunks.map((chunk) => {
+    const spelled = spell(chunk.text)
+    return { ...chunk, spelled, digits: joinDigits(spelled) }
   })
   for (const thing of things) {
-    const having = read.filter((passage) => has(passage, thing))
-    const rarity = toRarity(having.length, passages.length)
-    if (thing.kind === 'name' && (having.length > MAX_PASSAGES_OF_NAME || having.some((passage) => passage.language === language))) continue
-    for (const passage of having) {
-      weights.set(passage.chunkId, (weights.get(passage.chunkId) ?? 0) + rarity * toWeight(thing, passage.spelled))
+    const having = read.filter((chunk) => has(chunk, thing))
+    const rarity = toRarity(having.length, chunks.length)
+    if (thing.kind === 'name' && (having.length > MAX_CHUNKS_OF_NAME || having.some((chunk) => chunk.language === language))) continue
+    for (const chunk of having) {
+      weights.set(chunk.chunkId, (weights.get(chunk.chunkId) ?? 0) + rarity * toWeight(thing, chunk.spelled))
     }
   }
   return weights
@@ -120,8 +120,8 @@ function toWeight({ kind, spelled, beside }: ExactThing, text: string): number {
 }
 
 /** 1 for what one passage has, 0 for what all have. */
-export function toRarity(having: number, passages: number): number {
-  const all = Math.max(passages, MIN_PASSAGES) + 1
+export function toRarity(having: number, chunks: number): number {
+  const all = Math.max(chunks, MIN_CHUNKS) + 1
   return Math.max(0, Math.log(all / (having + 0.5)) / Math.log(all))
 }
 

@@ -1,14 +1,14 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import type { ChunkCandidate } from '../../ports/chunk-index.ts'
-import { takeAim } from './aim.ts'
 import { fuse, type SearchMode } from './fuse.ts'
+import { createAim } from './query-vectors.ts'
 
 function candidate(chunkId: string, language: string | null, cosine: number | null, wordCoverage = 0, gramCoverage = 0): ChunkCandidate {
   return { chunkId, documentId: 'doc', generation: 'g', language, cosine, anchorCosine: null, wordCoverage, gramCoverage }
 }
 
-const aim = takeAim(Float32Array.of(1), null, null)
+const aim = createAim(Float32Array.of(1), null, null)
 const options = (mode: SearchMode, spread: number | null = 0.03) => ({ aim, spread, mode, limit: 10, language: 'en' }) as const
 
 const ids = (candidates: readonly ChunkCandidate[], mode: SearchMode = 'hybrid', spread: number | null = 0.03) =>
@@ -102,7 +102,7 @@ describe('fuse', () => {
 
   describe('scores', () => {
     const anchor = Float32Array.of(0)
-    const calibrated = takeAim(Float32Array.of(1), 'en', { arabicAnchor: anchor, englishAnchor: anchor, midpoint: 0.12, slope: 40 })
+    const calibrated = createAim(Float32Array.of(1), 'en', { arabicAnchor: anchor, englishAnchor: anchor, midpoint: 0.12, slope: 40 })
     const score = (candidates: readonly ChunkCandidate[], mode: SearchMode = 'hybrid') =>
       fuse(candidates, { ...options(mode), aim: calibrated }).map(({ chunkId, score, relevance }) => [chunkId, score, relevance] as const)
     const noise = Array.from({ length: 9 }, (_, i) => candidate(`n${i}`, 'en', 0.02, 0.1, 0.1))

@@ -1,6 +1,6 @@
 import type { ChunkCandidate } from '../../ports/chunk-index.ts'
 import type { Language } from '../text/language.ts'
-import type { Aim } from './aim.ts'
+import type { Aim } from './query-vectors.ts'
 import { type ChunkFigures, judgeRelevance, type Relevance, toRelevance } from './relevance.ts'
 
 export type SearchMode = 'hybrid' | 'vector' | 'lexical'
@@ -66,7 +66,7 @@ const LEXICAL_WEIGHT = 3
 /** Of neighbouring words, in the same sum. From .3 to .5 the figures are the same. */
 const PAIR_WEIGHT = 0.4
 /** For a chunk in another language than the query's: only names, numbers and quotations can be shared. */
-const FOREIGN_LEXICAL_WEIGHT = 1.5
+const OTHER_LANGUAGE_LEXICAL_WEIGHT = 1.5
 /** What evidence of 1 is in lexical mode: evidence is in cosines, which differ by .1 where coverages differ by .5. */
 const EVIDENCE_IN_COVERAGE = 5
 const NONE: ReadonlyMap<string, number> = new Map()
@@ -103,11 +103,11 @@ export function fuse(candidates: readonly ChunkCandidate[], options: FuseOptions
   const vectorRanks = toRanks(byMeaning)
   const lexicalRanks = toRanks(byWords)
   const scoreOf = toScores(candidates, options)
-  return scored.slice(0, limit).map(({ candidate, score: place }) => ({
+  return scored.slice(0, limit).map(({ candidate, score: orderingScore }) => ({
     chunkId: candidate.chunkId,
     documentId: candidate.documentId,
     generation: candidate.generation,
-    ...scoreOf(candidate, place),
+    ...scoreOf(candidate, orderingScore),
     lexicalRank: lexicalRanks.get(candidate.chunkId) ?? null,
     vectorRank: vectorRanks.get(candidate.chunkId) ?? null,
     explanation: explain(candidate, options),
@@ -118,12 +118,12 @@ export function fuse(candidates: readonly ChunkCandidate[], options: FuseOptions
 function toScores(candidates: readonly ChunkCandidate[], options: FuseOptions) {
   const { mode, aim, language, evidence = NONE, tokenCloseness = NONE } = options
   if (mode !== 'lexical' && aim?.logOddsOf === null) {
-    return (_: ChunkCandidate, place: number) => ({ score: Math.min(1, Math.max(0, place)), relevance: null })
+    return (_: ChunkCandidate, orderingScore: number) => ({ score: Math.min(1, Math.max(0, orderingScore)), relevance: null })
   }
   const toFigures = (c: ChunkCandidate): ChunkFigures => ({
     logOdds: c.cosine === null || !aim?.logOddsOf ? null : aim.logOddsOf(aim.closenessOf(c)),
     coverage: lexicalCoverage(c) / 2,
-    isOwnLanguage: !isForeign(c, language),
+    isOwnLanguage: !isOtherLanguage(c, language),
     evidence: evidence.get(c.chunkId) ?? 0,
     tokenCloseness: tokenCloseness.get(c.chunkId) ?? 0,
   })
@@ -150,7 +150,7 @@ function explain(candidate: ChunkCandidate, options: FuseOptions): Explanation {
 interface Scored {
   readonly candidate: ChunkCandidate
   readonly score: number
-  readonly place: number
+  readonly position: number
 }
 
 /** Each language is a ladder whose rungs are its chunks' closenesses, which the chunks climb by the sum. */
@@ -162,19 +162,19 @@ function climbed(
   const { mode, aim, language, evidence = NONE, tokenCloseness = NONE, wordPairs = NONE } = options
   const unit = options.spread ?? deviation(candidates.map(aim.cosineOf))
   const ownWeight = mode === 'vector' ? 0 : LEXICAL_WEIGHT
-  const foreignWeight = mode === 'vector' ? 0 : FOREIGN_LEXICAL_WEIGHT
+  const otherLanguageWeight = mode === 'vector' ? 0 : OTHER_LANGUAGE_LEXICAL_WEIGHT
   const weightedScore = (c: ChunkCandidate) =>
-    isForeign(c, language)
-      ? (aim.closenessOf(c) + (tokenCloseness.get(c.chunkId) ?? 0)) / unit + foreignWeight * lexicalScore(c)
+    isOtherLanguage(c, language)
+      ? (aim.closenessOf(c) + (tokenCloseness.get(c.chunkId) ?? 0)) / unit + otherLanguageWeight * lexicalScore(c)
       : aim.cosineOf(c) / unit + ownWeight * lexicalScore(c) + PAIR_WEIGHT * (wordPairs.get(c.chunkId) ?? 0)
   const scored = [...Map.groupBy(candidates, (c) => c.language ?? language).values()].flatMap((ladder) => {
     const rungs = ladder.map(aim.closenessOf).sort((a, b) => b - a)
     return ranked(ladder, weightedScore).map(
-      (candidate, place): Scored => ({ candidate, score: rungs[place]! + (evidence.get(candidate.chunkId) ?? 0), place }),
+      (candidate, position): Scored => ({ candidate, score: rungs[position]! + (evidence.get(candidate.chunkId) ?? 0), position }),
     )
   })
   // By place before id, so that equal scores do not undo a language's order by the sum.
-  return scored.sort((a, b) => b.score - a.score || a.place - b.place || byId(a.candidate, b.candidate))
+  return scored.sort((a, b) => b.score - a.score || a.position - b.position || byId(a.candidate, b.candidate))
 }
 
 function lexical(
@@ -183,15 +183,15 @@ function lexical(
   evidence: ReadonlyMap<string, number>,
 ): Scored[] {
   return byWords
-    .map((candidate, place): Scored => {
+    .map((candidate, position): Scored => {
       const share = lexicalScore(candidate) / 2 + EVIDENCE_IN_COVERAGE * Math.min(0, evidence.get(candidate.chunkId) ?? 0)
-      return { candidate, score: Math.min(1, Math.max(0, share)), place }
+      return { candidate, score: Math.min(1, Math.max(0, share)), position }
     })
-    .sort((a, b) => b.score - a.score || a.place - b.place)
+    .sort((a, b) => b.score - a.score || a.position - b.position)
 }
 
 /** Whether the words of the query can hardly be in the chunk. */
-export function isForeign({ language }: Pick<ChunkCandidate, 'language'>, ofQuery: Language | null): boolean {
+export function isOtherLanguage({ language }: Pick<ChunkCandidate, 'language'>, ofQuery: Language | null): boolean {
   return language !== null && ofQuery !== null && language !== ofQuery
 }
 

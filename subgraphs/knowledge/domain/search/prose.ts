@@ -25,8 +25,8 @@ export function isJunk(text: string): boolean {
 /** The passages, by index, whose words several others have too, apart from numbers. */
 export function findRepeated(texts: readonly string[]): ReadonlySet<number> {
   const words = texts.map((text) => text.replace(/[\p{N}\s]+/gu, ''))
-  const places = Map.groupBy(words.keys(), (index) => words[index]!)
-  return new Set([...places.values()].filter((same) => same.length >= MIN_REPEATS).flat())
+  const sameWords = Map.groupBy(words.keys(), (index) => words[index]!)
+  return new Set([...sameWords.values()].filter((same) => same.length >= MIN_REPEATS).flat())
 }
 
 function countWords(text: string): number {

@@ -62,14 +62,14 @@ const MAX_LOG_ODDS = 12
  */
 export function judgeRelevance(mode: SearchMode, candidates: readonly ChunkFigures[]): (figures: ChunkFigures) => number {
   const { alone, beside } = WEIGHTS[mode]
-  const closeness = candidates.flatMap(({ logOdds }) => (logOdds === null ? [] : [bounded(logOdds)]))
+  const closeness = candidates.flatMap(({ logOdds }) => (logOdds === null ? [] : [clamped(logOdds)]))
   const coverages = candidates.filter(({ isOwnLanguage }) => isOwnLanguage).map(({ coverage }) => coverage)
   const usual = {
     logOdds: meanOfNextBest(closeness, USUAL_NEXT_BEST.logOdds),
     coverage: meanOfNextBest(coverages, USUAL_NEXT_BEST.coverage),
   }
   return (figures) => {
-    const logOdds = figures.logOdds === null ? -MAX_LOG_ODDS : bounded(figures.logOdds)
+    const logOdds = figures.logOdds === null ? -MAX_LOG_ODDS : clamped(figures.logOdds)
     const isShared = mode === 'lexical' || figures.isOwnLanguage
     const read = (weights: Weights, { logOdds: least, coverage: covered }: typeof usual) =>
       weights.base +
@@ -91,6 +91,6 @@ function meanOfNextBest(values: readonly number[], usual: number): number {
   return (next.reduce((sum, value) => sum + value, 0) + usual) / (next.length + 1)
 }
 
-function bounded(logOdds: number): number {
+function clamped(logOdds: number): number {
   return Math.min(MAX_LOG_ODDS, Math.max(-MAX_LOG_ODDS, logOdds))
 }

@@ -1,6 +1,6 @@
 import type { Language } from '../text/language.ts'
 import { stemOf, tokens } from '../text/text-analysis.ts'
-import { type TextOfPassage, toRarity } from './exact-things.ts'
+import { type CandidateText, toRarity } from './exact-things.ts'
 
 /**
  * Names are written by their sound in the other script: «تشرشل» is Churchill. Two words are held for one name if their
@@ -44,14 +44,14 @@ const ARABIC = /^\p{Script=Arabic}/u
 const CAPITALIZED = /\p{Lu}\p{L}+/gu
 
 /** How many of a query's names each passage in the other language has, rare ones counting more, as a cosine. */
-export function weighNames(query: string, passages: readonly TextOfPassage[], language: Language | null): ReadonlyMap<string, number> {
+export function weighNames(query: string, chunks: readonly CandidateText[], language: Language | null): ReadonlyMap<string, number> {
   const weights = new Map<string, number>()
   if (language === null) return weights
   const names = readNames(query, language).slice(0, MAX_NAMES)
   if (names.length === 0) return weights
   const other = language === 'ar' ? 'en' : 'ar'
-  const read = passages
-    .filter((passage) => passage.language === other)
+  const read = chunks
+    .filter((chunk) => chunk.language === other)
     .map(({ chunkId, text }) => ({ chunkId, skeletons: new Set(readNames(text, other).flat()) }))
   for (const name of names) {
     const having = read.filter(({ skeletons }) => name.some((skeleton) => skeletons.has(skeleton)))
@@ -64,8 +64,8 @@ export function weighNames(query: string, passages: readonly TextOfPassage[], la
 /** The skeletons of each word of a text that may be a name. */
 function readNames(text: string, language: Language): readonly (readonly string[])[] {
   const words = language === 'ar' ? tokens(text).filter((token) => ARABIC.test(token)) : (text.match(CAPITALIZED) ?? [])
-  const kept = [...new Set(words)].filter((word) => stemOf(word.toLowerCase()) !== null)
-  return kept.map(language === 'ar' ? arabicSkeletons : latinSkeletons).filter((skeletons) => skeletons.length > 0)
+  const nameWords = [...new Set(words)].filter((word) => stemOf(word.toLowerCase()) !== null)
+  return nameWords.map(language === 'ar' ? arabicSkeletons : latinSkeletons).filter((skeletons) => skeletons.length > 0)
 }
 
 function arabicSkeletons(token: string): readonly string[] {

@@ -11,11 +11,11 @@ const MAX_PAIRS = 64
 /** The share of the query's pairs that each passage has, 0 to 1. Passages with none are left out. */
 export function findWordPairs(
   query: string,
-  passages: readonly { readonly chunkId: string; readonly text: string }[],
+  chunks: readonly { readonly chunkId: string; readonly text: string }[],
 ): ReadonlyMap<string, number> {
   const pairs = [...readPairs(query)].slice(0, MAX_PAIRS)
   if (pairs.length === 0) return new Map()
-  const shares = passages.map(({ chunkId, text }) => {
+  const shares = chunks.map(({ chunkId, text }) => {
     const having = readPairs(text)
     return [chunkId, pairs.filter((pair) => having.has(pair)).length / pairs.length] as const
   })

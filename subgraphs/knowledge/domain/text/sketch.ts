@@ -13,7 +13,7 @@ const BINS = 64
 const BAND = 4
 const RUN_WORDS = 4
 /** Characters that are analysed before other work gets its turn. It takes some milliseconds. */
-const CHARS_PER_TURN = 16_384
+const CHARS_PER_TICK = 16_384
 /** Above every value of a bin, which has 26 bits. */
 const EMPTY = 0xffff_ffff
 /** Added to a value that fills an empty bin, for each bin between them. */
@@ -30,8 +30,8 @@ export async function buildSketch(text: string): Promise<string> {
   }
   for (let from = 0; from < text.length; ) {
     // A word is cut only where no space follows.
-    const space = text.slice(from + CHARS_PER_TURN, from + 2 * CHARS_PER_TURN).search(/\s/)
-    const to = from + CHARS_PER_TURN + Math.max(0, space)
+    const space = text.slice(from + CHARS_PER_TICK, from + 2 * CHARS_PER_TICK).search(/\s/)
+    const to = from + CHARS_PER_TICK + Math.max(0, space)
     for (const word of words(text.slice(from, to))) {
       run.push(word)
       if (run.length > RUN_WORDS) run.shift()

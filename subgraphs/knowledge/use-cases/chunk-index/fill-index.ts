@@ -6,8 +6,8 @@ import type { BlobStore } from '../../ports/blob-store.ts'
 import type { ChunkIndex, IndexedDocument } from '../../ports/chunk-index.ts'
 import type { KnowledgeStore } from '../../ports/knowledge-store.ts'
 import { markTerms } from './index-mark.ts'
-import { type KeptGroup, readKeptGroup, toGroup } from './kept-passages.ts'
 import { toTerms } from './rebuild-index.ts'
+import { type ChunkGroup, readChunkGroup, toGroup } from './stored-chunks.ts'
 
 interface FilledStores {
   readonly store: KnowledgeStore
@@ -24,7 +24,7 @@ const MAX_PER_PUT = 256
  * Fills an empty index from the passages and vectors that are stored beside it. Embeds nothing. An ingestion or
  * re-embedding in work finds what it had. Gives the documents of which passages are lacking. Repeatable.
  */
-export async function fillIndex(to: FilledStores, filled: (passages: number) => void): Promise<readonly string[]> {
+export async function fillIndex(to: FilledStores, filled: (chunks: number) => void): Promise<readonly string[]> {
   const lacking: string[] = []
   for await (const collection of listAll(to.store.collections, {})) {
     for (const name of indexNamesOf(collection)) {
@@ -63,11 +63,7 @@ interface Filling {
 }
 
 /** False: passages that searches should find are not stored. */
-async function fillDocument(
-  to: FilledStores,
-  { document, name, dimensions }: Filling,
-  filled: (passages: number) => void,
-): Promise<boolean> {
+async function fillDocument(to: FilledStores, { document, name, dimensions }: Filling, filled: (chunks: number) => void): Promise<boolean> {
   const { _id: documentId, organizationId, liveGeneration, chunkCount } = document
   const read = findReadSoFar(document)
   let isWhole = true
@@ -76,7 +72,7 @@ async function fillDocument(
     ...(read?.indexName === name ? [[generationName(read.generation), read.chunks] as const] : []),
   ]) {
     if (generation === null) continue
-    let waiting: KeptGroup['passages'][number][] = []
+    let waiting: ChunkGroup['chunks'][number][] = []
     let into: IndexedDocument | undefined
     let found = 0
     const put = async () => {
@@ -84,20 +80,20 @@ async function fillDocument(
       const terms = await toTerms(waiting)
       await to.index.put(
         into,
-        waiting.map((passage, i) => ({ ...passage, ...terms[i]! })),
+        waiting.map((chunk, i) => ({ ...chunk, ...terms[i]! })),
       )
       filled(waiting.length)
       waiting = []
     }
     for (let group = 0; count > 0 && group <= toGroup(count - 1); group++) {
-      const kept = await readKeptGroup(to, { documentId, generation, collectionId: name }, group)
+      const stored = await readChunkGroup(to, { documentId, generation, collectionId: name }, group)
       // Those of a failed ingestion are stored without vectors.
-      const passages = (kept?.passages ?? []).filter(({ vector }) => vector.length === dimensions)
-      if (!kept || passages.length === 0) continue
-      if (waiting.length + passages.length > MAX_PER_PUT) await put()
-      into = { organizationId, collectionId: name, documentId, generation, attributes: documentAttributes(kept.attributes, document) }
-      waiting.push(...passages)
-      found += passages.length
+      const chunks = (stored?.chunks ?? []).filter(({ vector }) => vector.length === dimensions)
+      if (!stored || chunks.length === 0) continue
+      if (waiting.length + chunks.length > MAX_PER_PUT) await put()
+      into = { organizationId, collectionId: name, documentId, generation, attributes: documentAttributes(stored.attributes, document) }
+      waiting.push(...chunks)
+      found += chunks.length
     }
     await put()
     if (generation === liveGeneration && found < count) isWhole = false

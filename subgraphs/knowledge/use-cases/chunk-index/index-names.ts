@@ -25,7 +25,7 @@ export async function readIndex<T>(deps: Pick<Deps, 'store'>, collectionId: stri
 export async function deleteFromIndices(
   deps: Pick<Deps, 'store' | 'index'>,
   { collectionId, documentId }: { readonly collectionId: string; readonly documentId: string },
-  keepGeneration?: string,
+  exceptGeneration?: string,
 ): Promise<void> {
-  for (const name of await findIndexNames(deps, collectionId)) await deps.index.deleteDocument(name, documentId, keepGeneration)
+  for (const name of await findIndexNames(deps, collectionId)) await deps.index.deleteDocument(name, documentId, exceptGeneration)
 }

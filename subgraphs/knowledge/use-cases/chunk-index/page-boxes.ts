@@ -2,10 +2,10 @@ import { findPageBoxes, groupLines, type LineGroup, type PageBoxes, toLineGroup 
 import type { StoredChunk } from '../../ports/chunk-index.ts'
 import type { ParsedDocument } from '../../ports/document-parser.ts'
 import type { Deps } from '../deps.ts'
-import { linesKey } from './kept-passages.ts'
+import { linesKey } from './stored-chunks.ts'
 
 /** Keeps where the pages show the text of an ingestion. Repeatable. */
-export async function keepLines(
+export async function storeLines(
   { blobs }: Pick<Deps, 'blobs'>,
   { documentId, generation }: Pick<StoredChunk, 'documentId' | 'generation'>,
   { layout }: Pick<ParsedDocument, 'layout'>,

@@ -1,15 +1,15 @@
 import { setImmediate } from 'node:timers/promises'
 import { requireScope } from '../../../common/identity/principal.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
-import { keepInnermost } from '../../domain/chunking/chunk-context.ts'
+import { selectInnermost } from '../../domain/chunking/chunk-context.ts'
 import { toEmbeddingText } from '../../domain/chunking/chunk-document.ts'
 import { grams, normaliseForEmbedding, words } from '../../domain/text/text-analysis.ts'
-import type { Passage, RebuildStep, Terms } from '../../ports/chunk-index.ts'
+import type { ChunkText, RebuildStep, Terms } from '../../ports/chunk-index.ts'
 import type { Deps } from '../deps.ts'
 import { markTerms } from './index-mark.ts'
 
 /** The number of passages that are analysed before other work gets its turn. It takes some milliseconds. */
-const PASSAGES_PER_TURN = 16
+const CHUNKS_PER_TICK = 16
 
 /**
  * Rebuilds a part of the chunk index, across all organizations: its structure and its terms. It takes the vectors and
@@ -35,12 +35,12 @@ export async function rebuildIndex(
 }
 
 /** Computes the terms that ingestion would give the passages today. */
-export async function toTerms(passages: readonly Passage[]): Promise<readonly Terms[]> {
+export async function toTerms(chunks: readonly ChunkText[]): Promise<readonly Terms[]> {
   const terms: Terms[] = []
-  for (const { text, context, headingPath } of passages) {
-    if (terms.length % PASSAGES_PER_TURN === 0) await setImmediate()
+  for (const { text, context, headingPath } of chunks) {
+    if (terms.length % CHUNKS_PER_TICK === 0) await setImmediate()
     // Older passages have no context. Their headings are known, but not the header row of their table.
-    const analysed = normaliseForEmbedding(toEmbeddingText({ text, context: context ?? keepInnermost(headingPath) }))
+    const analysed = normaliseForEmbedding(toEmbeddingText({ text, context: context ?? selectInnermost(headingPath) }))
     terms.push({ words: words(analysed), grams: grams(analysed) })
   }
   return terms

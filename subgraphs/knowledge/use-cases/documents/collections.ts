@@ -78,7 +78,7 @@ export async function createCollection(
   await store.collections.insertOne(collection).catch(async (error) => {
     // After any other error the collection may have been recorded.
     if (error instanceof DuplicateKey) await index.dropCollection(collection._id)
-    throw codeTaken(error, input.code)
+    throw toCodeConflict(error, input.code)
   })
   return collection
 }
@@ -115,7 +115,7 @@ export async function updateCollection(
   }
   if (Object.keys(changes).length === 0) return getCollection({ store }, organizationId, id)
   const updated = await store.collections.findOneAndUpdate({ _id: id, organizationId, listed: true }, { $set: changes }).catch((error) => {
-    throw codeTaken(error, code ?? '')
+    throw toCodeConflict(error, code ?? '')
   })
   if (!updated) throw new NotFound('collection', id)
   if ('rerankModel' in changes) await noteChange({ store }, id, 'settings')
@@ -238,7 +238,7 @@ function checkedDescription(description: string | null): string | null {
   throw new KisError('string_above_max_length', `A description has at most ${MAX_DESCRIPTION} characters.`, { param: 'input.description' })
 }
 
-function codeTaken(error: unknown, code: string): unknown {
+function toCodeConflict(error: unknown, code: string): unknown {
   if (!(error instanceof DuplicateKey)) return error
   return new KisError('already_exists', `A collection with code \`${code}\` exists in this organization. Choose another code.`, {
     param: 'input.code',

@@ -1,16 +1,16 @@
 import { claimJob } from '../../../common/documents/jobs.ts'
-import { tell } from '../../../common/events/event-log.ts'
+import { reportChange } from '../../../common/events/event-log.ts'
 import { indexNamesOf } from '../../domain/index-name.ts'
 import { type CollectionRecord, type DocumentRecord, newJob } from '../../domain/records.ts'
 import { deleteFromIndices } from '../chunk-index/index-names.ts'
-import { forgetIngestions, forgetTranscripts, keepTextsOnly } from '../chunk-index/kept-passages.ts'
+import { dropVectors, purgeIngestions, purgeTranscripts } from '../chunk-index/stored-chunks.ts'
 import { count } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { detachFile, dropUnpackedFile } from '../files/files.ts'
 import { stopReembedding } from '../stop-reembedding.ts'
 import { countedChunks, countedVectors } from './count-document.ts'
 import { describeDeletion } from './document-events.ts'
-import { forgetSketch } from './similar-documents.ts'
+import { purgeSketch } from './similar-documents.ts'
 
 /**
  * The number of a collection's documents that one call deletes, which takes a request some seconds. Workers delete the
@@ -24,7 +24,7 @@ const PAGE = 100
 const WAIT_MS = 1_000
 
 /** The number of ingestions before a failed one that may have left something: each file that was overtaken is one. */
-const MAX_FORGOTTEN = 100
+const MAX_PURGED = 100
 
 /**
  * Hides a document and deletes it. A running ingestion loses the document: the new job has no lease, so the old worker
@@ -43,7 +43,7 @@ async function hide(
   { _id, organizationId, collectionId }: Pick<DocumentRecord, '_id' | 'organizationId' | 'collectionId'>,
 ): Promise<DocumentRecord | null> {
   const now = deps.clock.now()
-  const event = tell(organizationId, now, describeDeletion({ collectionId }))
+  const event = reportChange(organizationId, now, describeDeletion({ collectionId }))
   return deps.store.documents.findOneAndUpdate(
     { _id, listed: true },
     {
@@ -77,7 +77,7 @@ export async function finishDocumentDeletion(deps: Deps, document: DocumentRecor
   await count(deps, countedChunks(deps, document), 0)
   await count(deps, countedVectors(deps, document), 0)
   for (const fileId of new Set([document.fileId, ...formerFiles(document)])) await detachFile(store, fileId, document._id)
-  await forgetSketch(deps, document._id)
+  await purgeSketch(deps, document._id)
   await dropUnpackedFile(deps, document)
   await hideParts(deps, document)
   await deps.events.drain(document.organizationId)
@@ -99,12 +99,12 @@ export async function dropContents(deps: Deps, { _id, collectionId }: DocumentRe
  * Deletes what a failed document has outside the primary store, but for recognised pages, which a retry does not pay for
  * again. `keepsText`: the text and the chunks that were read last stay, too, without their vectors. Repeatable.
  */
-export async function dropUnread(deps: Deps, document: DocumentRecord, keepsText: boolean): Promise<void> {
+export async function dropUnread(deps: Deps, document: DocumentRecord, storesText: boolean): Promise<void> {
   const { _id, collectionId, generation } = document
   await deleteFromIndices(deps, { collectionId, documentId: _id })
-  await forgetIngestions(deps, _id, Math.max(1, generation - MAX_FORGOTTEN), keepsText ? generation : generation + 1)
-  await forgetTranscripts(deps, _id)
-  if (keepsText) await keepTextsOnly(deps, document)
+  await purgeIngestions(deps, _id, Math.max(1, generation - MAX_PURGED), storesText ? generation : generation + 1)
+  await purgeTranscripts(deps, _id)
+  if (storesText) await dropVectors(deps, document)
 }
 
 /** Deletes as much of a hidden collection as a request has time for. Workers delete the rest. */

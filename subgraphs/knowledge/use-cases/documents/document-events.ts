@@ -8,13 +8,24 @@ import type { Deps } from '../deps.ts'
 import { getCollection } from './collections.ts'
 
 /** The fields whose change publishes an event. */
-const TOLD = ['status', 'stage', 'progress', 'error', 'replacement', 'warnings', 'pageCount', 'chunkCount', 'language', 'attempts'] as const
+const PUBLISHED_FIELDS = [
+  'status',
+  'stage',
+  'progress',
+  'error',
+  'replacement',
+  'warnings',
+  'pageCount',
+  'chunkCount',
+  'language',
+  'attempts',
+] as const
 const IN_REPLACEMENT = 'replacement.'
 
 /** Returns the data of an event about a changed document. Returns null if no published field has changed. */
 export function describeChange(before: DocumentRecord, changed: Readonly<Record<string, unknown>>): EventData | null {
   const steps = Object.entries(changed).filter(([path]) => path.startsWith(IN_REPLACEMENT))
-  if (steps.length === 0 && !TOLD.some((field) => field in changed)) return null
+  if (steps.length === 0 && !PUBLISHED_FIELDS.some((field) => field in changed)) return null
   const own = Object.fromEntries(steps.map(([path, value]) => [path.slice(IN_REPLACEMENT.length), value]))
   const replacement = steps.length === 0 ? {} : { replacement: { ...before.replacement!, ...own } }
   return toSnapshot({ ...before, ...changed, ...replacement })
@@ -24,10 +35,10 @@ export function describeChange(before: DocumentRecord, changed: Readonly<Record<
  * Returns the data of an event about a document: its collection and the fields of `TOLD`. Events outlive documents, so
  * they have no names.
  */
-export function toSnapshot(document: Pick<DocumentRecord, 'collectionId' | (typeof TOLD)[number]>): EventData {
+export function toSnapshot(document: Pick<DocumentRecord, 'collectionId' | (typeof PUBLISHED_FIELDS)[number]>): EventData {
   const { collectionId, replacement } = document
-  const told = Object.fromEntries(TOLD.map((field) => [field, document[field] ?? null]))
-  return { collectionId, ...told, replacement: replacement ? withoutNames(replacement) : null } as EventData
+  const published = Object.fromEntries(PUBLISHED_FIELDS.map((field) => [field, document[field] ?? null]))
+  return { collectionId, ...published, replacement: replacement ? withoutNames(replacement) : null } as EventData
 }
 
 function withoutNames({ fileId, status, stage, progress, error, createdAt }: Replacement) {
@@ -97,7 +108,10 @@ export function toWebhookEvent({ sequence, subject, at, data }: EventRecord): We
   const common = { document_id: subject, collection_id: data.collectionId, cursor: String(sequence) }
   if (data.deleted) return { type: 'document.deleted', subject, sequence, at, data: common }
   // Events of documents have the fields of `TOLD`.
-  const { status, stage, progress, error, chunkCount, attempts } = data as unknown as Pick<DocumentRecord, (typeof TOLD)[number]>
+  const { status, stage, progress, error, chunkCount, attempts } = data as unknown as Pick<
+    DocumentRecord,
+    (typeof PUBLISHED_FIELDS)[number]
+  >
   return {
     type: 'document.updated',
     subject,

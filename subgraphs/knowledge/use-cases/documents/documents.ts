@@ -8,13 +8,13 @@ import {
   type SortedPage,
 } from '../../../common/documents/lists.ts'
 import { KisError, NotFound, ServiceUnavailable } from '../../../common/errors.ts'
-import { tell, told } from '../../../common/events/event-log.ts'
+import { reportChange, reportCreation } from '../../../common/events/event-log.ts'
 import { hasScope, type Principal, requirePrincipal, requireScope } from '../../../common/identity/principal.ts'
 import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { sizeTexts } from '../../../common/sizes.ts'
-import { isPicture, isSound, MAX_SOUND_BYTES } from '../../domain/media-types.ts'
+import { isAudio, isImage, MAX_AUDIO_BYTES } from '../../domain/media-types.ts'
 import { requireMetadata } from '../../domain/names.ts'
 import {
   type CollectionRecord,
@@ -86,7 +86,7 @@ export async function createDocument(deps: Deps, context: LinkContext, input: Do
   const collection = await getCollection(deps, organizationId, input.collectionId, 'input.collectionId')
   const file = await getFile(deps, organizationId, input.fileId, 'input.fileId')
   const named = await requireHearable(deps, { ...context, caller: principal }, file, collection, input.transcriptionModel ?? null)
-  if (isPicture(file.mediaType) && collection.ocr !== 'auto') {
+  if (isImage(file.mediaType) && collection.ocr !== 'auto') {
     const message =
       'The file is a picture, and the collection does not use OCR. Set `ocr` of the collection to `auto`, then attach it again.'
     throw new KisError('unsupported_file_type', message, { param: 'input.fileId' })
@@ -188,7 +188,7 @@ async function insertDocument(
   weight: number | undefined,
 ): Promise<DocumentRecord | null> {
   const { store, clock, ids } = deps
-  await deps.room.take('documents', organizationId)
+  await deps.room.reserve('documents', organizationId)
   const _id = ids('doc')
   await attachFile(deps, file, _id, collection._id)
   const now = clock.now()
@@ -219,7 +219,7 @@ async function insertDocument(
     createdAt: now,
     job: newJob('ingest', organizationId, now, weight),
   }
-  const document: DocumentRecord = { ...fields, ...told(organizationId, now, toSnapshot(fields)) }
+  const document: DocumentRecord = { ...fields, ...reportCreation(organizationId, now, toSnapshot(fields)) }
   try {
     await store.documents.insertOne(document)
   } catch (error) {
@@ -255,7 +255,7 @@ export async function retryDocument(deps: Deps, context: LinkContext, id: string
   const change = isVersion
     ? { replacement: { ...document.replacement!, status: 'queued', stage: null, progress: null, error: null } as const }
     : ({ status: 'queued', error: null, warnings: [] } as const)
-  const event = tell(principal.organizationId, now, toSnapshot({ ...document, ...change }))
+  const event = reportChange(principal.organizationId, now, toSnapshot({ ...document, ...change }))
   const queued = await store.documents.findOneAndUpdate(
     { _id: id, status: document.status, generation: document.generation, 'job.kind': null, listed: true },
     {
@@ -399,15 +399,15 @@ async function requireHearable(
   collection: CollectionRecord,
   named: string | null,
 ): Promise<Pick<DocumentRecord, 'transcriptionModel'>> {
-  if (!isSound(file.mediaType)) return {}
+  if (!isAudio(file.mediaType)) return {}
   const model = named ?? collection.transcriptionModel ?? null
   if (model === null) {
     const message =
       'The file is sound, and no speech model is named. Set `transcription_model` of the collection or of this document to a model of the kind `transcription`, then attach it again.'
     throw new KisError('unsupported_file_type', message, { param: 'input.fileId' })
   }
-  if (file.sizeBytes > MAX_SOUND_BYTES) {
-    const [has, most] = sizeTexts(file.sizeBytes, MAX_SOUND_BYTES)
+  if (file.sizeBytes > MAX_AUDIO_BYTES) {
+    const [has, most] = sizeTexts(file.sizeBytes, MAX_AUDIO_BYTES)
     const message = `The file has ${has}; speech models take ${most}. Split it, or compress it: Opus at 24 kbit/s has about 11 MiB an hour.`
     throw new KisError('payload_too_large', message, { param: 'input.fileId' })
   }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { toPlain } from '../../../common/plain-text.ts'
-import { isPicture, isReadable, isSound, MAX_SOUND_BYTES, ZIP } from '../../domain/media-types.ts'
+import { isAudio, isImage, isReadable, MAX_AUDIO_BYTES, ZIP } from '../../domain/media-types.ts'
 import type { CollectionRecord, DocumentRecord, FileRecord } from '../../domain/records.ts'
 import { type InnerFile, ParseFailure, type StreamedFile } from '../../ports/document-parser.ts'
 import type { Deps } from '../deps.ts'
@@ -50,15 +50,15 @@ export async function expandDocument(
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   const unread: string[] = []
-  let made = 0
+  let createdCount = 0
   let index = 0
   for await (const inner of deps.parser.unpack(source.file, source.mediaType, signal)) {
-    const isMade = made < MAX_FILES && (await makeDocument(deps, principal, { document, collection, inner, index }))
-    if (isMade) made += 1
+    const isCreated = createdCount < MAX_FILES && (await createInnerDocument(deps, principal, { document, collection, inner, index }))
+    if (isCreated) createdCount += 1
     else if (unread.length < MAX_UNREAD_NAMES) unread.push(toPlain(inner.name.slice(0, MAX_NAME)))
     index += 1
     // A deletion lists the documents to delete after it has taken the lease.
-    if (isMade && !(await isOurs())) {
+    if (isCreated && !(await isOurs())) {
       const late = await deps.store.documents.find({ parentId: document._id, listed: true }, { limit: LATE })
       for (const part of late) await hideAndDelete(deps, part)
       throw new ParseFailure('corrupt', 'The document was deleted while it was read.')
@@ -67,7 +67,7 @@ export async function expandDocument(
   return unread
 }
 
-async function makeDocument(
+async function createInnerDocument(
   deps: Deps,
   principal: Principal,
   {
@@ -96,8 +96,8 @@ async function makeDocument(
 
 /** Whether the collection makes a document of a file inside another one. */
 function isDocument(mediaType: string, sizeBytes: number, { ocr, transcriptionModel }: CollectionRecord): boolean {
-  if (isPicture(mediaType)) return ocr === 'auto'
-  if (isSound(mediaType)) return !!transcriptionModel && sizeBytes <= MAX_SOUND_BYTES
+  if (isImage(mediaType)) return ocr === 'auto'
+  if (isAudio(mediaType)) return !!transcriptionModel && sizeBytes <= MAX_AUDIO_BYTES
   return isReadable(mediaType) && mediaType !== ZIP
 }
 

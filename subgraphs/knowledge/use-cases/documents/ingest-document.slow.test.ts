@@ -23,7 +23,7 @@ import { silentLog } from '../../../common/process/log.ts'
 import { openDocumentParser } from '../../adapters/parser/open-document-parser.ts'
 import { openSqliteBlobStore } from '../../adapters/sqlite/blob-store.ts'
 import type { DocumentRecord } from '../../domain/records.ts'
-import { readKeptGroup, textKey } from '../chunk-index/kept-passages.ts'
+import { readChunkGroup, textKey } from '../chunk-index/stored-chunks.ts'
 import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { deleteFile } from '../files/files.ts'
@@ -95,8 +95,8 @@ async function expectOnlyTextsKept(one: Attached): Promise<void> {
   const last = textKey(id, `g${generation}`)
   expect([...world.blobs.keys.keys()].filter((key) => key.startsWith(id) && key !== last && !key.startsWith(`${last}_`))).toEqual([])
   for (let group = 0; group * 16 < (readSoFar?.chunks ?? 0); group++) {
-    const kept = await readKeptGroup(world, { documentId: id, generation: `g${generation}`, collectionId: one.collectionId }, group)
-    expect(kept!.passages.every(({ vector, tokenStates }) => vector.length === 0 && tokenStates === null)).toBe(true)
+    const kept = await readChunkGroup(world, { documentId: id, generation: `g${generation}`, collectionId: one.collectionId }, group)
+    expect(kept!.chunks.every(({ vector, tokenStates }) => vector.length === 0 && tokenStates === null)).toBe(true)
   }
   await expectNothingFound(one)
 }

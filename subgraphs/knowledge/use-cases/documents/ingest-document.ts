@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
 import { toInt } from '../../../common/check.ts'
 import { EmbeddingStopped, KisError, OrganizationSuspended, StalePrincipal } from '../../../common/errors.ts'
-import { tell } from '../../../common/events/event-log.ts'
+import { reportChange } from '../../../common/events/event-log.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { DuplicateKey, type Filter, type Update } from '../../../common/ports/document-store.ts'
 import { sizeText } from '../../../common/sizes.ts'
@@ -9,7 +9,7 @@ import { chunkDocument, type DocumentChunk, toEmbeddingText } from '../../domain
 import { buildOutline, type Outline } from '../../domain/chunking/outline.ts'
 import { documentAttributes } from '../../domain/document-attributes.ts'
 import { indexNameOf } from '../../domain/index-name.ts'
-import { isSound, MAX_SOUND_BYTES, ZIP } from '../../domain/media-types.ts'
+import { isAudio, MAX_AUDIO_BYTES, ZIP } from '../../domain/media-types.ts'
 import {
   buildChunkId,
   type CollectionRecord,
@@ -35,15 +35,15 @@ import { buildTextMap } from '../../domain/text/text-map.ts'
 import { bytesKey } from '../../domain/version-key.ts'
 import type { IndexedChunk, IndexedDocument } from '../../ports/chunk-index.ts'
 import { type ParsedDocument, ParseFailure, type StreamedFile } from '../../ports/document-parser.ts'
-import type { CallContext, EmbeddedPassages, EmbeddingModel } from '../../ports/inference.ts'
+import type { CallContext, EmbeddedChunks, EmbeddingModel } from '../../ports/inference.ts'
+import { transcribeAudio } from '../audio/transcribe-audio.ts'
 import { deleteFromIndices } from '../chunk-index/index-names.ts'
-import { forgetIngestions, keepPassages, PASSAGES_PER_BLOB, textKey, textMapKey, toGroup } from '../chunk-index/kept-passages.ts'
-import { keepLines } from '../chunk-index/page-boxes.ts'
+import { storeLines } from '../chunk-index/page-boxes.ts'
+import { CHUNKS_PER_BLOB, purgeIngestions, storeChunks, textKey, textMapKey, toGroup } from '../chunk-index/stored-chunks.ts'
 import { count, readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { findAttachedFile, openFile } from '../files/files.ts'
 import { mayRepeat } from '../may-repeat.ts'
-import { transcribeSound } from '../sound/transcribe-sound.ts'
 import { countedChunks, countedVectors } from './count-document.ts'
 import { dropContents, dropUnread, hideAndDelete } from './delete-now.ts'
 import { describeChange } from './document-events.ts'
@@ -51,7 +51,7 @@ import { expandDocument, isExpandable } from './expand-document.ts'
 import { LeaseLost, Postponed } from './lease-lost.ts'
 import { recognisePages } from './recognise-pages.ts'
 import { indexDetails, tidyDocument } from './settle-document.ts'
-import { keepSketch } from './similar-documents.ts'
+import { storeSketch } from './similar-documents.ts'
 
 /**
  * The target size of a chunk, about a paragraph. XQuAD's Arabic paragraphs have 128 words on average, which are some
@@ -68,7 +68,7 @@ const MAX_OVERTAKEN = 10
  * The number of starts without a recorded step that make a document a suspect. It may be the one that crashes the
  * service; so may the documents that ran beside it.
  */
-const SUSPECT_STARTS = 2
+const ISOLATION_STARTS = 2
 /** The number of further starts, alone in its process, after which a suspect fails. */
 const MAX_STARTS_ALONE = 3
 
@@ -76,7 +76,7 @@ const MAX_STARTS_ALONE = 3
 const MAX_NAMES = 20
 
 /** Failures of an organization that may not store or pay. What was read, which no quota counts, is not kept for it. */
-const KEEP_NOTHING: readonly DocumentErrorCode[] = ['storage_quota_exceeded', 'insufficient_quota']
+const STORE_NOTHING: readonly DocumentErrorCode[] = ['storage_quota_exceeded', 'insufficient_quota']
 
 /** A permanent error of the document. A repeat would give the same result. */
 class Verdict extends Error {
@@ -91,8 +91,8 @@ class Verdict extends Error {
  * Reports whether a document must be ingested alone in its process. It then cannot crash the ingestion of other
  * documents, and is not blamed for theirs.
  */
-export function isSuspect({ job }: DocumentRecord): boolean {
-  return job!.starts >= SUSPECT_STARTS
+export function needsIsolation({ job }: DocumentRecord): boolean {
+  return job!.starts >= ISOLATION_STARTS
 }
 
 /**
@@ -214,19 +214,19 @@ class Ingestion {
     const { store, events, clock } = this.#deps
     const { _id, organizationId, job, attempts } = this.#document
     const change = describeChange(this.#document, { ...set, ...(more.$inc?.attempts && { attempts: attempts + more.$inc.attempts }) })
-    const told = change && tell(organizationId, clock.now(), change)
-    const update = { ...more, $set: { ...set, ...told?.$set }, ...(told && { $push: told.$push }) }
+    const report = change && reportChange(organizationId, clock.now(), change)
+    const update = { ...more, $set: { ...set, ...report?.$set }, ...(report && { $push: report.$push }) }
     const written = await store.documents.findOneAndUpdate({ ...guard, _id, 'job.lease': job!.lease }, update)
     if (!written) return false
     this.#document = written
     if (set?.['job.starts'] === 0) this.#gotOn()
-    if (told) events.kick(organizationId)
+    if (report) events.kick(organizationId)
     return true
   }
 
   async toTheEnd(): Promise<void> {
     const { store, inference } = this.#deps
-    if (this.#document.job!.starts >= SUSPECT_STARTS + MAX_STARTS_ALONE)
+    if (this.#document.job!.starts >= ISOLATION_STARTS + MAX_STARTS_ALONE)
       throw new Verdict(
         'poison',
         `The service stopped ${this.#document.job!.starts} times while it processed the document, the last ${MAX_STARTS_ALONE} times without any other. Upload it in another format.`,
@@ -256,12 +256,12 @@ class Ingestion {
     await this.#closeOther(context)
     await this.#hideOther()
 
-    const read = isSound(file.mediaType) ? this.#hear(collection, file, context) : this.#read(collection, file, context)
+    const read = isAudio(file.mediaType) ? this.#hear(collection, file, context) : this.#read(collection, file, context)
     const parsed = await read
     if (!parsed) return
     const { pageCount } = parsed
     const warnings = parsed.warnings.map(({ code, message, pages }) => ({ code, message, pages }))
-    await this.#keepText(parsed)
+    await this.#storeText(parsed)
     // A live version keeps its own until the swap.
     await this.#report({ stage: 'chunking', progress: { done: 0, total: 1 } }, pending ? {} : { pageCount, warnings })
     const chunks = await this.#chunk(parsed, model, context)
@@ -271,7 +271,7 @@ class Ingestion {
     if (isFirst) await this.#write({ 'job.starts': 0 })
     const language = detectDocumentLanguage(parsed.text)
     // Before the first passage is found, which a reader may then see on its page.
-    await keepLines(this.#deps, { documentId: _id, generation: this.#generation }, parsed)
+    await storeLines(this.#deps, { documentId: _id, generation: this.#generation }, parsed)
     await this.#embed(model, chunks, { mediaType: parsed.mediaType, language })
 
     await this.#report({ stage: 'indexing', progress: { done: 0, total: 1 } })
@@ -301,11 +301,7 @@ class Ingestion {
   }
 
   /** Reads the file, and records the pages as progress. Those that OCR reads are counted instead, once it has begun. */
-  async #parse(
-    file: Uint8Array | StreamedFile,
-    name: string,
-    { leavesPictures }: { readonly leavesPictures: boolean },
-  ): Promise<ParsedDocument> {
+  async #parse(file: Uint8Array | StreamedFile, name: string, { defersOcr }: { readonly defersOcr: boolean }): Promise<ParsedDocument> {
     const isSlow = this.#document.job!.slowOrganizationId !== undefined
     const lost = new AbortController()
     let next: Progress | null = null
@@ -324,7 +320,7 @@ class Ingestion {
     }
     const signal = AbortSignal.any([this.#signal, lost.signal])
     try {
-      return await this.#deps.parser.parse(file, name, signal, { leavesPictures, ...(!isSlow && { onPages }) })
+      return await this.#deps.parser.parse(file, name, signal, { defersOcr, ...(!isSlow && { onPages }) })
     } finally {
       await writing
       lost.signal.throwIfAborted()
@@ -332,7 +328,7 @@ class Ingestion {
   }
 
   /** Keeps the text, which can be read from now on unless there is a live version. */
-  async #keepText(parsed: ParsedDocument): Promise<void> {
+  async #storeText(parsed: ParsedDocument): Promise<void> {
     const { blobs } = this.#deps
     const { _id, generation } = this.#document
     await blobs.put(textKey(_id, this.#generation), Buffer.from(parsed.text))
@@ -364,13 +360,13 @@ class Ingestion {
     context: CallContext & { caller: Principal },
   ): Promise<ParsedDocument | null> {
     const opened = await openFile(this.#deps, file)
-    const read = await this.#parse(opened, file.name, { leavesPictures: collection.ocr === 'auto' })
-    if (read.unread.length > 0 && (await this.#waitsForTurn(read.unread.length))) return null
+    const read = await this.#parse(opened, file.name, { defersOcr: collection.ocr === 'auto' })
+    if (read.unread.length > 0 && (await this.#deferToSlowQueue(read.unread.length))) return null
     if (findPending(this.#document) && (read.hasFiles || this.#document.unreadFiles))
       throw new Verdict('unsupported_type', 'A version with files inside is not supported. Delete the document, then attach the new file.')
     await this.#expand(read, { collection, file: opened, principal: context.caller })
     // Pages that are pictures take seconds each. The text of the others can be read meanwhile.
-    if (read.unread.length > 0 && read.text !== '') await this.#keepText(read)
+    if (read.unread.length > 0 && read.text !== '') await this.#storeText(read)
     const whole = read.unread.length > 0 ? await this.#recognise(read, opened) : read
     return { ...whole, warnings: [...whole.warnings, ...warnOfUnread(read.mediaType, this.#document.unreadFiles)] }
   }
@@ -383,17 +379,17 @@ class Ingestion {
         'unsupported_type',
         'The file is sound, and no speech model is named. Set `transcription_model` of the collection, then retry the document.',
       )
-    if (file.sizeBytes > MAX_SOUND_BYTES)
-      throw new Verdict('limit_exceeded', `Speech models take at most ${sizeText(MAX_SOUND_BYTES)}. Split the file, or compress it.`)
-    if (await this.#waitsForTurn(1)) return null
+    if (file.sizeBytes > MAX_AUDIO_BYTES)
+      throw new Verdict('limit_exceeded', `Speech models take at most ${sizeText(MAX_AUDIO_BYTES)}. Split the file, or compress it.`)
+    if (await this.#deferToSlowQueue(1)) return null
     await this.#report({ stage: 'transcribing', progress: { done: 0, total: 1 } })
-    const heard = await transcribeSound(this.#deps, this.#document, file, modelId, context)
+    const heard = await transcribeAudio(this.#deps, this.#document, file, modelId, context)
     await this.#report({ progress: { done: 1, total: 1 } }, { 'job.starts': 0, 'job.failures': 0, 'job.firstFailureAt': null })
     return heard
   }
 
   /** Gives the job back to wait for its turn among slow work, unless it has had that. Reports whether it waits. */
-  async #waitsForTurn(total: number): Promise<boolean> {
+  async #deferToSlowQueue(total: number): Promise<boolean> {
     const { job, organizationId } = this.#document
     if (job!.slowOrganizationId !== undefined) return false
     const slow = toSlowJob({ ...job!, organizationId }, this.#deps.clock.now())
@@ -404,11 +400,11 @@ class Ingestion {
   /** Recognises pages, and records each as progress. */
   async #recognise(read: ParsedDocument, file: Uint8Array | StreamedFile): Promise<ParsedDocument> {
     const total = read.unread.length
-    const told = (done: number, isKept: boolean) =>
-      this.#report({ progress: { done, total } }, isKept ? { 'job.starts': 0, 'job.failures': 0, 'job.firstFailureAt': null } : {})
+    const report = (done: number, isStored: boolean) =>
+      this.#report({ progress: { done, total } }, isStored ? { 'job.starts': 0, 'job.failures': 0, 'job.firstFailureAt': null } : {})
     const { _id, organizationId } = this.#document
     const source = { _id, organizationId, fileId: this.#source.fileId }
-    return recognisePages(this.#deps, source, { file, parsed: read }, told, () => this.#context(), this.#signal)
+    return recognisePages(this.#deps, source, { file, parsed: read }, report, () => this.#context(), this.#signal)
   }
 
   async #chunk(parsed: ParsedDocument, model: EmbeddingModel, context: CallContext): Promise<readonly DocumentChunk[]> {
@@ -455,7 +451,7 @@ class Ingestion {
       this.#signal.throwIfAborted()
       // Embed, keep, index and record one group together. A crash repeats at most this group.
       const group = toGroup(missing[next]!.ordinal)
-      const batch = missing.slice(next, next + PASSAGES_PER_BLOB).filter(({ ordinal }) => toGroup(ordinal) === group)
+      const batch = missing.slice(next, next + CHUNKS_PER_BLOB).filter(({ ordinal }) => toGroup(ordinal) === group)
       const texts = batch.map((chunk) => normaliseForEmbedding(toEmbeddingText(chunk)))
       const found = this.#document.embedding
       const embedded = await this.#embedBatch(model, missing.slice(next), texts).catch(async (error: unknown) => {
@@ -470,7 +466,7 @@ class Ingestion {
       if (!embedded) continue
       const { holdId, tokens } = embedded
       const indexed = batch.map((chunk, i) => this.#indexed(chunk, texts[i]!, embedded, i))
-      await keepPassages(this.#deps, document, indexed)
+      await storeChunks(this.#deps, document, indexed)
       await index.put(document, indexed)
       next += batch.length
       // A step is done, so earlier starts and failures say nothing about the rest.
@@ -533,7 +529,7 @@ class Ingestion {
     return { holdId, tokens, ...stopped, generation, indexName: this.#indexName }
   }
 
-  #indexed(chunk: DocumentChunk, text: string, { vectors, tokenStates }: EmbeddedPassages, place: number): IndexedChunk {
+  #indexed(chunk: DocumentChunk, text: string, { vectors, tokenStates }: EmbeddedChunks, index: number): IndexedChunk {
     const { ordinal, headingPath, context, pageStart, pageEnd, charStart, charEnd, language } = chunk
     const chunkId = buildChunkId(this.#document._id, this.#generation, ordinal)
     return {
@@ -547,8 +543,8 @@ class Ingestion {
       charStart,
       charEnd,
       language,
-      vector: vectors[place]!,
-      tokenStates: tokenStates?.[place] ?? null,
+      vector: vectors[index]!,
+      tokenStates: tokenStates?.[index] ?? null,
       words: words(text),
       grams: grams(text),
     }
@@ -598,13 +594,13 @@ class Ingestion {
     const pending = findPending(this.#document)
     if (!pending) {
       await deleteFromIndices(this.#deps, { collectionId, documentId: _id }, this.#generation)
-      await forgetIngestions(this.#deps, _id, 1, generation)
+      await purgeIngestions(this.#deps, _id, 1, generation)
     }
     // A worker that had lost its lease without knowing it may have deleted chunks of this generation.
     const { length } = await index.ordinals(this.#indexName, _id, this.#generation)
     if (length !== chunkCount) throw new Error(`${_id} has ${length} of ${chunkCount} chunks in the index`)
     if ((await count(this.#deps, countedChunks(this.#deps, this.#document), chunkCount)) === 'lost') throw new LeaseLost()
-    await keepSketch(this.#deps, this.#document, sketch)
+    await storeSketch(this.#deps, this.#document, sketch)
     const live = {
       ...facts,
       warnings: facts.warnings.map((warning) => ({ ...warning })),
@@ -621,7 +617,7 @@ class Ingestion {
       const isLive = pending
         ? await this.#swap(details, live)
         : await this.#writeIf({ details }, live, { $unset: { job: '', payer: '', readSoFar: '' } })
-      digests.forget(collectionId)
+      digests.evict(collectionId)
       if (isLive) break
       const changed = await store.documents.findOne({ _id, 'job.lease': this.#document.job!.lease })
       if (!changed) throw new LeaseLost()
@@ -669,10 +665,10 @@ class Ingestion {
   async fail(verdict: Verdict): Promise<void> {
     const error = { code: verdict.code, message: verdict.message }
     if (findPending(this.#document)) return this.#failReplacement(error)
-    const keepsText = !KEEP_NOTHING.includes(error.code)
-    await this.#write({ liveGeneration: null, chunkCount: 0 }, keepsText ? {} : { $unset: { readSoFar: '' } })
+    const storesText = !STORE_NOTHING.includes(error.code)
+    await this.#write({ liveGeneration: null, chunkCount: 0 }, storesText ? {} : { $unset: { readSoFar: '' } })
     await this.#endHold()
-    await dropUnread(this.#deps, this.#document, keepsText)
+    await dropUnread(this.#deps, this.#document, storesText)
     for (const counted of [countedChunks(this.#deps, this.#document), countedVectors(this.#deps, this.#document)]) {
       if ((await count(this.#deps, counted, 0)) === 'lost') throw new LeaseLost()
     }
@@ -684,7 +680,7 @@ class Ingestion {
     const { _id, collectionId, liveGeneration, chunkCount, generation } = this.#document
     await this.#endHold()
     await deleteFromIndices(this.#deps, { collectionId, documentId: _id }, liveGeneration!)
-    await forgetIngestions(this.#deps, _id, generationNumber(liveGeneration!) + 1, generation + 1)
+    await purgeIngestions(this.#deps, _id, generationNumber(liveGeneration!) + 1, generation + 1)
     if ((await count(this.#deps, countedVectors(this.#deps, this.#document), chunkCount)) === 'lost') throw new LeaseLost()
     const failed = {
       'replacement.status': 'failed',

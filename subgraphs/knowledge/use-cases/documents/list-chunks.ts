@@ -10,7 +10,7 @@ import {
 } from '../../domain/records.ts'
 import type { StoredChunk } from '../../ports/chunk-index.ts'
 import { readIndex } from '../chunk-index/index-names.ts'
-import { listKeptPassages } from '../chunk-index/kept-passages.ts'
+import { listStoredChunks } from '../chunk-index/stored-chunks.ts'
 import type { Deps } from '../deps.ts'
 
 const CHUNK_ID = /^chunk_[0-9a-f]{32}_g\d{1,9}_\d{1,9}$/
@@ -67,9 +67,9 @@ async function listRead(
   if (ordinals.length === 0) return []
   const generation = generationName(number)
   const [from, last] = [ordinals[0]!, ordinals.at(-1)!].sort((a, b) => a - b) as [number, number]
-  const kept = await listKeptPassages(deps, { documentId, generation, collectionId: indexName }, from, last + 1)
-  const chunks = kept.map(({ vector: _, tokenStates: __, context: ___, ...passage }) => ({
-    ...passage,
+  const stored = await listStoredChunks(deps, { documentId, generation, collectionId: indexName }, from, last + 1)
+  const chunks = stored.map(({ vector: _, tokenStates: __, context: ___, ...chunk }) => ({
+    ...chunk,
     organizationId,
     collectionId,
     documentId,
@@ -78,6 +78,6 @@ async function listRead(
   return ordinals[0] === from ? chunks : chunks.toReversed()
 }
 
-function range(begin: number, step: number, length: number): readonly number[] {
-  return Array.from({ length }, (_, i) => begin + i * step)
+function range(start: number, step: number, length: number): readonly number[] {
+  return Array.from({ length }, (_, i) => start + i * step)
 }

@@ -1,7 +1,7 @@
 import { KisError } from '../../../common/errors.ts'
 import { type DocumentRecord, readableGeneration } from '../../domain/records.ts'
 import { MARK_CHARS, startsInPair, type TextMap } from '../../domain/text/text-map.ts'
-import { textKey, textMapKey } from '../chunk-index/kept-passages.ts'
+import { textKey, textMapKey } from '../chunk-index/stored-chunks.ts'
 import type { Deps } from '../deps.ts'
 
 /** The most characters of one answer: about 1 MB of JSON in Arabic. */
@@ -56,8 +56,8 @@ export async function readText({ blobs }: Pick<Deps, 'blobs'>, document: Documen
     throw new KisError('invalid_request', 'Ask from a page or from an offset, not from both.', { param: 'pageStart' })
   if (generation === null) return null
 
-  const kept = await blobs.get(textMapKey(_id, generation))
-  const map = kept && parseMap(kept)
+  const stored = await blobs.get(textMapKey(_id, generation))
+  const map = stored && parseMap(stored)
   const { pages = null } = map ?? {}
   if (pageStart != null || pageEnd != null) {
     if (!pages) {

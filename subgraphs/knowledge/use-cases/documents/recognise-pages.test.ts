@@ -33,7 +33,7 @@ const scanParser: DocumentParser = {
   async parse(bytes, name, signal, options) {
     const [, pages] = /^scan (\d+)/.exec(Buffer.from(bytes as Uint8Array).toString()) ?? []
     const parsed = await plainParser.parse(bytes, name, signal)
-    if (!pages || !options?.leavesPictures) return parsed
+    if (!pages || !options?.defersOcr) return parsed
     return {
       ...parsed,
       text: '',
@@ -156,7 +156,7 @@ it('frees the hold of pages that could not be recognised, and holds again for a 
   }
   const source = { _id: 'doc_1', organizationId: 'org_1', fileId: 'file_1' }
   const read = async () => {
-    const parsed = await scanParser.parse(Buffer.from('scan 5'), 'scan.txt', context.signal, { leavesPictures: true })
+    const parsed = await scanParser.parse(Buffer.from('scan 5'), 'scan.txt', context.signal, { defersOcr: true })
     const now = async () => ({ caller: principal, requestId: 'doc_1', signal: context.signal })
     return recognisePages(deps, source, { file: new Uint8Array(), parsed }, async () => undefined, now, context.signal)
   }
@@ -204,7 +204,7 @@ it('a retry reads a failed scan once OCR is on', async () => {
   const parser: DocumentParser = {
     ...scanParser,
     async parse(bytes, name, signal, options) {
-      if (options?.leavesPictures) return scanParser.parse(bytes, name, signal, options)
+      if (options?.defersOcr) return scanParser.parse(bytes, name, signal, options)
       return plainParser.parse(Buffer.from('%corrupt'), name, signal)
     },
   }
@@ -218,7 +218,7 @@ it('a retry reads a failed scan once OCR is on', async () => {
 })
 
 it('pays once for each page that was read or that a limit has ended, wherever the process dies', async () => {
-  const parsed = await scanParser.parse(Buffer.from('scan 13'), 'a.pdf', context.signal, { leavesPictures: true })
+  const parsed = await scanParser.parse(Buffer.from('scan 13'), 'a.pdf', context.signal, { defersOcr: true })
   const recogniser = {
     async *recognise({ pages }: Parameters<PageRecogniser['recognise']>[0]) {
       for (const page of pages) {

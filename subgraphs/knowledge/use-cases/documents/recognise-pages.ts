@@ -13,7 +13,7 @@ const PAGES_PER_BLOB = 10
  * Pages that one blob keeps. Blobs of paid pages are the list alone, as are those of earlier versions, which nobody paid
  * for. A blob is written before each step of a payment, so that a repeat neither pays twice nor forgets to.
  */
-type KeptPages = readonly RecognisedPage[] | UnpaidPages
+type StoredPages = readonly RecognisedPage[] | UnpaidPages
 
 interface UnpaidPages {
   readonly holdId: string
@@ -37,7 +37,7 @@ export async function recognisePages(
   deps: Pick<Deps, 'blobs' | 'recogniser' | 'pageBilling'>,
   { _id, organizationId, fileId }: Pick<DocumentRecord, '_id' | 'organizationId' | 'fileId'>,
   { file, parsed }: { readonly file: Uint8Array | StreamedFile; readonly parsed: ParsedDocument },
-  told: (done: number, isKept: boolean) => Promise<void>,
+  report: (done: number, isStored: boolean) => Promise<void>,
   contextNow: () => Promise<CallContext>,
   signal: AbortSignal,
 ): Promise<ParsedDocument> {
@@ -49,24 +49,24 @@ export async function recognisePages(
     const group = toGroup(wanted[done]!)
     const own = wanted.slice(done, done + PAGES_PER_BLOB).filter((page) => toGroup(page) === group)
     const key = `${_id}_ocr_${fileId}_${group}`
-    const kept = await readKept(blobs, key)
-    const pages = [...pagesOf(kept, own)]
-    let holdId = kept && 'holdId' in kept ? kept.holdId : null
+    const stored = await readStoredPages(blobs, key)
+    const pages = [...pagesOf(stored, own)]
+    let holdId = stored && 'holdId' in stored ? stored.holdId : null
     if (pages.length === 0) {
       const context = await contextNow()
       if (holdId === null || !(await pageBilling.renew(holdId, context))) holdId = await pageBilling.hold(own.length, context)
-      await keep(blobs, key, { holdId, pages })
+      await storePages(blobs, key, { holdId, pages })
       try {
         for await (const page of recogniser.recognise({ organizationId, file, mediaType: parsed.mediaType, pages: own }, signal)) {
           pages.push(page)
-          if (pages.length < own.length) await told(done + pages.length, false)
+          if (pages.length < own.length) await report(done + pages.length, false)
         }
       } catch (error) {
         // The document may be gone, so nobody would use the hold. If billing is away, the hold expires.
         await pageBilling.settle(holdId, 0, { ...context, signal: AbortSignal.timeout(FREE_TIMEOUT_MS) }).catch(() => false)
         throw error
       }
-      await keep(blobs, key, { holdId, pages })
+      await storePages(blobs, key, { holdId, pages })
     }
     if (holdId !== null) await pay(deps, key, { holdId, pages }, contextNow)
     all.push(...pages)
@@ -74,7 +74,7 @@ export async function recognisePages(
     chars += pages.reduce((sum, { paragraphs }) => sum + paragraphs.join('').length, 0)
     if (chars > MAX_CHARS)
       throw new ParseFailure('limit_exceeded', `OCR found more than ${MAX_CHARS} characters in the document. Split it into smaller files.`)
-    await told(done, true)
+    await report(done, true)
   }
   const document = insertPages(parsed, all)
   if (document.text === '')
@@ -104,23 +104,23 @@ async function pay(
   const paid = pages.filter(isPaid).length
   if (!(await pageBilling.settle(holdId, paid, await contextNow()))) {
     const another = await pageBilling.hold(paid, await contextNow())
-    await keep(blobs, key, { holdId: another, pages })
+    await storePages(blobs, key, { holdId: another, pages })
     await pageBilling.settle(another, paid, await contextNow())
   }
-  await keep(blobs, key, pages)
+  await storePages(blobs, key, pages)
 }
 
-async function keep(blobs: Deps['blobs'], key: string, kept: KeptPages): Promise<void> {
-  await blobs.put(key, Buffer.from(JSON.stringify(kept)))
+async function storePages(blobs: Deps['blobs'], key: string, stored: StoredPages): Promise<void> {
+  await blobs.put(key, Buffer.from(JSON.stringify(stored)))
 }
 
-async function readKept(blobs: Deps['blobs'], key: string): Promise<KeptPages | null> {
+async function readStoredPages(blobs: Deps['blobs'], key: string): Promise<StoredPages | null> {
   const bytes = await blobs.get(key)
-  return bytes && (JSON.parse(Buffer.from(bytes).toString()) as KeptPages)
+  return bytes && (JSON.parse(Buffer.from(bytes).toString()) as StoredPages)
 }
 
 /** Returns the pages that an earlier run kept. Returns none if it looked for others. */
-function pagesOf(kept: KeptPages | null, own: readonly number[]): readonly RecognisedPage[] {
-  const pages = kept === null ? [] : 'holdId' in kept ? kept.pages : kept
+function pagesOf(stored: StoredPages | null, own: readonly number[]): readonly RecognisedPage[] {
+  const pages = stored === null ? [] : 'holdId' in stored ? stored.pages : stored
   return pages.length === own.length && pages.every(({ page }, index) => page === own[index]) ? pages : []
 }

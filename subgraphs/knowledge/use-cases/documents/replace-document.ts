@@ -1,5 +1,5 @@
 import { NotFound } from '../../../common/errors.ts'
-import { tell } from '../../../common/events/event-log.ts'
+import { reportChange } from '../../../common/events/event-log.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { type DocumentRecord, type FileRecord, newJob } from '../../domain/records.ts'
@@ -38,8 +38,8 @@ export async function replaceDocument(
           ...{ fileId, fileName, attachKey: bytesKey(collectionId, sha256), warnings: [] },
           metadata: { ...(metadata ?? former.metadata) },
         }
-  const event = tell(organizationId, now, toSnapshot({ ...former, ...change }))
-  const given = replacement?.fileId ?? (status === 'ready' ? null : former.fileId)
+  const event = reportChange(organizationId, now, toSnapshot({ ...former, ...change }))
+  const superseded = replacement?.fileId ?? (status === 'ready' ? null : former.fileId)
   let replaced: DocumentRecord | null
   try {
     replaced = await store.documents.findOneAndUpdate(
@@ -71,7 +71,7 @@ export async function replaceDocument(
   }
   // A call that was giving the same file up, or deleting it, may have dropped the attachment.
   if (!(await findAttachedFile(store, { _id, fileId: file._id }))) await attachFile(deps, file, _id, collectionId)
-  if (given !== null && given !== file._id && given !== replaced.fileId) await detachFile(store, given, _id)
+  if (superseded !== null && superseded !== file._id && superseded !== replaced.fileId) await detachFile(store, superseded, _id)
   // A deletion may have looked at its files before.
   if (!(await store.documents.findOne({ _id, listed: true }))) {
     await detachFile(store, file._id, _id)

@@ -1,4 +1,4 @@
-import { tell } from '../../../common/events/event-log.ts'
+import { reportChange } from '../../../common/events/event-log.ts'
 import { type DocumentRecord, newJob } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
 import { toSnapshot } from './document-events.ts'
@@ -18,7 +18,7 @@ export async function requeueDocument(
   const { _id, organizationId, status, generation } = document
   const now = clock.now()
   const change = { status: 'queued', error: null } as const
-  const event = tell(organizationId, now, toSnapshot({ ...document, ...change }))
+  const event = reportChange(organizationId, now, toSnapshot({ ...document, ...change }))
   const queued = await store.documents.findOneAndUpdate(
     { _id, listed: true, status, generation },
     // A new generation keeps chunks of the old ingestion apart from those of the new one.

@@ -4,8 +4,8 @@ import { documentAttributes } from '../../domain/document-attributes.ts'
 import { type DocumentRecord, type Job, newJob } from '../../domain/records.ts'
 import type { IndexedDocument } from '../../ports/chunk-index.ts'
 import { deleteFromIndices, findIndexNames } from '../chunk-index/index-names.ts'
-import { forgetIngestions, readKeptAttributes } from '../chunk-index/kept-passages.ts'
 import { toTerms } from '../chunk-index/rebuild-index.ts'
+import { purgeIngestions, readStoredAttributes } from '../chunk-index/stored-chunks.ts'
 import { count } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { detachFile } from '../files/files.ts'
@@ -17,7 +17,7 @@ import { LeaseLost } from './lease-lost.ts'
 const MAX_TRIES = 20
 
 /** The number of ingestions before the live one that may have left something: each file that was overtaken is one. */
-const MAX_FORGOTTEN = 100
+const MAX_PURGED = 100
 
 /** A job for the workers if this process does not finish what it has begun. */
 export function settleLater({ clock }: Pick<Deps, 'clock'>, organizationId: string): Job {
@@ -54,7 +54,7 @@ export async function tidyDocument(deps: Deps, leased: DocumentRecord): Promise<
   const { store } = deps
   const { _id, collectionId, fileId, liveGeneration, chunkCount, generation, versions } = leased
   await deleteFromIndices(deps, { collectionId, documentId: _id }, liveGeneration!)
-  await forgetIngestions(deps, _id, Math.max(1, generation - MAX_FORGOTTEN), generation)
+  await purgeIngestions(deps, _id, Math.max(1, generation - MAX_PURGED), generation)
   if ((await count(deps, countedVectors(deps, leased), chunkCount)) === 'lost') throw new LeaseLost()
   const former = versions?.at(-1)
   if (former && former.fileId !== fileId) await detachFile(store, former.fileId, _id)
@@ -78,9 +78,9 @@ export async function indexDetails(
   const { _id: documentId, organizationId, collectionId, liveGeneration: generation } = document
   if (generation === null || document.details === undefined) return
   const names = await findIndexNames({ store }, collectionId)
-  const kept = await readKeptAttributes({ blobs }, { documentId, generation, collectionId: names[0]! })
+  const stored = await readStoredAttributes({ blobs }, { documentId, generation, collectionId: names[0]! })
   // Documents of early versions have no kept passages.
-  const attributes = documentAttributes(kept ?? (await readFacts({ store }, document)), document)
+  const attributes = documentAttributes(stored ?? (await readFacts({ store }, document)), document)
   for (const name of names) await index.setAttributes({ organizationId, collectionId: name, documentId, generation, attributes }, toTerms)
 }
 

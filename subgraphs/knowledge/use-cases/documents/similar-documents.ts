@@ -46,18 +46,18 @@ export async function findSimilar(
 }
 
 /** Keeps the sketch of a document, in place of its earlier one, where `findSimilar` looks. Repeatable. */
-export async function keepSketch(
+export async function storeSketch(
   { store }: Pick<Deps, 'store'>,
   { _id: documentId, organizationId, collectionId }: DocumentRecord,
   sketch: string,
 ): Promise<void> {
-  await forgetSketch({ store }, documentId)
+  await purgeSketch({ store }, documentId)
   await store.sketches.insertMissing(
     listBands(sketch).map((band, i) => ({ _id: `${documentId}_${i}`, organizationId, documentId, key: toKey(collectionId, band) })),
   )
 }
 
-export async function forgetSketch({ store }: Pick<Deps, 'store'>, documentId: string): Promise<void> {
+export async function purgeSketch({ store }: Pick<Deps, 'store'>, documentId: string): Promise<void> {
   await store.sketches.deleteMany({ documentId })
 }
 

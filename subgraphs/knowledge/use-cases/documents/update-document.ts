@@ -49,7 +49,7 @@ export async function updateDocument(
     if (!updated) continue
     if (status === 'ready') await noteChange(deps, document.collectionId, 'updated')
     if (status === 'ready') await settleDocument(deps, id)
-    deps.digests.forget(document.collectionId)
+    deps.digests.evict(document.collectionId)
     return updated
   }
   throw new ServiceUnavailable('The document')

@@ -20,7 +20,7 @@ export async function compareEvaluation(deps: Pick<Deps, 'store'>, evaluation: J
   const shared = [...after.keys()].filter((id) => before.has(id))
   if (shared.length === 0) return null
   const falls = parseSettings(evaluation).flatMap(({ label }, i) => {
-    const judged = (questions: ReadonlyMap<string, Asked>) => shared.map((id) => toJudged(questions.get(id)!, i))
+    const judged = (questions: ReadonlyMap<string, RankedQuestion>) => shared.map((id) => toJudged(questions.get(id)!, i))
     return findFalls(label, judged(before), judged(after), maxFall)
   })
   return { baselineId: baseline._id, questionCount: shared.length, falls }
@@ -37,17 +37,17 @@ async function findBaseline({ store }: Pick<Deps, 'store'>, evaluation: Judged):
   }
 }
 
-interface Asked extends EvaluatedQuestion {
+interface RankedQuestion extends EvaluatedQuestion {
   readonly ranks: readonly Ranks[]
 }
 
-function questionsById({ questions, ranks }: Judged): ReadonlyMap<string, Asked> {
-  const asked = JSON.parse(questions) as readonly EvaluatedQuestion[]
+function questionsById({ questions, ranks }: Judged): ReadonlyMap<string, RankedQuestion> {
+  const evaluated = JSON.parse(questions) as readonly EvaluatedQuestion[]
   const found = JSON.parse(ranks) as readonly (readonly Ranks[])[]
-  return new Map(found.map((each, i) => [asked[i]!.id, { ...asked[i]!, ranks: each }]))
+  return new Map(found.map((each, i) => [evaluated[i]!.id, { ...evaluated[i]!, ranks: each }]))
 }
 
-function toJudged({ query, ranks }: Asked, settings: number): JudgedQuestion {
+function toJudged({ query, ranks }: RankedQuestion, settings: number): JudgedQuestion {
   return { language: detectLanguage(query), ranks: ranks[settings]! }
 }
 

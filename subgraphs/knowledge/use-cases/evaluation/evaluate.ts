@@ -1,5 +1,5 @@
 import { KisError, OrganizationSuspended } from '../../../common/errors.ts'
-import { tell } from '../../../common/events/event-log.ts'
+import { reportChange } from '../../../common/events/event-log.ts'
 import type { Update } from '../../../common/ports/document-store.ts'
 import { type Ranks, rankExpected } from '../../domain/evaluation/ranks.ts'
 import { indexNameOf } from '../../domain/index-name.ts'
@@ -36,10 +36,10 @@ export async function evaluate(deps: EvaluateDeps, evaluation: EvaluationRecord,
     for (const question of questions.slice(ranks.length)) {
       signal.throwIfAborted()
       const context = await callContext(deps, evaluation, signal)
-      const asked = await ask(deps, context, evaluation, question, settings)
+      const result = await runQuestion(deps, context, evaluation, question, settings)
       await requireIndex(deps, evaluation)
-      ranks.push(asked.ranks)
-      cost += asked.cost
+      ranks.push(result.ranks)
+      cost += result.cost
       if (ranks.length % STEP === 0) await write(deps, evaluation, { $set: progress() })
     }
   } catch (error) {
@@ -56,15 +56,15 @@ async function complete(deps: EvaluateDeps, evaluation: EvaluationRecord): Promi
   const { ranks, done, cost, changes, collectionId, organizationId, maxFallThousandths: maxFall } = evaluation
   const comparison = changes ? await compareEvaluation(deps, evaluation, (maxFall ?? 1_000) / 1_000) : null
   const endedAt = deps.clock.now()
-  const isTold = maxFall !== undefined && comparison !== null && comparison.falls.length > 0
-  const told = isTold ? tell(organizationId, endedAt, describeFall(collectionId, comparison)) : null
+  const isReported = maxFall !== undefined && comparison !== null && comparison.falls.length > 0
+  const report = isReported ? reportChange(organizationId, endedAt, describeFall(collectionId, comparison)) : null
   const compared = comparison && { comparison: JSON.stringify(comparison) }
   await write(deps, evaluation, {
-    $set: { status: 'completed', endedAt, ranks, done, cost, ...compared, ...told?.$set },
+    $set: { status: 'completed', endedAt, ranks, done, cost, ...compared, ...report?.$set },
     $unset: { job: '', openKey: '' },
-    ...(told && { $push: told.$push }),
+    ...(report && { $push: report.$push }),
   })
-  if (told) deps.events.kick(organizationId)
+  if (report) deps.events.kick(organizationId)
 }
 
 /** Ends an evaluation that cannot go on. */
@@ -77,7 +77,7 @@ export async function failEvaluation(deps: Pick<Deps, 'store' | 'clock'>, evalua
   await write(deps, evaluation, { $set: ended, $unset: { job: '', openKey: '' } })
 }
 
-async function ask(
+async function runQuestion(
   deps: EvaluateDeps,
   context: CallContext,
   { _id, collectionId }: EvaluationRecord,
@@ -88,12 +88,12 @@ async function ask(
   let cost = 0n
   for (const [i, { label: _label, ...search }] of settings.entries()) {
     const step = `${_id}/${id}/${i}`
-    const answer = await searchCollection(deps, { ...context, step }, { collectionId, query, ...search, limit: HITS })
+    const result = await searchCollection(deps, { ...context, step }, { collectionId, query, ...search, limit: HITS })
     // A search answers without its reranker if that fails. The scores would then be those of other settings.
-    if (answer.rerank?.error) throw new KisError(answer.rerank.error, `The rerank model \`${answer.rerank.modelId}\` failed.`)
-    const passages = answer.hits.map(({ chunk, document, ranked }) => ({ ...chunk, ...ranked, fileName: document.fileName }))
-    ranks.push(rankExpected(expected, passages))
-    cost += answer.cost
+    if (result.rerank?.error) throw new KisError(result.rerank.error, `The rerank model \`${result.rerank.modelId}\` failed.`)
+    const chunks = result.hits.map(({ chunk, document, ranked }) => ({ ...chunk, ...ranked, fileName: document.fileName }))
+    ranks.push(rankExpected(expected, chunks))
+    cost += result.cost
   }
   return { ranks, cost }
 }

@@ -16,7 +16,7 @@ import { toFallEvent } from './evaluation-events.ts'
 import { deleteWatch, findWatch, setWatch, type WatchInput } from './evaluation-watches.ts'
 import { findEvaluation, startEvaluation } from './evaluations.ts'
 import { addGoldQuestions } from './gold-questions.ts'
-import { lookAtWatches } from './keep-watches.ts'
+import { checkWatches } from './run-watches.ts'
 
 const context = makeContext()
 const stranger = makeContext({ ...principal, organizationId: 'org_2', apiKeyId: 'key_2' })
@@ -57,7 +57,7 @@ async function world() {
     await working
     await deps.events.drain(principal.organizationId)
   }
-  const look = () => lookAtWatches(deps, signal)
+  const look = () => checkWatches(deps, signal)
   /** Sees the changes, and comes back when the collection has been quiet. */
   const lookLater = async () => {
     await look()

@@ -20,7 +20,7 @@ const MAX_LABEL = 100
 /** Characters of all settings, as JSON: filters may be long. */
 const MAX_CHARACTERS = 16_384
 /** Evaluations of one collection that are kept. A new one deletes the oldest. */
-const MAX_KEPT = 50
+const MAX_STORED = 50
 const EVALUATION_ID = /^evl_/
 
 export interface SettingsInput {
@@ -47,7 +47,7 @@ export async function startEvaluation(
   const caller = requireEvaluator(context)
   const settings = checkSettings(input.collectionId, input.settings ?? [{}])
   const collection = await getCollection(deps, caller.organizationId, input.collectionId, 'input.collectionId')
-  return beginEvaluation(deps, caller, collection, { _id: deps.ids('evl'), settings: JSON.stringify(settings) })
+  return createEvaluation(deps, caller, collection, { _id: deps.ids('evl'), settings: JSON.stringify(settings) })
 }
 
 /** Requires what a key needs to evaluate a collection. */
@@ -60,7 +60,7 @@ export function requireEvaluator({ caller }: Pick<LinkContext, 'caller'>): Princ
  * Writes a new evaluation of a collection, whose settings have been checked, for a worker.
  * @throws {KisError} as `startEvaluation`, but for the settings.
  */
-export async function beginEvaluation(
+export async function createEvaluation(
   { store, clock, wake }: Pick<Deps, 'store' | 'clock' | 'wake'>,
   { organizationId, apiKeyId }: Principal,
   collection: CollectionRecord,
@@ -123,8 +123,8 @@ export function listEvaluations(
 }
 
 /** @throws {KisError} with the place: the settings are not valid. */
-export function checkSettings(collectionId: string, given: readonly SettingsInput[]): readonly EvaluatedSettings[] {
-  const settings = listAt(given, 'input.settings', 1, MAX_SETTINGS) as readonly SettingsInput[]
+export function checkSettings(collectionId: string, input: readonly SettingsInput[]): readonly EvaluatedSettings[] {
+  const settings = listAt(input, 'input.settings', 1, MAX_SETTINGS) as readonly SettingsInput[]
   const checked = settings.map(({ label, ...search }, i): EvaluatedSettings => {
     const param = `input.settings[${i}]`
     if (label != null) {
@@ -149,8 +149,8 @@ function checkAsSearch(search: SearchInput, param: string): SearchRequest {
 }
 
 async function deleteOldest({ store }: Pick<Deps, 'store'>, collectionId: string): Promise<void> {
-  const kept = await store.evaluations.find({ collectionId }, { sort: { _id: -1 }, limit: MAX_KEPT })
-  const first = kept.at(MAX_KEPT - 1)
+  const newest = await store.evaluations.find({ collectionId }, { sort: { _id: -1 }, limit: MAX_STORED })
+  const first = newest.at(MAX_STORED - 1)
   if (first) await store.evaluations.deleteMany({ collectionId, _id: { $lte: first._id } })
 }
 

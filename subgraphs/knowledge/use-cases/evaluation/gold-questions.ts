@@ -37,8 +37,8 @@ export async function addGoldQuestions(
   input: { readonly collectionId: string; readonly questions: readonly GoldQuestionInput[] },
 ): Promise<readonly GoldQuestionRecord[]> {
   const { organizationId } = requireScope(context.caller, 'knowledge:write')
-  const given = listAt(input.questions, 'input.questions', 1, MAX_ADDED) as readonly GoldQuestionInput[]
-  const checked = given.map((question, i) => checkQuestion(question, `input.questions[${i}]`))
+  const inputs = listAt(input.questions, 'input.questions', 1, MAX_ADDED) as readonly GoldQuestionInput[]
+  const checked = inputs.map((question, i) => checkQuestion(question, `input.questions[${i}]`))
   const { _id: collectionId } = await getCollection({ store }, organizationId, input.collectionId, 'input.collectionId')
   if ((await store.goldQuestions.countDocuments({ collectionId })) + checked.length > MAX_QUESTIONS)
     throw new KisError('storage_quota_exceeded', `A collection has at most ${MAX_QUESTIONS} gold questions. Delete some first.`)

@@ -11,7 +11,7 @@ import type { StoredChunk } from '../../ports/chunk-index.ts'
 import type { CallContext } from '../../ports/inference.ts'
 import type { Deps } from '../deps.ts'
 import { getCollection } from '../documents/collections.ts'
-import { type PickedPassage, pickPassages } from './pick-passages.ts'
+import { type PickedChunk, pickRandomChunks } from './pick-chunks.ts'
 
 const MAX_COUNT = 20
 const DEFAULT_COUNT = 10
@@ -74,35 +74,40 @@ export async function suggestGoldQuestions(
   checkInteger(count, 'input.count', 1, MAX_COUNT)
   if (input.documentIds != null) listAt(input.documentIds, 'input.documentIds', 1, MAX_DOCUMENTS)
   const collection = await getCollection(deps, caller.organizationId, input.collectionId, 'input.collectionId')
-  const perPassage = input.otherLanguage ? 2 : 1
-  const picked = await pickPassages(deps, collection, input.documentIds ?? null, Math.ceil(count / perPassage))
+  const perChunk = input.otherLanguage ? 2 : 1
+  const picked = await pickRandomChunks(deps, collection, input.documentIds ?? null, Math.ceil(count / perChunk))
   if (picked.length === 0) {
     const param = input.documentIds == null ? 'input.collectionId' : 'input.documentIds'
     throw new KisError('invalid_request', 'There is no passage to ask about. Attach documents first, and wait until they are ready.', {
       param,
     })
   }
-  const asked = picked.map((passage) => ({ ...passage, languages: languagesOf(passage.chunk, input.otherLanguage ?? false) }))
-  const batches = Array.from({ length: Math.ceil(asked.length / AT_ONCE) }, (_, i) => asked.slice(i * AT_ONCE, (i + 1) * AT_ONCE))
-  const answers = await Promise.allSettled(batches.map((batch) => askModel(deps, { ...context, caller }, input.model, batch)))
-  const failures = answers.flatMap((answer) => (answer.status === 'rejected' ? [answer.reason as unknown] : []))
+  const prompted = picked.map((pick) => ({ ...pick, languages: languagesOf(pick.chunk, input.otherLanguage ?? false) }))
+  const batches = Array.from({ length: Math.ceil(prompted.length / AT_ONCE) }, (_, i) => prompted.slice(i * AT_ONCE, (i + 1) * AT_ONCE))
+  const outcomes = await Promise.allSettled(batches.map((batch) => suggestBatch(deps, { ...context, caller }, input.model, batch)))
+  const failures = outcomes.flatMap((outcome) => (outcome.status === 'rejected' ? [outcome.reason as unknown] : []))
   const unexpected = failures.find((error) => !(error instanceof KisError) || context.signal.aborted)
-  if (unexpected !== undefined || failures.length === answers.length) throw unexpected ?? failures[0]
-  const given = answers.flatMap((answer) => (answer.status === 'fulfilled' ? [answer.value] : []))
-  const sound = distinct(given.flatMap(({ suggestions }) => suggestions)).slice(0, count)
+  if (unexpected !== undefined || failures.length === outcomes.length) throw unexpected ?? failures[0]
+  const results = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []))
+  const valid = distinct(results.flatMap(({ suggestions }) => suggestions)).slice(0, count)
   const [failure] = failures as readonly KisError[]
   return {
-    suggestions: sound,
-    dropped: given.reduce((sum, { questions }) => sum + questions, 0) - sound.length,
+    suggestions: valid,
+    dropped: results.reduce((sum, { questions }) => sum + questions, 0) - valid.length,
     error: failure?.code ?? null,
-    cost: given.reduce((sum, { cost }) => sum + cost, 0n),
+    cost: results.reduce((sum, { cost }) => sum + cost, 0n),
   }
 }
 
-type AskedPassage = PickedPassage & { readonly languages: readonly Language[] }
+type PromptedChunk = PickedChunk & { readonly languages: readonly Language[] }
 
-async function askModel({ inference }: Pick<Deps, 'inference'>, context: CallContext, modelId: string, batch: readonly AskedPassage[]) {
-  const passages = batch.map(({ chunk, languages }) => ({ ...toPassage(chunk), languages }))
+async function suggestBatch(
+  { inference }: Pick<Deps, 'inference'>,
+  context: CallContext,
+  modelId: string,
+  batch: readonly PromptedChunk[],
+) {
+  const passages = batch.map(({ chunk, languages }) => ({ ...toExcerpt(chunk), languages }))
   try {
     const { questions, cost } = await inference.suggestQuestions({ modelId, passages }, context)
     const suggestions = questions.flatMap(({ passage, question, phrase }) => judge(batch[passage], question, phrase))
@@ -114,7 +119,7 @@ async function askModel({ inference }: Pick<Deps, 'inference'>, context: CallCon
 }
 
 /** The headings say what a passage is about, and are no part of its text. */
-function toPassage({ headingPath, text }: StoredChunk) {
+function toExcerpt({ headingPath, text }: StoredChunk) {
   return { heading: headingPath.join(' › ').slice(0, MAX_HEADING_CHARACTERS), text: text.slice(0, MAX_CHARACTERS) }
 }
 
@@ -125,9 +130,9 @@ function languagesOf({ language, text }: StoredChunk, both: boolean): readonly L
 }
 
 /** Anybody may have written the passage, and so what the model says of it: only what the passage really has is kept. */
-function judge(passage: AskedPassage | undefined, question: string, phrase: string): readonly Suggestion[] {
-  if (!passage) return []
-  const { chunk, document, languages } = passage
+function judge(pick: PromptedChunk | undefined, question: string, phrase: string): readonly Suggestion[] {
+  if (!pick) return []
+  const { chunk, document, languages } = pick
   const query = inOneLine(question)
   const language = detectLanguage(query)
   if (query === '' || language === null || !languages.includes(language)) return []

@@ -4,7 +4,7 @@ import type { Principal } from '../../../common/identity/principal.ts'
 import { DuplicateKey } from '../../../common/ports/document-store.ts'
 import { sizeTexts } from '../../../common/sizes.ts'
 import type { BlobRecord, CountedNumber, Piece } from '../../domain/records.ts'
-import { BlobDamaged, type BlobStore } from '../../ports/blob-store.ts'
+import { BlobCorrupted, type BlobStore } from '../../ports/blob-store.ts'
 import { type Counted, count, readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
 import { deletePieces, readPieces } from './pieces.ts'
@@ -55,7 +55,7 @@ interface Content {
 async function refer(deps: ReferDeps, principal: Principal, fileId: string, content: Content, read: ReadRange): Promise<BlobRecord> {
   const { organizationId, plan } = principal
   const { sizeBytes } = content
-  await deps.room.take('files', organizationId)
+  await deps.room.reserve('files', organizationId)
   const blob = await referTo(deps, organizationId, fileId, content)
   if (sizeBytes === 0) return blob
   if (!(await storeMissing(deps.blobs, blob, read))) {
@@ -96,7 +96,7 @@ async function storeMissing(blobs: BlobStore, { bytesKey, sizeBytes, pieces }: B
 /** A piece is written as a whole, so its last byte says that it is there. */
 async function isStored(blobs: BlobStore, { key, sizeBytes }: Piece): Promise<boolean> {
   const last = await blobs.get(key, { offset: sizeBytes - 1, length: 1 }).catch((error: unknown) => {
-    if (error instanceof BlobDamaged) return null
+    if (error instanceof BlobCorrupted) return null
     throw error
   })
   return last?.length === 1

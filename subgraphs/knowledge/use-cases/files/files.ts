@@ -6,7 +6,7 @@ import type { Connection } from '../../../common/link/connection.ts'
 import type { LinkContext } from '../../../common/link/link.ts'
 import { CapacityExceeded, FairSemaphore } from '../../../common/process/fair-semaphore.ts'
 import { decodeBase64 } from '../../domain/base64.ts'
-import { ENCRYPTED_OFFICE, FORMAT_LIST, isPicture, isReadable, isSound, PICTURE_LIST, SOUND_LIST } from '../../domain/media-types.ts'
+import { AUDIO_LIST, ENCRYPTED_OFFICE, FORMAT_LIST, IMAGE_LIST, isAudio, isImage, isReadable } from '../../domain/media-types.ts'
 import { requireFileName } from '../../domain/names.ts'
 import type { DocumentRecord, FileRecord } from '../../domain/records.ts'
 import type { StreamedFile } from '../../ports/document-parser.ts'
@@ -28,7 +28,7 @@ const LARGE_CHARACTERS = 1_048_576
 const MAX_WAITING = 64
 /** The longest wait of a large upload, as in `large-bodies.ts`. */
 const MAX_WAIT_MS = 10_000
-const places = new FairSemaphore(LARGE_UPLOADS, MAX_WAITING)
+const permits = new FairSemaphore(LARGE_UPLOADS, MAX_WAITING)
 
 /** The largest piece of a download, in bytes. */
 const MAX_PIECE_BYTES = 1_048_576
@@ -51,13 +51,13 @@ export async function uploadFile(
 ): Promise<FileRecord> {
   const principal = requireScope(context.caller, 'knowledge:write')
   const name = requireFileName(input.name, 'input.name')
-  const leave = input.contentBase64.length < LARGE_CHARACTERS ? undefined : await takePlace(principal.organizationId, context.signal)
+  const release = input.contentBase64.length < LARGE_CHARACTERS ? undefined : await acquirePermit(principal.organizationId, context.signal)
   try {
     const maxBytes = Math.min(principal.plan.maxFileBytes, MAX_INLINE_FILE_BYTES)
     const bytes = decodeBase64(input.contentBase64, maxBytes, 'input.contentBase64')
     return await storeFile(deps, principal, { name, bytes, param: 'input.contentBase64' })
   } finally {
-    leave?.()
+    release?.()
   }
 }
 
@@ -119,8 +119,8 @@ export async function dropUnpackedFile(
  * @throws {KisError} `unsupported_file_type` if the service cannot use the format.
  */
 export function requireUse(mediaType: string, param: string | null): void {
-  if (isReadable(mediaType) || isPicture(mediaType) || isSound(mediaType) || mediaType === ENCRYPTED_OFFICE) return
-  const message = `The service cannot read this file. Upload one of these formats: ${FORMAT_LIST}; a picture for OCR (${PICTURE_LIST}); or sound (${SOUND_LIST}).`
+  if (isReadable(mediaType) || isImage(mediaType) || isAudio(mediaType) || mediaType === ENCRYPTED_OFFICE) return
+  const message = `The service cannot read this file. Upload one of these formats: ${FORMAT_LIST}; a picture for OCR (${IMAGE_LIST}); or sound (${AUDIO_LIST}).`
   throw new KisError('unsupported_file_type', message, { param })
 }
 
@@ -128,9 +128,9 @@ export function requireUse(mediaType: string, param: string | null): void {
  * Waits for one of the places for large uploads, and returns the function that frees it.
  * @throws {KisError} `service_unavailable` if too many uploads wait, or the wait was too long.
  */
-async function takePlace(organizationId: string, signal: AbortSignal): Promise<() => void> {
+async function acquirePermit(organizationId: string, signal: AbortSignal): Promise<() => void> {
   const late = AbortSignal.timeout(MAX_WAIT_MS)
-  return places.take(organizationId, AbortSignal.any([signal, late])).catch((error) => {
+  return permits.acquire(organizationId, AbortSignal.any([signal, late])).catch((error) => {
     if (!late.aborted && !(error instanceof CapacityExceeded)) throw error
     throw new KisError('service_unavailable', 'Too many large uploads are under way. Try again.', { retryAfterMs: 1_000 })
   })

@@ -24,11 +24,11 @@ export async function readPieces(
   { offset, length }: { readonly offset: number; readonly length: number },
 ): Promise<Uint8Array | null> {
   const found: Uint8Array[] = []
-  let begin = 0
+  let start = 0
   for (const { key, sizeBytes } of pieces) {
-    const from = Math.max(0, offset - begin)
-    const to = Math.min(sizeBytes, offset + length - begin)
-    begin += sizeBytes
+    const from = Math.max(0, offset - start)
+    const to = Math.min(sizeBytes, offset + length - start)
+    start += sizeBytes
     if (to <= from) continue
     const bytes = await blobs.get(key, { offset: from, length: to - from })
     if (bytes?.length !== to - from) return null

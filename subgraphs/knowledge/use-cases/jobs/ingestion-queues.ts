@@ -6,7 +6,7 @@ const MAX_QUEUES = 100
 /** To count as many jobs takes about a millisecond. */
 const MAX_COUNTED = 10_000
 /** The fields that name the organization of a job: see `FairLeasable`. */
-const TURNS = ['organizationId', 'slowOrganizationId'] as const
+const ORGANIZATION_FIELDS = ['organizationId', 'slowOrganizationId'] as const
 
 interface IngestionQueue {
   readonly organization: { readonly id: string }
@@ -28,7 +28,7 @@ export async function listIngestionQueues(
   const queues: IngestionQueue[] = []
   let seen = after
   while (queues.length < MAX_QUEUES) {
-    const found = await Promise.all(TURNS.map((turn) => findNext({ store }, turn, seen)))
+    const found = await Promise.all(ORGANIZATION_FIELDS.map((organizationField) => findNext({ store }, organizationField, seen)))
     const [next] = found.filter((id) => id !== null).sort()
     if (next === undefined) return { queues, next: null }
     queues.push(await readQueue({ store }, next, clock.now()))
@@ -37,16 +37,20 @@ export async function listIngestionQueues(
   return { queues, next: seen }
 }
 
-async function findNext({ store }: Pick<Deps, 'store'>, turn: (typeof TURNS)[number], after: string): Promise<string | null> {
-  const field = `job.${turn}`
+async function findNext(
+  { store }: Pick<Deps, 'store'>,
+  organizationField: (typeof ORGANIZATION_FIELDS)[number],
+  after: string,
+): Promise<string | null> {
+  const field = `job.${organizationField}`
   const [next] = await store.documents.find({ [field]: { $gt: after } }, { sort: { [field]: 1, 'job.dueAt': 1 }, limit: 1 })
-  return next?.job?.[turn] ?? null
+  return next?.job?.[organizationField] ?? null
 }
 
 async function readQueue({ store }: Pick<Deps, 'store'>, id: string, now: Date): Promise<IngestionQueue> {
-  const ofTurns = await Promise.all(
-    TURNS.map(async (turn) => {
-      const own = { [`job.${turn}`]: id }
+  const counts = await Promise.all(
+    ORGANIZATION_FIELDS.map(async (organizationField) => {
+      const own = { [`job.${organizationField}`]: id }
       const isDue = { ...own, 'job.dueAt': { $lte: now } }
       const [[first], due, all] = await Promise.all([
         store.documents.find(isDue, { sort: { 'job.dueAt': 1 }, limit: 1 }),
@@ -56,11 +60,11 @@ async function readQueue({ store }: Pick<Deps, 'store'>, id: string, now: Date):
       return { due, underWay: Math.max(0, all - due), dueSince: first?.job?.dueAt ?? null }
     }),
   )
-  const times = ofTurns.flatMap(({ dueSince }) => dueSince?.getTime() ?? [])
+  const times = counts.flatMap(({ dueSince }) => dueSince?.getTime() ?? [])
   return {
     organization: { id },
-    due: Math.min(MAX_COUNTED, sum(ofTurns.map(({ due }) => due))),
-    underWay: Math.min(MAX_COUNTED, sum(ofTurns.map(({ underWay }) => underWay))),
+    due: Math.min(MAX_COUNTED, sum(counts.map(({ due }) => due))),
+    underWay: Math.min(MAX_COUNTED, sum(counts.map(({ underWay }) => underWay))),
     dueSince: times.length > 0 ? new Date(Math.min(...times)) : null,
   }
 }

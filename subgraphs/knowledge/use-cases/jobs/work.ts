@@ -11,7 +11,7 @@ import type { WakeUp } from '../../../common/process/wake-up.ts'
 import { type Job, newJob } from '../../domain/records.ts'
 import type { Deps } from '../deps.ts'
 import { continueCollectionDeletion, finishDocumentDeletion } from '../documents/delete-now.ts'
-import { failDocument, ingestDocument, isSuspect } from '../documents/ingest-document.ts'
+import { failDocument, ingestDocument, needsIsolation } from '../documents/ingest-document.ts'
 import { LeaseLost, Postponed } from '../documents/lease-lost.ts'
 import { settleDocument, tidyDocument } from '../documents/settle-document.ts'
 import { evaluate, failEvaluation } from '../evaluation/evaluate.ts'
@@ -25,14 +25,14 @@ import { sweepUploads } from '../uploads/complete-upload.ts'
  * others stay free for other organizations. Each job has a parser process of at most 700 MiB, and mostly waits for
  * embeddings.
  */
-const PLACES = 4
+const PERMITS = 4
 /**
  * The number of documents beside them whose pages are recognised. One process recognises at a time, by turns, so the
  * others wait for it. None of them keeps a place from documents that are read in seconds.
  */
-const SLOW_PLACES = 4
+const SLOW_PERMITS = 4
 /** The number of re-embeddings beside them. They take hours, mostly of waiting for an engine. */
-const REEMBEDDING_PLACES = 2
+const REEMBEDDING_PERMITS = 2
 /** The wait of a job that cannot begin yet. */
 const POSTPONED_MS = 1_000
 /** The wait before the next look for due jobs, when there was none and nothing wakes the worker. */
@@ -41,7 +41,7 @@ const SWEEP_MS = 60_000
 /** The interval at which the events of crashed processes are published. */
 const EVENT_SWEEP_MS = 2_000
 /** The limits of repeats after failures: their number, and the time since the last step that succeeded. */
-const MAX_REPEATS = 6
+const MAX_RETRIES = 6
 const MAX_FAILING_MS = 30 * 60_000
 const MAX_BACKOFF_MS = 300_000
 /** The same for a re-embedding, which waits for an engine that is away: what it has embedded is worth more than a day. */
@@ -80,7 +80,7 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
   }
   const underWay = new Set<Promise<unknown>>()
   const next = createJobs(deps, options, signal)
-  const begin = async () => {
+  const startNext = async () => {
     const job = await next()
     if (!job) return false
     const done = job
@@ -94,7 +94,7 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
     underWay.add(done)
     return true
   }
-  while (!signal.aborted) if (!(await begin().catch(logged))) await wakeUp.wait(IDLE_MS, signal)
+  while (!signal.aborted) if (!(await startNext().catch(logged))) await wakeUp.wait(IDLE_MS, signal)
   await Promise.all(underWay)
 }
 
@@ -116,19 +116,19 @@ export function sweeps(deps: Deps): readonly Task[] {
  */
 function createJobs(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal) {
   const { store, clock } = deps
-  const places = new FairSemaphore(PLACES)
-  const collections = new FairJobs(store.collections, places, clock)
-  const documents = new FairJobs(store.documents, places, clock)
-  const slow = new FairJobs(store.documents, new FairSemaphore(SLOW_PLACES), clock, 'slowOrganizationId')
-  const evaluations = new FairJobs(store.evaluations, places, clock)
-  const reembeddings = new FairJobs(store.reembeddings, new FairSemaphore(REEMBEDDING_PLACES), clock)
+  const permits = new FairSemaphore(PERMITS)
+  const collections = new FairJobs(store.collections, permits, clock)
+  const documents = new FairJobs(store.documents, permits, clock)
+  const slow = new FairJobs(store.documents, new FairSemaphore(SLOW_PERMITS), clock, 'slowOrganizationId')
+  const evaluations = new FairJobs(store.evaluations, permits, clock)
+  const reembeddings = new FairJobs(store.reembeddings, new FairSemaphore(REEMBEDDING_PERMITS), clock)
   // The ingestions of this process share this lock. A suspect takes it exclusively.
-  const floor = `ingestion ${randomUUID()}`
+  const isolationLock = `ingestion ${randomUUID()}`
   const job = <T extends JobRecord>(
     records: DocumentCollection<T>,
-    { record, leave }: Claimed<T>,
+    { record, release }: Claimed<T>,
     run: (signal: AbortSignal) => Promise<unknown>,
-  ) => ({ leave, work: () => underLease(deps, records, record, signal, backoffMs, run) })
+  ) => ({ leave: release, work: () => underLease(deps, records, record, signal, backoffMs, run) })
   return async () => {
     const collection = await collections.claim()
     if (collection) return job(store.collections, collection, () => continueCollectionDeletion(deps, collection.record))
@@ -146,22 +146,22 @@ function createJobs(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal)
           ? settleDocument(deps, record._id)
           : record.job!.kind === 'tidy'
             ? tidyDocument(deps, record)
-            : isSuspect(record)
-              ? alone(floor, ended, (gotOn) => ingestDocument(deps, record, ended, gotOn))
-              : locks.request(floor, { mode: 'shared', signal: ended }, () => ingestDocument(deps, record, ended)),
+            : needsIsolation(record)
+              ? alone(isolationLock, ended, (gotOn) => ingestDocument(deps, record, ended, gotOn))
+              : locks.request(isolationLock, { mode: 'shared', signal: ended }, () => ingestDocument(deps, record, ended)),
     )
   }
 }
 
 /** Runs a suspect alone until it has recorded a step. It then continues beside the others. */
-async function alone(floor: string, signal: AbortSignal, ingest: (gotOn: () => void) => Promise<void>): Promise<void> {
+async function alone(isolationLock: string, signal: AbortSignal, ingest: (gotOn: () => void) => Promise<void>): Promise<void> {
   let running: Promise<void> | undefined
-  await locks.request(floor, { mode: 'exclusive', signal }, () => {
+  await locks.request(isolationLock, { mode: 'exclusive', signal }, () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     running = ingest(resolve)
     return Promise.race([promise, running.catch(() => undefined)])
   })
-  await locks.request(floor, { mode: 'shared' }, () => running)
+  await locks.request(isolationLock, { mode: 'shared' }, () => running)
 }
 
 /** Renews the lease during the work, and records a failure of the work. */
@@ -180,14 +180,14 @@ async function underLease<T extends JobRecord>(
     await run(AbortSignal.any([signal, lost.signal]))
   } catch (error) {
     if (error instanceof LeaseLost || lost.signal.aborted) return
-    if (signal.aborted) await giveBack(deps, records, record)
+    if (signal.aborted) await releaseJob(deps, records, record)
     else if (error instanceof Postponed) await postpone(deps, records, record)
     else await recordFailure(deps, records, record, backoffMs, error)
   }
 }
 
 /** Gives the job back because the process stops. The job is due at once, and this start does not count. */
-async function giveBack<T extends JobRecord>({ clock }: Deps, records: DocumentCollection<T>, { _id, job }: T): Promise<void> {
+async function releaseJob<T extends JobRecord>({ clock }: Deps, records: DocumentCollection<T>, { _id, job }: T): Promise<void> {
   await records.findOneAndUpdate(
     { _id, 'job.lease': job!.lease },
     { $set: { 'job.dueAt': clock.now(), 'job.lease': null, 'job.starts': 0 } },
@@ -228,7 +228,7 @@ async function recordFailure<T extends JobRecord>(
   const isReembedding = current.kind === 'reembed'
   const exhausted = isReembedding
     ? failingMs > MAX_REEMBEDDING_FAILING_MS
-    : firstFailureAt !== null && (failures > MAX_REPEATS || failingMs > MAX_FAILING_MS)
+    : firstFailureAt !== null && (failures > MAX_RETRIES || failingMs > MAX_FAILING_MS)
   const document =
     exhausted && current.kind === 'ingest' && (await deps.store.documents.findOne({ _id: record._id, 'job.lease': current.lease }))
   if (document) {

@@ -5,24 +5,24 @@ import { type LineGroup, toLineGroup } from '../../domain/text/page-boxes.ts'
 import type { TextMap } from '../../domain/text/text-map.ts'
 import type { BlobStore } from '../../ports/blob-store.ts'
 import type { KnowledgeStore } from '../../ports/knowledge-store.ts'
-import { linesKey, readKeptGroup, textKey, textMapKey } from '../chunk-index/kept-passages.ts'
+import { linesKey, readChunkGroup, textKey, textMapKey } from '../chunk-index/stored-chunks.ts'
 import { streamBlob } from '../files/pieces.ts'
 import {
   BYTES,
+  CHUNKS,
   COLLECTION,
   DOCUMENT,
   EVALUATION,
   FILE,
   GOLD_QUESTION,
   LINES,
-  PASSAGES,
   REEMBEDDING,
   SOURCE,
   TEXT_MAP,
   UNREAD,
   WATCH,
 } from './kinds.ts'
-import { toPortablePassage } from './passages.ts'
+import { toPortableChunk } from './portable-chunks.ts'
 
 interface KnowledgeExport {
   readonly store: KnowledgeStore
@@ -40,7 +40,7 @@ export async function exportKnowledge(from: KnowledgeExport, sink: ArchiveSink):
   for await (const collection of listAll(store.collections, { organizationId, listed: true })) {
     collections.push(collection)
     await sink.record(COLLECTION, collection)
-    if (collection.reembedding) sink.leave('re-embeddings under way')
+    if (collection.reembedding) sink.skip('re-embeddings under way')
   }
   for await (const file of listAll(store.files, { organizationId })) await sink.record(FILE, file)
   await exportBytes(from, sink)
@@ -59,7 +59,7 @@ export async function exportKnowledge(from: KnowledgeExport, sink: ArchiveSink):
   for (const { _id } of collections) {
     for await (const document of listAll(store.documents, { collectionId: _id, listed: true })) await exportText(from, document, sink)
   }
-  for await (const { openOf } of listAll(store.uploads, { organizationId })) if (openOf !== undefined) sink.leave('open uploads')
+  for await (const { openOf } of listAll(store.uploads, { organizationId })) if (openOf !== undefined) sink.skip('open uploads')
 }
 
 async function exportBytes({ store, blobs, organizationId }: KnowledgeExport, sink: ArchiveSink): Promise<void> {
@@ -98,13 +98,13 @@ async function exportDocument(
     ...(replacement !== undefined && { replacement: next }),
   })
   if (status !== 'ready' || liveGeneration === null) {
-    if (status !== 'failed') sink.leave('results of ingestions under way')
+    if (status !== 'failed') sink.skip('results of ingestions under way')
     return
   }
   await exportLayout(from, { ...document, liveGeneration }, sink)
-  if (await exportPassages(from, collection, { ...document, liveGeneration }, sink)) return
+  if (await exportChunks(from, collection, { ...document, liveGeneration }, sink)) return
   await sink.record(UNREAD, { documentId })
-  sink.leave('passages that are not kept')
+  sink.skip('passages that are not kept')
 }
 
 type Live = DocumentRecord & { readonly liveGeneration: string }
@@ -121,19 +121,14 @@ async function exportLayout({ blobs }: KnowledgeExport, { _id: documentId, liveG
 }
 
 /** False: not all of them are kept. */
-async function exportPassages(
-  { blobs }: KnowledgeExport,
-  collection: CollectionRecord,
-  document: Live,
-  sink: ArchiveSink,
-): Promise<boolean> {
+async function exportChunks({ blobs }: KnowledgeExport, collection: CollectionRecord, document: Live, sink: ArchiveSink): Promise<boolean> {
   const { _id: documentId, liveGeneration: generation, chunkCount } = document
   const ingestion = { documentId, generation, collectionId: indexNameOf(collection) }
   for (let group = 0, found = 0; found < chunkCount; group++) {
-    const kept = await readKeptGroup({ blobs: blobs as BlobStore }, ingestion, group)
-    if (!kept || kept.passages.length === 0) return false
-    await sink.record(PASSAGES, { documentId, attributes: kept.attributes, passages: kept.passages.map(toPortablePassage) })
-    found += kept.passages.length
+    const stored = await readChunkGroup({ blobs: blobs as BlobStore }, ingestion, group)
+    if (!stored || stored.chunks.length === 0) return false
+    await sink.record(CHUNKS, { documentId, attributes: stored.attributes, passages: stored.chunks.map(toPortableChunk) })
+    found += stored.chunks.length
   }
   return true
 }

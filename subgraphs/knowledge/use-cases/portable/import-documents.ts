@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import {
   type FileTaker,
   type RecordTaker,
-  refuseForeign,
+  refuseOwnedByOthers,
   requireOwn,
   storedTaker,
   taker,
@@ -12,11 +12,11 @@ import { documentAttributes } from '../../domain/document-attributes.ts'
 import { indexNameOf } from '../../domain/index-name.ts'
 import { type CollectionRecord, type DocumentRecord, findPending, newJob } from '../../domain/records.ts'
 import type { IndexedChunk } from '../../ports/chunk-index.ts'
-import { keepPassages, linesKey, textKey, textMapKey } from '../chunk-index/kept-passages.ts'
-import { keepSketch } from '../documents/similar-documents.ts'
+import { linesKey, storeChunks, textKey, textMapKey } from '../chunk-index/stored-chunks.ts'
+import { storeSketch } from '../documents/similar-documents.ts'
 import type { KnowledgeImport } from './import-knowledge.ts'
-import { DOCUMENT, LINES, PASSAGES, type PortablePassages, TEXT_MAP, UNREAD } from './kinds.ts'
-import { toChunks } from './passages.ts'
+import { CHUNKS, DOCUMENT, LINES, type PortableChunks, TEXT_MAP, UNREAD } from './kinds.ts'
+import { toChunks } from './portable-chunks.ts'
 
 /** More than the largest text of a document, which has 20 MiB. A text without a map is read as a whole. */
 const MAX_TEXT_BYTES = 64 * 1024 * 1024
@@ -36,40 +36,40 @@ export function documentTakers(to: KnowledgeImport): { readonly records: readonl
     DOCUMENT,
     store.documents,
     organizationId,
-    (taken) => {
-      const isReady = taken.status === 'ready'
-      const counted = { value: isReady ? taken.chunkCount : 0, by: randomHex(32) }
-      const { replacement } = taken
+    (imported) => {
+      const isReady = imported.status === 'ready'
+      const counted = { value: isReady ? imported.chunkCount : 0, by: randomHex(32) }
+      const { replacement } = imported
       const next = replacement && { ...replacement, stage: null, progress: null }
       const document: Omit<DocumentRecord, 'organizationId'> = {
-        ...taken,
+        ...imported,
         ...(next !== undefined && { replacement: next }),
         ...{ listed: true, outbox: [], stage: null, progress: null, embedding: null },
         chunkCount: counted.value,
         countedVectors: counted,
         countedChunks: counted,
       }
-      const isWaiting = taken.status === 'queued' || findPending(document as DocumentRecord) !== null
+      const isWaiting = imported.status === 'queued' || findPending(document as DocumentRecord) !== null
       return { ...document, ...(isWaiting && { job: newJob('ingest', organizationId, clock.now()) }) }
     },
-    async (taken) => {
-      const strange = taken.find(({ collectionId, attachKey, versionKey }) =>
+    async (imported) => {
+      const strange = imported.find(({ collectionId, attachKey, versionKey }) =>
         [attachKey, versionKey].some((key) => key !== undefined && !key.startsWith(`${collectionId}_`)),
       )
       if (strange) throw new Error(`The archive is damaged: ${strange._id} has a key of another collection.`)
       await requireOwn(
         [store.collections],
-        taken.map(({ collectionId }) => collectionId),
+        imported.map(({ collectionId }) => collectionId),
         organizationId,
       )
-      await refuseForeign(
+      await refuseOwnedByOthers(
         store.files,
-        taken.flatMap(({ fileId, replacement }) => [fileId, ...(replacement ? [replacement.fileId] : [])]),
+        imported.flatMap(({ fileId, replacement }) => [fileId, ...(replacement ? [replacement.fileId] : [])]),
         organizationId,
       )
-      await refuseForeign(
+      await refuseOwnedByOthers(
         store.documents,
-        taken.flatMap(({ parentId }) => parentId ?? []),
+        imported.flatMap(({ parentId }) => parentId ?? []),
         organizationId,
       )
     },
@@ -78,38 +78,38 @@ export function documentTakers(to: KnowledgeImport): { readonly records: readonl
     records: [
       {
         ...documents,
-        take: async (taken) => {
-          await documents.take(taken)
-          for (const { _id, collectionId, sketch } of taken as readonly DocumentRecord[])
-            if (sketch !== undefined) await keepSketch({ store }, { _id, organizationId, collectionId } as DocumentRecord, sketch)
+        write: async (imported) => {
+          await documents.write(imported)
+          for (const { _id, collectionId, sketch } of imported as readonly DocumentRecord[])
+            if (sketch !== undefined) await storeSketch({ store }, { _id, organizationId, collectionId } as DocumentRecord, sketch)
         },
       },
       taker(UNREAD, {
-        async take(taken) {
-          for (const { documentId } of taken) await ingestAgain(to, documentId)
-          found.forget()
+        async write(imported) {
+          for (const { documentId } of imported) await ingestAgain(to, documentId)
+          found.clear()
         },
       }),
       taker(TEXT_MAP, {
-        async take(taken) {
-          for (const { documentId, ...map } of taken)
+        async write(imported) {
+          for (const { documentId, ...map } of imported)
             await onlyLive(documentId, ({ liveGeneration }) =>
               blobs.put(textMapKey(documentId, liveGeneration), Buffer.from(JSON.stringify(map))),
             )
         },
       }),
       taker(LINES, {
-        async take(taken) {
-          for (const { documentId, group, ...lines } of taken)
+        async write(imported) {
+          for (const { documentId, group, ...lines } of imported)
             await onlyLive(documentId, ({ liveGeneration }) =>
               blobs.put(linesKey(documentId, liveGeneration, group), Buffer.from(JSON.stringify(lines))),
             )
         },
       }),
-      taker(PASSAGES, {
-        async take(taken) {
-          for (const groups of ofOneDocument(taken))
-            await onlyLive(groups[0]!.documentId, (document) => takePassages(to, found, document, groups))
+      taker(CHUNKS, {
+        async write(imported) {
+          for (const groups of ofOneDocument(imported))
+            await onlyLive(groups[0]!.documentId, (document) => importChunks(to, found, document, groups))
         },
       }),
     ],
@@ -119,7 +119,7 @@ export function documentTakers(to: KnowledgeImport): { readonly records: readonl
         if (!/^doc_[0-9a-f]{32}$/.test(name) || sizeBytes > MAX_TEXT_BYTES)
           throw new Error(`The archive is damaged: it has a text ${name}.`)
       },
-      async take(documentId, _sizeBytes, bytes) {
+      async write(documentId, _sizeBytes, bytes) {
         const parts: Uint8Array[] = []
         for await (const part of bytes) parts.push(part)
         const text = Buffer.concat(parts)
@@ -137,26 +137,26 @@ export function documentTakers(to: KnowledgeImport): { readonly records: readonl
 type Live = DocumentRecord & { readonly liveGeneration: string }
 
 /** Puts passages where ingestion puts them: into the blob store, then into the index. Nothing is embedded. */
-async function takePassages(to: KnowledgeImport, found: Found, document: Live, groups: readonly PortablePassages[]): Promise<void> {
+async function importChunks(to: KnowledgeImport, found: Found, document: Live, groups: readonly PortableChunks[]): Promise<void> {
   const { blobs, index, organizationId } = to
   const { _id: documentId, liveGeneration: generation, collectionId } = document
   const collection = await found.collection(collectionId)
   const { dimensions } = collection
   const ingestion = { organizationId, collectionId: indexNameOf(collection), documentId, generation }
   const chunks: IndexedChunk[] = []
-  for (const { attributes, passages } of groups) {
-    const some = await toChunks(passages, { documentId, generation, dimensions })
-    await keepPassages({ blobs }, { ...ingestion, attributes }, some)
+  for (const { attributes, passages: portable } of groups) {
+    const some = await toChunks(portable, { documentId, generation, dimensions })
+    await storeChunks({ blobs }, { ...ingestion, attributes }, some)
     chunks.push(...some)
   }
   await index.put({ ...ingestion, attributes: documentAttributes(groups[0]!.attributes, document) }, chunks)
 }
 
 /** Neighbouring groups of the same document, at most as many as the index takes at once. */
-function ofOneDocument(taken: readonly PortablePassages[]): readonly (readonly PortablePassages[])[] {
-  const runs: PortablePassages[][] = []
+function ofOneDocument(imported: readonly PortableChunks[]): readonly (readonly PortableChunks[])[] {
+  const runs: PortableChunks[][] = []
   let chunks = 0
-  for (const group of taken) {
+  for (const group of imported) {
     const last = runs.at(-1)
     chunks += group.passages.length
     if (last?.[0]?.documentId === group.documentId && chunks <= MAX_CHUNKS) last.push(group)
@@ -196,7 +196,7 @@ class Found {
     this.#to = to
   }
 
-  forget(): void {
+  clear(): void {
     this.#document = undefined
   }
 

@@ -55,10 +55,10 @@ it('bytes are taken once, however often the import is repeated', async () => {
     createdAt: new Date(0),
   }
   for (let repeat = 0; repeat < 2; repeat++) {
-    await files.take([file] as never[])
-    await ofBytes.take([BYTES] as never[])
+    await files.write([file] as never[])
+    await ofBytes.write([BYTES] as never[])
     bytes.check(BYTES.sha256, 3)
-    await bytes.take(BYTES.sha256, 3, once())
+    await bytes.write(BYTES.sha256, 3, once())
   }
   const [blob, ...others] = await store.blobs.find({}, { limit: 10 })
   expect(others).toEqual([])

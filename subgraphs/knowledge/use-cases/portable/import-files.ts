@@ -22,19 +22,19 @@ export function fileTakers(to: KnowledgeImport): {
   const requireAll = () => {
     if (next) throw new Error(`The archive is damaged: the bytes ${next.sha256} do not follow their record.`)
   }
-  const expect = (taken: readonly PortableBytes[]) => {
+  const expect = (imported: readonly PortableBytes[]) => {
     requireAll()
-    if (taken.length !== 1) throw new Error(`The archive is damaged: the bytes ${taken[0]?.sha256} do not follow their record.`)
-    next = taken[0]!
+    if (imported.length !== 1) throw new Error(`The archive is damaged: the bytes ${imported[0]?.sha256} do not follow their record.`)
+    next = imported[0]!
   }
   return {
     records: [
       storedTaker(FILE, store.files, organizationId, (file) => ({ ...file, attachmentCount: Object.keys(file.attachments).length })),
       taker(BYTES, {
-        check: async (taken) => expect(taken),
-        async take(taken) {
-          expect(taken)
-          await requireOwn([store.files], taken[0]!.files, organizationId)
+        check: async (imported) => expect(imported),
+        async write(imported) {
+          expect(imported)
+          await requireOwn([store.files], imported[0]!.files, organizationId)
         },
       }),
     ],
@@ -45,7 +45,7 @@ export function fileTakers(to: KnowledgeImport): {
         arriving = next
         next = null
       },
-      take: (_name, _sizeBytes, bytes) => takeBytes(to, arriving, bytes),
+      write: (_name, _sizeBytes, bytes) => writeBytes(to, arriving, bytes),
     },
     requireAll,
   }
@@ -72,7 +72,7 @@ function toBlob(organizationId: string, { sha256, sizeBytes, files }: PortableBy
 }
 
 /** Stores the bytes, unless an interrupted import has. The pieces come in order, so the last one says that all are there. */
-async function takeBytes({ store, blobs, organizationId }: KnowledgeImport, arriving: PortableBytes, bytes: AsyncIterable<Uint8Array>) {
+async function writeBytes({ store, blobs, organizationId }: KnowledgeImport, arriving: PortableBytes, bytes: AsyncIterable<Uint8Array>) {
   const { sha256, sizeBytes } = arriving
   await store.blobs.insertMissing([toBlob(organizationId, arriving)])
   const blob = await store.blobs.findOne({ _id: blobId(organizationId, sha256) })
@@ -81,13 +81,13 @@ async function takeBytes({ store, blobs, organizationId }: KnowledgeImport, arri
   if (sizeBytes === 0 || (await blobs.get(keys.at(-1)!, { offset: 0, length: 1 }))) return
   const hash = createHash('sha256')
   const last = keys.length - 1
-  let place = 0
+  let index = 0
   let waiting: Buffer = Buffer.alloc(0)
   for await (const part of bytes) {
     hash.update(part)
     waiting = Buffer.concat([waiting, part])
-    for (; place < last && waiting.length >= PIECE_BYTES; place++) {
-      await blobs.put(keys[place]!, waiting.subarray(0, PIECE_BYTES))
+    for (; index < last && waiting.length >= PIECE_BYTES; index++) {
+      await blobs.put(keys[index]!, waiting.subarray(0, PIECE_BYTES))
       waiting = waiting.subarray(PIECE_BYTES)
     }
   }

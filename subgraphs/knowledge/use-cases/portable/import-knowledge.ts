@@ -1,4 +1,4 @@
-import { type ArchiveTakers, listAll, refuseForeign, requireOwn, storedTaker } from '../../../common/portable/organization-archive.ts'
+import { type ArchiveTakers, listAll, refuseOwnedByOthers, requireOwn, storedTaker } from '../../../common/portable/organization-archive.ts'
 import type { Clock } from '../../../common/process/clock.ts'
 import type { Log } from '../../../common/process/log.ts'
 import { NO_CHANGES } from '../../domain/evaluation/changes.ts'
@@ -27,10 +27,10 @@ export interface KnowledgeImport {
 
 export function knowledgeTakers(to: KnowledgeImport): ArchiveTakers {
   const { store, index, organizationId, explainModel } = to
-  const ofCollections = (taken: readonly { readonly collectionId: string }[]) =>
+  const ofCollections = (imported: readonly { readonly collectionId: string }[]) =>
     requireOwn(
       [store.collections],
-      taken.map(({ collectionId }) => collectionId),
+      imported.map(({ collectionId }) => collectionId),
       organizationId,
     )
   const collections = storedTaker(
@@ -38,9 +38,9 @@ export function knowledgeTakers(to: KnowledgeImport): ArchiveTakers {
     store.collections,
     organizationId,
     (collection) => ({ ...collection, listed: true }),
-    async (taken) => {
+    async (imported) => {
       await checkTerms(to)
-      for (const collection of taken)
+      for (const collection of imported)
         await index.createCollection({ organizationId, collectionId: indexNameOf(collection), dimensions: collection.dimensions })
     },
   )
@@ -53,19 +53,19 @@ export function knowledgeTakers(to: KnowledgeImport): ArchiveTakers {
       {
         ...collections,
         async check(
-          taken: readonly {
+          imported: readonly {
             readonly _id: string
             readonly embeddingModel: string
             readonly dimensions: number
             readonly indexName?: string
           }[],
         ) {
-          for (const { _id, indexName = _id, embeddingModel, dimensions } of taken) {
+          for (const { _id, indexName = _id, embeddingModel, dimensions } of imported) {
             if (collectionIdOf(indexName) !== _id) throw new Error(`The archive is damaged: ${_id} has the index of another collection.`)
             const problem = explainModel(embeddingModel, dimensions)
             if (problem) throw new Error(problem)
           }
-          await collections.check?.(taken as never)
+          await collections.check?.(imported as never)
         },
       },
       ...files.records,
@@ -75,14 +75,14 @@ export function knowledgeTakers(to: KnowledgeImport): ArchiveTakers {
         store.sources,
         organizationId,
         (source) => ({ ...source, nextFileId: null }),
-        async (taken) => {
-          const strange = taken.find(({ collectionId, sourceKey }) => !sourceKey.startsWith(`${collectionId}_`))
+        async (imported) => {
+          const strange = imported.find(({ collectionId, sourceKey }) => !sourceKey.startsWith(`${collectionId}_`))
           if (strange) throw new Error(`The archive is damaged: ${strange._id} has a key of another collection.`)
-          await ofCollections(taken)
-          const documents = taken.flatMap(({ documentId }) => documentId ?? [])
-          await refuseForeign(store.documents, documents, organizationId)
-          const files = taken.flatMap(({ formerFileId }) => formerFileId ?? [])
-          await refuseForeign(store.files, files, organizationId)
+          await ofCollections(imported)
+          const documents = imported.flatMap(({ documentId }) => documentId ?? [])
+          await refuseOwnedByOthers(store.documents, documents, organizationId)
+          const files = imported.flatMap(({ formerFileId }) => formerFileId ?? [])
+          await refuseOwnedByOthers(store.files, files, organizationId)
         },
       ),
       storedTaker(GOLD_QUESTION, store.goldQuestions, organizationId, (question) => question, ofCollections),
@@ -91,10 +91,10 @@ export function knowledgeTakers(to: KnowledgeImport): ArchiveTakers {
         store.evaluationWatches,
         organizationId,
         (watch) => ({ ...watch, position: 0, changes: NO_CHANGES, seen: 0, changedAt: null, waitingSince: null, startedAt: null }),
-        async (taken) => {
-          const strange = taken.find(({ _id, collectionId }) => _id !== collectionId)
+        async (imported) => {
+          const strange = imported.find(({ _id, collectionId }) => _id !== collectionId)
           if (strange) throw new Error(`The archive is damaged: ${strange._id} watches another collection.`)
-          await ofCollections(taken)
+          await ofCollections(imported)
         },
       ),
       storedTaker(EVALUATION, store.evaluations, organizationId, (evaluation) => ({ ...evaluation, outbox: [] }), ofCollections),

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest'
 import { documentAttributes } from '../../domain/document-attributes.ts'
 import { requireFileName, requireMetadata } from '../../domain/names.ts'
 import { buildTextMap } from '../../domain/text/text-map.ts'
-import { DOCUMENT, PASSAGES, SOURCE, TEXT_MAP } from './kinds.ts'
+import { CHUNKS, DOCUMENT, SOURCE, TEXT_MAP } from './kinds.ts'
 
 const hex = (digit: string) => digit.repeat(32)
 const AT = '2026-01-01T00:00:00.000Z'
@@ -52,7 +52,7 @@ it('passages have what an ingestion gives them at most, and nothing that an inde
     ...{ vector: '', tokenStates: null },
   }
   const parse = (attributes: object) =>
-    PASSAGES.parse(JSON.parse(PASSAGES.toLine({ documentId: OF_DOCUMENT._id, attributes, passages: [passage] })))
+    CHUNKS.parse(JSON.parse(CHUNKS.toLine({ documentId: OF_DOCUMENT._id, attributes, passages: [passage] })))
   const metadata = requireMetadata(
     Object.fromEntries([
       ...Array.from({ length: 30 }, (_, i) => [`${'ح'.repeat(62)}${10 + i}`, 'ق'.repeat(512)]),

@@ -43,7 +43,7 @@ const METADATA = z.unknown().transform((value, context) => {
  * each, so that no record may have any number of them.
  */
 const MAX_GENERATION = 1_000_000
-const MAX_PASSAGES = 2_000_000
+const MAX_CHUNKS = 2_000_000
 const MAX_PAGES = 1_000_000
 /** Characters of a text. */
 const MAX_LENGTH = 64 * 1024 * 1024
@@ -152,7 +152,7 @@ export const DOCUMENT = recordKind<DocumentRecord, StaysOfDocument>('knowledge/d
     .optional(),
   warnings: z.array(z.strictObject({ code: text(200), message: text(10_000), pages: z.array(count()).max(MAX_LISTED) })).max(MAX_LISTED),
   pageCount: page(),
-  chunkCount: count().max(MAX_PASSAGES),
+  chunkCount: count().max(MAX_CHUNKS),
   language: text(20).nullable(),
   outline: z.strictObject({ title: text(1_000).nullable(), headings: z.array(text(1_000)).max(100) }).optional(),
   textSha256: sha256().optional(),
@@ -201,7 +201,7 @@ export const LINES = recordKind<PortableLines, never>('knowledge/lines', {
 })
 
 /** A passage with its vector (little-endian floats) and token states, both in base64. */
-export interface PortablePassage {
+export interface PortableChunk {
   readonly ordinal: number
   readonly text: string
   readonly headingPath: readonly string[]
@@ -216,14 +216,14 @@ export interface PortablePassage {
 }
 
 /** The passages of a document whose ordinals give the same quotient when divided by 16. */
-export interface PortablePassages {
+export interface PortableChunks {
   readonly documentId: string
   readonly attributes: Readonly<Record<string, string | number | boolean | null>>
-  readonly passages: readonly PortablePassage[]
+  readonly passages: readonly PortableChunk[]
 }
 
-const PASSAGE: Shape<PortablePassage, never> = {
-  ordinal: count().max(MAX_PASSAGES),
+const CHUNK: Shape<PortableChunk, never> = {
+  ordinal: count().max(MAX_CHUNKS),
   text: text(100_000),
   headingPath: z.array(text(10_000)).max(100),
   pageStart: page(),
@@ -254,10 +254,10 @@ const ATTRIBUTES = z.record(z.string(), z.unknown()).superRefine((attributes, co
     for (const { path, message } of error?.issues ?? []) context.addIssue({ code: 'custom', path, message })
 })
 
-export const PASSAGES = recordKind<PortablePassages, never>('knowledge/passages', {
+export const CHUNKS = recordKind<PortableChunks, never>('knowledge/passages', {
   documentId: id('doc'),
   attributes: ATTRIBUTES,
-  passages: z.array(z.strictObject(PASSAGE)).min(1).max(16),
+  passages: z.array(z.strictObject(CHUNK)).min(1).max(16),
 })
 
 export const SOURCE = recordKind<WebSourceRecord, 'organizationId' | 'nextFileId'>('knowledge/web-sources', {
@@ -290,9 +290,9 @@ export const GOLD_QUESTION = recordKind<GoldQuestionRecord, 'organizationId'>('k
   createdAt: date(),
 })
 
-type StaysOfTold = 'organizationId' | 'outbox' | 'outboxOf' | 'outboxMark' | 'openKey' | 'job'
+type StaysOfReporting = 'organizationId' | 'outbox' | 'outboxOf' | 'outboxMark' | 'openKey' | 'job'
 
-export const EVALUATION = recordKind<EvaluationRecord, StaysOfTold>('knowledge/evaluations', {
+export const EVALUATION = recordKind<EvaluationRecord, StaysOfReporting>('knowledge/evaluations', {
   _id: id('evl'),
   collectionId: id('col'),
   apiKeyId: id('key'),
@@ -326,7 +326,7 @@ export const WATCH = recordKind<
   createdAt: date(),
 })
 
-export const REEMBEDDING = recordKind<ReembeddingRecord, StaysOfTold | 'at' | 'hold' | 'stage'>('knowledge/reembeddings', {
+export const REEMBEDDING = recordKind<ReembeddingRecord, StaysOfReporting | 'at' | 'hold' | 'stage'>('knowledge/reembeddings', {
   _id: id('remb'),
   collectionId: id('col'),
   apiKeyId: id('key'),

@@ -5,16 +5,16 @@ import type { LinkContext } from '../../../common/link/link.ts'
 import { indexNameOf } from '../../domain/index-name.ts'
 import type { CollectionRecord } from '../../domain/records.ts'
 import type { CallContext, EmbeddingModel } from '../../ports/inference.ts'
-import { PASSAGES_PER_BLOB } from '../chunk-index/kept-passages.ts'
+import { CHUNKS_PER_BLOB } from '../chunk-index/stored-chunks.ts'
 import type { Deps } from '../deps.ts'
 import { getCollection, naming } from '../documents/collections.ts'
 import { countChunks } from '../documents/documents.ts'
-import { readPassages } from './read-passages.ts'
+import { readChunks } from './read-chunks.ts'
 
 /** Passages whose tokens a quote counts. With an embedded model, this takes some tenths of a second. */
 const MAX_COUNTED = 2_048
 /** Passages of one document that it counts in a larger collection, so that no document stands for all. */
-const MAX_COUNTED_EACH = 4 * PASSAGES_PER_BLOB
+const MAX_COUNTED_EACH = 4 * CHUNKS_PER_BLOB
 const PAGE = 100
 const MILLION = 1_000_000n
 /** What is added to an estimate: passages that were not counted may be longer. */
@@ -84,8 +84,8 @@ async function countTokens(
     for (const document of page) {
       context.signal.throwIfAborted()
       const most = Math.min(document.chunkCount, ofEach, MAX_COUNTED - counted)
-      for (let from = 0; from < most; from += PASSAGES_PER_BLOB) {
-        const group = await readPassages(deps, document, indexNameOf(collection), from / PASSAGES_PER_BLOB)
+      for (let from = 0; from < most; from += CHUNKS_PER_BLOB) {
+        const group = await readChunks(deps, document, indexNameOf(collection), from / CHUNKS_PER_BLOB)
         // The document has changed since, or the index has lost passages.
         if (!group) break
         const counts = await deps.inference.countTokens(model.id, group.texts, context)

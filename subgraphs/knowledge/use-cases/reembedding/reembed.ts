@@ -1,6 +1,6 @@
 import { toInt } from '../../../common/check.ts'
 import { EmbeddingStopped, InvalidApiKey, KisError, OrganizationSuspended, StalePrincipal } from '../../../common/errors.ts'
-import { tell } from '../../../common/events/event-log.ts'
+import { reportChange } from '../../../common/events/event-log.ts'
 import { requireScope } from '../../../common/identity/principal.ts'
 import type { Update } from '../../../common/ports/document-store.ts'
 import { documentAttributes } from '../../domain/document-attributes.ts'
@@ -9,14 +9,14 @@ import { indexNameOf } from '../../domain/index-name.ts'
 import type { DocumentRecord, ReembeddingRecord } from '../../domain/records.ts'
 import { grams, words } from '../../domain/text/text-analysis.ts'
 import type { IndexedDocument, IndexedGeneration } from '../../ports/chunk-index.ts'
-import type { CallContext, EmbeddedPassages, EmbeddingModel } from '../../ports/inference.ts'
-import { forgetPassages, keepPassages, PASSAGES_PER_BLOB } from '../chunk-index/kept-passages.ts'
+import type { CallContext, EmbeddedChunks, EmbeddingModel } from '../../ports/inference.ts'
+import { CHUNKS_PER_BLOB, purgeChunks, storeChunks } from '../chunk-index/stored-chunks.ts'
 import type { Deps } from '../deps.ts'
 import { LeaseLost } from '../documents/lease-lost.ts'
 import { indexDetails, readFacts } from '../documents/settle-document.ts'
 import { mayRepeat } from '../may-repeat.ts'
 import { noteChange } from '../note-change.ts'
-import { type PassageGroup, readPassages } from './read-passages.ts'
+import { type ReembeddingGroup, readChunks } from './read-chunks.ts'
 import { describeEnd } from './reembedding-events.ts'
 
 const PAGE = 100
@@ -29,7 +29,7 @@ const MAX_PASSES = 10
 const MAX_LEASED = 1_000
 /** The wait for documents that began with the former model, and how often it is looked for them. */
 const MAX_WAIT_MS = 600_000
-const LOOK_MS = 500
+const POLL_MS = 500
 /** The number of times that a batch is tried again because the rules of its key have changed. */
 const MAX_OVERTAKEN = 10
 /** The number of times that a document's attributes are written again because they have changed. */
@@ -158,7 +158,7 @@ class Reembedding {
         { sort: { _id: 1 }, limit: PAGE },
       )
       const last = documents.length < PAGE ? null : documents.at(-1)!._id
-      const there = await this.#keepLive(after, last)
+      const there = await this.#pruneToLive(after, last)
       for (const document of documents) if (!there.has(nameIngestion(document))) await this.#embedDocument(document)
       if (last === null) break
       after = last
@@ -168,12 +168,12 @@ class Reembedding {
   }
 
   /** Deletes chunks of ingestions that are not live from a range of documents, and returns the complete live ones. */
-  async #keepLive(after: string, last: string | null): Promise<ReadonlySet<string>> {
+  async #pruneToLive(after: string, last: string | null): Promise<ReadonlySet<string>> {
     const { index, store } = this.#deps
     const { collectionId, indexName } = this.#record
     const whole = new Set<string>()
-    for (let place = after; ; ) {
-      const listed = await index.listGenerations(indexName, place, MAX_LISTED)
+    for (let position = after; ; ) {
+      const listed = await index.listGenerations(indexName, position, MAX_LISTED)
       const isRest = listed.length < MAX_LISTED
       const end = isRest ? null : lastWhole(listed)
       const entries = listed.filter(({ documentId }) => (last === null || documentId <= last) && (end === null || documentId <= end))
@@ -190,7 +190,7 @@ class Reembedding {
         }
       }
       if (end === null || (last !== null && end >= last)) return whole
-      place = end
+      position = end
     }
   }
 
@@ -214,7 +214,7 @@ class Reembedding {
     }
     for (let next = this.#record.at!.next; next < chunkCount; next = this.#record.at!.next) {
       this.#checkGoesOn()
-      const group = await readPassages(this.#deps, document, formerIndexName, next / PASSAGES_PER_BLOB)
+      const group = await readChunks(this.#deps, document, formerIndexName, next / CHUNKS_PER_BLOB)
       if (!group) {
         if (await this.#isLive(document)) throw lost(documentId)
         return this.#discard(this.#record.at!)
@@ -223,19 +223,19 @@ class Reembedding {
       const facts = group.attributes ?? (await readFacts(this.#deps, document))
       const attributes = documentAttributes(facts, document)
       const indexed: IndexedDocument = { organizationId, collectionId: indexName, documentId, generation, attributes }
-      const chunks = group.passages.map((passage, i) => ({
-        ...passage,
+      const chunks = group.chunks.map((chunk, i) => ({
+        ...chunk,
         vector: embedded.vectors[i]!,
         tokenStates: embedded.tokenStates?.[i] ?? null,
         words: words(group.texts[i]!),
         grams: grams(group.texts[i]!),
       }))
-      await keepPassages(this.#deps, indexed, chunks)
+      await storeChunks(this.#deps, indexed, chunks)
       await this.#deps.index.put(indexed, chunks)
       const { hold, tokens, done } = this.#record
       // The batch is paid by this write, and only by it: it names the passages together with their tokens.
       await this.#write({
-        at: { documentId, generation, next: next + PASSAGES_PER_BLOB },
+        at: { documentId, generation, next: next + CHUNKS_PER_BLOB },
         hold: { ...hold!, used: toInt(hold!.used + embedded.tokens) },
         tokens: tokens + embedded.tokens,
         done: done + chunks.length,
@@ -266,11 +266,11 @@ class Reembedding {
   async #discard({ documentId, generation, next }: NonNullable<ReembeddingRecord['at']>): Promise<void> {
     const { indexName } = this.#record
     await this.#deps.index.deleteGeneration(indexName, documentId, generation)
-    await forgetPassages(this.#deps, { _id: documentId, liveGeneration: generation, chunkCount: next }, indexName)
+    await purgeChunks(this.#deps, { _id: documentId, liveGeneration: generation, chunkCount: next }, indexName)
     await this.#write({ at: null })
   }
 
-  async #embed(texts: PassageGroup['texts']): Promise<EmbeddedPassages> {
+  async #embed(texts: ReembeddingGroup['texts']): Promise<EmbeddedChunks> {
     const { inference } = this.#deps
     const { embeddingModel: modelId } = this.#record
     for (let overtaken = 0; ; ) {
@@ -294,7 +294,7 @@ class Reembedding {
   }
 
   /** Holds the price of all that is left, unless the open hold has room for these texts. */
-  async #reserve(texts: PassageGroup['texts'], model: EmbeddingModel, context: CallContext): Promise<void> {
+  async #reserve(texts: ReembeddingGroup['texts'], model: EmbeddingModel, context: CallContext): Promise<void> {
     const { inference } = this.#deps
     const counts = await inference.countTokens(model.id, texts, context)
     const needed = counts.reduce((sum, count) => sum + count + model.overheadTokens, 0)
@@ -384,7 +384,7 @@ class Reembedding {
       }
       await this.#write({ stage: 'swapping' })
       this.#checkGoesOn()
-      await clock.sleep(LOOK_MS, this.#signal)
+      await clock.sleep(POLL_MS, this.#signal)
     }
   }
 
@@ -400,13 +400,13 @@ class Reembedding {
     await index.dropCollection(unused)
     for (let after = ''; ; ) {
       const documents = await store.documents.find({ collectionId, listed: true, _id: { $gt: after } }, { sort: { _id: 1 }, limit: PAGE })
-      for (const document of documents) await forgetPassages(this.#deps, document, unused)
+      for (const document of documents) await purgeChunks(this.#deps, document, unused)
       if (documents.length < PAGE) break
       this.#signal.throwIfAborted()
       after = documents.at(-1)!._id
     }
     const endedAt = clock.now()
-    const { $set: marks, $push } = tell(organizationId, endedAt, describeEnd(this.#record))
+    const { $set: marks, $push } = reportChange(organizationId, endedAt, describeEnd(this.#record))
     await this.#write(
       { status: outcome, stage: null, at: null, endedAt, ...(isDone && { total: done }), ...marks },
       { $unset: { job: '', openKey: '' }, $push },

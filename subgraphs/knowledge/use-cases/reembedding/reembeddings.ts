@@ -12,7 +12,7 @@ import { stopReembedding } from '../stop-reembedding.ts'
 import { priceOf, quoteReembedding } from './quote-reembedding.ts'
 
 /** Re-embeddings of one collection that are kept. A new one deletes the oldest. */
-const MAX_KEPT = 20
+const MAX_STORED = 20
 const REEMBEDDING_ID = /^remb_/
 
 /**
@@ -111,8 +111,8 @@ export function costOf({ charged, hold, rate }: Pick<ReembeddingRecord, 'charged
 }
 
 async function deleteOldest({ store }: Pick<Deps, 'store'>, collectionId: string): Promise<void> {
-  const kept = await store.reembeddings.find({ collectionId }, { sort: { _id: -1 }, limit: MAX_KEPT })
-  const first = kept.at(MAX_KEPT - 1)
+  const newest = await store.reembeddings.find({ collectionId }, { sort: { _id: -1 }, limit: MAX_STORED })
+  const first = newest.at(MAX_STORED - 1)
   if (first) await store.reembeddings.deleteMany({ collectionId, _id: { $lte: first._id } })
 }
 

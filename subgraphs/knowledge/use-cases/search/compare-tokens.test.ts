@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest'
-import { takeAim } from '../../domain/search/aim.ts'
+import { createAim } from '../../domain/search/query-vectors.ts'
 import type { ChunkCandidate } from '../../ports/chunk-index.ts'
 import { type Compared, compareTokens } from './compare-tokens.ts'
 
 const state = (first: number, second: number) => Int8Array.from({ length: 128 }, (_, i) => [first, second][i] ?? 0)
-const aim = takeAim(Float32Array.of(1), null, null)
-const compared: Compared = { states: state(127, 0), language: 'ar', mode: 'hybrid', aim }
+const aim = createAim(Float32Array.of(1), null, null)
+const compared: Compared = { tokenEmbeddings: state(127, 0), language: 'ar', mode: 'hybrid', aim }
 /** One state of a passage, by the first byte of its signs. */
 const signs = (first: number) => Int8Array.from({ length: 17 }, (_, i) => [1, first][i] ?? 0)
 const stored = new Map([
@@ -54,7 +54,7 @@ it('reads the states of the 40 closest only', async () => {
 })
 
 it.each([
-  ['the query has no states', { states: null }],
+  ['the query has no token embeddings', { tokenEmbeddings: null }],
   ['the query’s language is unknown', { language: null }],
   ['the mode is lexical', { mode: 'lexical', aim: null }],
   ['the mode is vector', { mode: 'vector' }],

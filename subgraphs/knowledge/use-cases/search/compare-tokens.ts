@@ -1,6 +1,6 @@
-import type { Aim } from '../../domain/search/aim.ts'
-import { isForeign, type SearchMode } from '../../domain/search/fuse.ts'
+import { isOtherLanguage, type SearchMode } from '../../domain/search/fuse.ts'
 import { toMaxSim } from '../../domain/search/max-sim.ts'
+import type { Aim } from '../../domain/search/query-vectors.ts'
 import type { Language } from '../../domain/text/language.ts'
 import type { ChunkCandidate } from '../../ports/chunk-index.ts'
 
@@ -14,7 +14,7 @@ const WEIGHT = 0.5
 
 export interface Compared {
   /** The token states of the query; null: its model gives none. */
-  readonly states: Int8Array | null
+  readonly tokenEmbeddings: Int8Array | null
   readonly language: Language | null
   readonly mode: SearchMode
   readonly aim: Aim | null
@@ -27,20 +27,20 @@ export interface Compared {
  */
 export async function compareTokens(
   read: (chunkIds: readonly string[]) => Promise<ReadonlyMap<string, Int8Array>>,
-  { states, language, mode, aim }: Compared,
+  { tokenEmbeddings, language, mode, aim }: Compared,
   candidates: readonly ChunkCandidate[],
 ): Promise<ReadonlyMap<string, number>> {
-  if (!states || !aim || mode !== 'hybrid') return new Map()
-  const foreign = candidates
-    .filter((candidate) => candidate.cosine !== null && isForeign(candidate, language))
+  if (!tokenEmbeddings || !aim || mode !== 'hybrid') return new Map()
+  const otherLanguage = candidates
+    .filter((candidate) => candidate.cosine !== null && isOtherLanguage(candidate, language))
     .sort((a, b) => aim.closenessOf(b) - aim.closenessOf(a) || (a.chunkId < b.chunkId ? -1 : 1))
     .slice(0, COMPARED)
   // One alone has no order.
-  if (foreign.length < 2) return new Map()
-  const stored = await read(foreign.map(({ chunkId }) => chunkId))
-  const maxSimOf = toMaxSim(states)
-  const found = [...stored].flatMap(([chunkId, passage]) => {
-    const similarity = maxSimOf(passage)
+  if (otherLanguage.length < 2) return new Map()
+  const stored = await read(otherLanguage.map(({ chunkId }) => chunkId))
+  const maxSimOf = toMaxSim(tokenEmbeddings)
+  const found = [...stored].flatMap(([chunkId, chunk]) => {
+    const similarity = maxSimOf(chunk)
     return similarity === null ? [] : [[chunkId, similarity] as const]
   })
   const mean = found.reduce((sum, [, similarity]) => sum + similarity, 0) / found.length

@@ -27,12 +27,12 @@ interface Live {
 export async function findLive(
   deps: Pick<Deps, 'store' | 'index'>,
   collection: CollectionRecord,
-  asked: Pick<ChunkQuery, 'vector' | 'anchor' | 'words' | 'grams' | 'filter'>,
+  query: Pick<ChunkQuery, 'vector' | 'anchor' | 'words' | 'grams' | 'filter'>,
   { enough, candidates }: { readonly enough: number; readonly candidates: number },
   signal: AbortSignal,
 ): Promise<Live> {
-  const look = async (filter: SearchFilter | null) => {
-    const found = await deps.index.search({ ...asked, collectionId: indexNameOf(collection), candidates, filter }, signal)
+  const search = async (filter: SearchFilter | null) => {
+    const found = await deps.index.search({ ...query, collectionId: indexNameOf(collection), candidates, filter }, signal)
     const ids = [...new Set(found.map(({ documentId }) => documentId))]
     const documents = await findableDocuments(deps, collection, ids)
     const ageOf = ({ documentId, generation }: ChunkCandidate) => {
@@ -50,19 +50,19 @@ export async function findLive(
       isOvertaken: found.some((candidate) => ageOf(candidate) < 0),
     }
   }
-  const lookWithout = async () => {
-    let found = await look(asked.filter)
+  const searchBeyondPassed = async () => {
+    let found = await search(query.filter)
     const passed: SearchFilter[] = []
     while (passed.length < MAX_PASSED && ((found.candidates.length < enough && found.hidden.length > 0) || found.pending.length > 0)) {
       const others = [...found.pending.map(ofVersion), ...found.hidden.map(ofDocument)]
       passed.push(...others.slice(0, MAX_PASSED - passed.length))
-      found = await look(without(passed, asked.filter))
+      found = await search(without(passed, query.filter))
     }
     return found
   }
-  let found = await lookWithout()
+  let found = await searchBeyondPassed()
   // Otherwise a document could have neither its old chunks nor its new ones among the candidates.
-  for (let again = 0; found.isOvertaken && again < MAX_OVERTAKEN; again++) found = await lookWithout()
+  for (let again = 0; found.isOvertaken && again < MAX_OVERTAKEN; again++) found = await searchBeyondPassed()
   return found
 }
 

@@ -1,7 +1,7 @@
-import type { Aim } from '../../domain/search/aim.ts'
 import { findExactThings, weighExactThings } from '../../domain/search/exact-things.ts'
-import { fuse, isForeign, type RankedChunk, type SearchMode } from '../../domain/search/fuse.ts'
+import { fuse, isOtherLanguage, type RankedChunk, type SearchMode } from '../../domain/search/fuse.ts'
 import { findRepeated, isJunk, JUNK_PENALTY } from '../../domain/search/prose.ts'
+import type { Aim } from '../../domain/search/query-vectors.ts'
 import { findRequiredPhrases, spell } from '../../domain/search/quoted-phrases.ts'
 import { weighNames } from '../../domain/search/transliterated-names.ts'
 import { findWordPairs } from '../../domain/search/word-pairs.ts'
@@ -43,8 +43,8 @@ export async function rankCandidates(
   const all = { ...options, language, limit: candidates.length }
   const byFigures = fuse(candidates, all)
   // What has neither a word nor a 3-gram of the query has none of its exact things.
-  const isRead = ({ lexicalRank }: RankedChunk, place: number) =>
-    place < options.limit + READ_BEYOND || ((things.length > 0 || phrases.length > 0) && lexicalRank !== null)
+  const isRead = ({ lexicalRank }: RankedChunk, index: number) =>
+    index < options.limit + READ_BEYOND || ((things.length > 0 || phrases.length > 0) && lexicalRank !== null)
   const ids = byFigures.filter(isRead).map(({ chunkId }) => chunkId)
   const chunks = await read(ids.slice(0, MAX_READ))
 
@@ -53,13 +53,13 @@ export async function rankCandidates(
   const add = (chunkId: string, weight: number) => evidence.set(chunkId, (evidence.get(chunkId) ?? 0) + weight)
   for (const [chunkId, weight] of options.mode === 'hybrid' ? weighNames(query, texts, language) : []) add(chunkId, weight)
   const sharing = new Set(byFigures.filter(({ lexicalRank }) => lexicalRank !== null).map(({ chunkId }) => chunkId))
-  const own = texts.filter((text) => sharing.has(text.chunkId) && !isForeign(text, language)).slice(0, COMPARED_BY_PAIRS)
+  const own = texts.filter((text) => sharing.has(text.chunkId) && !isOtherLanguage(text, language)).slice(0, COMPARED_BY_PAIRS)
   const wordPairs = options.mode === 'hybrid' ? findWordPairs(query, own) : new Map<string, number>()
   const repeated = findRepeated(chunks.map(({ text }) => text))
   for (const [at, { chunkId, text }] of chunks.entries()) if (repeated.has(at) || isJunk(text)) add(chunkId, -JUNK_PENALTY)
   const having = phrases.length > 0 ? new Set(chunks.filter((chunk) => hasAll(chunk, phrases)).map(({ chunkId }) => chunkId)) : null
-  const kept = having ? candidates.filter(({ chunkId }) => having.has(chunkId)) : candidates
-  return fuse(kept, { ...all, evidence, wordPairs, limit: options.limit })
+  const matching = having ? candidates.filter(({ chunkId }) => having.has(chunkId)) : candidates
+  return fuse(matching, { ...all, evidence, wordPairs, limit: options.limit })
 }
 
 function withHeadings({ chunkId, language, text, headingPath }: StoredChunk) {

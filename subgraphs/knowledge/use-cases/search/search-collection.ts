@@ -3,10 +3,10 @@ import { type Principal, requireScope } from '../../../common/identity/principal
 import type { LinkContext } from '../../../common/link/link.ts'
 import { indexNameOf, indexTagOf } from '../../domain/index-name.ts'
 import { buildChunkId, type CollectionRecord, type DocumentRecord } from '../../domain/records.ts'
-import { takeAim } from '../../domain/search/aim.ts'
 import { countFacets, type Facet } from '../../domain/search/facets.ts'
 import type { RankedChunk } from '../../domain/search/fuse.ts'
 import { findHighlights, type TextRange } from '../../domain/search/highlights.ts'
+import { createAim } from '../../domain/search/query-vectors.ts'
 import { findRequiredPhrases } from '../../domain/search/quoted-phrases.ts'
 import { detectLanguage } from '../../domain/text/language.ts'
 import type { StoredChunk } from '../../ports/chunk-index.ts'
@@ -49,7 +49,7 @@ interface HitGroup {
   readonly hits: readonly SearchHit[]
 }
 
-interface SearchAnswer {
+interface SearchResult {
   readonly hits: readonly SearchHit[]
   /** By document, best first; null unless it was asked for. */
   readonly groups: readonly HitGroup[] | null
@@ -63,7 +63,7 @@ interface SearchAnswer {
 }
 
 type SearchDeps = Pick<Deps, 'store' | 'index' | 'inference'>
-type EmbeddingDeps = Pick<Deps, 'store' | 'index'> & { readonly inference: ReturnType<typeof askOnce> }
+type EmbeddingDeps = Pick<Deps, 'store' | 'index'> & { readonly inference: ReturnType<typeof embedOnce> }
 type SearchContext = LinkContext & Pick<CallContext, 'runHoldId' | 'step'>
 
 /** What one search found, before it is cut to the answer. */
@@ -82,20 +82,20 @@ interface Found {
  * @throws {KisError} `insufficient_quota` if the wallet cannot pay for the embedding.
  * @throws {KisError} `service_unavailable` if a store or inference cannot be reached.
  */
-export async function searchCollection(deps: SearchDeps, context: SearchContext, input: SearchInput): Promise<SearchAnswer> {
+export async function searchCollection(deps: SearchDeps, context: SearchContext, input: SearchInput): Promise<SearchResult> {
   const principal = requireScope(context.caller, 'knowledge:read')
-  const asked = checkSearch(input)
+  const checked = checkSearch(input)
   const param = input.collectionIds == null ? null : 'input.collectionIds'
-  let collections = await Promise.all(asked.collectionIds.map((id) => getCollection(deps, principal.organizationId, id, param)))
+  let collections = await Promise.all(checked.collectionIds.map((id) => getCollection(deps, principal.organizationId, id, param)))
   for (const collection of collections) requireModel(principal, collection)
   const caller: CallContext = { ...context, caller: principal }
-  const rewritten = await rewriteSearch(deps, caller, asked)
+  const rewritten = await rewriteSearch(deps, caller, checked)
   const request = readLetters(rewritten.request)
 
   const reranker = chooseReranker(request, collections)
   const pool = request.hitsPerDocument !== null ? GROUPED : reranker === null ? request.limit : Math.max(request.limit, RERANKED)
-  const embedding = { ...deps, inference: askOnce(deps.inference) }
-  const look = async () => {
+  const embedding = { ...deps, inference: embedOnce(deps.inference) }
+  const findWithChunks = async () => {
     const found = await findRanked(embedding, caller, request, collections, pool)
     return { found, chunks: await readChunks(deps, collections, found, found.ranked) }
   }
@@ -107,11 +107,11 @@ export async function searchCollection(deps: SearchDeps, context: SearchContext,
     for (const collection of now) requireModel(principal, collection)
     return now.some((collection, i) => indexNameOf(collection) !== indexNameOf(before[i]!))
   }
-  let { found, chunks } = await look()
+  let { found, chunks } = await findWithChunks()
   // A new version of a document has come since the index was searched: its old chunks are gone.
   const hasLost = () => found.ranked.some(({ chunkId }) => !chunks.has(chunkId))
   for (let again = 0; again < MAX_OVERTAKEN && ((await hasOtherIndex()) || hasLost()); again++) {
-    ;({ found, chunks } = await look())
+    ;({ found, chunks } = await findWithChunks())
   }
   const reranked = reranker === null ? null : await rerankChunks(deps, caller, request, reranker, found.ranked, chunks)
 
@@ -143,14 +143,14 @@ export async function searchCollection(deps: SearchDeps, context: SearchContext,
 }
 
 /** Embeds the query once for each model, so that it is paid once, however often the search begins again. */
-function askOnce(inference: Deps['inference']) {
+function embedOnce(inference: Deps['inference']) {
   const embedded = new Map<string, ReturnType<Deps['inference']['embedQuery']>>()
   return {
     embeddingModel: (modelId: string, context: CallContext) => inference.embeddingModel(modelId, context),
     embedQuery(modelId: string, text: string, context: CallContext) {
-      const asked = embedded.get(modelId) ?? inference.embedQuery(modelId, text, context)
-      embedded.set(modelId, asked)
-      return asked
+      const embedding = embedded.get(modelId) ?? inference.embedQuery(modelId, text, context)
+      embedded.set(modelId, embedding)
+      return embedding
     },
     sumCost: async () => (await Promise.all(embedded.values())).reduce((sum, { cost }) => sum + cost, 0n),
   }
@@ -169,9 +169,9 @@ async function findRanked(
 ): Promise<Found> {
   const byModel = [...Map.groupBy(collections, ({ embeddingModel }) => (request.mode === 'lexical' ? '' : embeddingModel)).values()]
   const found = await Promise.all(
-    byModel.map((group, place) => {
+    byModel.map((group, index) => {
       // A step of a run is paid once, so each model needs a path of its own.
-      const path = [...(place > 0 ? [place] : []), indexTagOf(indexNameOf(group[0]!))].filter(Boolean)
+      const path = [...(index > 0 ? [index] : []), indexTagOf(indexNameOf(group[0]!))].filter(Boolean)
       const step = context.step && path.length > 0 ? { step: [context.step, ...path].join('/') } : {}
       return findOfModel(deps, { ...context, ...step }, request, group, pool)
     }),
@@ -201,24 +201,30 @@ async function findOfModel(
           deps.inference.embedQuery(embeddingModel, text, context),
         ])
   const language = detectLanguage(query)
-  const aim = embedded && takeAim(embedded.vector, language, model?.calibration ?? null)
+  const aim = embedded && createAim(embedded.vector, language, model?.calibration ?? null)
   const terms = mode === 'vector' ? { words: [], grams: [] } : termsOf({ query, typed })
-  const asked = { vector: aim?.vector ?? null, anchor: aim?.anchor ?? null, ...terms, filter }
+  const indexQuery = { vector: aim?.vector ?? null, anchor: aim?.anchor ?? null, ...terms, filter }
   const hasPhrases = findRequiredPhrases(query).length > 0
   const live = await Promise.all(
     collections.map((collection) =>
-      findLive(deps, collection, asked, { enough: limit, candidates: hasPhrases ? CANDIDATES_FOR_PHRASES : CANDIDATES }, context.signal),
+      findLive(
+        deps,
+        collection,
+        indexQuery,
+        { enough: limit, candidates: hasPhrases ? CANDIDATES_FOR_PHRASES : CANDIDATES },
+        context.signal,
+      ),
     ),
   )
   const candidates = live.flatMap((each) => each.candidates)
-  const placeOf = new Map(live.flatMap((each, i) => each.candidates.map(({ chunkId }) => [chunkId, indexNameOf(collections[i]!)])))
+  const indexNamesById = new Map(live.flatMap((each, i) => each.candidates.map(({ chunkId }) => [chunkId, indexNameOf(collections[i]!)])))
   const ofEach = <T>(chunkIds: readonly string[], read: (name: string, ids: readonly string[]) => Promise<Iterable<T>>) => {
-    const byIndex = [...Map.groupBy(chunkIds, (id) => placeOf.get(id)!)]
+    const byIndex = [...Map.groupBy(chunkIds, (id) => indexNamesById.get(id)!)]
     return Promise.all(byIndex.map(([name, ids]) => read(name, ids))).then((read) => read.flatMap((each) => [...each]))
   }
   const tokenCloseness = await compareTokens(
-    async (chunkIds) => new Map(await ofEach(chunkIds, (name, ids) => deps.index.tokenStates(name, ids))),
-    { states: embedded?.tokenStates ?? null, language, mode, aim },
+    async (chunkIds) => new Map(await ofEach(chunkIds, (name, ids) => deps.index.tokenEmbeddings(name, ids))),
+    { tokenEmbeddings: embedded?.tokenStates ?? null, language, mode, aim },
     candidates,
   )
   const ranking = { query, language, mode, limit: pool, aim, spread: model?.cosineSpread ?? null, lexicalWeight, tokenCloseness }
@@ -267,8 +273,8 @@ async function readNeighbours(
   const wanted = new Map<string, { readonly chunkId: string; readonly documentId: string }>()
   for (const { chunkId, documentId, generation } of hits) {
     const { ordinal } = chunks.get(chunkId)!
-    for (let place = Math.max(0, ordinal - expand); place <= ordinal + expand; place++) {
-      const id = buildChunkId(documentId, generation, place)
+    for (let neighbour = Math.max(0, ordinal - expand); neighbour <= ordinal + expand; neighbour++) {
+      const id = buildChunkId(documentId, generation, neighbour)
       if (!chunks.has(id)) wanted.set(id, { chunkId: id, documentId })
     }
   }
@@ -276,7 +282,7 @@ async function readNeighbours(
 }
 
 function besides({ documentId, generation, ordinal }: StoredChunk, chunks: ReadonlyMap<string, StoredChunk>, expand: number) {
-  const at = (place: number) => chunks.get(buildChunkId(documentId, generation, place)) ?? []
+  const at = (neighbour: number) => chunks.get(buildChunkId(documentId, generation, neighbour)) ?? []
   const steps = Array.from({ length: expand }, (_, step) => step + 1)
   return { before: steps.toReversed().flatMap((step) => at(ordinal - step)), after: steps.flatMap((step) => at(ordinal + step)) }
 }

@@ -67,7 +67,7 @@ export async function createUpload(deps: Deps, context: LinkContext, input: Uplo
   }
   await deps.store.uploads.insertOne(upload)
   try {
-    await requirePlace(deps, principal, upload, await listOpen(deps, organizationId))
+    await requireRoom(deps, principal, upload, await listOpen(deps, organizationId))
   } catch (error) {
     await deps.store.uploads.findOneAndDelete({ _id: upload._id })
     throw error
@@ -88,7 +88,7 @@ const listOpen = ({ store }: Deps, organizationId: string) => store.uploads.find
  * `open` has the upload itself. A new one is judged after it is written, so that of many at once no more than allowed
  * stay.
  */
-async function requirePlace(
+async function requireRoom(
   { store }: Deps,
   { organizationId, plan }: Principal,
   { sizeBytes }: UploadRecord,
@@ -119,7 +119,7 @@ async function requireRoomToGrow(deps: Deps, principal: Principal, upload: Uploa
   requireSize(sizeBytes, principal, 'input.contentBase64')
   const grown = { ...upload, sizeBytes }
   const open = await listOpen(deps, principal.organizationId)
-  await requirePlace(
+  await requireRoom(
     deps,
     principal,
     grown,
@@ -149,7 +149,7 @@ export async function appendToUpload(
       param: 'input.contentBase64',
     })
   if (bytes.length === 0) return upload
-  const { tail, before } = await takeTail(deps, upload, bytes.length)
+  const { tail, before } = await readTail(deps, upload, bytes.length)
   // Each call writes a key of its own, so that two at the same offset cannot mix.
   const piece: Piece = { key: pieceKey(upload._id, ids('file')), sizeBytes: tail.length + bytes.length }
   await blobs.put(piece.key, tail.length > 0 ? Buffer.concat([tail, bytes]) : bytes)
@@ -168,7 +168,7 @@ export async function appendToUpload(
 }
 
 /** The last piece, if the new bytes fit into it, and the pieces before it. */
-async function takeTail({ blobs }: Deps, { pieces }: UploadRecord, sizeBytes: number) {
+async function readTail({ blobs }: Deps, { pieces }: UploadRecord, sizeBytes: number) {
   const last = pieces.at(-1)
   if (!last || last.sizeBytes + sizeBytes > FULL_PIECE_BYTES) return { tail: new Uint8Array(), before: pieces }
   const tail = await readPieces(blobs, [last], { offset: 0, length: last.sizeBytes })

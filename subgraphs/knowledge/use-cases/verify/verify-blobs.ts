@@ -2,8 +2,8 @@ import { createHash } from 'node:crypto'
 import { type Caller, requireScope } from '../../../common/identity/principal.ts'
 import { decodeScanCursor, encodeScanCursor } from '../../../common/link/scan-cursor.ts'
 import type { BlobRecord, DocumentRecord } from '../../domain/records.ts'
-import { BlobDamaged } from '../../ports/blob-store.ts'
-import { textKey } from '../chunk-index/kept-passages.ts'
+import { BlobCorrupted } from '../../ports/blob-store.ts'
+import { textKey } from '../chunk-index/stored-chunks.ts'
 import type { Deps } from '../deps.ts'
 import { readBlob } from '../files/pieces.ts'
 
@@ -41,7 +41,7 @@ interface BlobVerification {
   readonly next: string | null
 }
 
-interface Place {
+interface BlobScanCursor {
   readonly at: 'blobs' | 'texts'
   readonly after: string
 }
@@ -58,38 +58,38 @@ type VerifyDeps = Pick<Deps, 'store' | 'blobs'>
  */
 export async function verifyBlobs(deps: VerifyDeps, caller: Caller | null, after: string | null): Promise<BlobVerification> {
   requireScope(caller, 'operator')
-  const place: Place = after === null ? { at: 'blobs', after: '' } : decodeScanCursor(after, isPlace, 'after')
-  const list = place.at === 'blobs' ? deps.store.blobs : deps.store.documents
-  const records = await list.find({ _id: { $gt: place.after } }, { sort: { _id: 1 }, limit: PAGE })
+  const cursor: BlobScanCursor = after === null ? { at: 'blobs', after: '' } : decodeScanCursor(after, isCursor, 'after')
+  const list = cursor.at === 'blobs' ? deps.store.blobs : deps.store.documents
+  const records = await list.find({ _id: { $gt: cursor.after } }, { sort: { _id: 1 }, limit: PAGE })
   const findings: BlobFinding[] = []
   let read = 0
   let looked = 0
   let last = 0
   for (; last < records.length && read < PAGE_BYTES; last++) {
-    const judged = await judge(deps, place.at, records[last]!)
+    const judged = await judge(deps, cursor.at, records[last]!)
     if (!judged) continue
     looked++
     read += judged.sizeBytes
     if (judged.finding) findings.push(judged.finding)
   }
   const isOver = last === records.length && records.length < PAGE
-  const next: Place | null = !isOver
-    ? { ...place, after: records[last - 1]!._id }
-    : place.at === 'blobs'
+  const next: BlobScanCursor | null = !isOver
+    ? { ...cursor, after: records[last - 1]!._id }
+    : cursor.at === 'blobs'
       ? { at: 'texts', after: '' }
       : null
-  const [blobs, texts] = place.at === 'blobs' ? [looked, 0] : [0, looked]
+  const [blobs, texts] = cursor.at === 'blobs' ? [looked, 0] : [0, looked]
   return { blobs, texts, findings, next: next && encodeScanCursor(next) }
 }
 
-function isPlace({ at, after }: Readonly<Record<string, unknown>>): boolean {
+function isCursor({ at, after }: Readonly<Record<string, unknown>>): boolean {
   return (at === 'blobs' || at === 'texts') && typeof after === 'string'
 }
 
 /** Undefined means that the record needs no bytes. */
 type Judged = { readonly sizeBytes: number; readonly finding: BlobFinding | null } | undefined
 
-function judge(deps: VerifyDeps, at: Place['at'], record: BlobRecord | DocumentRecord): Promise<Judged> {
+function judge(deps: VerifyDeps, at: BlobScanCursor['at'], record: BlobRecord | DocumentRecord): Promise<Judged> {
   return at === 'blobs' ? judgeBlob(deps, record as BlobRecord) : judgeText(deps, record as DocumentRecord)
 }
 
@@ -128,13 +128,13 @@ async function readBytes(
 ): Promise<{ readonly sizeBytes: number; readonly fault: Fault | null }> {
   const hash = createHash('sha256')
   let sizeBytes = 0
-  const damaged = (detail: string) => ({ sizeBytes, fault: { kind: 'damaged', detail } as const })
+  const corrupted = (detail: string) => ({ sizeBytes, fault: { kind: 'damaged', detail } as const })
   for (;;) {
     let bytes: Uint8Array | null
     try {
       bytes = await readBlob(blobs, blob, { offset: sizeBytes, length: READ_BYTES })
     } catch (error) {
-      if (error instanceof BlobDamaged) return damaged('parts of the bytes cannot be read')
+      if (error instanceof BlobCorrupted) return corrupted('parts of the bytes cannot be read')
       throw error
     }
     if (!bytes) return { sizeBytes, fault: { kind: 'missing', detail: 'the bytes are not there' } }
@@ -143,7 +143,7 @@ async function readBytes(
     if (bytes.length < READ_BYTES) break
   }
   if (expected.sizeBytes !== undefined && sizeBytes !== expected.sizeBytes)
-    return damaged(`${sizeBytes} of ${expected.sizeBytes} bytes are there`)
-  if (expected.sha256 !== undefined && hash.digest('hex') !== expected.sha256) return damaged('the bytes have another SHA-256')
+    return corrupted(`${sizeBytes} of ${expected.sizeBytes} bytes are there`)
+  if (expected.sha256 !== undefined && hash.digest('hex') !== expected.sha256) return corrupted('the bytes have another SHA-256')
   return { sizeBytes, fault: null }
 }

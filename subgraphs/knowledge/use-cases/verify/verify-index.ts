@@ -6,7 +6,7 @@ import { belongs, isInRepair, isWhole, lastWhole } from '../../domain/index-diff
 import { collectionIdOf, indexNameOf, indexNamesOf } from '../../domain/index-name.ts'
 import type { CollectionRecord, DocumentRecord } from '../../domain/records.ts'
 import type { IndexedCollection, IndexedGeneration } from '../../ports/chunk-index.ts'
-import { restoreDocument } from '../chunk-index/kept-passages.ts'
+import { restoreDocument } from '../chunk-index/stored-chunks.ts'
 import type { Deps } from '../deps.ts'
 import { type Payer, requeueDocument } from '../documents/requeue-document.ts'
 
@@ -49,13 +49,13 @@ type VerifyDeps = Pick<Deps, 'store' | 'blobs' | 'index' | 'clock' | 'events' | 
  * Pages go through the collections of the store, each by pages of documents, and then through the collections that only
  * the index has.
  */
-type Place =
+type IndexScanCursor =
   | { readonly at: 'collections'; readonly after: string }
   | { readonly at: 'documents'; readonly collectionId: string; readonly after: string }
   | { readonly at: 'index'; readonly after: string }
 
 interface Page extends Omit<IndexVerification, 'next'> {
-  readonly next: Place | null
+  readonly next: IndexScanCursor | null
 }
 
 const NOTHING = { collections: 0, documents: 0, chunks: 0, findings: [] }
@@ -80,27 +80,27 @@ export async function verifyIndex(
   const only = input.collectionId ?? null
   const { next, ...page } = await verifyAt(
     deps,
-    input.after == null ? firstPlace(only) : decodeScanCursor(input.after, isPlace, 'input.after'),
+    input.after == null ? firstCursor(only) : decodeScanCursor(input.after, isCursor, 'input.after'),
     repairAs,
   )
   const isOver = next === null || (only !== null && next.at !== 'documents')
   return { ...page, next: isOver ? null : encodeScanCursor(next) }
 }
 
-function firstPlace(only: string | null): Place {
+function firstCursor(only: string | null): IndexScanCursor {
   return only === null ? { at: 'collections', after: '' } : { at: 'documents', collectionId: only, after: '' }
 }
 
-function isPlace({ at, after, collectionId }: Readonly<Record<string, unknown>>): boolean {
+function isCursor({ at, after, collectionId }: Readonly<Record<string, unknown>>): boolean {
   if (typeof after !== 'string') return false
   return at === 'documents' ? typeof collectionId === 'string' : at === 'collections' || at === 'index'
 }
 
-async function verifyAt(deps: VerifyDeps, place: Place, repairAs: Payer | null): Promise<Page> {
+async function verifyAt(deps: VerifyDeps, cursor: IndexScanCursor, repairAs: Payer | null): Promise<Page> {
   const { store } = deps
-  switch (place.at) {
+  switch (cursor.at) {
     case 'collections': {
-      const after = place.after === '' ? {} : { _id: { $gt: place.after } }
+      const after = cursor.after === '' ? {} : { _id: { $gt: cursor.after } }
       const [collection] = await store.collections.find(after, { sort: { _id: 1 }, limit: 1 })
       if (!collection) return { ...NOTHING, next: { at: 'index', after: '' } }
       // A worker deletes this collection.
@@ -108,13 +108,13 @@ async function verifyAt(deps: VerifyDeps, place: Place, repairAs: Payer | null):
       return verifyDocuments(deps, collection, '', repairAs)
     }
     case 'documents': {
-      const collection = await store.collections.findOne({ _id: place.collectionId, listed: true })
-      if (collection) return verifyDocuments(deps, collection, place.after, repairAs)
-      if (place.after === '') throw new NotFound('collection', place.collectionId, 'input.collectionId')
-      return { ...NOTHING, next: { at: 'collections', after: place.collectionId } }
+      const collection = await store.collections.findOne({ _id: cursor.collectionId, listed: true })
+      if (collection) return verifyDocuments(deps, collection, cursor.after, repairAs)
+      if (cursor.after === '') throw new NotFound('collection', cursor.collectionId, 'input.collectionId')
+      return { ...NOTHING, next: { at: 'collections', after: cursor.collectionId } }
     }
     case 'index':
-      return verifyForeign(deps, place.after, repairAs)
+      return verifyUnknown(deps, cursor.after, repairAs)
   }
 }
 
@@ -171,10 +171,10 @@ async function extras(
   const ids = [...new Set(entries.map(({ documentId }) => documentId))]
   const found = ids.length === 0 ? [] : await store.documents.find({ _id: { $in: ids }, collectionId }, { limit: ids.length })
   const documents = new Map(found.map((document) => [document._id, document]))
-  const foreign = entries.filter((entry) => !belongs(documents.get(entry.documentId), entry))
+  const surplus = entries.filter((entry) => !belongs(documents.get(entry.documentId), entry))
   if (repair)
-    for (const { documentId, generation } of foreign) await index.deleteGeneration(indexNameOf(collection), documentId, generation)
-  return foreign.map(({ documentId, generation, chunks }) => ({
+    for (const { documentId, generation } of surplus) await index.deleteGeneration(indexNameOf(collection), documentId, generation)
+  return surplus.map(({ documentId, generation, chunks }) => ({
     kind: 'extra',
     collectionId,
     documentId,
@@ -202,9 +202,9 @@ async function findGaps(
   repairAs: Payer | null,
 ): Promise<{ readonly gaps: readonly IndexFinding[]; readonly stoppedAt: string | null }> {
   const findings: IndexFinding[] = []
-  let restoredPassages = 0
+  let restoredChunks = 0
   for (const document of documents) {
-    if (restoredPassages >= MAX_RESTORED) return { gaps: findings, stoppedAt: findings.at(-1)!.documentId }
+    if (restoredChunks >= MAX_RESTORED) return { gaps: findings, stoppedAt: findings.at(-1)!.documentId }
     const { _id: documentId, collectionId, liveGeneration: generation } = document
     const described = { collectionId, documentId, generation, expected: document.chunkCount || null }
     if (isInRepair(document)) {
@@ -219,7 +219,7 @@ async function findGaps(
     const found = isReady ? await confirmedGap(deps, document, name) : 0
     if (found === null) continue
     const restored = repairAs !== null && isReady && (await restoreDocument(deps, document, name))
-    if (restored) restoredPassages += document.chunkCount
+    if (restored) restoredChunks += document.chunkCount
     const repaired = restored || (repairAs !== null && (await requeueDocument(deps, document, repairAs)))
     findings.push({ kind: found === 0 ? 'missing' : 'incomplete', ...described, found, repaired, ...(restored && { restored }) })
   }
@@ -240,19 +240,19 @@ async function confirmedGap({ store, index }: VerifyDeps, document: DocumentReco
 }
 
 /** Finds collections that only the index has, and those that are too large for it. */
-async function verifyForeign({ store, index }: VerifyDeps, after: string, repairAs: Payer | null): Promise<Page> {
+async function verifyUnknown({ store, index }: VerifyDeps, after: string, repairAs: Payer | null): Promise<Page> {
   const indexed = await index.listCollections(after, PAGE)
   const ids = indexed.map(({ collectionId }) => collectionId)
   const owners = [...new Set(ids.map(collectionIdOf))]
   const known = ids.length === 0 ? [] : await store.collections.find({ _id: { $in: owners } }, { limit: owners.length })
   const names = new Set(known.flatMap(indexNamesOf))
-  const foreign = indexed.filter(({ collectionId }) => !names.has(collectionId))
-  if (repairAs) for (const { collectionId } of foreign) await index.dropCollection(collectionId)
+  const unknown = indexed.filter(({ collectionId }) => !names.has(collectionId))
+  if (repairAs) for (const { collectionId } of unknown) await index.dropCollection(collectionId)
   return {
     ...NOTHING,
-    chunks: foreign.reduce((sum, { chunks }) => sum + chunks, 0),
+    chunks: unknown.reduce((sum, { chunks }) => sum + chunks, 0),
     findings: [
-      ...foreign.map((found) => toFinding('extra', found, repairAs !== null)),
+      ...unknown.map((found) => toFinding('extra', found, repairAs !== null)),
       ...indexed.filter(({ isLarge, collectionId }) => isLarge && names.has(collectionId)).map((found) => toFinding('large', found, false)),
     ],
     next: indexed.length === PAGE ? { at: 'index', after: ids.at(-1)! } : null,

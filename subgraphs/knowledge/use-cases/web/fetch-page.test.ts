@@ -12,14 +12,14 @@ const asked: string[] = []
 
 /** Fetches a page of a new site with this robots.txt. */
 function fetchFrom(robots: string, path = 'a'.repeat(2_000), findPrincipal: Accounts['findPrincipal'] = async () => principal) {
-  const fetched = async ({ url, letLeave }: EgressRequest) => {
+  const fetched = async ({ url, authorize: letLeave }: EgressRequest) => {
     await letLeave?.(url)
     asked.push(url)
     const body = Buffer.from(url.endsWith('/robots.txt') ? robots : 'page')
     return { status: 200, headers: {}, body, url }
   }
   // Only these two members are used.
-  const egress = { mayAsk: () => true, fetch: fetched } as unknown as Egress
+  const egress = { allows: () => true, fetch: fetched } as unknown as Egress
   const url = `https://site-${sites++}.example/${path}`
   return fetchPage(
     { accounts: { findPrincipal }, egress, log: silentLog },

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache'
 import { MAX_INLINE_FILE_BYTES } from '../../../common/catalog/plan.ts'
-import { type EgressAnswer, EgressError } from '../../../common/egress/egress.ts'
+import { EgressError, type EgressResponse } from '../../../common/egress/egress.ts'
 import { InvalidApiKey, KisError, TooBusy } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { sizeText } from '../../../common/sizes.ts'
@@ -68,7 +68,7 @@ export async function fetchPage(
   { etag, lastModified }: Validators,
   signal: AbortSignal,
 ): Promise<FetchedPage | null> {
-  if (!deps.egress.mayAsk(url))
+  if (!deps.egress.allows(url))
     throw new FetchRefused(
       'not_public',
       'A document is at an http or https address of a public host on port 80 or 443, without a user name.',
@@ -81,29 +81,29 @@ export async function fetchPage(
   }
   const { organizationId, plan } = principal
   const maxBytes = Math.min(plan.maxFileBytes, MAX_INLINE_FILE_BYTES)
-  const letLeave = () => requireMayLeave(deps, principal, signal)
-  const answer = await ask(deps, { url, organizationId, headers, maxBytes, totalMs: FETCH_MS, letLeave }, signal)
-  if (answer.status === 304) return null
-  if (answer.status !== 200)
-    throw new FetchRefused('status', `The address answered with status ${answer.status}. Check that it can be read without signing in.`)
+  const authorize = () => requireEgressAllowed(deps, principal, signal)
+  const response = await fetchOrRefuse(deps, { url, organizationId, headers, maxBytes, totalMs: FETCH_MS, authorize }, signal)
+  if (response.status === 304) return null
+  if (response.status !== 200)
+    throw new FetchRefused('status', `The address answered with status ${response.status}. Check that it can be read without signing in.`)
   // A redirect may have left the site whose robots.txt was asked.
-  if (new URL(answer.url).origin !== new URL(url).origin) await requireAllowed(deps, principal, answer.url, signal)
+  if (new URL(response.url).origin !== new URL(url).origin) await requireAllowed(deps, principal, response.url, signal)
   return {
-    url: answer.url,
-    contentType: answer.headers['content-type'],
-    bytes: answer.body,
-    etag: bounded(answer.headers.etag),
-    lastModified: bounded(answer.headers['last-modified']),
+    url: response.url,
+    contentType: response.headers['content-type'],
+    bytes: response.body,
+    etag: shortHeader(response.headers.etag),
+    lastModified: shortHeader(response.headers['last-modified']),
   }
 }
 
-const bounded = (header: string | undefined) => (header !== undefined && header.length <= 512 ? header : null)
+const shortHeader = (header: string | undefined) => (header !== undefined && header.length <= 512 ? header : null)
 
 /**
  * Reads the policy as it is now: the caller's own may be seconds old.
  * @throws {KisError} `residency_policy_violation` if it keeps everything local.
  */
-async function requireMayLeave({ accounts }: FetchDeps, { organizationId, apiKeyId }: Principal, signal: AbortSignal): Promise<void> {
+async function requireEgressAllowed({ accounts }: FetchDeps, { organizationId, apiKeyId }: Principal, signal: AbortSignal): Promise<void> {
   const now = await accounts.findPrincipal(organizationId, apiKeyId, signal)
   if (!now) throw new InvalidApiKey()
   if (now.residencyPolicy === 'local_only')
@@ -114,11 +114,11 @@ async function requireMayLeave({ accounts }: FetchDeps, { organizationId, apiKey
     )
 }
 
-async function ask(
+async function fetchOrRefuse(
   { egress, log }: FetchDeps,
   request: Parameters<Deps['egress']['fetch']>[0] & { readonly maxBytes: number },
   signal: AbortSignal,
-): Promise<EgressAnswer<Buffer>> {
+): Promise<EgressResponse<Buffer>> {
   try {
     return await egress.fetch(request, signal)
   } catch (error) {
@@ -135,9 +135,9 @@ async function ask(
 
 async function requireAllowed(deps: FetchDeps, principal: Principal, url: string, signal: AbortSignal): Promise<void> {
   const { origin } = new URL(url)
-  const kept = known.get(origin)
-  const robots = kept ?? (await readRobots(deps, principal, origin, signal))
-  if (robots && !kept) known.set(origin, robots)
+  const cached = known.get(origin)
+  const robots = cached ?? (await readRobots(deps, principal, origin, signal))
+  if (robots && !cached) known.set(origin, robots)
   if (!robots) {
     const message = 'The robots.txt of the site cannot be read just now, so nothing of it is fetched. Try again later.'
     throw new FetchRefused('robots_unreadable', message)
@@ -154,9 +154,9 @@ async function requireAllowed(deps: FetchDeps, principal: Principal, url: string
 async function readRobots(deps: FetchDeps, principal: Principal, origin: string, signal: AbortSignal) {
   const { organizationId } = principal
   const url = `${origin}/robots.txt`
-  const letLeave = () => requireMayLeave(deps, principal, signal)
+  const authorize = () => requireEgressAllowed(deps, principal, signal)
   try {
-    const request = { url, organizationId, maxBytes: MAX_ROBOTS_BYTES, totalMs: ROBOTS_MS, letLeave }
+    const request = { url, organizationId, maxBytes: MAX_ROBOTS_BYTES, totalMs: ROBOTS_MS, authorize }
     const { status, body } = await deps.egress.fetch(request, signal)
     if (status >= 500) return null
     return parseRobots(url, status === 200 ? body.toString() : '')

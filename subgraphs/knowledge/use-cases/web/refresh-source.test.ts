@@ -29,7 +29,7 @@ async function watched() {
   }
   const clock = new ManualClock()
   // Only these two members are used.
-  const egress = { mayAsk: () => true, fetch: fetchIt } as unknown as Egress
+  const egress = { allows: () => true, fetch: fetchIt } as unknown as Egress
   const world = newWorld({ index, clock, egress })
   const deps = depsOn(world)
   const { _id: collectionId } = await createCollection(deps, makeContext(), { code: 'c', name: 'C', embeddingModel: 'embed' })

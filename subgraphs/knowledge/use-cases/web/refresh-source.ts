@@ -15,11 +15,11 @@ import { type FetchedPage, FetchRefused, fetchPage } from './fetch-page.ts'
 const AT_ONCE = 4
 const PAGE = 100
 /** The interval at which due addresses are looked for. */
-const LOOK_MS = 1_000
+const POLL_MS = 1_000
 /** A worker that has taken an address and died: another takes it after this. Longer than a fetch with its robots.txt. */
 const LEASE_MS = 120_000
 /** How soon a worker looks whether a new version is live. */
-const SWAP_LOOK_MS = 1_000
+const SWAP_POLL_MS = 1_000
 /** How soon an address that was never fetched is tried again, and how long. */
 const RETRY_MS = 60_000
 const MAX_RETRY_AGE_MS = 30 * 60_000
@@ -46,7 +46,7 @@ export async function refreshSource(deps: Deps, context: CallContext, source: We
   const checked = { checkedAt: now, error: null, errorReason: null, refreshAt: nextRefresh(source, now) }
   const sha256 = page && createHash('sha256').update(page.bytes).digest('hex')
   if (!page || (live && sha256 === source.sha256)) return { source: await write(deps, source, checked, lease), outcome: 'unchanged' }
-  const begun = await beginVersion(deps, source, live, lease)
+  const begun = await startVersion(deps, source, live, lease)
   const { document, outcome } = await attach(deps, context, begun, { page, isFirst: live === null })
   const former = outcome === 'replacing' && live ? { formerFileId: live.fileId } : {}
   const change = {
@@ -65,7 +65,7 @@ export async function refreshSource(deps: Deps, context: CallContext, source: We
  * Records the live file as the one that a new version replaces, and keeps the address for as long as a lease: whoever
  * takes it after a crash finds what there is to delete. Deletes the file before, if nobody has done so yet.
  */
-async function beginVersion(deps: Deps, source: WebSourceRecord, live: DocumentRecord | null, lease: Lease): Promise<WebSourceRecord> {
+async function startVersion(deps: Deps, source: WebSourceRecord, live: DocumentRecord | null, lease: Lease): Promise<WebSourceRecord> {
   const { store, clock, ids } = deps
   const { _id, formerFileId: before } = source
   const formerFileId = live?.fileId ?? null
@@ -121,7 +121,7 @@ type Lease = { readonly dueAt?: Date }
 /** Writes the change and when a worker looks at the address next. */
 async function write({ store, clock }: Deps, source: WebSourceRecord, change: Change, lease: Lease = {}): Promise<WebSourceRecord> {
   const after = { ...source, ...change }
-  const dueAt = after.formerFileId === null ? after.refreshAt : new Date(clock.now().getTime() + SWAP_LOOK_MS)
+  const dueAt = after.formerFileId === null ? after.refreshAt : new Date(clock.now().getTime() + SWAP_POLL_MS)
   const update = dueAt ? { $set: { ...change, dueAt } } : { $set: change, $unset: { dueAt: '' } as const }
   const written = await store.sources.findOneAndUpdate({ _id: source._id, ...lease }, update)
   if (!written && lease.dueAt) throw new LeaseLost()
@@ -130,7 +130,7 @@ async function write({ store, clock }: Deps, source: WebSourceRecord, change: Ch
 
 /** Fetches what is due. Several processes may do it at once. */
 export function refreshing(deps: Deps): Task {
-  return { name: 'fetch_sources', everyMs: LOOK_MS, run: (signal) => workOnSources(deps, signal) }
+  return { name: 'fetch_sources', everyMs: POLL_MS, run: (signal) => workOnSources(deps, signal) }
 }
 
 /** Works on the addresses that are due: those of each organization one after the other. */

@@ -22,7 +22,7 @@ export interface Robots {
 
 /** @param url of the robots.txt, whose origin the rules are for. */
 export function parseRobots(url: string, text: string): Robots {
-  const lines = keepOwnGroups(text)
+  const lines = selectOwnGroups(text)
   const own = lines.join('\n')
   const rules = parse(url, own)
   const wild = lines.reduce((sum, line) => sum + (line.includes('*') ? line.length : 0), 0)
@@ -36,8 +36,8 @@ export function parseRobots(url: string, text: string): Robots {
  * The lines of the groups that name the service or everyone, with each of the two names once in a group. The parser keeps
  * every rule of a group once for each of its names: a file of half names and half rules would become 500,000,000.
  */
-function keepOwnGroups(text: string): readonly string[] {
-  const kept: string[] = []
+function selectOwnGroups(text: string): readonly string[] {
+  const selected: string[] = []
   const names = new Set<string>()
   let isNaming = false
   for (const line of text.split(/\r\n|\r|\n/)) {
@@ -48,7 +48,7 @@ function keepOwnGroups(text: string): readonly string[] {
     const wasNaming = isNaming
     isNaming = field === 'user-agent'
     if (!isNaming) {
-      if (names.size > 0) kept.push(said)
+      if (names.size > 0) selected.push(said)
       continue
     }
     // A name after a rule begins a group.
@@ -60,7 +60,7 @@ function keepOwnGroups(text: string): readonly string[] {
       .toLowerCase()
     if ((name !== AGENT && name !== '*') || names.has(name)) continue
     names.add(name)
-    kept.push(said)
+    selected.push(said)
   }
-  return kept
+  return selected
 }

@@ -43,18 +43,18 @@ interface WebInput {
 export async function addWebDocument(deps: Deps, context: LinkContext, input: WebInput): Promise<AttachedDocument> {
   const { store } = deps
   const { principal, collection, ...settings } = await readInput(deps, context, input)
-  const made = newSource(deps, principal, collection, settings)
-  const there = await store.sources.findOne({ sourceKey: made.sourceKey })
+  const created = newSource(deps, principal, collection, settings)
+  const there = await store.sources.findOne({ sourceKey: created.sourceKey })
   const known = there && (await store.sources.findOneAndUpdate({ _id: there._id }, { $set: settingsOf(settings) }))
-  if (!known) await insert(deps, made)
-  const source = known ?? made
+  if (!known) await insert(deps, created)
+  const source = known ?? created
   try {
     const { source: refreshed, outcome } = await refreshSource(deps, { ...context, caller: principal }, source)
     const document = await store.documents.findOne({ _id: refreshed.documentId! })
     if (!document) throw new NotFound('document', refreshed.documentId!)
     return { document, outcome }
   } catch (error) {
-    if (!known) await store.sources.findOneAndDelete({ _id: made._id, documentId: null })
+    if (!known) await store.sources.findOneAndDelete({ _id: created._id, documentId: null })
     throw error
   }
 }

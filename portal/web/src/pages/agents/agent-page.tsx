@@ -1,12 +1,12 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { MoreHorizontal, Trash2 } from 'lucide-react'
 import { Suspense, useState } from 'react'
-import { useAction, useAnswer } from '../../data/answer.ts'
 import { lazyPart } from '../../data/lazy-part.ts'
+import { useAction, useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { CopyButton } from '../../parts/copy-button.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
-import { Answered, FailureNotice, Loading, NotFound } from '../../parts/states.tsx'
+import { FailureNotice, Loading, NotFound, WhenReady } from '../../parts/states.tsx'
 import { Code, UserText } from '../../parts/user-text.tsx'
 import { IconButton } from '../../ui/button.tsx'
 import { ConfirmDialog } from '../../ui/dialog.tsx'
@@ -29,17 +29,17 @@ export function AgentPage() {
   const { id } = route.useParams()
   const { tab = 'chat' } = route.useSearch()
   const navigate = route.useNavigate()
-  const answer = useAnswer(AGENT, { id })
+  const result = useQueryResult(AGENT, { id })
   const back = <Link to="/agents">{text('agents.title')}</Link>
-  if (answer.state !== 'ready' || !answer.data.agent) {
+  if (result.state !== 'ready' || !result.data.agent) {
     return (
       <>
         <PageHeader title={text('agents.agent')} back={back} />
-        <Answered answer={answer}>{() => <NotFound />}</Answered>
+        <WhenReady result={result}>{() => <NotFound />}</WhenReady>
       </>
     )
   }
-  const { agent } = answer.data
+  const { agent } = result.data
   return (
     <>
       <PageHeader

@@ -1,6 +1,6 @@
 import { Link } from '@tanstack/react-router'
 import { Bot, Plus } from 'lucide-react'
-import { useAnswer } from '../../data/answer.ts'
+import { useQueryResult } from '../../data/query-result.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { ResidencyBadge } from '../../parts/badges.tsx'
 import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
@@ -17,7 +17,7 @@ export function AgentsPage() {
   const text = useText()
   const columns = useColumns()
   const paging = usePaging()
-  const answer = useAnswer(AGENTS, paging.variables, { types: ['Agent', 'DeleteAgentPayload'] })
+  const result = useQueryResult(AGENTS, paging.variables, { types: ['Agent', 'DeleteAgentPayload'] })
   const create = (
     <Button asChild variant="primary">
       <Link to="/agents/new">
@@ -31,7 +31,7 @@ export function AgentsPage() {
       <PageHeader title={text('agents.title')} lead={text('agents.lead')} actions={create} />
       <DataTable
         label={text('agents.title')}
-        answer={answer}
+        result={result}
         page={({ agents }) => agents ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}

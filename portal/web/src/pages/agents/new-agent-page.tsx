@@ -1,5 +1,5 @@
 import { Link, useNavigate } from '@tanstack/react-router'
-import { useAction } from '../../data/answer.ts'
+import { useAction } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
 import { toast } from '../../ui/toast.tsx'

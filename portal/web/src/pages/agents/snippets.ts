@@ -10,7 +10,7 @@ export function snippetsFor(
   question: string,
 ): readonly Snippet[] {
   // Quotes of JSON are those of both languages; a shell takes no single quote inside single quotes.
-  const asked = JSON.stringify(question)
+  const questionJson = JSON.stringify(question)
   const shell = (value: unknown) => `'${JSON.stringify(value).replaceAll("'", "'\\''")}'`
   const model = JSON.stringify(`agent/${code}`)
   return [
@@ -28,7 +28,7 @@ export function snippetsFor(
 const client = new OpenAI({ baseURL: '${host}/v1', apiKey: process.env.KIS_API_KEY })
 const { choices } = await client.chat.completions.create({
   model: ${model},
-  messages: [{ role: 'user', content: ${asked} }],
+  messages: [{ role: 'user', content: ${questionJson} }],
 })
 console.log(choices[0].message.content)`,
     },
@@ -41,7 +41,7 @@ from openai import OpenAI
 client = OpenAI(base_url="${host}/v1", api_key=os.environ["KIS_API_KEY"])
 completion = client.chat.completions.create(
     model=${model},
-    messages=[{"role": "user", "content": ${asked}}],
+    messages=[{"role": "user", "content": ${questionJson}}],
 )
 print(completion.choices[0].message.content)`,
     },

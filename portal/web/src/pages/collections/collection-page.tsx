@@ -1,10 +1,10 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { useScope } from '../../app/session.tsx'
-import { useAnswer } from '../../data/answer.ts'
+import { useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { ResidencyBadge } from '../../parts/badges.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
-import { Answered, NotFound } from '../../parts/states.tsx'
+import { NotFound, WhenReady } from '../../parts/states.tsx'
 import { Code, UserText } from '../../parts/user-text.tsx'
 import { Tabs } from '../../ui/tabs.tsx'
 import { COLLECTION, type CollectionFacts } from './common/collections.ts'
@@ -19,17 +19,17 @@ const route = getRouteApi('/collections/$id')
 
 export function CollectionPage() {
   const { id } = route.useParams()
-  const answer = useAnswer(COLLECTION, { id }, { types: ['Document'] })
+  const result = useQueryResult(COLLECTION, { id }, { types: ['Document'] })
   return (
-    <Answered answer={answer}>
+    <WhenReady result={result}>
       {({ collection }) =>
         collection ? (
-          <Views key={id} collection={collection} onChanged={answer.state === 'ready' ? answer.refresh : () => {}} />
+          <Views key={id} collection={collection} onChanged={result.state === 'ready' ? result.refresh : () => {}} />
         ) : (
           <NotFound />
         )
       }
-    </Answered>
+    </WhenReady>
   )
 }
 

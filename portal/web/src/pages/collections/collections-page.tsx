@@ -2,7 +2,7 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import { Ellipsis, LibraryBig, Pencil, Plus, SearchX, Trash2 } from 'lucide-react'
 import { useState } from 'react'
 import { useScope } from '../../app/session.tsx'
-import { useAnswer } from '../../data/answer.ts'
+import { useQueryResult } from '../../data/query-result.ts'
 import { Text, useText } from '../../i18n/text.tsx'
 import { ResidencyBadge } from '../../parts/badges.tsx'
 import { type Column, DataTable, usePaging } from '../../parts/data-table.tsx'
@@ -34,7 +34,7 @@ export function CollectionsPage() {
   const navigate = route.useNavigate()
   const change = (next: ListFilters) => void navigate({ search: (now) => ({ ...now, ...next }), replace: true, resetScroll: false })
   const paging = usePaging(`${q} ${sort}`, q ? SEARCH_PAGE_SIZE : PAGE_SIZE)
-  const answer = useAnswer(
+  const result = useQueryResult(
     COLLECTIONS,
     { ...paging.variables, ...SORTS[sort], filter: q ? { nameContains: q } : null },
     { types: ['Collection', 'Document', 'DeletePayload'] },
@@ -61,7 +61,7 @@ export function CollectionsPage() {
       </search>
       <DataTable
         label={text('collections.title')}
-        answer={answer}
+        result={result}
         page={({ collections }) => collections}
         paging={paging}
         columns={columns}

@@ -72,16 +72,16 @@ function StepLink({
   readonly collectionId: string | undefined
   readonly children: ReactNode
 }) {
-  const look = 'flex items-center gap-3 rounded-lg px-2 py-2.5 hover:bg-hover'
+  const linkClasses = 'flex items-center gap-3 rounded-lg px-2 py-2.5 hover:bg-hover'
   if (step === 'document' && collectionId) {
     return (
-      <Link to="/collections/$id" params={{ id: collectionId }} className={look}>
+      <Link to="/collections/$id" params={{ id: collectionId }} className={linkClasses}>
         {children}
       </Link>
     )
   }
   return (
-    <Link to={PATHS[step]} className={look}>
+    <Link to={PATHS[step]} className={linkClasses}>
       {children}
     </Link>
   )

@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import { RotateCw } from 'lucide-react'
 import { useScope } from '../../app/session.tsx'
-import { useAction } from '../../data/answer.ts'
+import { useAction } from '../../data/query-result.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { FailureNotice } from '../../parts/states.tsx'
 import { UserText } from '../../parts/user-text.tsx'

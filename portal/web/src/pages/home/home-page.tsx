@@ -1,10 +1,10 @@
 import { useCallback, useState } from 'react'
 import { useScope, useViewer } from '../../app/session.tsx'
-import { useAnswer, useEvents } from '../../data/answer.ts'
 import { useCalm, useRepeat } from '../../data/calm.ts'
+import { useEvents, useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
-import { Answered, Loading } from '../../parts/states.tsx'
+import { Loading, WhenReady } from '../../parts/states.tsx'
 import { Checklist } from './checklist.tsx'
 import { Documents } from './documents.tsx'
 import { AGENTS, DOCUMENT_UPDATED, type HomeDocument, KEYS, KNOWLEDGE, RUN_ENDED } from './home.ts'
@@ -15,7 +15,7 @@ import { Spending, useSpending } from './spend.tsx'
 /** Between two questions for the lists, while many documents move. */
 const PAUSE_MS = 1_500
 /** No event says that a run has begun, nor what moved between an answer and the beginning of the events. */
-const LOOK_AGAIN_MS = 15_000
+const POLL_INTERVAL_MS = 15_000
 const NO_COUNTS = { queued: 0, processing: 0, ready: 0, failed: 0 }
 
 /** Each part needs its own scope, and is left out without it. */
@@ -27,17 +27,17 @@ export function HomePage() {
   const canRun = useScope('AGENTS')
   const canSpend = useScope('BILLING_READ')
   const isAdmin = useScope('ADMIN')
-  const knowledge = useAnswer(KNOWLEDGE, {}, { pause: !canRead, types: ['Collection', 'Document'] })
-  const agents = useAnswer(AGENTS, {}, { pause: !canRun, types: ['Agent', 'AgentRun', 'WorkflowRun'] })
-  const keys = useAnswer(KEYS, {}, { pause: !isAdmin, types: ['ApiKey'] })
+  const knowledge = useQueryResult(KNOWLEDGE, {}, { pause: !canRead, types: ['Collection', 'Document'] })
+  const agents = useQueryResult(AGENTS, {}, { pause: !canRun, types: ['Agent', 'AgentRun', 'WorkflowRun'] })
+  const keys = useQueryResult(KEYS, {}, { pause: !isAdmin, types: ['ApiKey'] })
   const spending = useSpending(!canSpend)
 
   const refreshKnowledge = useCallback(() => knowledge.state === 'ready' && knowledge.refresh(), [knowledge])
   const live = useLiveDocuments(refreshKnowledge, !canRead)
   const refreshAgents = useCalm(() => agents.state === 'ready' && agents.refresh(), PAUSE_MS)
   useEvents(RUN_ENDED, {}, refreshAgents, { pause: !canRun })
-  useRepeat(knowledge, LOOK_AGAIN_MS, canRead)
-  useRepeat(agents, LOOK_AGAIN_MS, canRun)
+  useRepeat(knowledge, POLL_INTERVAL_MS, canRead)
+  useRepeat(agents, POLL_INTERVAL_MS, canRun)
 
   const isAllowed = { collection: canWrite, document: canWrite, ask: canRun, key: isAdmin }
   const done = stepsDone({
@@ -47,9 +47,9 @@ export function HomePage() {
     ownKey,
   })
   const steps = STEPS.filter((step) => isAllowed[step] && done.has(step)).map((step) => ({ step, isDone: done.get(step)! }))
-  const asked = [canRead && knowledge, canRun && agents, isAdmin && keys, canSpend && spending.answer]
+  const results = [canRead && knowledge, canRun && agents, isAdmin && keys, canSpend && spending.result]
   // All parts come at once: a part that came later would push down what is below it.
-  if (asked.some((answer) => answer && answer.state === 'loading')) {
+  if (results.some((result) => result && result.state === 'loading')) {
     return (
       <>
         <PageHeader title={text('home.title')} lead={text('home.lead')} />
@@ -67,11 +67,11 @@ export function HomePage() {
         {(canRead || canRun) && (
           <div className="flex min-w-0 flex-col gap-4">
             {canRead && (
-              <Answered answer={knowledge}>
+              <WhenReady result={knowledge}>
                 {(data) => <Documents {...documentsNow(data, live)} counts={data.organization?.documentCounts ?? NO_COUNTS} />}
-              </Answered>
+              </WhenReady>
             )}
-            {canRun && <Answered answer={agents}>{(data) => <Runs runs={newestRuns(data)} />}</Answered>}
+            {canRun && <WhenReady result={agents}>{(data) => <Runs runs={newestRuns(data)} />}</WhenReady>}
           </div>
         )}
         {canSpend && (
@@ -87,12 +87,12 @@ export function HomePage() {
 /** What events said of documents since the page opened. When one comes, goes or changes its status, the lists are asked for again. */
 function useLiveDocuments(refresh: () => void, pause: boolean): ReadonlyMap<string, HomeDocument | null> {
   const [documents, setDocuments] = useState<ReadonlyMap<string, HomeDocument | null>>(new Map())
-  const askAgain = useCalm(refresh, PAUSE_MS)
+  const refreshSoon = useCalm(refresh, PAUSE_MS)
   useEvents(
     DOCUMENT_UPDATED,
     {},
     ({ documentUpdated: { documentId, document } }) => {
-      if (document?.status !== documents.get(documentId)?.status) askAgain()
+      if (document?.status !== documents.get(documentId)?.status) refreshSoon()
       setDocuments((now) => new Map([...now].slice(-MAX_LIVE)).set(documentId, document))
     },
     { pause },

@@ -75,7 +75,7 @@ export function lastDays({ usageSummary: { groups } }: Spend, now: Date): readon
 export const STEPS = ['collection', 'document', 'ask', 'key'] as const
 export type Step = (typeof STEPS)[number]
 
-interface Made {
+interface SetupState {
   readonly knowledge: Knowledge | null
   readonly agents: Agents | null
   /** Ids of keys. */
@@ -84,7 +84,7 @@ interface Made {
 }
 
 /** Which of the first steps are done. What could not be asked for is not in it. */
-export function stepsDone({ knowledge, agents, keys, ownKey }: Made): ReadonlyMap<Step, boolean> {
+export function stepsDone({ knowledge, agents, keys, ownKey }: SetupState): ReadonlyMap<Step, boolean> {
   const done = new Map<Step, boolean>()
   if (knowledge) {
     done.set('collection', knowledge.collections.edges.length > 0)

@@ -1,10 +1,10 @@
 import { Link } from '@tanstack/react-router'
 import { useScope } from '../../app/session.tsx'
-import { type Answer, useAnswer, useEvents } from '../../data/answer.ts'
 import { useCalm } from '../../data/calm.ts'
+import { type QueryResult, useEvents, useQueryResult } from '../../data/query-result.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { Money, useMoney } from '../../parts/money.tsx'
-import { Answered } from '../../parts/states.tsx'
+import { WhenReady } from '../../parts/states.tsx'
 import { useTime } from '../../parts/time.tsx'
 import { Card, Notice } from '../../ui/surface.tsx'
 import { Tooltip } from '../../ui/tooltip.tsx'
@@ -15,21 +15,21 @@ import { type Day, lastDays, weekBefore } from './overview.ts'
 const PAUSE_MS = 2_000
 
 interface Spending {
-  readonly answer: Answer<Spend>
+  readonly result: QueryResult<Spend>
   readonly now: Date
 }
 
 export function useSpending(pause: boolean): Spending {
   const now = new Date()
-  const answer = useAnswer(SPEND, { since: weekBefore(now).toISOString() }, { pause, types: ['Wallet', 'UsageRecord'] })
-  const refresh = useCalm(() => answer.state === 'ready' && answer.refresh(), PAUSE_MS)
+  const result = useQueryResult(SPEND, { since: weekBefore(now).toISOString() }, { pause, types: ['Wallet', 'UsageRecord'] })
+  const refresh = useCalm(() => result.state === 'ready' && result.refresh(), PAUSE_MS)
   useEvents(WALLET_CHANGED, {}, refresh, { pause })
-  return { answer, now }
+  return { result, now }
 }
 
 /** What today has cost, and what is left. */
-export function Spending({ answer, now }: Spending) {
-  return <Answered answer={answer}>{(data) => <Amounts spend={data} days={lastDays(data, now)} />}</Answered>
+export function Spending({ result, now }: Spending) {
+  return <WhenReady result={result}>{(data) => <Amounts spend={data} days={lastDays(data, now)} />}</WhenReady>
 }
 
 function Amounts({ spend: { organization }, days }: { readonly spend: Spend; readonly days: readonly Day[] }) {

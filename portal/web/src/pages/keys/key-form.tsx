@@ -1,7 +1,7 @@
 import { type FormEvent, useState } from 'react'
 import { holds, type Scope, useViewer } from '../../app/session.tsx'
-import { useAnswer } from '../../data/answer.ts'
 import type { Failure } from '../../data/failure.ts'
+import { useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { FailureNotice } from '../../parts/states.tsx'
 import { Button } from '../../ui/button.tsx'
@@ -53,7 +53,7 @@ function Fields({ start, failure, onSubmit }: Pick<KeyFormProps, 'start' | 'fail
   const { scopes: own } = useViewer()
   const [draft, setDraft] = useState(start)
   const [isTried, setTried] = useState(false)
-  const models = useAnswer(MODEL_IDS, {}, { pause: !holds(own, 'INFERENCE') })
+  const models = useQueryResult(MODEL_IDS, {}, { pause: !holds(own, 'INFERENCE') })
   const change = (next: Partial<Draft>) => setDraft((now) => ({ ...now, ...next }))
   const problems = isTried ? problemsOf(draft) : {}
   const say = (problem: DraftProblem | undefined) => problem && text(`keys.problem.${problem}`)

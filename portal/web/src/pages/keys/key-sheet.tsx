@@ -1,12 +1,12 @@
 import { Ban, Pencil, RotateCw } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
-import { useAction, useAnswer } from '../../data/answer.ts'
+import { useAction, useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { Digits } from '../../parts/digits.tsx'
 import { FactList } from '../../parts/fact-list.tsx'
 import { Money } from '../../parts/money.tsx'
 import type { Secret } from '../../parts/secret-dialog.tsx'
-import { Answered, FailureNotice, NotFound } from '../../parts/states.tsx'
+import { FailureNotice, NotFound, WhenReady } from '../../parts/states.tsx'
 import { DateTime, RelativeTime } from '../../parts/time.tsx'
 import { Code, harmless, UserText } from '../../parts/user-text.tsx'
 import { Button } from '../../ui/button.tsx'
@@ -28,12 +28,12 @@ interface KeySheetProps {
 /** All of one key, and what can be done with it. */
 export function KeySheet({ id, onClose, onSecret }: KeySheetProps) {
   const text = useText()
-  const answer = useAnswer(KEY, { id: id ?? '' }, { pause: id === null })
-  const name = answer.state === 'ready' ? answer.data.apiKey?.name : undefined
+  const result = useQueryResult(KEY, { id: id ?? '' }, { pause: id === null })
+  const name = result.state === 'ready' ? result.data.apiKey?.name : undefined
   return (
     <Sheet isOpen={id !== null} onClose={onClose} title={name ? <UserText isWhole>{name}</UserText> : text('keys.key')}>
       {id !== null && (
-        <Answered answer={answer}>{({ apiKey }) => (apiKey ? <Details apiKey={apiKey} onSecret={onSecret} /> : <NotFound />)}</Answered>
+        <WhenReady result={result}>{({ apiKey }) => (apiKey ? <Details apiKey={apiKey} onSecret={onSecret} /> : <NotFound />)}</WhenReady>
       )}
     </Sheet>
   )
@@ -166,9 +166,9 @@ function Actions({ apiKey, onSecret }: { readonly apiKey: Key } & Pick<KeySheetP
         description={text('keys.rotateHelp')}
         action={text('keys.rotate')}
         onConfirm={async () => {
-          const answer = await rotate.run({ id })
-          if (!answer?.rotateApiKey) return false
-          onSecret({ name, secret: answer.rotateApiKey.key })
+          const rotated = await rotate.run({ id })
+          if (!rotated?.rotateApiKey) return false
+          onSecret({ name, secret: rotated.rotateApiKey.key })
           return true
         }}
       >

@@ -1,7 +1,7 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { KeyRound, Plus, SearchX } from 'lucide-react'
 import { useState } from 'react'
-import { useAction, useAnswer } from '../../data/answer.ts'
+import { useAction, useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
 import { Money } from '../../parts/money.tsx'
@@ -35,7 +35,7 @@ export function KeysPage() {
   const { q, state } = filters
   const filter = { nameContains: q ?? null, isActive: state ? state === 'active' : null }
   const paging = usePaging(JSON.stringify(filter))
-  const answer = useAnswer(KEYS, { ...paging.variables, filter }, { types: ['ApiKey'] })
+  const result = useQueryResult(KEYS, { ...paging.variables, filter }, { types: ['ApiKey'] })
   const isFiltered = q !== undefined || state !== undefined
 
   return (
@@ -69,7 +69,7 @@ export function KeysPage() {
       </search>
       <DataTable
         label={text('keys.title')}
-        answer={answer}
+        result={result}
         page={({ organization }) => organization?.apiKeys ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}
@@ -100,10 +100,10 @@ export function KeysPage() {
         isBusy={create.isRunning}
         failure={create.failure}
         onSubmit={async (draft) => {
-          const answer = await create.run({ input: inputOf(draft) })
-          if (!answer?.createApiKey) return
+          const created = await create.run({ input: inputOf(draft) })
+          if (!created?.createApiKey) return
           setCreating(false)
-          setSecret({ name: answer.createApiKey.apiKey.name, secret: answer.createApiKey.key })
+          setSecret({ name: created.createApiKey.apiKey.name, secret: created.createApiKey.key })
         }}
       />
       <SecretDialog shown={secret} title={text('keys.secretTitle')} onClose={() => setSecret(null)} />

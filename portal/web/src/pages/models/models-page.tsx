@@ -1,12 +1,12 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Boxes, SearchX } from 'lucide-react'
-import { useAnswer } from '../../data/answer.ts'
+import { useQueryResult } from '../../data/query-result.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { ResidencyBadge } from '../../parts/badges.tsx'
 import { type Column, RowsTable } from '../../parts/data-table.tsx'
 import { Digits } from '../../parts/digits.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
-import { Answered, EmptyState } from '../../parts/states.tsx'
+import { EmptyState, WhenReady } from '../../parts/states.tsx'
 import { Code, UserText } from '../../parts/user-text.tsx'
 import { Button } from '../../ui/button.tsx'
 import { Input, Select } from '../../ui/input.tsx'
@@ -20,11 +20,11 @@ const route = getRouteApi('/models')
 
 export function ModelsPage() {
   const text = useText()
-  const answer = useAnswer(MODELS, {})
+  const result = useQueryResult(MODELS, {})
   return (
     <>
       <PageHeader title={text('models.title')} lead={text('models.lead')} />
-      <Answered answer={answer}>
+      <WhenReady result={result}>
         {({ models }) =>
           models.length === 0 ? (
             <EmptyState icon={Boxes} title={text('models.none')}>
@@ -34,7 +34,7 @@ export function ModelsPage() {
             <Directory models={models} />
           )
         }
-      </Answered>
+      </WhenReady>
     </>
   )
 }

@@ -1,5 +1,5 @@
 import { type FormEvent, useState } from 'react'
-import { useAction, useAnswer } from '../../data/answer.ts'
+import { useAction, useQueryResult } from '../../data/query-result.ts'
 import { Text, useText } from '../../i18n/text.tsx'
 import { useFieldFailures } from '../../parts/field-failure.tsx'
 import { FailureNotice } from '../../parts/states.tsx'
@@ -70,8 +70,8 @@ function PlanForm({ organization, onClose, onBusy }: FormProps) {
   const [plan, setPlan] = useState(organization.plan.code)
   const [typed, setTyped] = useState(() => typedOf(organization.limits))
   const [isTried, setTried] = useState(false)
-  const answer = useAnswer(PLANS, {})
-  const codes = answer.state === 'ready' ? answer.data.plans.map(({ code }) => code) : []
+  const result = useQueryResult(PLANS, {})
+  const codes = result.state === 'ready' ? result.data.plans.map(({ code }) => code) : []
   const assign = useAction(ASSIGN_PLAN)
   const failures = useFieldFailures(assign.failure, ['plan', ...LIMITS])
   const isWrong = (limit: Limit) => limitOf(limit, typed[limit]) === undefined

@@ -2,7 +2,7 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import { Ban, History, Play, SlidersHorizontal, Trash2, Wallet as WalletIcon } from 'lucide-react'
 import { useState } from 'react'
 import { useScope } from '../../app/session.tsx'
-import { useAnswer } from '../../data/answer.ts'
+import { useQueryResult } from '../../data/query-result.ts'
 import { Text, useFormats, useText } from '../../i18n/text.tsx'
 import { CopyButton } from '../../parts/copy-button.tsx'
 import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
@@ -10,7 +10,7 @@ import { Digits } from '../../parts/digits.tsx'
 import { FactList } from '../../parts/fact-list.tsx'
 import { Money } from '../../parts/money.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
-import { Answered, EmptyState, NotFound } from '../../parts/states.tsx'
+import { EmptyState, NotFound, WhenReady } from '../../parts/states.tsx'
 import { DateTime } from '../../parts/time.tsx'
 import { Code, harmless, UserText } from '../../parts/user-text.tsx'
 import { Button } from '../../ui/button.tsx'
@@ -24,11 +24,11 @@ import { OrganizationStatus } from './status.tsx'
 const route = getRouteApi('/operator/organizations/$id')
 export function OperatorOrganizationPage() {
   const { id } = route.useParams()
-  const answer = useAnswer(ORGANIZATION, { id }, { types: ['Organization'] })
+  const result = useQueryResult(ORGANIZATION, { id }, { types: ['Organization'] })
   return (
-    <Answered answer={answer}>
+    <WhenReady result={result}>
       {({ organization }) => (organization ? <Opened key={id} organization={organization} /> : <NotFound />)}
-    </Answered>
+    </WhenReady>
   )
 }
 
@@ -145,7 +145,7 @@ function PlanCard({ organization, onChange }: { readonly organization: Organizat
 function WalletCard({ id, onChange }: { readonly id: string; readonly onChange: (() => void) | null }) {
   const text = useText()
   const mayRead = useScope('BILLING_READ')
-  const answer = useAnswer(WALLET, { id }, { types: ['Wallet'], pause: !mayRead })
+  const result = useQueryResult(WALLET, { id }, { types: ['Wallet'], pause: !mayRead })
   return (
     <Card aria-label={text('operator.wallet')}>
       <header className="mb-4 flex flex-wrap items-center justify-between gap-2">
@@ -157,7 +157,7 @@ function WalletCard({ id, onChange }: { readonly id: string; readonly onChange: 
         )}
       </header>
       {mayRead ? (
-        <Answered answer={answer}>
+        <WhenReady result={result}>
           {({ organization }) => (
             <FactList
               facts={(['available', 'balance', 'held'] as const).map((part) => [
@@ -166,7 +166,7 @@ function WalletCard({ id, onChange }: { readonly id: string; readonly onChange: 
               ])}
             />
           )}
-        </Answered>
+        </WhenReady>
       ) : (
         <p className="text-sm text-muted">{text('operator.walletHidden')}</p>
       )}
@@ -177,7 +177,7 @@ function WalletCard({ id, onChange }: { readonly id: string; readonly onChange: 
 function Changes({ id }: { readonly id: string }) {
   const text = useText()
   const paging = usePaging(id)
-  const answer = useAnswer(CHANGES, { id, ...paging.variables }, { types: ['Organization'] })
+  const result = useQueryResult(CHANGES, { id, ...paging.variables }, { types: ['Organization'] })
   const columns: readonly Column<Change>[] = [
     { id: 'kind', header: text('operator.change'), cell: ({ kind }) => text(`operator.change.${kind}`) },
     { id: 'plan', header: text('operator.plan'), cell: ({ plan }) => <Code className="font-sans">{plan}</Code>, shown: 'wide' },
@@ -195,7 +195,7 @@ function Changes({ id }: { readonly id: string }) {
       <h2 className="mb-3 text-lg">{text('operator.changes')}</h2>
       <DataTable
         label={text('operator.changes')}
-        answer={answer}
+        result={result}
         page={({ organization }) => organization?.changes ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}

@@ -1,7 +1,7 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Building2, Plus, SearchX } from 'lucide-react'
 import { type FormEvent, useState } from 'react'
-import { useAction, useAnswer } from '../../data/answer.ts'
+import { useAction, useQueryResult } from '../../data/query-result.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { type Column, DataTable, usePaging } from '../../parts/data-table.tsx'
 import { useFieldFailures } from '../../parts/field-failure.tsx'
@@ -35,7 +35,7 @@ export function Organizations() {
 
   const filter = { name: q ?? null, status: status ?? null, plan: plan ?? null }
   const paging = usePaging(JSON.stringify(filter))
-  const answer = useAnswer(ORGANIZATIONS, { ...paging.variables, filter }, { types: ['Organization'] })
+  const result = useQueryResult(ORGANIZATIONS, { ...paging.variables, filter }, { types: ['Organization'] })
   const isFiltered = q !== undefined || status !== undefined || plan !== undefined
   return (
     <>
@@ -64,7 +64,7 @@ export function Organizations() {
       </div>
       <DataTable
         label={text('operator.tab.organizations')}
-        answer={answer}
+        result={result}
         page={({ organizations }) => organizations}
         paging={paging}
         columns={columns}
@@ -103,8 +103,8 @@ export function Organizations() {
 
 /** The codes of the plans; none while they load. */
 function usePlanCodes(): readonly string[] {
-  const answer = useAnswer(PLANS, {})
-  return answer.state === 'ready' ? answer.data.plans.map(({ code }) => code) : []
+  const result = useQueryResult(PLANS, {})
+  return result.state === 'ready' ? result.data.plans.map(({ code }) => code) : []
 }
 
 interface CreateProps {
@@ -156,9 +156,9 @@ function CreateForm({ plans, onBusy, onCreated }: CreateFormProps) {
     setTried(true)
     if (!isNamed) return
     onBusy(true)
-    const made = await create.run({ input: { name: name.trim(), ...(plan && { plan }), residencyPolicy } })
+    const created = await create.run({ input: { name: name.trim(), ...(plan && { plan }), residencyPolicy } })
     onBusy(false)
-    if (made) onCreated({ name: made.createOrganization.organization.name, secret: made.createOrganization.key })
+    if (created) onCreated({ name: created.createOrganization.organization.name, secret: created.createOrganization.key })
   }
   return (
     <form id="create-organization" noValidate onSubmit={submit} className="flex flex-col gap-4">

@@ -1,9 +1,9 @@
 import { Link } from '@tanstack/react-router'
 import { Layers } from 'lucide-react'
-import { useAnswer } from '../../data/answer.ts'
+import { useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { type Column, RowsTable } from '../../parts/data-table.tsx'
-import { Answered, EmptyState } from '../../parts/states.tsx'
+import { EmptyState, WhenReady } from '../../parts/states.tsx'
 import { Code } from '../../parts/user-text.tsx'
 import { LimitValue } from './limit-value.tsx'
 import { LIMITS } from './limits.ts'
@@ -12,7 +12,7 @@ import { PLANS, type Plan } from './operator.ts'
 /** What each plan allows. */
 export function Plans() {
   const text = useText()
-  const answer = useAnswer(PLANS, {})
+  const result = useQueryResult(PLANS, {})
   const columns: readonly Column<Plan>[] = [
     {
       id: 'code',
@@ -34,7 +34,7 @@ export function Plans() {
   return (
     <>
       <p className="mb-4 text-sm text-muted">{text('operator.plansHelp')}</p>
-      <Answered answer={answer}>
+      <WhenReady result={result}>
         {({ plans }) =>
           plans.length === 0 ? (
             <EmptyState icon={Layers} title={text('operator.plansNone')} />
@@ -42,7 +42,7 @@ export function Plans() {
             <RowsTable label={text('operator.tab.plans')} columns={columns} rows={plans} rowId={({ code }) => code} />
           )
         }
-      </Answered>
+      </WhenReady>
     </>
   )
 }

@@ -2,12 +2,12 @@ import { Link } from '@tanstack/react-router'
 import { CircleCheck } from 'lucide-react'
 import type { ReactNode } from 'react'
 import { useState } from 'react'
-import { useAnswer } from '../../data/answer.ts'
 import { useRepeat } from '../../data/calm.ts'
+import { useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { type Column, RowsTable } from '../../parts/data-table.tsx'
 import { Digits } from '../../parts/digits.tsx'
-import { Answered, EmptyState } from '../../parts/states.tsx'
+import { EmptyState, WhenReady } from '../../parts/states.tsx'
 import { RelativeTime } from '../../parts/time.tsx'
 import { UserText } from '../../parts/user-text.tsx'
 import { Pagination } from '../../ui/pagination.tsx'
@@ -15,17 +15,17 @@ import { Card } from '../../ui/surface.tsx'
 import { QUEUES, type Queue } from './operator.ts'
 
 /** Events are of one organization; no stream has those of all. */
-const ASK_AGAIN_MS = 10_000
+const POLL_INTERVAL_MS = 10_000
 
 /** What waits to be read, by organization. */
 export function Queues() {
   const text = useText()
   const [cursors, setCursors] = useState<readonly string[]>([])
-  const answer = useAnswer(QUEUES, { after: cursors.at(-1) ?? null }, { types: ['Document'] })
-  useRepeat(answer, ASK_AGAIN_MS)
+  const result = useQueryResult(QUEUES, { after: cursors.at(-1) ?? null }, { types: ['Document'] })
+  useRepeat(result, POLL_INTERVAL_MS)
   const columns = useColumns()
   return (
-    <Answered answer={answer}>
+    <WhenReady result={result}>
       {({ ingestionQueues: { queues, next } }) => {
         const sum = (state: 'due' | 'underWay') => queues.reduce((total, queue) => total + queue[state], 0)
         const oldest = queues.reduce<string | null>(
@@ -58,7 +58,7 @@ export function Queues() {
                   rowId={({ organization }) => organization.id}
                 />
                 <Pagination
-                  isBusy={answer.state === 'ready' && answer.isRefreshing}
+                  isBusy={result.state === 'ready' && result.isRefreshing}
                   onNewer={cursors.length > 0 ? () => setCursors(cursors.slice(0, -1)) : null}
                   onOlder={next ? () => setCursors([...cursors, next]) : null}
                 />
@@ -67,7 +67,7 @@ export function Queues() {
           </>
         )
       }}
-    </Answered>
+    </WhenReady>
   )
 }
 

@@ -1,6 +1,6 @@
 import { type FormEvent, useState } from 'react'
 import { useScope } from '../../app/session.tsx'
-import { useAction } from '../../data/answer.ts'
+import { useAction } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { StatusBadge } from '../../parts/badges.tsx'
 import { CopyButton } from '../../parts/copy-button.tsx'

@@ -1,8 +1,8 @@
 import { getRouteApi } from '@tanstack/react-router'
-import { useAnswer } from '../../data/answer.ts'
+import { useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
-import { Answered, NotFound } from '../../parts/states.tsx'
+import { NotFound, WhenReady } from '../../parts/states.tsx'
 import { Tabs } from '../../ui/tabs.tsx'
 import { General } from './general.tsx'
 import { ORGANIZATION } from './organization.ts'
@@ -33,9 +33,9 @@ export function OrganizationPage() {
 }
 
 function Settings() {
-  const answer = useAnswer(ORGANIZATION, {})
+  const result = useQueryResult(ORGANIZATION, {})
   return (
-    <Answered answer={answer}>
+    <WhenReady result={result}>
       {({ organization }) =>
         organization ? (
           <div className="flex max-w-3xl flex-col gap-4">
@@ -47,6 +47,6 @@ function Settings() {
           <NotFound />
         )
       }
-    </Answered>
+    </WhenReady>
   )
 }

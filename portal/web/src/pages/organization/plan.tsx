@@ -1,9 +1,9 @@
 import { useScope } from '../../app/session.tsx'
-import { useAnswer } from '../../data/answer.ts'
+import { useQueryResult } from '../../data/query-result.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { FactList } from '../../parts/fact-list.tsx'
 import { Money } from '../../parts/money.tsx'
-import { Answered } from '../../parts/states.tsx'
+import { WhenReady } from '../../parts/states.tsx'
 import { UserText } from '../../parts/user-text.tsx'
 import { Badge, Card, Progress, Skeleton } from '../../ui/surface.tsx'
 import { type Organization, QUOTA } from './organization.ts'
@@ -16,7 +16,7 @@ export function Plan({ organization: { plan } }: { readonly organization: Organi
   const text = useText()
   const { number, bytes } = useFormats()
   const canRead = useScope('KNOWLEDGE_READ')
-  const quota = useAnswer(QUOTA, {}, { pause: !canRead, types: ['Document'] })
+  const quota = useQueryResult(QUOTA, {}, { pause: !canRead, types: ['Document'] })
   const count = (limit: number | null) => (limit === null ? text('organization.unlimited') : number(limit))
   return (
     <Card aria-labelledby="plan">
@@ -30,7 +30,7 @@ export function Plan({ organization: { plan } }: { readonly organization: Organi
       </div>
       {canRead && (
         <div className="mb-5 grid gap-4 sm:grid-cols-2">
-          <Answered answer={quota} loading={<Skeleton className="h-12 sm:col-span-2" />}>
+          <WhenReady result={quota} loading={<Skeleton className="h-12 sm:col-span-2" />}>
             {({ organization }) =>
               organization?.quota ? (
                 <>
@@ -40,7 +40,7 @@ export function Plan({ organization: { plan } }: { readonly organization: Organi
                 </>
               ) : null
             }
-          </Answered>
+          </WhenReady>
         </div>
       )}
       <FactList

@@ -1,10 +1,10 @@
 import { Ban, Check } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { useScope } from '../../app/session.tsx'
-import { useAction, useAnswer } from '../../data/answer.ts'
+import { useAction, useQueryResult } from '../../data/query-result.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { ResidencyBadge } from '../../parts/badges.tsx'
-import { Answered, FailureNotice } from '../../parts/states.tsx'
+import { FailureNotice, WhenReady } from '../../parts/states.tsx'
 import { Code, UserText } from '../../parts/user-text.tsx'
 import { Button } from '../../ui/button.tsx'
 import { RadioGroup } from '../../ui/choices.tsx'
@@ -45,7 +45,7 @@ function PolicyForm({ current }: { readonly current: Policy }) {
   const [policy, setPolicy] = useState<Policy>(current)
   const [isConfirming, setConfirming] = useState(false)
   const save = useAction(UPDATE)
-  const effects = useAnswer(EFFECTS, { policy }, { types: ['Model'] })
+  const effects = useQueryResult(EFFECTS, { policy }, { types: ['Model'] })
   const collections = useAll(COLLECTIONS, ({ collections }) => collections)
   const agents = useAll(AGENTS, ({ agents }) => agents)
   const isKnown = collections.state === 'ready' && agents.state === 'ready'
@@ -73,7 +73,7 @@ function PolicyForm({ current }: { readonly current: Policy }) {
         }))}
       />
       <div className="mt-5 rounded-lg border bg-sunken p-4" role="status">
-        <Answered answer={effects}>
+        <WhenReady result={effects}>
           {() =>
             chosen ? (
               <>
@@ -86,7 +86,7 @@ function PolicyForm({ current }: { readonly current: Policy }) {
               </>
             ) : null
           }
-        </Answered>
+        </WhenReady>
       </div>
       {save.failure && (
         <div className="mt-3">

@@ -1,7 +1,7 @@
 import { LogOut, MonitorSmartphone } from 'lucide-react'
 import { useState } from 'react'
 import { useScope, useSession } from '../../app/session.tsx'
-import { useAction, useAnswer } from '../../data/answer.ts'
+import { useAction, useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { type Column, DataTable, usePaging } from '../../parts/data-table.tsx'
 import { EmptyState, FailureNotice } from '../../parts/states.tsx'
@@ -22,7 +22,7 @@ export function Sessions() {
   const [ending, setEnding] = useState<Session | null>(null)
   const end = useAction(END_SESSION)
   const paging = usePaging()
-  const answer = useAnswer(SESSIONS, paging.variables, { types: ['Session'] })
+  const result = useQueryResult(SESSIONS, paging.variables, { types: ['Session'] })
   const columns = useColumns(isAdmin, setEnding)
   return (
     <>
@@ -34,7 +34,7 @@ export function Sessions() {
       )}
       <DataTable
         label={text('sessions.title')}
-        answer={answer}
+        result={result}
         page={({ sessions }) => sessions}
         paging={paging}
         columns={columns}

@@ -2,10 +2,10 @@ import { getRouteApi, Navigate } from '@tanstack/react-router'
 import { useEffect } from 'react'
 import { useSession } from '../../app/session.tsx'
 import { Logo } from '../../app/shell.tsx'
-import { useAnswer } from '../../data/answer.ts'
 import { addressOfOrganization, MEMBERSHIPS } from '../../data/memberships.ts'
+import { useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
-import { Answered } from '../../parts/states.tsx'
+import { WhenReady } from '../../parts/states.tsx'
 import { UserText } from '../../parts/user-text.tsx'
 import { Badge } from '../../ui/surface.tsx'
 
@@ -17,19 +17,19 @@ export function OrganizationPage() {
   const text = useText()
   const { session } = useSession()
   const { next = '/home' } = route.useSearch()
-  const answer = useAnswer(MEMBERSHIPS, {}, { pause: session.state !== 'signed-in' })
+  const result = useQueryResult(MEMBERSHIPS, {}, { pause: session.state !== 'signed-in' })
   useEffect(() => {
     document.title = `${text('signIn.organization')} · ${text('app.name')}`
   }, [text])
   if (session.state === 'signed-out') return <Navigate to="/sign-in" search={{ next }} replace />
-  const viewer = answer.state === 'ready' ? answer.data.viewer : null
+  const viewer = result.state === 'ready' ? result.data.viewer : null
   const memberships = viewer?.member?.memberships ?? []
-  if (answer.state === 'ready' && memberships.length < 2) return <Navigate to={next} replace />
+  if (result.state === 'ready' && memberships.length < 2) return <Navigate to={next} replace />
   return (
     <main className="mx-auto flex w-full max-w-sm flex-col px-4 pt-[12dvh] pb-12">
       <Logo />
       <h1 className="mt-5 mb-5 text-2xl font-semibold tracking-tight rtl:tracking-normal">{text('signIn.organization')}</h1>
-      <Answered answer={answer}>
+      <WhenReady result={result}>
         {() => (
           <ul className="divide-y overflow-hidden rounded-xl border bg-surface">
             {memberships.map(({ organizationId, organizationName, role }) => (
@@ -46,7 +46,7 @@ export function OrganizationPage() {
             ))}
           </ul>
         )}
-      </Answered>
+      </WhenReady>
     </main>
   )
 }

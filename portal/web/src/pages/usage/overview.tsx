@@ -1,14 +1,14 @@
 import { ChartColumn } from 'lucide-react'
 import { Suspense, useMemo } from 'react'
-import { useAnswer } from '../../data/answer.ts'
 import { lazyPart } from '../../data/lazy-part.ts'
+import { useQueryResult } from '../../data/query-result.ts'
 import { directionOf } from '../../i18n/preferences.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { usePreferences } from '../../i18n/use-preferences.ts'
 import { type Column, RowsTable } from '../../parts/data-table.tsx'
 import { Digits } from '../../parts/digits.tsx'
 import { Money, useMoney, useMoneyAxis } from '../../parts/money.tsx'
-import { Answered, EmptyState } from '../../parts/states.tsx'
+import { EmptyState, WhenReady } from '../../parts/states.tsx'
 import { UserText } from '../../parts/user-text.tsx'
 import { Select } from '../../ui/input.tsx'
 import { Card, Skeleton } from '../../ui/surface.tsx'
@@ -28,7 +28,7 @@ export function Overview({ filters, onChange }: OverviewProps) {
   const text = useText()
   const { range = 'month', by = 'MODEL', measure = 'amount', model, key } = filters
   const { since, until, steps } = useMemo(() => timesOf(range), [range])
-  const answer = useAnswer(CHART, {
+  const result = useQueryResult(CHART, {
     groupBy: [range === 'day' ? 'HOUR' : 'DAY', by],
     filter: { since, until, modelId: model ?? null, apiKeyId: key ?? null },
   })
@@ -54,7 +54,7 @@ export function Overview({ filters, onChange }: OverviewProps) {
           options={MEASURES.map((value) => ({ value, label: text(`usage.measure.${value}`) }))}
         />
       </search>
-      <Answered answer={answer}>
+      <WhenReady result={result}>
         {({ usageSummary }) =>
           !usageSummary || usageSummary.total.calls === 0 ? (
             <EmptyState icon={ChartColumn} title={text('usage.none')}>
@@ -64,7 +64,7 @@ export function Overview({ filters, onChange }: OverviewProps) {
             <Shown summary={usageSummary} steps={steps} {...{ by, measure, range }} />
           )
         }
-      </Answered>
+      </WhenReady>
     </>
   )
 }

@@ -2,12 +2,12 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import { Download, ReceiptText, RefreshCw, SearchX } from 'lucide-react'
 import { useState } from 'react'
 import { useClient } from 'urql'
-import { useAnswer, useEvents } from '../../data/answer.ts'
 import { type Failure, toFailure } from '../../data/failure.ts'
+import { useEvents, useQueryResult } from '../../data/query-result.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
 import { Money } from '../../parts/money.tsx'
-import { Answered, EmptyState, FailureNotice, NotFound } from '../../parts/states.tsx'
+import { EmptyState, FailureNotice, NotFound, WhenReady } from '../../parts/states.tsx'
 import { DateTime } from '../../parts/time.tsx'
 import { Code, UserText } from '../../parts/user-text.tsx'
 import { Button } from '../../ui/button.tsx'
@@ -32,12 +32,12 @@ export function Records({ filters, onChange }: RecordsProps) {
   const { model, key, request } = filters
   const filter = request ? { requestId: request } : { modelId: model ?? null, apiKeyId: key ?? null }
   const paging = usePaging(JSON.stringify(filter))
-  const answer = useAnswer(RECORDS, { ...paging.variables, filter })
+  const result = useQueryResult(RECORDS, { ...paging.variables, filter })
   useEvents(RECORDED, {}, () => setNews((now) => now + 1))
   const isFiltered = Boolean(request || model || key)
   const refresh = () => {
     setNews(0)
-    if (answer.state === 'ready') answer.refresh()
+    if (result.state === 'ready') result.refresh()
   }
   return (
     <>
@@ -66,7 +66,7 @@ export function Records({ filters, onChange }: RecordsProps) {
       </search>
       <DataTable
         label={text('usage.records')}
-        answer={answer}
+        result={result}
         page={({ usage }) => usage ?? EMPTY_PAGE}
         paging={paging}
         columns={useColumns()}
@@ -131,11 +131,11 @@ function RecordLink({ id, at }: { readonly id: string; readonly at: string }) {
 
 function OpenRecord({ id, onClose }: { readonly id: string | undefined; readonly onClose: () => void }) {
   const text = useText()
-  const answer = useAnswer(RECORD, { id: id ?? '' }, { pause: id === undefined })
+  const result = useQueryResult(RECORD, { id: id ?? '' }, { pause: id === undefined })
   return (
     <Sheet isOpen={id !== undefined} onClose={onClose} title={text('usage.receipt')}>
       {id !== undefined && (
-        <Answered answer={answer}>{({ node }) => (node && 'amount' in node ? <Receipt record={node} /> : <NotFound />)}</Answered>
+        <WhenReady result={result}>{({ node }) => (node && 'amount' in node ? <Receipt record={node} /> : <NotFound />)}</WhenReady>
       )}
     </Sheet>
   )

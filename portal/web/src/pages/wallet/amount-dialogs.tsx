@@ -1,5 +1,5 @@
 import { type FormEvent, useState } from 'react'
-import { useAction } from '../../data/answer.ts'
+import { useAction } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { FailureNotice } from '../../parts/states.tsx'
 import { toAmount } from '../../parts/typed-number.ts'

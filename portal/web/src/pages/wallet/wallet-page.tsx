@@ -1,8 +1,8 @@
 import { BellRing, Plus, ReceiptText } from 'lucide-react'
 import { useState } from 'react'
 import { useScope } from '../../app/session.tsx'
-import { useAnswer, useEvents } from '../../data/answer.ts'
 import { useCalm } from '../../data/calm.ts'
+import { useEvents, useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { type Column, DataTable, EMPTY_PAGE, RowsTable, usePaging } from '../../parts/data-table.tsx'
 import { Digits } from '../../parts/digits.tsx'
@@ -27,11 +27,11 @@ export function WalletPage() {
   const isOperator = useScope('OPERATOR')
   const [step, setStep] = useState<Step | null>(null)
   const paging = usePaging()
-  const answer = useAnswer(WALLET, paging.variables, { types: ['Wallet', 'LedgerEntry'] })
-  const refresh = useCalm(() => answer.state === 'ready' && answer.refresh(), LEAST_PAUSE_MS)
+  const result = useQueryResult(WALLET, paging.variables, { types: ['Wallet', 'LedgerEntry'] })
+  const refresh = useCalm(() => result.state === 'ready' && result.refresh(), LEAST_PAUSE_MS)
   useEvents(CHANGED, {}, refresh)
   const entryColumns = useEntryColumns()
-  const organization = answer.state === 'ready' ? answer.data.organization : null
+  const organization = result.state === 'ready' ? result.data.organization : null
   return (
     <>
       <PageHeader
@@ -69,7 +69,7 @@ export function WalletPage() {
       <h2 className="mb-3 text-lg">{text('wallet.ledger')}</h2>
       <DataTable
         label={text('wallet.ledger')}
-        answer={answer}
+        result={result}
         page={({ organization }) => organization?.wallet.entries ?? EMPTY_PAGE}
         paging={paging}
         columns={entryColumns}

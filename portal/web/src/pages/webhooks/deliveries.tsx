@@ -1,8 +1,8 @@
 import { getRouteApi } from '@tanstack/react-router'
 import { Inbox, RotateCw } from 'lucide-react'
 import { useState } from 'react'
-import { useAction, useAnswer } from '../../data/answer.ts'
 import { useRepeat } from '../../data/calm.ts'
+import { useAction, useQueryResult } from '../../data/query-result.ts'
 import { useFormats, useText } from '../../i18n/text.tsx'
 import { StatusBadge } from '../../parts/badges.tsx'
 import { CopyButton } from '../../parts/copy-button.tsx'
@@ -25,11 +25,11 @@ import { DELIVERIES, type Delivery, REDELIVER } from './webhooks.ts'
 const route = getRouteApi('/webhooks/$id')
 
 /** No event tells how a delivery goes on: events about it would be delivered, too. */
-const ASK_AGAIN_MS = 2_000
+const POLL_INTERVAL_MS = 2_000
 /** After an attempt that failed, the next one comes much later. */
-const ASK_SELDOM_MS = 15_000
+const SLOW_POLL_INTERVAL_MS = 15_000
 
-const LOOKS = {
+const BADGES = {
   PENDING: { tone: 'info', label: 'webhooks.status.PENDING', isActive: true },
   DELIVERED: { tone: 'success', label: 'webhooks.status.DELIVERED' },
   FAILED: { tone: 'danger', label: 'webhooks.status.FAILED' },
@@ -43,11 +43,11 @@ export function Deliveries({ endpointId }: { readonly endpointId: string }) {
   const [openId, setOpenId] = useState<string | null>(null)
   const columns = useColumns(setOpenId)
   const paging = usePaging(status)
-  const answer = useAnswer(DELIVERIES, { endpointId, status: status ?? null, ...paging.variables }, { types: ['WebhookDelivery'] })
-  const edges = answer.state === 'ready' ? (answer.data.webhookDeliveries?.edges ?? []) : []
+  const result = useQueryResult(DELIVERIES, { endpointId, status: status ?? null, ...paging.variables }, { types: ['WebhookDelivery'] })
+  const edges = result.state === 'ready' ? (result.data.webhookDeliveries?.edges ?? []) : []
   const pending = edges.filter(({ node }) => node.status === 'PENDING')
   const isSoon = pending.some(({ node }) => node.attempts.length === 0)
-  useRepeat(answer, isSoon ? ASK_AGAIN_MS : ASK_SELDOM_MS, pending.length > 0)
+  useRepeat(result, isSoon ? POLL_INTERVAL_MS : SLOW_POLL_INTERVAL_MS, pending.length > 0)
   const open = edges.find(({ node }) => node.id === openId)?.node ?? null
   return (
     <section>
@@ -63,14 +63,14 @@ export function Deliveries({ endpointId }: { readonly endpointId: string }) {
               ...STATUSES.map((value) => ({ value, label: text(`webhooks.status.${value}`) })),
             ]}
           />
-          <Button icon={RotateCw} onClick={() => answer.state === 'ready' && answer.refresh()}>
+          <Button icon={RotateCw} onClick={() => result.state === 'ready' && result.refresh()}>
             {text('webhooks.refresh')}
           </Button>
         </div>
       </div>
       <DataTable
         label={text('webhooks.deliveries')}
-        answer={answer}
+        result={result}
         page={({ webhookDeliveries }) => webhookDeliveries ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}
@@ -101,7 +101,7 @@ function Details({ endpointId, delivery }: { readonly endpointId: string; readon
     <div className="flex flex-col gap-6">
       <FactList
         facts={[
-          [text('webhooks.status'), <StatusBadge key="status" {...LOOKS[status]} />],
+          [text('webhooks.status'), <StatusBadge key="status" {...BADGES[status]} />],
           [text('webhooks.eventType'), <Code key="type">{event.type}</Code>],
           [text('webhooks.subject'), <Code key="subject">{event.subject}</Code>],
           [text('webhooks.eventId'), <Code key="event">{event.id}</Code>],
@@ -166,7 +166,7 @@ function useColumns(open: (id: string) => void): readonly Column<Delivery>[] {
         </button>
       ),
     },
-    { id: 'status', header: text('webhooks.status'), cell: ({ status }) => <StatusBadge {...LOOKS[status]} /> },
+    { id: 'status', header: text('webhooks.status'), cell: ({ status }) => <StatusBadge {...BADGES[status]} /> },
     {
       id: 'attempts',
       header: text('webhooks.attemptsHeader'),

@@ -1,12 +1,12 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { KeyRound, Pencil, Power, Send, Trash2 } from 'lucide-react'
 import { useState } from 'react'
-import { useAction, useAnswer } from '../../data/answer.ts'
+import { useAction, useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { FactList } from '../../parts/fact-list.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
 import { type Secret, SecretDialog } from '../../parts/secret-dialog.tsx'
-import { Answered, FailureNotice, NotFound } from '../../parts/states.tsx'
+import { FailureNotice, NotFound, WhenReady } from '../../parts/states.tsx'
 import { DateTime } from '../../parts/time.tsx'
 import { Code, UserText } from '../../parts/user-text.tsx'
 import { Button } from '../../ui/button.tsx'
@@ -23,17 +23,17 @@ const route = getRouteApi('/webhooks/$id')
 export function EndpointPage() {
   const text = useText()
   const { id } = route.useParams()
-  const answer = useAnswer(ENDPOINT, { id })
+  const result = useQueryResult(ENDPOINT, { id })
   const back = <Link to="/webhooks">{text('webhooks.title')}</Link>
-  if (answer.state !== 'ready' || !answer.data.webhookEndpoint) {
+  if (result.state !== 'ready' || !result.data.webhookEndpoint) {
     return (
       <>
         <PageHeader title={text('webhooks.endpoint')} back={back} />
-        <Answered answer={answer}>{() => <NotFound />}</Answered>
+        <WhenReady result={result}>{() => <NotFound />}</WhenReady>
       </>
     )
   }
-  const endpoint = answer.data.webhookEndpoint
+  const endpoint = result.data.webhookEndpoint
   return (
     <>
       <PageHeader

@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import { Plus, Webhook } from 'lucide-react'
 import { useState } from 'react'
-import { useAction, useAnswer } from '../../data/answer.ts'
+import { useAction, useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
 import { Digits } from '../../parts/digits.tsx'
@@ -23,7 +23,7 @@ export function WebhooksPage() {
   const create = useAction(CREATE)
   const columns = useColumns()
   const paging = usePaging()
-  const answer = useAnswer(ENDPOINTS, paging.variables, { types: ['WebhookEndpoint'] })
+  const result = useQueryResult(ENDPOINTS, paging.variables, { types: ['WebhookEndpoint'] })
   const button = (
     <Button variant="primary" icon={Plus} onClick={() => setCreating(true)}>
       {text('webhooks.create')}
@@ -34,7 +34,7 @@ export function WebhooksPage() {
       <PageHeader title={text('webhooks.title')} lead={text('webhooks.lead')} actions={button} />
       <DataTable
         label={text('webhooks.title')}
-        answer={answer}
+        result={result}
         page={({ webhookEndpoints }) => webhookEndpoints ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}

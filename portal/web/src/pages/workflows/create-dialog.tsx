@@ -1,6 +1,6 @@
 import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, useState } from 'react'
-import { useAction, useAnswer } from '../../data/answer.ts'
+import { useAction, useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { codeOf } from '../../parts/code.ts'
 import { FailureNotice } from '../../parts/states.tsx'
@@ -60,7 +60,7 @@ function Fields({ create }: { readonly create: CreateAction }) {
     event.preventDefault()
     setTried(true)
     if (!problems.isRight || missing.length > 0) return
-    const definition = DEFINITIONS[template].make(needs)
+    const definition = DEFINITIONS[template].create(needs)
     const created = await create.run({ input: { name: name.trim(), code: shownCode, definition } })
     const id = created?.createWorkflow?.workflow.id
     if (id) void navigate({ to: '/workflows/$id', params: { id }, search: { tab: 'editor' } })
@@ -133,19 +133,19 @@ function NeedField({
 
 function ModelField(props: NeedProps) {
   const text = useText()
-  const answer = useAnswer(CHAT_MODELS, {})
+  const result = useQueryResult(CHAT_MODELS, {})
   const options =
-    answer.state === 'ready' ? answer.data.models.map(({ id }) => ({ value: id, label: id })) : answer.state === 'failed' ? null : []
+    result.state === 'ready' ? result.data.models.map(({ id }) => ({ value: id, label: id })) : result.state === 'failed' ? null : []
   return <NeedField {...props} label={text('workflows.model')} missing={text('workflows.missing.model')} options={options} />
 }
 
 function CollectionField(props: NeedProps) {
   const text = useText()
-  const answer = useAnswer(COLLECTIONS, {}, { types: ['Collection'] })
+  const result = useQueryResult(COLLECTIONS, {}, { types: ['Collection'] })
   const options =
-    answer.state === 'ready'
-      ? (answer.data.collections?.edges ?? []).map(({ node }) => ({ value: node.id, label: node.name }))
-      : answer.state === 'failed'
+    result.state === 'ready'
+      ? (result.data.collections?.edges ?? []).map(({ node }) => ({ value: node.id, label: node.name }))
+      : result.state === 'failed'
         ? null
         : []
   return <NeedField {...props} label={text('workflows.collection')} missing={text('workflows.missing.collection')} options={options} />

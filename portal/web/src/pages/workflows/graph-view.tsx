@@ -50,17 +50,17 @@ export function GraphView({ definition, run, open, onOpen }: GraphProps) {
   const text = useText()
   const frame = useRef<HTMLElement>(null)
   const isRightToLeft = Direction.useDirection() === 'rtl'
-  const { places, waits } = useMemo(() => {
+  const { positions, waits } = useMemo(() => {
     const waits = listEdges(definition)
     const isOutput = waits.some(({ to }) => to === OUTPUT)
-    return { waits, places: layOut(definition, waits).filter(({ id }) => isOutput || id !== OUTPUT) }
+    return { waits, positions: layOut(definition, waits).filter(({ id }) => isOutput || id !== OUTPUT) }
   }, [definition])
   const states = useMemo(() => new Map(run?.map(({ nodeId, state }) => [nodeId, state])), [run])
   const types = useMemo(() => new Map(definition.nodes.map(({ id, type }) => [id, type])), [definition])
 
   const nodes = useMemo(
     () =>
-      places.map(({ id, column, row }): Node<NodeData> => {
+      positions.map(({ id, column, row }): Node<NodeData> => {
         const type = types.get(id) ?? null
         const state = states.get(id) ?? null
         return {
@@ -74,7 +74,7 @@ export function GraphView({ definition, run, open, onOpen }: GraphProps) {
           ariaRole: type === null ? undefined : 'button',
         }
       }),
-    [places, types, states, isRightToLeft, open],
+    [positions, types, states, isRightToLeft, open],
   )
   const edges = useMemo(
     () =>
@@ -125,7 +125,7 @@ export function GraphView({ definition, run, open, onOpen }: GraphProps) {
     watch.observe(box)
     return () => watch.disconnect()
   }, [graph, isRightToLeft])
-  const rows = Math.max(...places.map(({ row }) => Math.abs(row))) * 2 + 1
+  const rows = Math.max(...positions.map(({ row }) => Math.abs(row))) * 2 + 1
   return (
     <section
       ref={frame}

@@ -1,9 +1,9 @@
 import { useNavigate } from '@tanstack/react-router'
 import { Play } from 'lucide-react'
 import { type FormEvent, useEffect, useMemo, useState } from 'react'
-import { useAnswer, useEvents } from '../../data/answer.ts'
 import type { Failure } from '../../data/failure.ts'
 import type { VariablesOf } from '../../data/graphql.ts'
+import { useEvents, useQueryResult } from '../../data/query-result.ts'
 import { Text, useText } from '../../i18n/text.tsx'
 import { FailureText } from '../../parts/failure-text.tsx'
 import { useMoney } from '../../parts/money.tsx'
@@ -28,7 +28,7 @@ const DEFAULT_MAX_COST = '1'
 
 /** Asks for the inputs of a run, and starts it. `from`: the run whose inputs stand there first. */
 export function RunForm({ workflow, from }: { readonly workflow: Workflow; readonly from: string | undefined }) {
-  const earlier = useAnswer(RUN, { id: from ?? '' }, { pause: from === undefined })
+  const earlier = useQueryResult(RUN, { id: from ?? '' }, { pause: from === undefined })
   if (from !== undefined && earlier.state === 'loading') return <Loading />
   const inputs = from !== undefined && earlier.state === 'ready' ? earlier.data.workflowRun?.inputs : undefined
   return <Form key={`${workflow.version} ${from}`} workflow={workflow} earlier={inputs} />

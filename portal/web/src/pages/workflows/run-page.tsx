@@ -2,9 +2,9 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import { CircleStop, ReceiptText, RotateCw, Trash2 } from 'lucide-react'
 import { type ReactNode, useEffect, useReducer, useRef, useState } from 'react'
 import { useScope } from '../../app/session.tsx'
-import { useAction, useAnswer } from '../../data/answer.ts'
 import { failureOfWork } from '../../data/failure.ts'
 import { useFollow } from '../../data/follow.ts'
+import { useAction, useQueryResult } from '../../data/query-result.ts'
 import { Text, useText } from '../../i18n/text.tsx'
 import { CopyButton } from '../../parts/copy-button.tsx'
 import { Digits } from '../../parts/digits.tsx'
@@ -13,7 +13,7 @@ import { FailureText } from '../../parts/failure-text.tsx'
 import { Money } from '../../parts/money.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
 import { Source } from '../../parts/source.tsx'
-import { Answered, FailureNotice, NotFound } from '../../parts/states.tsx'
+import { FailureNotice, NotFound, WhenReady } from '../../parts/states.tsx'
 import { DateTime } from '../../parts/time.tsx'
 import { Code, UserText } from '../../parts/user-text.tsx'
 import { Button } from '../../ui/button.tsx'
@@ -30,22 +30,22 @@ import { VERSION } from './workflows.ts'
 const route = getRouteApi('/workflows/$id/runs/$runId')
 
 /** The outputs of nodes are not in the events. They are asked for this long after the last that ended. */
-const ASK_AFTER_MS = 400
+const REFRESH_DELAY_MS = 400
 
 export function RunPage() {
   const text = useText()
   const { id, runId } = route.useParams()
-  const answer = useAnswer(RUN, { id: runId })
-  const run = answer.state === 'ready' ? answer.data.workflowRun : null
-  if (answer.state !== 'ready' || run?.workflowId !== id) {
+  const result = useQueryResult(RUN, { id: runId })
+  const run = result.state === 'ready' ? result.data.workflowRun : null
+  if (result.state !== 'ready' || run?.workflowId !== id) {
     return (
       <>
         <PageHeader title={text('workflows.run')} back={<Back id={id} name={null} />} />
-        <Answered answer={answer}>{() => <NotFound />}</Answered>
+        <WhenReady result={result}>{() => <NotFound />}</WhenReady>
       </>
     )
   }
-  return <Followed key={runId} run={run} refresh={answer.refresh} />
+  return <Followed key={runId} run={run} refresh={result.refresh} />
 }
 
 function Back({ id, name }: { readonly id: string; readonly name: string | null }) {
@@ -66,22 +66,22 @@ function Back({ id, name }: { readonly id: string; readonly name: string | null 
 }
 
 /** A run with its events. */
-function Followed({ run: asked, refresh }: { readonly run: Run; readonly refresh: () => void }) {
+function Followed({ run: loaded, refresh }: { readonly run: Run; readonly refresh: () => void }) {
   const text = useText()
   const { node } = route.useSearch()
   const navigate = route.useNavigate()
-  const [progress, tell] = useReducer(advance, NO_PROGRESS)
+  const [progress, dispatch] = useReducer(advance, NO_PROGRESS)
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
   useEffect(() => () => clearTimeout(timer.current), [])
-  const failure = useFollow(FOLLOW, asked.status === 'RUNNING' ? asked.id : null, ({ workflowRunEvents: event }) => {
-    tell(event)
+  const failure = useFollow(FOLLOW, loaded.status === 'RUNNING' ? loaded.id : null, ({ workflowRunEvents: event }) => {
+    dispatch(event)
     if (event.type === 'NODE_ENDED' || event.type === 'DONE') {
       clearTimeout(timer.current)
-      timer.current = setTimeout(refresh, event.type === 'DONE' ? 0 : ASK_AFTER_MS)
+      timer.current = setTimeout(refresh, event.type === 'DONE' ? 0 : REFRESH_DELAY_MS)
     }
     return event.cursor
   })
-  const run = apply(asked, progress)
+  const run = apply(loaded, progress)
   const { id, status, workflow, workflowId, workflowVersion, inputs, output, cost, startedAt, deadline, endedAt, nodes } = run
   return (
     <>
@@ -125,7 +125,7 @@ function Followed({ run: asked, refresh }: { readonly run: Run; readonly refresh
         />
         <div className="grid gap-6 lg:grid-cols-2">
           <Block title={text('workflows.inputs')} value={inputs} />
-          {status === 'COMPLETED' && asked.status === 'COMPLETED' && <Block title={text('workflows.output')} value={output} />}
+          {status === 'COMPLETED' && loaded.status === 'COMPLETED' && <Block title={text('workflows.output')} value={output} />}
         </div>
       </div>
     </>
@@ -141,9 +141,9 @@ interface DrawnProps {
 
 /** The nodes as the version of the run has them. */
 function Drawn({ run: { workflowId, workflowVersion }, ...rest }: DrawnProps) {
-  const answer = useAnswer(VERSION, { id: workflowId, version: workflowVersion })
-  if (answer.state === 'loading') return <Skeleton className="h-80 rounded-xl" />
-  const definition = answer.state === 'ready' ? (answer.data.workflow?.atVersion?.definition as Definition | undefined) : undefined
+  const result = useQueryResult(VERSION, { id: workflowId, version: workflowVersion })
+  if (result.state === 'loading') return <Skeleton className="h-80 rounded-xl" />
+  const definition = result.state === 'ready' ? (result.data.workflow?.atVersion?.definition as Definition | undefined) : undefined
   return <Nodes definition={definition ?? null} run={rest.nodes} open={rest.open} onOpen={rest.onOpen} />
 }
 

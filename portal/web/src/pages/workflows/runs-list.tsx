@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import { History } from 'lucide-react'
-import { useAnswer, useEvents } from '../../data/answer.ts'
 import { useCalm, useRepeat } from '../../data/calm.ts'
+import { useEvents, useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
 import { Digits } from '../../parts/digits.tsx'
@@ -16,7 +16,7 @@ import { Duration, RunBadge } from './states.tsx'
 /** Between two questions, while many runs end. */
 const PAUSE_MS = 1_500
 /** No event says that a run has begun: one from elsewhere shows after this time at the latest. */
-const LOOK_AGAIN_MS = 15_000
+const POLL_INTERVAL_MS = 15_000
 
 interface RunsProps {
   readonly workflowId: string
@@ -30,10 +30,10 @@ export function Runs({ workflowId, status, onStatus }: RunsProps) {
   const columns = useColumns(workflowId)
   const paging = usePaging(status)
   const filter = status ? { status } : null
-  const answer = useAnswer(RUNS, { id: workflowId, filter, ...paging.variables }, { types: ['WorkflowRun'] })
-  const refreshSoon = useCalm(() => answer.state === 'ready' && answer.refresh(), PAUSE_MS)
+  const result = useQueryResult(RUNS, { id: workflowId, filter, ...paging.variables }, { types: ['WorkflowRun'] })
+  const refreshSoon = useCalm(() => result.state === 'ready' && result.refresh(), PAUSE_MS)
   useEvents(RUN_ENDED, {}, ({ runEnded }) => runEnded.workflowRun?.workflowId === workflowId && refreshSoon())
-  useRepeat(answer, LOOK_AGAIN_MS)
+  useRepeat(result, POLL_INTERVAL_MS)
   return (
     <>
       <search className="mb-4 flex">
@@ -50,7 +50,7 @@ export function Runs({ workflowId, status, onStatus }: RunsProps) {
       </search>
       <DataTable
         label={text('workflows.tab.runs')}
-        answer={answer}
+        result={result}
         page={({ workflow }) => workflow?.runs ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}

@@ -1,10 +1,10 @@
 import { useState } from 'react'
-import { useAction, useAnswer } from '../../data/answer.ts'
+import { useAction, useQueryResult } from '../../data/query-result.ts'
 import { Text, useFormats, useText } from '../../i18n/text.tsx'
 import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
 import { diffLines, foldSame } from '../../parts/diff/diff.ts'
 import { Digits } from '../../parts/digits.tsx'
-import { Answered, FailureNotice, NotFound } from '../../parts/states.tsx'
+import { FailureNotice, NotFound, WhenReady } from '../../parts/states.tsx'
 import { DateTime } from '../../parts/time.tsx'
 import { Button } from '../../ui/button.tsx'
 import { classes } from '../../ui/classes.ts'
@@ -29,7 +29,7 @@ interface VersionsProps {
 export function Versions({ workflow, open, onOpen }: VersionsProps) {
   const text = useText()
   const paging = usePaging()
-  const answer = useAnswer(VERSIONS, { id: workflow.id, ...paging.variables }, { types: ['Workflow'] })
+  const result = useQueryResult(VERSIONS, { id: workflow.id, ...paging.variables }, { types: ['Workflow'] })
   const columns: readonly Column<VersionRow>[] = [
     {
       id: 'version',
@@ -50,7 +50,7 @@ export function Versions({ workflow, open, onOpen }: VersionsProps) {
       <p className="mb-4 text-sm text-muted">{text('workflows.versionsHelp')}</p>
       <DataTable
         label={text('workflows.tab.versions')}
-        answer={answer}
+        result={result}
         page={(data) => data.workflow?.versions ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}
@@ -79,9 +79,9 @@ function VersionDetails({ workflow, version, onDone }: VersionDetailsProps) {
   const text = useText()
   const update = useAction(UPDATE)
   const [isConfirming, setConfirming] = useState(false)
-  const answer = useAnswer(DIFF, { id: workflow.id, from: version - 1, to: version })
+  const result = useQueryResult(DIFF, { id: workflow.id, from: version - 1, to: version })
   return (
-    <Answered answer={answer}>
+    <WhenReady result={result}>
       {({ workflow: found }) => {
         if (!found?.after) return <NotFound />
         const { before, after } = found
@@ -122,7 +122,7 @@ function VersionDetails({ workflow, version, onDone }: VersionDetailsProps) {
           </div>
         )
       }}
-    </Answered>
+    </WhenReady>
   )
 }
 

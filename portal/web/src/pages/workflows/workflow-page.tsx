@@ -1,11 +1,11 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
 import { Pencil, Play, Trash2 } from 'lucide-react'
 import { type FormEvent, useState } from 'react'
-import { useAction, useAnswer } from '../../data/answer.ts'
+import { useAction, useQueryResult } from '../../data/query-result.ts'
 import { Text, useText } from '../../i18n/text.tsx'
 import { Digits } from '../../parts/digits.tsx'
 import { PageHeader } from '../../parts/page-header.tsx'
-import { Answered, FailureNotice, NotFound } from '../../parts/states.tsx'
+import { FailureNotice, NotFound, WhenReady } from '../../parts/states.tsx'
 import { RelativeTime } from '../../parts/time.tsx'
 import { Code, UserText } from '../../parts/user-text.tsx'
 import { Button } from '../../ui/button.tsx'
@@ -27,17 +27,17 @@ const route = getRouteApi('/workflows/$id')
 export function WorkflowPage() {
   const text = useText()
   const { id } = route.useParams()
-  const answer = useAnswer(WORKFLOW, { id }, { types: ['Workflow'] })
+  const result = useQueryResult(WORKFLOW, { id }, { types: ['Workflow'] })
   const back = <Link to="/workflows">{text('workflows.title')}</Link>
-  if (answer.state !== 'ready' || !answer.data.workflow) {
+  if (result.state !== 'ready' || !result.data.workflow) {
     return (
       <>
         <PageHeader title={text('workflows.workflow')} back={back} />
-        <Answered answer={answer}>{() => <NotFound />}</Answered>
+        <WhenReady result={result}>{() => <NotFound />}</WhenReady>
       </>
     )
   }
-  const workflow = answer.data.workflow
+  const workflow = result.data.workflow
   return (
     <>
       <PageHeader

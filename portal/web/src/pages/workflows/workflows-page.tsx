@@ -1,7 +1,7 @@
 import { Link } from '@tanstack/react-router'
 import { Plus, Workflow } from 'lucide-react'
 import { useState } from 'react'
-import { useAnswer, useEvents } from '../../data/answer.ts'
+import { useEvents, useQueryResult } from '../../data/query-result.ts'
 import { useText } from '../../i18n/text.tsx'
 import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../parts/data-table.tsx'
 import { Digits } from '../../parts/digits.tsx'
@@ -20,8 +20,8 @@ export function WorkflowsPage() {
   const [isCreating, setCreating] = useState(false)
   const columns = useColumns()
   const paging = usePaging()
-  const answer = useAnswer(WORKFLOWS, paging.variables, { types: ['Workflow'] })
-  useEvents(RUN_ENDED, {}, ({ runEnded }) => runEnded.workflowRun && answer.state === 'ready' && answer.refresh())
+  const result = useQueryResult(WORKFLOWS, paging.variables, { types: ['Workflow'] })
+  useEvents(RUN_ENDED, {}, ({ runEnded }) => runEnded.workflowRun && result.state === 'ready' && result.refresh())
   const create = (
     <Button variant="primary" icon={Plus} onClick={() => setCreating(true)}>
       {text('workflows.create')}
@@ -32,7 +32,7 @@ export function WorkflowsPage() {
       <PageHeader title={text('workflows.title')} lead={text('workflows.lead')} actions={create} />
       <DataTable
         label={text('workflows.title')}
-        answer={answer}
+        result={result}
         page={({ workflows }) => workflows ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}

@@ -3,7 +3,7 @@ import { byTime } from '../../../domain/by-time.ts'
 import type { BillingDeps } from '../../../use-cases/deps.ts'
 import type { Eraser, ErasureRecord } from '../../../use-cases/tables.ts'
 import { eraseWebhooks } from '../../../webhooks/use-cases/erase-webhooks.ts'
-import { beginReceipt, MAX_COUNTED, noteFound, notePartEnded, receiptId } from './erasures.ts'
+import { createReceipt, MAX_COUNTED, noteFound, notePartEnded, receiptId } from './erasures.ts'
 
 /** The subgraphs that have data of organizations. Billing erases its own last: the others ask it for keys until then. */
 const OTHERS = ['knowledge', 'inference'] as const
@@ -13,12 +13,12 @@ const PAGE = 100
 /** Lists what this subgraph has still to erase: deleted organizations, then what was asked for, the oldest first. */
 export async function listErasuresToDo(deps: BillingDeps, eraser: OtherEraser): Promise<readonly ErasureTask[]> {
   const organizations = await listOpen(deps, ({ kind, ended }) => kind === 'organization' && !ended[eraser])
-  const asked = await listOpen(deps, ({ kind, ended, documentIds }) => {
+  const requested = await listOpen(deps, ({ kind, ended, documentIds }) => {
     if (kind === 'organization' || ended[eraser]) return false
     // What was unpacked from a document is known to knowledge alone.
     return eraser === 'knowledge' || kind !== 'document' || documentIds !== undefined
   })
-  return [...organizations, ...asked].map((erasure) => toTask(erasure, eraser))
+  return [...organizations, ...requested].map((erasure) => toTask(erasure, eraser))
 }
 
 /** Billing's own queue: what only billing has still to erase, and the oldest of the others, for their webhooks. */
@@ -66,7 +66,7 @@ export async function noteOwn(deps: BillingDeps, organizationId: string): Promis
   const { organizations, erasures, apiKeys, sessions, members, invitations, webhookEndpoints, webhookEvents } = deps.collections
   const organization = await organizations.findOne({ _id: organizationId })
   if (!organization?.erasingSince) return
-  await beginReceipt(deps, organization)
+  await createReceipt(deps, organization)
   const receipt = await erasures.findOne({ _id: receiptId(organizationId) })
   if (receipt?.found.billing) return
   const limit = { limit: MAX_COUNTED }

@@ -4,7 +4,7 @@ import { eraseOnce, LATE_WRITES_MS } from '../../../../common/erasure/erasing.ts
 import type { Principal } from '../../../../common/identity/principal.ts'
 import type { DocumentStore } from '../../../../common/ports/document-store.ts'
 import { creditWallet } from '../../../ledger/use-cases/credit-wallet.ts'
-import { ManualClock, makePrincipal, openBilling } from '../../../test-support/world.ts'
+import { createPrincipal, ManualClock, openBilling } from '../../../test-support/world.ts'
 import type { BillingDeps } from '../../../use-cases/deps.ts'
 import { deleteOrganization } from '../change-organization.ts'
 import { createApiKey } from '../create-api-key.ts'
@@ -24,7 +24,7 @@ import {
   requestErasure,
 } from './erasures.ts'
 
-const OPERATOR = makePrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
+const OPERATOR = createPrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
 const NEVER = new AbortController().signal
 const DOCUMENT = `doc_${'d'.repeat(32)}`
 

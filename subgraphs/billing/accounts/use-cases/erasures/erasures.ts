@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { listById } from '../../../../common/documents/lists.ts'
-import type { Found, Kept } from '../../../../common/erasure/erasing.ts'
+import type { Found, RetainedRecords } from '../../../../common/erasure/erasing.ts'
 import { KisError, NotFound } from '../../../../common/errors.ts'
 import { type Principal, requireScope } from '../../../../common/identity/principal.ts'
 import type { Connection, PageArguments } from '../../../../common/link/connection.ts'
@@ -82,7 +82,7 @@ async function dropOldReceipt({ collections: { erasures } }: BillingDeps, organi
 }
 
 /** Begins the erasure of a deleted organization. Repeatable: there is one. */
-export async function beginReceipt({ collections }: BillingDeps, { _id, erasingSince, lastChange }: Organization): Promise<void> {
+export async function createReceipt({ collections }: BillingDeps, { _id, erasingSince, lastChange }: Organization): Promise<void> {
   if (!erasingSince) return
   await collections.erasures.insertMissing([newErasure(receiptId(_id), _id, lastChange?.apiKeyId ?? '', erasingSince)])
 }
@@ -150,9 +150,9 @@ export async function notePartEnded(
   { collections, clock }: BillingDeps,
   part: Eraser,
   id: string,
-  kept: readonly Kept[],
+  retained: readonly RetainedRecords[],
 ): Promise<boolean> {
-  const set = { [`ended.${part}`]: { at: clock.now(), kept: kept.map((each) => ({ ...each })) } }
+  const set = { [`ended.${part}`]: { at: clock.now(), kept: retained.map((each) => ({ ...each })) } }
   if (await collections.erasures.findOneAndUpdate({ _id: id, endedAt: null, [`ended.${part}`]: null }, { $set: set })) return true
   return (await collections.erasures.findOne({ _id: id })) !== null
 }
@@ -163,11 +163,11 @@ export async function notePartEnded(
  */
 export async function endErasures(deps: BillingDeps, signal: AbortSignal): Promise<void> {
   const { erasures, organizations } = deps.collections
-  for await (const organization of byTime(organizations, 'erasingSince', deps.clock.now())) await beginReceipt(deps, organization)
+  for await (const organization of byTime(organizations, 'erasingSince', deps.clock.now())) await createReceipt(deps, organization)
   for await (const erasure of byTime(erasures, 'openSince', deps.clock.now())) {
     if (signal.aborted) return
     if (!isErased(erasure)) continue
-    const own = await countKept(deps, erasure)
+    const own = await countRetained(deps, erasure)
     if (erasure.kind === 'organization')
       await organizations.findOneAndUpdate({ _id: erasure.organizationId }, { $unset: { erasingSince: '' } })
     await erasures.findOneAndUpdate(
@@ -185,7 +185,7 @@ function isErased({ kind, ended }: ErasureRecord): boolean {
   return parts.every((part) => ended[part] !== undefined)
 }
 
-async function countKept(
+async function countRetained(
   { collections, pump }: BillingDeps,
   { kind, organizationId, apiKeyIds }: ErasureRecord,
 ): Promise<readonly KeptRecords[]> {
@@ -193,18 +193,18 @@ async function countKept(
   const limit = { limit: MAX_COUNTED }
   // What waits in the wallet counts, too.
   await pump.drain(organizationId)
-  const kept = (what: string, count: number): readonly KeptRecords[] => (count > 0 ? [{ kind: what, count, reason: ACCOUNTS }] : [])
+  const retained = (what: string, count: number): readonly KeptRecords[] => (count > 0 ? [{ kind: what, count, reason: ACCOUNTS }] : [])
   if (kind === 'organization')
     return [
       { kind: 'organizations', count: 1, reason: 'Its name, its plan and what operators changed say whose accounts these are.' },
-      ...kept('wallets', (await wallets.findOne({ _id: organizationId })) ? 1 : 0),
-      ...kept('ledger_entries', await entries.countDocuments({ organizationId }, limit)),
-      ...kept('usage_records', await usage.countDocuments({ organizationId }, limit)),
-      ...kept('usage_totals', await usageTotals.countDocuments({ organizationId }, limit)),
+      ...retained('wallets', (await wallets.findOne({ _id: organizationId })) ? 1 : 0),
+      ...retained('ledger_entries', await entries.countDocuments({ organizationId }, limit)),
+      ...retained('usage_records', await usage.countDocuments({ organizationId }, limit)),
+      ...retained('usage_totals', await usageTotals.countDocuments({ organizationId }, limit)),
     ]
   let records = 0
   for (const apiKeyId of apiKeyIds) records += await usage.countDocuments({ organizationId, apiKeyId }, limit)
-  return kept('usage_records', Math.min(records, MAX_COUNTED))
+  return retained('usage_records', Math.min(records, MAX_COUNTED))
 }
 
 async function readSubject(
@@ -212,8 +212,8 @@ async function readSubject(
   organizationId: string,
   { documentId, memberId, apiKeyIds }: EraseInput,
 ): Promise<Subject> {
-  const given = [documentId, memberId, apiKeyIds].filter((one) => one != null)
-  if (given.length !== 1) throw new KisError('invalid_request', 'Name exactly one: a document, a member, or keys.', { param: 'input' })
+  const provided = [documentId, memberId, apiKeyIds].filter((one) => one != null)
+  if (provided.length !== 1) throw new KisError('invalid_request', 'Name exactly one: a document, a member, or keys.', { param: 'input' })
   const nothing = { documentId: null, memberId: null, apiKeyIds: [] }
   if (documentId != null) {
     if (!DOCUMENT_ID.test(documentId))

@@ -136,9 +136,9 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
   /** Gives the first `limit` documents of `sql` that pass the tests. */
   async #read(access: Access, tests: readonly Test[], limit: number, sql: Sql): Promise<readonly T[]> {
     // Judged documents were found by a unique key, so there are at most 1,000 even without a limit.
-    const bounded = access.judged.length > 0 ? sql : limited(sql, limit)
+    const limitedSql = access.judged.length > 0 ? sql : limited(sql, limit)
     const isAside = isLong(access, access.judged.length > 0 ? countKeys(access.served) : limit)
-    const rows = await this.#store.read(bounded, isAside ? organizationOf(tests) : null)
+    const rows = await this.#store.read(limitedSql, isAside ? organizationOf(tests) : null)
     const begunMs = performance.now()
     const documents = this.#toDocuments(rows, access, tests).slice(0, limit)
     parsingMs += performance.now() - begunMs

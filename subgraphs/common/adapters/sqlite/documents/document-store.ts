@@ -43,7 +43,7 @@ class SqliteDocumentStore implements DocumentStore {
   readonly #reader: FileThread
   readonly #collections = new Map<string, SqliteCollection<StoredDocument>>()
   /** For each collection, resolves when its table and indexes exist. */
-  readonly #made: Promise<void>[] = []
+  readonly #tablesReady: Promise<void>[] = []
 
   constructor(opened: OpenedFile) {
     this.#opened = opened
@@ -57,7 +57,7 @@ class SqliteDocumentStore implements DocumentStore {
       const ready = this.#opened.writer.call<void>('createCollection', [spec])
       // Users of the collection get the error. If nobody uses it yet, the error must not end the process.
       ready.catch((error) => this.#opened.file.log.error({ err: error, collection: spec.name }, 'a collection could not be created'))
-      this.#made.push(ready)
+      this.#tablesReady.push(ready)
       collection = new SqliteCollection(spec, this.#accessAfter(ready))
       this.#collections.set(spec.name, collection)
     }
@@ -71,8 +71,8 @@ class SqliteDocumentStore implements DocumentStore {
       read: async ({ text, parameters }, aside) => {
         await ready
         if (aside === null) return this.#readNow(text, parameters)
-        const leave = await reads.take(aside, NO_END).catch(orTooBusy(`Too many reads${aside && ' of your organization'} wait.`))
-        return this.#reader.call<readonly unknown[][]>('all', [text, parameters]).finally(leave)
+        const release = await reads.acquire(aside, NO_END).catch(orTooBusy(`Too many reads${aside && ' of your organization'} wait.`))
+        return this.#reader.call<readonly unknown[][]>('all', [text, parameters]).finally(release)
       },
       write: async (method, ...args) => {
         await ready
@@ -84,9 +84,9 @@ class SqliteDocumentStore implements DocumentStore {
   async ping(signal: AbortSignal): Promise<Date> {
     const { file, writer } = this.#opened
     try {
-      if (file.damage) throw file.damage
+      if (file.corruption) throw file.corruption
       this.#readNow('SELECT 1 FROM sqlite_schema', [])
-      await untilAborted(Promise.all([...this.#made, writer.call('ping', [])]), signal)
+      await untilAborted(Promise.all([...this.#tablesReady, writer.call('ping', [])]), signal)
       return new Date()
     } catch (error) {
       throw file.toProblem(error)

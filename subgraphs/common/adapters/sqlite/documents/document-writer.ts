@@ -5,7 +5,7 @@ import { meets, type Test } from '../../documents/filter.ts'
 import { checkIndexed } from '../../documents/spec.ts'
 import { encodeDocument, parseDocument, type StoredObject } from '../../documents/stored-value.ts'
 import { applyChanges, type Change } from '../../documents/update.ts'
-import { damageSeenAtStart } from '../damage-at-start.ts'
+import { findCorruptionAtStart } from '../corruption-at-start.ts'
 import { Connection, isUniqueViolation, orFailure } from '../database.ts'
 import { Eraser } from '../eraser.ts'
 import { GroupCommit } from '../group-commit.ts'
@@ -52,8 +52,8 @@ function writerOver(connection: Connection, eraser: Eraser) {
     const found = connection.prepare(sql.text).get<Row>(...sql.parameters)
     if (!found) return seed && insertFrom(spec, seed, changes)
     const [id, before] = found
-    const kept = parsed.get(id)
-    const document = kept?.text === before ? kept.document : parseDocument(before)
+    const cached = parsed.get(id)
+    const document = cached?.text === before ? cached.document : parseDocument(before)
     if (!meets(document, judged)) {
       parsed.set(id, { text: before, document })
       if (seed) throw duplicateIn(spec)
@@ -141,7 +141,7 @@ export const call = servingFiles((file) => {
       ...Object.fromEntries(writes),
       /** Rewrites what exists: only a write shows that the disk is full. */
       ping: () => commits.write(() => database.exec(`PRAGMA user_version=${DOCUMENT_FILE.schemaVersion}`)),
-      damageSeenAtStart: () => orFailure(() => damageSeenAtStart(database, file)),
+      damageSeenAtStart: () => orFailure(() => findCorruptionAtStart(database, file)),
     },
     batch: { maxCalls: MAX_BATCH, around: (run) => commits.batch(run) },
     close() {

@@ -43,7 +43,7 @@ export async function migrateFile(file: string, kinds: readonly Kind[], log: Log
       if (!hasDocuments(name)) return 0
       return connection.prepare(`SELECT count(*) FROM ${nameTable({ name })}`).get<[number]>()![0]
     },
-    async convert(name, convert, tell) {
+    async convert(name, convert, report) {
       const table = nameTable({ name })
       const page = connection.prepare(`SELECT id, doc FROM ${table} WHERE id > ? ORDER BY id LIMIT ${PAGE}`)
       const write = connection.prepare(`UPDATE ${table} SET doc = ? WHERE id = ?`)
@@ -55,7 +55,7 @@ export async function migrateFile(file: string, kinds: readonly Kind[], log: Log
           write.run(encodeDocument(toStored(document, name) as StoredObject), id)
         }
         done += rows.length
-        tell(done)
+        report(done)
         if (rows.length < PAGE) return
         after = rows.at(-1)![0]
       }

@@ -1,6 +1,6 @@
 import { detectLanguage, type Language, toTerms } from './language.ts'
 import { splitSentences } from './sentences.ts'
-import type { Passage } from './sources.ts'
+import type { Excerpt } from './sources.ts'
 
 /** A sentence of the context, or a row of a table, which can be the answer. */
 export interface Candidate {
@@ -34,7 +34,7 @@ const MAX_COLUMNS = 12
 const MAX_ROW_CHARACTERS = 600
 
 /** Each sentence and row once, in order. Questions are not answers. */
-export function findCandidates(context: readonly Passage[]): readonly Candidate[] {
+export function findCandidates(context: readonly Excerpt[]): readonly Candidate[] {
   const parts = context.flatMap(readParts)
   // A chunk that begins further down in a table has the header of the chunk with the table's beginning.
   const headers = new Map(parts.flatMap(({ table, header }) => (header ? [[table, header] as const] : [])))
@@ -81,7 +81,7 @@ interface Part {
   readonly table: string
 }
 
-function readParts({ text: whole, source, file: name = source ?? '' }: Passage): readonly Part[] {
+function readParts({ text: whole, source, file: name = source ?? '' }: Excerpt): readonly Part[] {
   const file = name.split(', ')[0] || null
   const parts: { readonly isTable: boolean; readonly lines: string[] }[] = []
   for (const line of whole.split('\n')) {

@@ -10,15 +10,15 @@ const MAX_OVERVIEW = 4
  * Neighbours are one quote, in the order of the text; rows stand on lines of their own, best first.
  */
 export function composeQuotes(support: readonly Candidate[], all: readonly Candidate[], question: string): string {
-  const asked = new Set(toTerms(question))
+  const questionTerms = new Set(toTerms(question))
   const groups = Map.groupBy(support, (candidate) => candidate.source ?? candidate)
   const quotes = [...groups.values()].map((group) => {
-    const places = group.flatMap((candidate) => (candidate.row ? [] : all.indexOf(candidate))).sort((a, b) => a - b)
-    const sentences = places.map((place, i) => {
-      const gap = i === 0 ? '' : place === places[i - 1]! + 1 ? ' ' : ' … '
-      return gap + all[place]!.text
+    const positions = group.flatMap((candidate) => (candidate.row ? [] : all.indexOf(candidate))).sort((a, b) => a - b)
+    const sentences = positions.map((position, i) => {
+      const gap = i === 0 ? '' : position === positions[i - 1]! + 1 ? ' ' : ' … '
+      return gap + all[position]!.text
     })
-    const rows = group.flatMap(({ row }) => (row ? shownRow(row, asked) : []))
+    const rows = group.flatMap(({ row }) => (row ? shownRow(row, questionTerms) : []))
     const lines = sentences.length > 0 ? [quote(sentences.join(''), group[0]!.language), ...rows] : rows
     return withSource(lines.join('\n'), group[0]!.source)
   })
@@ -41,10 +41,10 @@ export function composeOverview(candidates: readonly Candidate[], language: Lang
 }
 
 /** The first column, and those that the question names; all where it names none. */
-function shownRow(row: NonNullable<Candidate['row']>, asked: ReadonlySet<string>): string {
-  const isAsked = (text: string) => toTerms(text).some((term) => asked.has(term))
-  if (!row.slice(1).some(({ header }) => isAsked(header))) return rowText(row)
-  return rowText(row.filter(({ header, value }, column) => column === 0 || isAsked(header) || isAsked(value)))
+function shownRow(row: NonNullable<Candidate['row']>, questionTerms: ReadonlySet<string>): string {
+  const isNamed = (text: string) => toTerms(text).some((term) => questionTerms.has(term))
+  if (!row.slice(1).some(({ header }) => isNamed(header))) return rowText(row)
+  return rowText(row.filter(({ header, value }, column) => column === 0 || isNamed(header) || isNamed(value)))
 }
 
 /** In the quotation marks of its language, with others inside. */

@@ -1,7 +1,7 @@
 import { KisError } from '../../../../common/errors.ts'
 import { findEarlierQuestion, isFollowUp, readSmallTalk } from '../../../domain/chat/question.ts'
 import type { ProtocolObject } from '../../../ports/engines.ts'
-import { type Passage, readPassages } from './sources.ts'
+import { type Excerpt, readExcerpts } from './sources.ts'
 
 /**
  * All text of a request, in UTF-16 units: more than the catalog's 32,000 tokens in any language, and 50 ms of the event
@@ -22,7 +22,7 @@ export interface Conversation {
   readonly question: string
   /** The question that a follow-up refers to; '' for a question that can be understood alone. */
   readonly earlier: string
-  readonly context: readonly Passage[]
+  readonly context: readonly Excerpt[]
   /** The text of each message, for counting. */
   readonly texts: readonly string[]
 }
@@ -46,15 +46,15 @@ export function readConversation(request: ProtocolObject): Conversation {
   const question = messages[last]?.question ?? ''
   const results = messages[last - 1]
   const isFound = results?.role === 'user' && SEARCH_RESULTS.test(results.text)
-  const asked = messages.slice(0, Math.max(isFound ? last - 1 : last, 0)).filter(({ role }) => role === 'user')
-  const earlier = isFollowUp(question) ? findEarlierQuestion(asked.map((message) => message.question)) : ''
+  const userMessages = messages.slice(0, Math.max(isFound ? last - 1 : last, 0)).filter(({ role }) => role === 'user')
+  const earlier = isFollowUp(question) ? findEarlierQuestion(userMessages.map((message) => message.question)) : ''
   const context = isFound
-    ? readPassages(results.text)
+    ? readExcerpts(results.text)
     : messages.flatMap(({ role, before, question: own }, index) => {
         if (role === 'assistant') return []
         const isStatement = index !== last && FULL_STOP.test(own) && readSmallTalk(own) === null
-        const passages = readPassages(isStatement ? `${before}\n\n${own}` : before)
-        return role === 'system' || role === 'developer' ? passages.map(withoutInstructions) : passages
+        const excerpts = readExcerpts(isStatement ? `${before}\n\n${own}` : before)
+        return role === 'system' || role === 'developer' ? excerpts.map(withoutInstructions) : excerpts
       })
   return { question, earlier, context, texts }
 }
@@ -74,7 +74,7 @@ function splitQuestion(text: string): { readonly before: string; readonly questi
   return { before: [...paragraphs, lines.join('\n')].join('\n\n'), question: question.trim().replace(QUESTION_LABEL, '').trim() }
 }
 
-function withoutInstructions({ text, ...rest }: Passage): Passage {
-  const kept = text.split(/(?<=[.!؟?])\s+|\n/).filter((line) => !INSTRUCTION.test(line.trim()))
-  return { ...rest, text: kept.join('\n') }
+function withoutInstructions({ text, ...rest }: Excerpt): Excerpt {
+  const lines = text.split(/(?<=[.!؟?])\s+|\n/).filter((line) => !INSTRUCTION.test(line.trim()))
+  return { ...rest, text: lines.join('\n') }
 }

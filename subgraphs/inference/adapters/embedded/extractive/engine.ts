@@ -11,7 +11,7 @@ import { findSupport } from './support.ts'
 /** Words in one chunk of a stream. */
 const WORDS_PER_CHUNK = 4
 
-interface Answer {
+interface Reply {
   /** With the white space before them. Joined, they are the text. */
   readonly words: readonly string[]
   readonly finishReason: 'stop' | 'length'
@@ -46,7 +46,7 @@ export function extractiveEngine({ embedding }: { readonly embedding: EmbeddingE
     return support.length === 0 ? phrases.nothingFound : composeQuotes(support, candidates, `${earlier} ${question}`)
   }
 
-  async function answer({ organizationId }: EngineCall, request: ProtocolObject, signal: AbortSignal): Promise<Answer> {
+  async function reply({ organizationId }: EngineCall, request: ProtocolObject, signal: AbortSignal): Promise<Reply> {
     signal.throwIfAborted()
     const conversation = readConversation(request)
     const { texts } = conversation
@@ -71,19 +71,19 @@ export function extractiveEngine({ embedding }: { readonly embedding: EmbeddingE
     hasLogprobs: false,
 
     async complete(call, request, signal) {
-      const { words, finishReason, usage, indices } = await answer(call, request, signal)
+      const { words, finishReason, usage, indices } = await reply(call, request, signal)
       return { choices: indices.map((index) => ({ index, message: { content: words.join('') }, finish_reason: finishReason })), usage }
     },
 
     async stream(call, request, signal) {
-      return toChunks(await answer(call, request, signal), signal)
+      return toChunks(await reply(call, request, signal), signal)
     },
   }
 }
 
 /** The chunks of a stream. Those of the choices are sent together. */
 async function* toChunks(
-  { words, finishReason, usage, indices }: Answer,
+  { words, finishReason, usage, indices }: Reply,
   signal: AbortSignal,
 ): AsyncGenerator<readonly ProtocolObject[], undefined> {
   for (let from = 0; from <= words.length && !signal.aborted; from += WORDS_PER_CHUNK) {

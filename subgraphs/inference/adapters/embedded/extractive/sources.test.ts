@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { readPassages } from './sources.ts'
+import { readExcerpts } from './sources.ts'
 
 for (const { name, message, expected } of [
   {
@@ -64,5 +64,5 @@ for (const { name, message, expected } of [
   { name: 'reads broken JSON as text', message: '{"text": "A.', expected: [{ text: '{"text": "A.', source: null }] },
   { name: 'reads nothing in nothing', message: '  \n\n ', expected: [] },
 ]) {
-  it(name, () => expect(readPassages(message)).toEqual(expected))
+  it(name, () => expect(readExcerpts(message)).toEqual(expected))
 }

@@ -1,5 +1,5 @@
 /** A part of the context, with its source as the context states it. */
-export interface Passage {
+export interface Excerpt {
   readonly text: string
   readonly source: string | null
   /** The file with its place, if the source is a mark. */
@@ -18,17 +18,17 @@ const NAME = /^(.{1,160}?)(?:\s{0,10}[:：]\s{1,10}(?=\S)|$)/
 /** Not a list item or code. */
 const PLAIN_NAME = /^[^\s:`|*#<>"'-][^:`|*<>"']*$/
 const FILE = /\.(?:pdf|docx?|txt|md|html?|csv|json|pptx?|xlsx?|odt|rtf|epub)\b/i
-const PLACE = /\b(?:pages?|pp?\.|https?:\/\/)|صفحة|ص\./i
+const LOCATION = /\b(?:pages?|pp?\.|https?:\/\/)|صفحة|ص\./i
 
 /** The passages of a message of the context: search results as JSON, or text with lines that name sources. */
-export function readPassages(message: string): readonly Passage[] {
+export function readExcerpts(message: string): readonly Excerpt[] {
   try {
     const json: unknown = JSON.parse(message)
-    if (typeof json === 'object') return passagesOfJson(json)
+    if (typeof json === 'object') return excerptsOfJson(json)
   } catch {
     // It is text.
   }
-  return passagesOfText(message)
+  return excerptsOfText(message)
 }
 
 /**
@@ -36,18 +36,18 @@ export function readPassages(message: string): readonly Passage[] {
  * it ends its block: then it names the source of the text before it. `file.pdf, page 3: text` is often just a sentence,
  * and only applies to its block.
  */
-function passagesOfText(text: string): readonly Passage[] {
-  const passages: { text: string; source: string | null; file?: string }[] = []
+function excerptsOfText(text: string): readonly Excerpt[] {
+  const excerpts: { text: string; source: string | null; file?: string }[] = []
   let source: string | null = null
   for (const block of text.trim().split(/\n\s*\n/)) {
     const [, mark, file, own] = MARKED.exec(block.trim()) ?? []
     if (mark !== undefined) {
       source = null
-      passages.push({ text: own!, source: mark, ...(file !== undefined && { file }) })
+      excerpts.push({ text: own!, source: mark, ...(file !== undefined && { file }) })
       continue
     }
     const lines = block.split('\n').map((line) => line.trim().replace(HEADING, ''))
-    let open: (typeof passages)[number] | undefined
+    let open: (typeof excerpts)[number] | undefined
     for (const [index, line] of lines.entries()) {
       const named = readSource(line)
       if (named?.text === '' && open?.source === null && index === lines.length - 1) {
@@ -55,13 +55,13 @@ function passagesOfText(text: string): readonly Passage[] {
       } else if (named || !open) {
         if (named) source = named.ofBlock ? null : named.source
         open = { text: named ? named.text : line, source: named?.source ?? source }
-        passages.push(open)
+        excerpts.push(open)
       } else {
         open.text += `\n${line}`
       }
     }
   }
-  return passages.filter((passage) => passage.text.trim() !== '')
+  return excerpts.filter((excerpt) => excerpt.text.trim() !== '')
 }
 
 /** What a line says about the source of its text, which may be '', and of the text after it; `ofBlock`: only of its block. */
@@ -73,29 +73,29 @@ function readSource(line: string): { readonly source: string; readonly text: str
   const [named = '', name = ''] = NAME.exec(rest) ?? []
   const text = rest.slice(named.length)
   if (label === undefined) return text !== '' && FILE.test(name) && PLAIN_NAME.test(name) ? { source: name, text, ofBlock: true } : null
-  if (FILE.test(name) || PLACE.test(name)) return { source: `${label} ${name.trim()}`, text }
-  return /^\[[\d\s]+\]$/.test(label) || FILE.test(label) || PLACE.test(label) ? { source: label, text: rest } : null
+  if (FILE.test(name) || LOCATION.test(name)) return { source: `${label} ${name.trim()}`, text }
+  return /^\[[\d\s]+\]$/.test(label) || FILE.test(label) || LOCATION.test(label) ? { source: label, text: rest } : null
 }
 
 type JsonObject = Readonly<Record<string, unknown>>
 
 /** The texts of search results; a tool's answer without any is a list of facts. */
-function passagesOfJson(value: unknown): readonly Passage[] {
-  const passages: Passage[] = []
-  const facts: Passage[] = []
+function excerptsOfJson(value: unknown): readonly Excerpt[] {
+  const excerpts: Excerpt[] = []
+  const facts: Excerpt[] = []
   const walk = (part: unknown, inherited: string | null, depth: number): void => {
     if (typeof part !== 'object' || part === null || depth > MAX_DEPTH) return
     const { text, content, snippet, ...rest } = part as JsonObject
     const source = sourceOf(rest) ?? inherited
     const own = [text, content, snippet].find((candidate) => typeof candidate === 'string')
-    if (own !== undefined) passages.push({ text: own, source })
+    if (own !== undefined) excerpts.push({ text: own, source })
     const plain = Object.entries(part).filter(([, field]) => ['string', 'number', 'boolean'].includes(typeof field))
     const lines = plain.map(([name, field]) => (Array.isArray(part) ? String(field) : `${name}: ${field}`))
     if (lines.length > 0) facts.push({ text: lines.join(Array.isArray(part) ? '\n\n' : ', '), source })
     for (const field of Object.values(part)) walk(field, source, depth + 1)
   }
   walk(value, null, 0)
-  return passages.length > 0 ? passages : facts
+  return excerpts.length > 0 ? excerpts : facts
 }
 
 /** Of a search result of this service, or of a common form. */

@@ -15,7 +15,7 @@ export class Unigram {
   readonly #traits: Uint8Array
   /** By place in a word: the most that the pieces before it add up to, where the last of them begins, and which it is. */
   #best = new Float64Array(0)
-  #begin = new Int32Array(0)
+  #start = new Int32Array(0)
   #last = new Int32Array(0)
 
   /**
@@ -24,14 +24,14 @@ export class Unigram {
    */
   constructor(packed: Uint8Array<ArrayBuffer>) {
     const [mark, nodes, pieces, unknown] = new Uint32Array(packed.buffer, packed.byteOffset, HEADER) as unknown as Header
-    const places = mark === MARK ? layout(nodes, pieces) : null
-    if (packed.byteLength !== places?.bytes) throw new Error('the vocabulary is damaged')
+    const offsets = mark === MARK ? layout(nodes, pieces) : null
+    if (packed.byteLength !== offsets?.bytes) throw new Error('the vocabulary is damaged')
     const { buffer, byteOffset: start } = packed
-    this.#scores = new Float64Array(buffer, start + places.scores, pieces)
-    this.#children = new Uint32Array(buffer, start + places.children, nodes + 1)
-    this.#pieces = new Int32Array(buffer, start + places.pieces, nodes)
-    this.#units = new Uint16Array(buffer, start + places.units, nodes)
-    this.#traits = new Uint8Array(buffer, start + places.traits, pieces)
+    this.#scores = new Float64Array(buffer, start + offsets.scores, pieces)
+    this.#children = new Uint32Array(buffer, start + offsets.children, nodes + 1)
+    this.#pieces = new Int32Array(buffer, start + offsets.pieces, nodes)
+    this.#units = new Uint16Array(buffer, start + offsets.units, nodes)
+    this.#traits = new Uint8Array(buffer, start + offsets.traits, pieces)
     this.#unknown = unknown
   }
 
@@ -44,15 +44,15 @@ export class Unigram {
   split(word: string): number[] {
     this.#search(word)
     const found: number[] = []
-    for (let place = word.length; place > 0; place = this.#begin[place]!) {
-      const piece = this.#last[place]!
+    for (let position = word.length; position > 0; position = this.#start[position]!) {
+      const piece = this.#last[position]!
       if (piece !== this.#unknown || found.at(-1) !== this.#unknown) found.push(piece)
     }
     return found.reverse()
   }
 
   #search(word: string): void {
-    this.#makeRoom(word.length)
+    this.#ensureCapacity(word.length)
     for (let from = 0; from < word.length; ) {
       const next = from + (word.codePointAt(from)! > 0xffff ? 2 : 1)
       let node = 0
@@ -75,7 +75,7 @@ export class Unigram {
     const sum = this.#best[from]! + this.#scores[piece]!
     if (sum <= this.#best[to]!) return
     this.#best[to] = sum
-    this.#begin[to] = from
+    this.#start[to] = from
     this.#last[to] = piece
   }
 
@@ -91,10 +91,10 @@ export class Unigram {
     return low < this.#children[node + 1]! && this.#units[low] === unit ? low : -1
   }
 
-  #makeRoom(length: number): void {
+  #ensureCapacity(length: number): void {
     if (this.#best.length <= length) {
       this.#best = new Float64Array(length + 1)
-      this.#begin = new Int32Array(length + 1)
+      this.#start = new Int32Array(length + 1)
       this.#last = new Int32Array(length + 1)
     }
     this.#best.fill(Number.NEGATIVE_INFINITY, 1, length + 1)
@@ -140,16 +140,16 @@ export function packUnigram(vocabulary: readonly (readonly [piece: string, score
       from = to
     }
   }
-  const places = layout(nodes.length, vocabulary.length)
-  const buffer = new ArrayBuffer(places.bytes)
+  const offsets = layout(nodes.length, vocabulary.length)
+  const buffer = new ArrayBuffer(offsets.bytes)
   new Uint32Array(buffer, 0, HEADER).set([MARK, nodes.length, vocabulary.length, unknown] satisfies Header)
   const worst = vocabulary.reduce((least, [, score]) => Math.min(least, score), Number.POSITIVE_INFINITY)
   const scores = vocabulary.map(([, score], index) => (index === unknown ? worst - UNKNOWN_BELOW : score))
-  new Float64Array(buffer, places.scores, vocabulary.length).set(scores)
-  new Uint32Array(buffer, places.children, nodes.length + 1).set([...nodes.map(({ firstChild }) => firstChild), nodes.length])
-  new Int32Array(buffer, places.pieces, nodes.length).set(nodes.map(({ piece }) => piece))
-  new Uint16Array(buffer, places.units, nodes.length).set(nodes.map(({ unit }) => unit))
-  new Uint8Array(buffer, places.traits, vocabulary.length).set(vocabulary.map(([piece]) => traitsOf(piece)))
+  new Float64Array(buffer, offsets.scores, vocabulary.length).set(scores)
+  new Uint32Array(buffer, offsets.children, nodes.length + 1).set([...nodes.map(({ firstChild }) => firstChild), nodes.length])
+  new Int32Array(buffer, offsets.pieces, nodes.length).set(nodes.map(({ piece }) => piece))
+  new Uint16Array(buffer, offsets.units, nodes.length).set(nodes.map(({ unit }) => unit))
+  new Uint8Array(buffer, offsets.traits, vocabulary.length).set(vocabulary.map(([piece]) => traitsOf(piece)))
   return new Uint8Array(buffer)
 }
 

@@ -138,10 +138,10 @@ function readContext(element: Element): Context | undefined {
   const { parentNode: list } = element
   if (list?.nodeName !== 'ol' || !isElement(list)) return { element, kind: 'list_item' }
   const isReversed = list.attrs.some(({ name }) => name === 'reversed')
-  const given = readInteger(element, 'value')
+  const explicit = readInteger(element, 'value')
   const before = numbers.get(list)
   const first = readInteger(list, 'start') ?? (isReversed ? countItems(list) : 1)
-  const number = given ?? (before === undefined ? first : before + (isReversed ? -1 : 1))
+  const number = explicit ?? (before === undefined ? first : before + (isReversed ? -1 : 1))
   numbers.set(list, number)
   return { element, kind: 'list_item', marker: `${formatNumber(number, NUMBERINGS.get(findAttribute(list, 'type') ?? '') ?? 'decimal')}.` }
 }

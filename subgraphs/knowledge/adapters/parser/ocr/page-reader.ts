@@ -6,7 +6,7 @@ import type { Box } from '../../../ports/document-parser.ts'
 import { readLines, readSize, type Word } from './tsv.ts'
 
 /** A picture of a page in a format that Leptonica decodes: PNM, PNG, JPEG, TIFF or WebP. */
-export interface Picture {
+export interface PageImage {
   readonly bytes: Uint8Array
   /** Undefined if only the picture itself may say it. */
   readonly dpi?: number
@@ -72,19 +72,19 @@ export class PageReader {
    * Reads a picture. Reads one that it is unsure of again on its head, and keeps what it is surer of.
    * @throws {Error} if the picture cannot be decoded.
    */
-  read(picture: Picture): PageText {
-    this.#core.FS.writeFile('/input', picture.bytes)
+  read(image: PageImage): PageText {
+    this.#core.FS.writeFile('/input', image.bytes)
     const startMs = cpuMs()
-    const read = this.#readAsShown(picture)
+    const read = this.#readAsShown(image)
     if (read.isBlank || read.confidence >= UPRIGHT_CONFIDENCE || cpuMs() - startMs > MAX_FIRST_READING_MS) return read
-    const turned = this.#readAsShown({ ...picture, orientation: ON_ITS_HEAD[picture.orientation]! })
+    const turned = this.#readAsShown({ ...image, orientation: ON_ITS_HEAD[image.orientation]! })
     return turned.confidence > read.confidence ? turnedBack(turned) : read
   }
 
-  #readAsShown(picture: Picture): PageText & { readonly isBlank: boolean } {
-    this.#show(this.#both, picture)
+  #readAsShown(image: PageImage): PageText & { readonly isBlank: boolean } {
+    this.#show(this.#both, image)
     const table = recognise(this.#both)
-    const lines = readLines(table).map((words) => this.#readLatinAgain(words, picture))
+    const lines = readLines(table).map((words) => this.#readLatinAgain(words, image))
     return { ...toPageText(lines), ...readSize(table), isBlank: lines.length === 0 }
   }
 
@@ -92,19 +92,19 @@ export class PageReader {
    * With two languages, Tesseract reads some Arabic words as Latin nonsense. Reads Latin words of Arabic lines again in
    * Arabic alone, and keeps what it is surer of.
    */
-  #readLatinAgain(words: readonly Word[], picture: Picture): readonly Word[] {
+  #readLatinAgain(words: readonly Word[], image: PageImage): readonly Word[] {
     if (!words.some(({ text }) => isArabic(text))) return words
     return words.map((word) => {
       if (!/[A-Za-z]/.test(word.text)) return word
-      const found = this.#readWord(word, picture)
+      const found = this.#readWord(word, image)
       return found && isArabic(found.text) && found.confidence > word.confidence ? { ...word, ...found } : word
     })
   }
 
-  #readWord({ left, top, width, height }: Word, picture: Picture): Pick<Word, 'text' | 'confidence'> | undefined {
+  #readWord({ left, top, width, height }: Word, image: PageImage): Pick<Word, 'text' | 'confidence'> | undefined {
     this.#arabic ??= this.#open('ara', SINGLE_WORD)
-    if (this.#shownIn !== picture) this.#show(this.#arabic, picture)
-    this.#shownIn = picture
+    if (this.#shownIn !== image) this.#show(this.#arabic, image)
+    this.#shownIn = image
     this.#arabic.SetRectangle(Math.max(0, left - MARGIN), Math.max(0, top - MARGIN), width + 2 * MARGIN, height + 2 * MARGIN)
     const words = readLines(recognise(this.#arabic)).flat()
     if (words.length === 0) return undefined
@@ -112,9 +112,9 @@ export class PageReader {
   }
 
   /** The picture that the Arabic engine has. */
-  #shownIn: Picture | undefined
+  #shownIn: PageImage | undefined
 
-  #show(api: TessBaseApi, { dpi, orientation }: Picture): void {
+  #show(api: TessBaseApi, { dpi, orientation }: PageImage): void {
     if (api.SetImageFile(orientation, 0) !== 0) throw new Error('the picture cannot be decoded')
     if (dpi !== undefined) api.SetSourceResolution(dpi)
   }
@@ -145,8 +145,8 @@ function toPageText(lines: readonly (readonly Word[])[]): Pick<PageText, 'confid
     if (known) known.push(words)
     else paragraphs.set(paragraph, [words])
   }
-  const kept = [...paragraphs.values()].filter((own) => meanConfidence(own.flat()) >= LEAST_CONFIDENCE)
-  return { confidence: meanConfidence(kept.flat(2)), paragraphs: kept.map(joinLines) }
+  const confident = [...paragraphs.values()].filter((own) => meanConfidence(own.flat()) >= LEAST_CONFIDENCE)
+  return { confidence: meanConfidence(confident.flat(2)), paragraphs: confident.map(joinLines) }
 }
 
 /** The text of a picture that was read on its head, with its lines where the picture shows them. */

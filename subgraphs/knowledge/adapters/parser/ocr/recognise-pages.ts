@@ -2,7 +2,7 @@ import { findLines } from '../../../domain/text/find-lines.ts'
 import { normaliseText } from '../../../domain/text/normalise-text.ts'
 import type { RecognisedLayout, RecognisedPage } from '../../../ports/page-recogniser.ts'
 import { isLegible } from '../pdf/text-quality.ts'
-import { openPictures } from './page-pictures.ts'
+import { openPageImages } from './page-images.ts'
 import type { PageReader, PageText, Paragraph } from './page-reader.ts'
 
 /** Lengths are kept in tenths of a unit. */
@@ -19,17 +19,17 @@ export async function* recognisePages(
   bytes: Uint8Array,
   { mediaType, pages }: { readonly mediaType: string; readonly pages: readonly number[] },
 ): AsyncGenerator<RecognisedPage> {
-  const pictures = await openPictures(bytes, mediaType)
+  const imageOf = await openPageImages(bytes, mediaType)
   for (const page of pages) {
-    const picture = await pictures(page)
-    const read = reader.read(picture)
+    const image = await imageOf(page)
+    const read = reader.read(image)
     const confidence = Math.round(read.confidence)
     const paragraphs = read.paragraphs
       .map(({ text, lines }) => ({ text: normaliseText(text), lines }))
       .filter(({ text }) => /[\p{L}\p{N}]/u.test(text))
     const texts = paragraphs.map(({ text }) => text)
     if (texts.length === 0 || !isLegible(texts.join(' '), 0)) yield { page, confidence, paragraphs: [] }
-    else yield { page, confidence, paragraphs: texts, layout: layOut(paragraphs, read, picture.scale) }
+    else yield { page, confidence, paragraphs: texts, layout: layOut(paragraphs, read, image.scale) }
   }
 }
 

@@ -12,13 +12,13 @@ const SAME_LINE = 2
  */
 export class Brackets {
   /** The evidence by font: pairs of brackets that look right, minus pairs that look wrong. */
-  readonly #looks = new Map<string, number>()
+  readonly #evidence = new Map<string, number>()
 
   /** Returns the runs with corrected brackets. The correction uses the evidence from all calls so far. */
   corrected(runs: readonly TextRun[]): readonly TextRun[] {
     this.#learn(runs)
     return runs.map((run) => {
-      if ((this.#looks.get(run.font) ?? 0) >= 0) return run
+      if ((this.#evidence.get(run.font) ?? 0) >= 0) return run
       return { ...run, glyphs: run.glyphs.map((glyph) => MIRRORED.get(glyph) ?? glyph) }
     })
   }
@@ -32,7 +32,7 @@ export class Brackets {
         const other = MIRRORED.get(bracket)
         if (other === undefined) continue
         if (last && last.bracket === other && last.run.font === run.font && Math.abs(last.run.y - run.y) < SAME_LINE) {
-          this.#looks.set(run.font, (this.#looks.get(run.font) ?? 0) + (OPENING.has(other) ? 1 : -1))
+          this.#evidence.set(run.font, (this.#evidence.get(run.font) ?? 0) + (OPENING.has(other) ? 1 : -1))
         }
         last = { run, bracket }
       }

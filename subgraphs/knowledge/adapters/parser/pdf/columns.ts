@@ -46,7 +46,7 @@ function split(flow: Flow, page: Page, depth: number): readonly Flow[] {
   if (!gap) return [flow]
   page.known.push(gap.x)
   const { x, first, last } = gap
-  const sides = [takeSide(flow, first, last, (segment) => segment.x1 <= x), takeSide(flow, first, last, (segment) => segment.x0 >= x)]
+  const sides = [cutSide(flow, first, last, (segment) => segment.x1 <= x), cutSide(flow, first, last, (segment) => segment.x0 >= x)]
   if (page.isRtl) sides.reverse()
   return [
     ...split({ ...flow, rows: flow.rows.slice(0, first) }, page, depth + 1),
@@ -65,10 +65,10 @@ interface Gap {
 /** Returns the gap with the most lines beside it, if both sides are running text. */
 function widestGap(flow: Flow, page: Page): Gap | undefined {
   const step = page.width / BINS
-  const places = Math.floor((flow.x1 - flow.x0) / step)
+  const positions = Math.floor((flow.x1 - flow.x0) / step)
   let best: (Gap & { readonly lines: number }) | undefined
-  for (let place = 1; place < places; place += 1) {
-    const x = flow.x0 + place * step
+  for (let position = 1; position < positions; position += 1) {
+    const x = flow.x0 + position * step
     const isKnown = page.known.some((known) => Math.abs(known - x) < 1.5 * step)
     for (const gap of gapsAt(flow.rows, x)) {
       if (gap.lines > (best?.lines ?? 0) && gap.lines >= (isKnown ? 1 : LEAST_LINES) && partsText(flow, gap, page, isKnown)) best = gap
@@ -106,12 +106,12 @@ function* gapsAt(rows: readonly Row[], x: number): Generator<Gap & { readonly li
 }
 
 function partsText(flow: Flow, { x, first, last }: Gap, page: Page, isKnown: boolean): boolean {
-  const sides = [takeSide(flow, first, last, (segment) => segment.x1 <= x), takeSide(flow, first, last, (segment) => segment.x0 >= x)]
+  const sides = [cutSide(flow, first, last, (segment) => segment.x1 <= x), cutSide(flow, first, last, (segment) => segment.x0 >= x)]
   return sides.every(({ rows, x0, x1 }, index) => {
     if (x1 - x0 < page.width * LEAST_COLUMN) return false
     if (isKnown) return true
-    const place = index === 0 ? x - flow.x0 : flow.x1 - x
-    const fills = rows.map(({ segments }) => (segments.at(-1)!.x1 - segments[0]!.x0) / place).sort((a, b) => a - b)
+    const sideWidth = index === 0 ? x - flow.x0 : flow.x1 - x
+    const fills = rows.map(({ segments }) => (segments.at(-1)!.x1 - segments[0]!.x0) / sideWidth).sort((a, b) => a - b)
     const letters = rows.map(({ segments }) => segments.reduce((sum, { glyphs }) => sum + glyphs.filter(isLetter).length, 0))
     letters.sort((a, b) => a - b)
     return fills[fills.length >> 1]! >= LEAST_FILL && letters[letters.length >> 1]! >= LEAST_LETTERS
@@ -122,7 +122,7 @@ function isLetter(glyph: string): boolean {
   return /\p{L}/u.test(glyph)
 }
 
-function takeSide(flow: Flow, first: number, last: number, isInside: (segment: Segment) => boolean): Flow {
+function cutSide(flow: Flow, first: number, last: number, isInside: (segment: Segment) => boolean): Flow {
   const rows = flow.rows.slice(first, last + 1).flatMap((row) => {
     const segments = row.segments.filter(isInside)
     return segments.length === 0 ? [] : [{ ...row, segments }]

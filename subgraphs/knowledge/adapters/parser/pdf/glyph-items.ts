@@ -116,7 +116,7 @@ export async function readGlyphItems(page: PDFPageProxy, { AnnotationMode, OPS }
     else if (operator === OPS.transform) text.transform(values as unknown as Matrix)
     else if (operator === OPS.paintFormXObjectBegin) {
       items.end()
-      text.beginForm((values[0] as Matrix | null) ?? IDENTITY)
+      text.startForm((values[0] as Matrix | null) ?? IDENTITY)
     } else if (operator === OPS.paintFormXObjectEnd) {
       items.end()
       text.endForm()
@@ -201,7 +201,7 @@ class TextMachine {
   }
 
   /** A form cannot restore what was saved outside of it. */
-  beginForm(matrix: Matrix): void {
+  startForm(matrix: Matrix): void {
     this.#forms.push({ saved: this.#saved, state: this.#state })
     this.#saved = []
     this.transform(matrix)

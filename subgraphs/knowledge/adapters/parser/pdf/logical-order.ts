@@ -55,8 +55,8 @@ export function logicalText(glyphs: readonly string[], isRtl: boolean): string {
   if (!isRtl && !kinds.includes('rtl') && !kinds.includes('arabic_digit')) return tidied(clusters.join(''))
   const runs = isRtl ? leftToRightRuns(clusters, kinds) : rightToLeftRuns(clusters, kinds)
   const parts: string[] = []
-  for (const { start, end, isRtl: turns } of runs) {
-    if (turns) for (let at = end - 1; at >= start; at -= 1) parts.push(MIRRORED.get(clusters[at]!) ?? clusters[at]!)
+  for (const { start, end, isRtl: isReversed } of runs) {
+    if (isReversed) for (let at = end - 1; at >= start; at -= 1) parts.push(MIRRORED.get(clusters[at]!) ?? clusters[at]!)
     else for (let at = start; at < end; at += 1) parts.push(clusters[at]!)
   }
   return tidied(parts.join(''))
@@ -86,14 +86,14 @@ function leftToRightRuns(clusters: readonly string[], kinds: readonly Kind[]): r
  * Returns the end of the run of Latin words, or of the number, that begins at `at`. Returns `at` if none begins there.
  */
 function endOfLeftToRight(clusters: readonly string[], kinds: readonly Kind[], at: number): number {
-  const begin = kinds[at] === 'neutral' && NUMBER_SIGN.test(clusters[at]!) ? at + 1 : at
-  const first = kinds[begin]
-  if (first === 'arabic_digit') return begin > at ? at : endOfNumber(clusters, kinds, at, 'arabic_digit')
-  if (first !== 'digit' && (first !== 'ltr' || begin > at)) return at
+  const from = kinds[at] === 'neutral' && NUMBER_SIGN.test(clusters[at]!) ? at + 1 : at
+  const first = kinds[from]
+  if (first === 'arabic_digit') return from > at ? at : endOfNumber(clusters, kinds, at, 'arabic_digit')
+  if (first !== 'digit' && (first !== 'ltr' || from > at)) return at
   let hasLetters = false
-  let end = begin
+  let end = from
   let open = 0
-  for (let next = begin; next < kinds.length; next += 1) {
+  for (let next = from; next < kinds.length; next += 1) {
     const kind = kinds[next]!
     if (kind === 'rtl' || kind === 'arabic_digit') break
     if (kind === 'neutral') {

@@ -2,7 +2,7 @@ import type { Box } from '../../../ports/document-parser.ts'
 import type { Area } from './rows.ts'
 
 /** The places after the decimal point. A tenth of a point is less than a pixel on any screen. */
-const PLACES = 10
+const STEPS_PER_POINT = 10
 
 /**
  * Returns an area of a frame as a box of the page: turned back, and cut at the edges of the page. Returns null for text at
@@ -19,10 +19,10 @@ export function toPageBox(
   return right > left && bottom > top ? { x: left, y: top, width: rounded(right - left), height: rounded(bottom - top) } : null
 }
 
-function cut(place: number, most: number): number {
-  return rounded(Math.min(Math.max(place, 0), most))
+function cut(coordinate: number, most: number): number {
+  return rounded(Math.min(Math.max(coordinate, 0), most))
 }
 
 export function rounded(length: number): number {
-  return Math.round(length * PLACES) / PLACES
+  return Math.round(length * STEPS_PER_POINT) / STEPS_PER_POINT
 }

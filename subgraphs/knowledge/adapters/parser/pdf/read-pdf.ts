@@ -79,7 +79,7 @@ export async function readPdf(bytes: Uint8Array, builder: DocumentBuilder, limit
     if (!isLegible(blocks.map(({ block }) => block.text).join(' '), page.unknown)) illegible.push(page.number)
     else for (const { block, turn } of blocks) addBlock(builder, page, block, turn)
   }
-  if (builder.leavesPictures) builder.leave([...empty, ...illegible].sort((a, b) => a - b))
+  if (builder.defersOcr) builder.deferPages([...empty, ...illegible].sort((a, b) => a - b))
   else sayWhatIsMissing(builder, total, empty, illegible)
   return total
 }

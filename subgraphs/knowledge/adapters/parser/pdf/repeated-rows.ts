@@ -8,9 +8,9 @@ const MARGIN_ROWS = 4
 const LEAST_PAGES = 3
 const MAX_PAGES_APART = 2
 /** With at least this many rows at one position, the majority decides about all of them. */
-const LEAST_ROWS_AT_PLACE = 5
+const LEAST_ROWS_AT_POSITION = 5
 /** Positions closer than this, in points, are the same. */
-const SAME_PLACE = 6
+const SAME_POSITION = 6
 
 interface PageRows {
   readonly number: number
@@ -40,36 +40,36 @@ interface RepeatedRows {
 export function findRepeatedRows(pages: readonly PageRows[]): RepeatedRows {
   const again = new Set<Row>()
   const first = new Set<Row>()
-  const places = new Map<number, Row[]>()
+  const positions = new Map<number, Row[]>()
   const outermost = new Set(pages.flatMap(({ frames: [rows = []] }) => [rows[0], rows.at(-1)]))
-  for (const { key, rows, place } of findSeries(pages, again)) {
+  for (const { key, rows, position } of findSeries(pages, again)) {
     const hasWords = /\p{L}{2}/u.test(key)
-    places.set(place, [...(places.get(place) ?? []), ...rows.map(({ row }) => row).filter((row) => outermost.has(row))])
+    positions.set(position, [...(positions.get(position) ?? []), ...rows.map(({ row }) => row).filter((row) => outermost.has(row))])
     for (const run of splitIntoRuns(rows)) {
       if (run.length < LEAST_PAGES) continue
       for (const { row } of hasWords ? run.slice(1) : run) again.add(row)
       if (hasWords) first.add(run[0]!.row)
     }
   }
-  for (const rows of places.values()) {
+  for (const rows of positions.values()) {
     const known = rows.filter((row) => again.has(row) || first.has(row)).length
-    if (rows.length >= LEAST_ROWS_AT_PLACE && known * 2 >= rows.length) for (const row of rows) if (!first.has(row)) again.add(row)
+    if (rows.length >= LEAST_ROWS_AT_POSITION && known * 2 >= rows.length) for (const row of rows) if (!first.has(row)) again.add(row)
   }
   return { again, first }
 }
 
 /** Groups the rows at the edges of pages by position and text. Adds page numbers to `numbers`. */
-function findSeries(pages: readonly PageRows[], numbers: Set<Row>): Iterable<Series & { readonly place: number }> {
-  const series = new Map<string, Series & { readonly place: number }>()
+function findSeries(pages: readonly PageRows[], numbers: Set<Row>): Iterable<Series & { readonly position: number }> {
+  const series = new Map<string, Series & { readonly position: number }>()
   for (const { number, height, frames } of pages) {
     const [upright = [], ...turned] = frames
     for (const row of [...listMarginRows(upright, height), ...turned.flatMap((rows) => rows.slice(0, MARGIN_ROWS))]) {
       const key = rowKey(row)
       if (PAGE_NUMBER.test(key)) numbers.add(row)
       // A position may lie on the border of two cells, so look in its own cell and in both neighbours.
-      const place = Math.round(row.y / SAME_PLACE)
-      const near = [place, place - 1, place + 1].find((each) => series.has(`${each} ${key}`)) ?? place
-      const found = series.get(`${near} ${key}`) ?? { key, rows: [], place: near }
+      const position = Math.round(row.y / SAME_POSITION)
+      const near = [position, position - 1, position + 1].find((each) => series.has(`${each} ${key}`)) ?? position
+      const found = series.get(`${near} ${key}`) ?? { key, rows: [], position: near }
       found.rows.push({ page: number, row })
       series.set(`${near} ${key}`, found)
     }

@@ -15,7 +15,7 @@ const CELL_GAP = 0.9
 /** A line is bold if more than this share of its letters is bold. */
 const ALL_BOLD = 0.8
 /** Text that is drawn twice within this share of its size is bold text drawn with an offset. */
-const SAME_PLACE = 0.12
+const SAME_POSITION = 0.12
 
 interface Piece {
   readonly x0: number
@@ -156,11 +156,11 @@ function withMarks(runs: readonly TextRun[]): readonly TextRun[] {
   const glyphs = sorted.map((run) => [...run.glyphs])
   // Insert from the right, so that insertions do not shift the places of later marks.
   for (const mark of marks.toSorted((a, b) => b.x0 - a.x0)) {
-    const at = Math.max(0, lastStartingBefore(sorted, mark.x0 + mark.size * SAME_PLACE))
+    const at = Math.max(0, lastStartingBefore(sorted, mark.x0 + mark.size * SAME_POSITION))
     const { x0, x1, glyphs: letters } = sorted[at]!
     const share = x1 > x0 ? (mark.x0 - x0) / (x1 - x0) : 0
-    const place = Math.min(letters.length, Math.max(0, Math.floor(share * letters.length)))
-    glyphs[at]!.splice(place, 0, ...mark.glyphs)
+    const insertAt = Math.min(letters.length, Math.max(0, Math.floor(share * letters.length)))
+    glyphs[at]!.splice(insertAt, 0, ...mark.glyphs)
   }
   return sorted.map((run, index) => ({ ...run, glyphs: glyphs[index]! }))
 }
@@ -181,7 +181,7 @@ function isOnlyMarks({ glyphs }: TextRun): boolean {
 }
 
 function isRepeat(a: TextRun, b: TextRun): boolean {
-  const near = SAME_PLACE * a.size
+  const near = SAME_POSITION * a.size
   return (
     Math.abs(a.x0 - b.x0) < near &&
     Math.abs(a.x1 - b.x1) < near &&

@@ -32,8 +32,8 @@ setInterval(() => {
   if (process.ppid !== parent) process.exit(1)
 }, PARENT_CHECK_MS).unref()
 
-async function parse({ mediaType, limits, leavesPictures }: ParseRequest, file: Uint8Array): Promise<Buffer> {
-  const builder = new DocumentBuilder(limits, leavesPictures, (done, total) => process.stdout.write(encodePages(done, total)))
+async function parse({ mediaType, limits, defersOcr }: ParseRequest, file: Uint8Array): Promise<Buffer> {
+  const builder = new DocumentBuilder(limits, defersOcr, (done, total) => process.stdout.write(encodePages(done, total)))
   const pageCount = await readDocument(mediaType, file, builder, limits)
   return encodeDocument(builder.build(mediaType, pageCount))
 }
@@ -74,9 +74,9 @@ if ('unpack' in request) {
   await recognise(request, file)
   process.stdout.write('', () => process.exit(0))
 } else {
-  const answer = await parse(request, file).catch((error: unknown) => {
+  const response = await parse(request, file).catch((error: unknown) => {
     if (error instanceof ParseFailure) return encodeFailure(error)
     throw error
   })
-  process.stdout.write(answer, () => process.exit(0))
+  process.stdout.write(response, () => process.exit(0))
 }

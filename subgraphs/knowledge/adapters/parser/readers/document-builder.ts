@@ -55,15 +55,15 @@ export class DocumentBuilder {
   #bytes = 0
   #unread: readonly number[] = []
   /** Whether pages that are pictures are left for OCR, instead of being warned about or refused. */
-  readonly leavesPictures: boolean
+  readonly defersOcr: boolean
   /** Tells how many pages have been read. */
   readonly onPages: (done: number, total: number) => void
   /** Whether other files are inside, such as attachments. */
   hasFiles = false
 
-  constructor(limits: ParserLimits, leavesPictures = false, onPages: (done: number, total: number) => void = () => undefined) {
+  constructor(limits: ParserLimits, defersOcr = false, onPages: (done: number, total: number) => void = () => undefined) {
     this.#limits = limits
-    this.leavesPictures = leavesPictures
+    this.defersOcr = defersOcr
     this.onPages = onPages
   }
 
@@ -73,7 +73,7 @@ export class DocumentBuilder {
   }
 
   /** Leaves these pages for OCR. */
-  leave(pages: readonly number[]): void {
+  deferPages(pages: readonly number[]): void {
     this.#unread = pages
   }
 
@@ -104,10 +104,10 @@ export class DocumentBuilder {
       ...(tableHeader !== undefined && { tableHeader: this.#normaliseHeader(tableHeader) }),
       ...(location && { location }),
     })
-    if (page !== undefined && placed) this.#place(text, charStart, page, placed)
+    if (page !== undefined && placed) this.#layOut(text, charStart, page, placed)
   }
 
-  #place(text: string, charStart: number, page: number, { size, lines }: Placed): void {
+  #layOut(text: string, charStart: number, page: number, { size, lines }: Placed): void {
     if (this.#lines.length + lines.length > MAX_PLACED_LINES) return
     const ranges = findLines(
       text,

@@ -33,11 +33,11 @@ const READERS: Readonly<Record<string, () => Promise<Reader>>> = {
   [types.SRT]: async () => (await import('./read-subtitles.ts')).readSubtitles,
   [types.VTT]: async () => (await import('./read-subtitles.ts')).readSubtitles,
   [types.ZIP]: async () => (await import('./read-zip.ts')).readZip,
-  ...Object.fromEntries(types.PICTURES.map((mediaType) => [mediaType, async () => (await import('./read-picture.ts')).readPicture])),
+  ...Object.fromEntries(types.IMAGES.map((mediaType) => [mediaType, async () => (await import('./read-image.ts')).readImage])),
 }
 
 /** Formats that may contain pictures instead of text. */
-const WITH_PICTURES: ReadonlySet<string> = new Set([
+const WITH_IMAGES: ReadonlySet<string> = new Set([
   types.PDF,
   types.DOCX,
   types.DOC,
@@ -66,7 +66,7 @@ export async function readDocument(
   if (!read) throw new ParseFailure('unsupported_type', `The service cannot read files of type ${mediaType}.`)
   const pageCount = await read(bytes, builder, limits)
   if (!builder.isEmpty) return typeof pageCount === 'number' ? pageCount : null
-  throw WITH_PICTURES.has(mediaType)
+  throw WITH_IMAGES.has(mediaType)
     ? new ParseFailure('no_text', 'The document has no text: it shows only pictures or drawings. Upload a copy with text.')
     : new ParseFailure('empty', 'The file has no text.')
 }

@@ -47,25 +47,25 @@ function spread(table: readonly (readonly TableCell[])[]): readonly (readonly Ce
   const widest = Math.min(MAX_COLUMNS, countColumns(table))
   return table.map((row) => {
     const cells: Cell[] = []
-    const takeAbove = () => {
+    const addSpannedCells = () => {
       for (let over = above[cells.length]; over && over.left > 0; over = above[cells.length]) {
         over.left -= 1
         cells.push(over.cell)
       }
     }
     for (const { text, columns = 1, rows = 1, goesOn = false, isHeader = false } of row) {
-      takeAbove()
+      addSpannedCells()
       const column = cells.length
       const own: Cell = goesOn && text === '' ? (previous[column] ?? { text, isHeader }) : { text, isHeader }
       const again: Cell = own.text.length <= MAX_REPEATED_CHARS ? own : { ...own, text: '' }
-      const span = Math.min(bounded(columns), MAX_COLUMNS - column)
+      const span = Math.min(validSpan(columns), MAX_COLUMNS - column)
       const isWholeRow = row.length === 1 && span >= widest
       cells.push(own)
       for (let at = 1; at < span && !isWholeRow; at += 1) cells.push(again)
-      const left = bounded(rows) - 1
+      const left = validSpan(rows) - 1
       if (left > 0) for (let at = column; at < cells.length && at < MAX_COLUMNS; at += 1) above[at] = { cell: again, left }
     }
-    takeAbove()
+    addSpannedCells()
     previous = cells
     return cells
   })
@@ -74,13 +74,13 @@ function spread(table: readonly (readonly TableCell[])[]): readonly (readonly Ce
 function countColumns(table: readonly (readonly TableCell[])[]): number {
   let widest = 0
   for (const row of table) {
-    const width = row.reduce((sum, { columns = 1 }) => sum + bounded(columns), 0)
+    const width = row.reduce((sum, { columns = 1 }) => sum + validSpan(columns), 0)
     widest = Math.max(widest, width)
   }
   return widest
 }
 
-function bounded(span: number): number {
+function validSpan(span: number): number {
   return Number.isSafeInteger(span) && span > 0 ? span : 1
 }
 

@@ -21,18 +21,18 @@ export function measureWidth(glyphs: readonly string[], size: number): number {
   return glyphs.filter((glyph) => !/^\p{M}+$/u.test(glyph)).length * size * GLYPH_WIDTH
 }
 
-interface Look {
+interface TextStyle {
   readonly size?: number
   readonly isBold?: boolean
 }
 
 /** Returns left-to-right text. */
-export function ltr(x: number, y: number, text: string, { size = 10, isBold = false }: Look = {}): Drawn {
+export function ltr(x: number, y: number, text: string, { size = 10, isBold = false }: TextStyle = {}): Drawn {
   return { x, y, glyphs: [...text], size, isBold }
 }
 
 /** Returns right-to-left text that ends at `right`. Lam-alef is one glyph. */
-export function rtl(right: number, y: number, text: string, { size = 10, isBold = false }: Look = {}): Drawn {
+export function rtl(right: number, y: number, text: string, { size = 10, isBold = false }: TextStyle = {}): Drawn {
   const glyphs = (text.match(/ل[اأإآ]|./gsu) ?? []).reverse()
   return { x: right - measureWidth(glyphs, size), y, glyphs, size, isBold }
 }

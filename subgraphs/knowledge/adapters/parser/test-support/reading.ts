@@ -18,8 +18,8 @@ export async function read(content: Uint8Array | string, fileName = 'file', limi
 /** Formats blocks as `kind: text`, with their level, table header and location. */
 function toOutline({ text, blocks }: ParsedDocument): readonly string[] {
   return blocks.map(({ kind, level, tableHeader, location, charStart, charEnd }) => {
-    const place = location && `${location.within}${location.start}-${location.end}`
-    const facts = [level && `${level}`, tableHeader && ` [${tableHeader}]`, place && ` (${place})`].filter(Boolean).join('')
+    const position = location && `${location.within}${location.start}-${location.end}`
+    const facts = [level && `${level}`, tableHeader && ` [${tableHeader}]`, position && ` (${position})`].filter(Boolean).join('')
     return `${kind}${facts}: ${text.slice(charStart, charEnd)}`
   })
 }

@@ -28,10 +28,10 @@ export async function drawText(text: string, dpi = 150): Promise<Grey> {
 }
 
 /** A PDF whose pages are these pictures, and nothing else. */
-export function toScan(pictures: readonly Grey[], stamp?: (page: number) => string): Promise<Buffer> {
+export function toScan(images: readonly Grey[], stamp?: (page: number) => string): Promise<Buffer> {
   return toPdf(
-    pictures.map((picture, index) => (pdf: PDFDocument) => {
-      pdf.image(toPng(picture), 0, 0, { width: 612, height: 792 })
+    images.map((image, index) => (pdf: PDFDocument) => {
+      pdf.image(toPng(image), 0, 0, { width: 612, height: 792 })
       if (stamp) pdf.fontSize(10).text(stamp(index + 1), 300, 700)
     }),
   )

@@ -24,11 +24,11 @@ export async function packParts(archive: ZipArchive, names: readonly string[]): 
     header.writeUInt32LE(content.length, 14)
     header.writeUInt32LE(content.length, 18)
     header.writeUInt16LE(label.length, 22)
-    const place = Buffer.alloc(14)
-    place.writeUInt32LE(offset, 10)
+    const offsetFields = Buffer.alloc(14)
+    offsetFields.writeUInt32LE(offset, 10)
     const file = [Buffer.from('PK\x03\x04'), header, label, content]
     files.push(...file)
-    directory.push(Buffer.from('PK\x01\x02\x14\x00'), header, place, label)
+    directory.push(Buffer.from('PK\x01\x02\x14\x00'), header, offsetFields, label)
     offset += file.reduce((sum, { length }) => sum + length, 0)
   }
   const end = Buffer.alloc(22)

@@ -4,7 +4,7 @@ import type { DocumentBuilder } from '../readers/document-builder.ts'
 import { addTable, type TableCell } from '../tables/add-table.ts'
 import { FALLBACKS, isOn, OfficePackage } from '../xml/office-package.ts'
 import { findAttribute, findChild, listChildren, listDescendants, readXml, textIn, type XmlElement } from '../xml/xml.ts'
-import { readDamagedDocx } from './read-damaged-docx.ts'
+import { readCorruptedDocx } from './read-corrupted-docx.ts'
 import { addPlainBody, readPlainBody } from './read-plain-docx.ts'
 import { integer, valueIn, WordNumbering } from './word-numbering.ts'
 import { readFacts, readStyles, type WordStyle } from './word-styles.ts'
@@ -34,7 +34,7 @@ export async function readDocx(bytes: Uint8Array, builder: DocumentBuilder, limi
   } catch (error) {
     if (!(error instanceof ParseFailure) || error.code !== 'corrupt') throw error
     builder.startAgain()
-    await readDamagedDocx(bytes, builder, limits)
+    await readCorruptedDocx(bytes, builder, limits)
     const message = 'The XML of the Word document is damaged: numbers of lists and headings, headers and footers may be missing.'
     if (!builder.isEmpty) builder.warn('structure_lost', message)
   }

@@ -41,7 +41,7 @@ const FORGIVEN = /undefined entity|disallowed character\.|text data outside of r
 export async function readXml(
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   limits: ParserLimits,
-  give: (element: XmlElement) => void,
+  onElement: (element: XmlElement) => void,
   { units, without }: ReadOptions = {},
 ): Promise<void> {
   const parser = new SaxesParser()
@@ -79,7 +79,7 @@ export async function readXml(
     if (!element) return
     const parent = open.at(-1)
     if (parent) parent.children.push(element)
-    else give(element)
+    else onElement(element)
   })
   let decoder: InstanceType<typeof TextDecoder> | undefined
   for await (const piece of pieces) {

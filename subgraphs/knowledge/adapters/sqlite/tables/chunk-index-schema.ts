@@ -33,7 +33,7 @@ export interface Tables {
   readonly documents: string
   readonly chunks: string
   readonly vectors: string
-  readonly tokenStates: string
+  readonly tokenEmbeddings: string
   readonly terms: string
   readonly postings: string
 }
@@ -44,7 +44,7 @@ export function nameTables({ key }: { readonly key: number }): Tables {
     documents: table('documents'),
     chunks: table('chunks'),
     vectors: table('quantized_vectors'),
-    tokenStates: table('token_states'),
+    tokenEmbeddings: table('token_states'),
     terms: table('terms'),
     postings: table('word_postings'),
   }
@@ -149,7 +149,7 @@ export function createTables(db: DatabaseSync, tables: Tables): void {
 export function createSearchTables(db: DatabaseSync, tables: Tables): void {
   db.exec(`
     CREATE TABLE ${tables.vectors} (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT;
-    CREATE TABLE IF NOT EXISTS ${tables.tokenStates} (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT`)
+    CREATE TABLE IF NOT EXISTS ${tables.tokenEmbeddings} (id INTEGER PRIMARY KEY, data BLOB NOT NULL) STRICT`)
 }
 
 export function dropCollectionRow(db: DatabaseSync, { key }: { readonly key: number }): void {

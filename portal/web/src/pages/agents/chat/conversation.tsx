@@ -1,9 +1,9 @@
 import { ArrowUp, Bot } from 'lucide-react'
 import { type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from 'react'
-import { useAnswer } from '../../../data/answer.ts'
 import type { Failure } from '../../../data/failure.ts'
+import { useQueryResult } from '../../../data/query-result.ts'
 import { useText } from '../../../i18n/text.tsx'
-import { Answered, EmptyState, FailureNotice, NotFound } from '../../../parts/states.tsx'
+import { EmptyState, FailureNotice, NotFound, WhenReady } from '../../../parts/states.tsx'
 import { harmless } from '../../../parts/user-text.tsx'
 import { IconButton } from '../../../ui/button.tsx'
 import { Textarea } from '../../../ui/input.tsx'
@@ -68,7 +68,7 @@ export function Conversation({ agent, threadId, runId, onRun, onEnded }: Convers
   return (
     <>
       <div role="log" aria-label={text('agents.conversation')} aria-busy={running !== null} className="flex grow flex-col gap-6 pb-6">
-        {first.threadId && <KeptThread agentId={agent.id} threadId={first.threadId} isWithout={first.runId} />}
+        {first.threadId && <StoredThread agentId={agent.id} threadId={first.threadId} isWithout={first.runId} />}
         {!first.threadId && turns.length === 0 && (
           <EmptyState icon={Bot} title={text('agents.ask')}>
             {text('agents.askHelp')}
@@ -115,12 +115,12 @@ function Question({ text }: { readonly text: string }) {
 
 /** The question of a run that was in progress when the page was left. */
 function QuestionOfRun({ runId }: { readonly runId: string }) {
-  const answer = useAnswer(RUN, { id: runId })
-  const question = answer.state === 'ready' ? readMessages(answer.data.agentRun?.messages ?? []).at(-1) : undefined
+  const result = useQueryResult(RUN, { id: runId })
+  const question = result.state === 'ready' ? readMessages(result.data.agentRun?.messages ?? []).at(-1) : undefined
   return question ? <Question text={question.text} /> : null
 }
 
-interface KeptThreadProps {
+interface StoredThreadProps {
   readonly agentId: string
   readonly threadId: string
   /** The run that is shown below. */
@@ -128,15 +128,15 @@ interface KeptThreadProps {
 }
 
 /** What was said before in a kept conversation. Answers whose run is kept have their citations and receipt. */
-function KeptThread({ agentId, threadId, isWithout }: KeptThreadProps) {
-  const answer = useAnswer(THREAD, { id: threadId })
-  const runs = useAnswer(RUNS, { id: agentId, first: 100, after: null, filter: { status: 'COMPLETED' } })
-  if (runs.state === 'loading') return <Answered answer={runs}>{() => null}</Answered>
+function StoredThread({ agentId, threadId, isWithout }: StoredThreadProps) {
+  const result = useQueryResult(THREAD, { id: threadId })
+  const runs = useQueryResult(RUNS, { id: agentId, first: 100, after: null, filter: { status: 'COMPLETED' } })
+  if (runs.state === 'loading') return <WhenReady result={runs}>{() => null}</WhenReady>
   const ids = (runs.state === 'ready' ? (runs.data.agent?.runs.edges ?? []) : [])
     .filter(({ node }) => node.threadId === threadId)
     .map(({ node }) => node.id)
   return (
-    <Answered answer={answer}>
+    <WhenReady result={result}>
       {({ thread }) => {
         if (!thread || thread.agentId !== agentId) return <NotFound />
         const messages = readMessages(thread.messages)
@@ -150,7 +150,7 @@ function KeptThread({ agentId, threadId, isWithout }: KeptThreadProps) {
           // biome-ignore-end lint/suspicious/noArrayIndexKey: messages keep their places.
         })
       }}
-    </Answered>
+    </WhenReady>
   )
 }
 

@@ -1,9 +1,9 @@
 import { Trash2 } from 'lucide-react'
 import { useEffect, useState } from 'react'
-import { useAction, useAnswer } from '../../../data/answer.ts'
+import { useAction, useQueryResult } from '../../../data/query-result.ts'
 import { useText } from '../../../i18n/text.tsx'
 import { usePaging } from '../../../parts/data-table.tsx'
-import { Answered, FailureNotice, Loading } from '../../../parts/states.tsx'
+import { FailureNotice, Loading, WhenReady } from '../../../parts/states.tsx'
 import { RelativeTime } from '../../../parts/time.tsx'
 import { UserText } from '../../../parts/user-text.tsx'
 import { IconButton } from '../../../ui/button.tsx'
@@ -28,15 +28,15 @@ export function Threads({ agentId, shown, ended, onOpen }: ThreadsProps) {
   const [deleting, setDeleting] = useState<string | null>(null)
   const remove = useAction(DELETE_THREAD)
   const paging = usePaging(agentId)
-  const answer = useAnswer(THREADS, { id: agentId, ...paging.variables }, { types: ['Thread', 'DeleteThreadPayload'] })
-  const refresh = answer.state === 'ready' ? answer.refresh : null
+  const result = useQueryResult(THREADS, { id: agentId, ...paging.variables }, { types: ['Thread', 'DeleteThreadPayload'] })
+  const refresh = result.state === 'ready' ? result.refresh : null
   // biome-ignore lint/correctness/useExhaustiveDependencies: only the end of a run asks again.
   useEffect(() => {
     if (ended > 0) refresh?.()
   }, [ended])
   return (
     <>
-      <Answered answer={answer} loading={<Loading lines={3} />}>
+      <WhenReady result={result} loading={<Loading lines={3} />}>
         {({ agent }) => {
           const { edges = [], pageInfo } = agent?.threads ?? {}
           if (edges.length === 0) return <p className="text-sm text-muted">{text('agents.noThreads')}</p>
@@ -68,7 +68,7 @@ export function Threads({ agentId, shown, ended, onOpen }: ThreadsProps) {
             </>
           )
         }}
-      </Answered>
+      </WhenReady>
       <ConfirmDialog
         isOpen={deleting !== null}
         onClose={() => {

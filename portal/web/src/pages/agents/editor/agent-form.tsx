@@ -1,8 +1,8 @@
 import { ChevronRight } from 'lucide-react'
 import { type FormEvent, type ReactNode, useState } from 'react'
 import { useScope } from '../../../app/session.tsx'
-import { useAnswer } from '../../../data/answer.ts'
 import type { Failure } from '../../../data/failure.ts'
+import { useQueryResult } from '../../../data/query-result.ts'
 import { useText } from '../../../i18n/text.tsx'
 import { codeOf } from '../../../parts/code.ts'
 import { FailureText } from '../../../parts/failure-text.tsx'
@@ -29,15 +29,15 @@ interface AgentFormProps {
 }
 
 /** The fields of an agent, new or known. */
-export function AgentForm({ start: given, isNew, action, isBusy, failure, onSubmit }: AgentFormProps) {
+export function AgentForm({ start: initial, isNew, action, isBusy, failure, onSubmit }: AgentFormProps) {
   const text = useText()
   // What is given later is not what the reader began with: its servers have other keys.
-  const [start] = useState(given)
+  const [start] = useState(initial)
   const [draft, setDraft] = useState(start)
   const [isTried, setTried] = useState(false)
   const mayList = useScope('INFERENCE')
-  const models = useAnswer(MODELS, {}, { pause: !mayList })
-  const collections = useAnswer(COLLECTIONS, {}, { pause: !useScope('KNOWLEDGE_READ'), types: ['Collection'] })
+  const models = useQueryResult(MODELS, {}, { pause: !mayList })
+  const collections = useQueryResult(COLLECTIONS, {}, { pause: !useScope('KNOWLEDGE_READ'), types: ['Collection'] })
   const change = (next: Partial<Draft>) => setDraft((now) => ({ ...now, ...next }))
   const problems = isTried ? problemsOf(draft) : {}
   const param = failure?.param?.replace(/^input\./, '') ?? null

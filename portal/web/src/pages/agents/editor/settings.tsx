@@ -1,4 +1,4 @@
-import { useAction } from '../../../data/answer.ts'
+import { useAction } from '../../../data/query-result.ts'
 import { useText } from '../../../i18n/text.tsx'
 import { toast } from '../../../ui/toast.tsx'
 import { type Agent, UPDATE } from '../base/agents.ts'

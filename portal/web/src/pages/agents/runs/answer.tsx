@@ -65,7 +65,7 @@ function CitationText({ citation }: { readonly citation: Citation }) {
   return (
     <>
       <header className="border-b px-4 py-2.5 text-sm">
-        <CitationPlace citation={citation} />
+        <CitationLocation citation={citation} />
       </header>
       <blockquote
         // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by the keyboard.
@@ -93,7 +93,7 @@ function CitationText({ citation }: { readonly citation: Citation }) {
 }
 
 /** The file of a citation, and its page. */
-export function CitationPlace({ citation: { fileName, pageStart, pageEnd } }: { readonly citation: Citation }) {
+export function CitationLocation({ citation: { fileName, pageStart, pageEnd } }: { readonly citation: Citation }) {
   const text = useText()
   const { number } = useFormats()
   return (

@@ -1,7 +1,7 @@
 import { StatusBadge } from '../../../parts/badges.tsx'
 import type { RunStatus } from '../base/search.ts'
 
-const LOOKS = {
+const BADGES = {
   RUNNING: { tone: 'info', label: 'agents.status.RUNNING', isActive: true },
   COMPLETED: { tone: 'success', label: 'agents.status.COMPLETED' },
   FAILED: { tone: 'danger', label: 'agents.status.FAILED' },
@@ -9,5 +9,5 @@ const LOOKS = {
 } as const
 
 export function RunStatusBadge({ status }: { readonly status: RunStatus }) {
-  return <StatusBadge {...LOOKS[status]} />
+  return <StatusBadge {...BADGES[status]} />
 }

@@ -1,16 +1,16 @@
 import { Receipt as ReceiptIcon, Search, Square, Wrench } from 'lucide-react'
 import { useEffect, useRef } from 'react'
-import { useAction, useAnswer } from '../../../data/answer.ts'
 import { failureOfWork } from '../../../data/failure.ts'
+import { useAction, useQueryResult } from '../../../data/query-result.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { CopyButton } from '../../../parts/copy-button.tsx'
 import { Source } from '../../../parts/source.tsx'
-import { Answered, FailureNotice, Loading, NotFound } from '../../../parts/states.tsx'
+import { FailureNotice, Loading, NotFound, WhenReady } from '../../../parts/states.tsx'
 import { Code, UserText } from '../../../parts/user-text.tsx'
 import { Button } from '../../../ui/button.tsx'
 import { Notice } from '../../../ui/surface.tsx'
 import { useCollectionNames } from '../base/collection-names.ts'
-import { Answer, CitationPlace, Mark } from './answer.tsx'
+import { Answer, CitationLocation, Mark } from './answer.tsx'
 import { draftText, type Progress } from './progress.ts'
 import { Receipt, useReceiptLine } from './receipt.tsx'
 import { CANCEL, RUN, type Run } from './runs.ts'
@@ -26,11 +26,11 @@ interface LiveRunProps {
 /** The answer of a run that goes on, as it is written; then its result. */
 export function LiveRun({ runId, onDone, retry }: LiveRunProps) {
   const { progress, failure } = useRunProgress(runId)
-  const tell = useRef(onDone)
-  tell.current = onDone
+  const onDoneRef = useRef(onDone)
+  onDoneRef.current = onDone
   const { isDone, threadId } = progress
   useEffect(() => {
-    if (isDone) tell.current?.(threadId)
+    if (isDone) onDoneRef.current?.(threadId)
   }, [isDone, threadId])
   if (isDone) return <EndedRun runId={runId} retry={retry} />
   return (
@@ -95,11 +95,11 @@ function Steps({ progress }: { readonly progress: Progress }) {
 
 /** A run that has ended: its answer, what it cites, and its receipt. */
 export function EndedRun({ runId, retry }: Pick<LiveRunProps, 'runId' | 'retry'>) {
-  const answer = useAnswer(RUN, { id: runId })
+  const result = useQueryResult(RUN, { id: runId })
   return (
-    <Answered answer={answer} loading={<Loading lines={2} />}>
+    <WhenReady result={result} loading={<Loading lines={2} />}>
       {({ agentRun }) => (agentRun ? <Result run={agentRun} retry={retry} /> : <NotFound />)}
-    </Answered>
+    </WhenReady>
   )
 }
 
@@ -128,7 +128,7 @@ export function Result({ run, isReceiptOpen = false, retry }: ResultProps) {
             {citations.map((citation) => (
               <li key={citation.mark} className="flex max-w-full min-w-0 items-center gap-1">
                 <Mark number={citation.mark} citation={citation} />
-                <CitationPlace citation={citation} />
+                <CitationLocation citation={citation} />
               </li>
             ))}
           </ul>

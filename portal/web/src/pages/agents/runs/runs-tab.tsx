@@ -1,14 +1,14 @@
 import { getRouteApi } from '@tanstack/react-router'
 import { Ban, History, Trash2 } from 'lucide-react'
 import { useState } from 'react'
-import { useAction, useAnswer, useEvents } from '../../../data/answer.ts'
 import { useCalm, useRepeat } from '../../../data/calm.ts'
+import { useAction, useEvents, useQueryResult } from '../../../data/query-result.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../../parts/data-table.tsx'
 import { Digits } from '../../../parts/digits.tsx'
 import { FactList } from '../../../parts/fact-list.tsx'
 import { Money } from '../../../parts/money.tsx'
-import { Answered, EmptyState, FailureNotice, NotFound } from '../../../parts/states.tsx'
+import { EmptyState, FailureNotice, NotFound, WhenReady } from '../../../parts/states.tsx'
 import { DateTime } from '../../../parts/time.tsx'
 import { Code, harmless } from '../../../parts/user-text.tsx'
 import { Button } from '../../../ui/button.tsx'
@@ -24,7 +24,7 @@ import { CANCEL, DELETE_RUN, RUN, RUN_ENDED, RUNS, type Run, type RunRow } from 
 /** Between two questions, while many runs end. */
 const PAUSE_MS = 1_500
 /** No event says that a run has begun: one from elsewhere shows after this time at the latest. */
-const LOOK_AGAIN_MS = 15_000
+const POLL_INTERVAL_MS = 15_000
 
 const route = getRouteApi('/agents/$id')
 
@@ -36,15 +36,15 @@ export function Runs({ agentId }: { readonly agentId: string }) {
   const openRun = (run: string | undefined) => void navigate({ search: (now) => ({ ...now, run }), resetScroll: false })
   const columns = useColumns((id) => openRun(id))
   const paging = usePaging(status)
-  const answer = useAnswer(
+  const result = useQueryResult(
     RUNS,
     { id: agentId, ...paging.variables, filter: status ? { status } : null },
     { types: ['AgentRun', 'DeleteAgentRunPayload'] },
   )
-  const refresh = answer.state === 'ready' ? answer.refresh : null
+  const refresh = result.state === 'ready' ? result.refresh : null
   const refreshSoon = useCalm(() => refresh?.(), PAUSE_MS)
   useEvents(RUN_ENDED, {}, ({ runEnded }) => runEnded.agentRun?.agentId === agentId && refreshSoon())
-  useRepeat(answer, LOOK_AGAIN_MS)
+  useRepeat(result, POLL_INTERVAL_MS)
   return (
     <>
       <div className="mb-3 flex justify-end">
@@ -63,7 +63,7 @@ export function Runs({ agentId }: { readonly agentId: string }) {
       </div>
       <DataTable
         label={text('agents.tab.runs')}
-        answer={answer}
+        result={result}
         page={({ agent }) => agent?.runs ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}
@@ -98,17 +98,17 @@ interface RunDetailsProps {
 }
 
 function RunDetails({ agentId, runId, onDeleted }: RunDetailsProps) {
-  const answer = useAnswer(RUN, { id: runId })
+  const result = useQueryResult(RUN, { id: runId })
   return (
-    <Answered answer={answer}>
+    <WhenReady result={result}>
       {({ agentRun }) =>
         agentRun && agentRun.agentId === agentId ? (
-          <Details run={agentRun} refresh={() => answer.state === 'ready' && answer.refresh()} onDeleted={onDeleted} />
+          <Details run={agentRun} refresh={() => result.state === 'ready' && result.refresh()} onDeleted={onDeleted} />
         ) : (
           <NotFound />
         )
       }
-    </Answered>
+    </WhenReady>
   )
 }
 

@@ -7,9 +7,9 @@ import { FOLLOW, START } from './runs.ts'
 
 /** Follows a run until it ends. Null: there is no run to follow. Give the component a key of the run. */
 export function useRunProgress(runId: string | null): { readonly progress: Progress; readonly failure: Failure | null } {
-  const [progress, take] = useReducer(progressAfter, NO_PROGRESS)
+  const [progress, dispatch] = useReducer(progressAfter, NO_PROGRESS)
   const failure = useFollow(FOLLOW, runId, ({ agentRunEvents: event }) => {
-    take(event)
+    dispatch(event)
     return event.cursor
   })
   return { progress, failure }

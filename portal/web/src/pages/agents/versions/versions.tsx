@@ -1,10 +1,10 @@
 import { getRouteApi } from '@tanstack/react-router'
 import { GitCompare } from 'lucide-react'
-import { useAnswer } from '../../../data/answer.ts'
+import { useQueryResult } from '../../../data/query-result.ts'
 import { type MessageId, useFormats, useText } from '../../../i18n/text.tsx'
 import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../../parts/data-table.tsx'
 import { diffLines } from '../../../parts/diff/diff.ts'
-import { Answered, NotFound } from '../../../parts/states.tsx'
+import { NotFound, WhenReady } from '../../../parts/states.tsx'
 import { DateTime } from '../../../parts/time.tsx'
 import { Code, harmless, UserText } from '../../../parts/user-text.tsx'
 import { Button } from '../../../ui/button.tsx'
@@ -30,13 +30,13 @@ export function Versions({ agent }: { readonly agent: Agent }) {
     (version) => compare(version, agent.version),
   )
   const paging = usePaging(agent.id, 10)
-  const answer = useAnswer(VERSIONS, { id: agent.id, ...paging.variables })
+  const result = useQueryResult(VERSIONS, { id: agent.id, ...paging.variables })
   return (
     <section className="max-w-3xl">
       <h2 className="mb-3 text-lg">{text('agents.versions')}</h2>
       <DataTable
         label={text('agents.versions')}
-        answer={answer}
+        result={result}
         page={({ agent }) => agent?.versions ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}
@@ -58,9 +58,9 @@ export function Versions({ agent }: { readonly agent: Agent }) {
 function Diff({ agentId, from, to }: { readonly agentId: string; readonly from: number; readonly to: number }) {
   const text = useText()
   const names = useCollectionNames()
-  const answer = useAnswer(COMPARE, { id: agentId, from, to })
+  const result = useQueryResult(COMPARE, { id: agentId, from, to })
   return (
-    <Answered answer={answer}>
+    <WhenReady result={result}>
       {({ agent }) => {
         if (!agent?.before || !agent.after) return <NotFound />
         const [before, after] = [factsOf(agent.before, names), factsOf(agent.after, names)]
@@ -79,7 +79,7 @@ function Diff({ agentId, from, to }: { readonly agentId: string; readonly from: 
           </div>
         )
       }}
-    </Answered>
+    </WhenReady>
   )
 }
 

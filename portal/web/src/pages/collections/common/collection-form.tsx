@@ -1,6 +1,6 @@
 import { useNavigate } from '@tanstack/react-router'
 import { type FormEvent, type ReactNode, useId, useState } from 'react'
-import { useAction } from '../../../data/answer.ts'
+import { useAction } from '../../../data/query-result.ts'
 import { useText } from '../../../i18n/text.tsx'
 import { codeOf } from '../../../parts/code.ts'
 import { useFieldFailures } from '../../../parts/field-failure.tsx'

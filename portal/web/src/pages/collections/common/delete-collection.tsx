@@ -1,4 +1,4 @@
-import { useAction } from '../../../data/answer.ts'
+import { useAction } from '../../../data/query-result.ts'
 import { Text, useText } from '../../../i18n/text.tsx'
 import { FailureNotice } from '../../../parts/states.tsx'
 import { UserText } from '../../../parts/user-text.tsx'

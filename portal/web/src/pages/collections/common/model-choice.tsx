@@ -1,10 +1,10 @@
 import { useId } from 'react'
 import { useScope } from '../../../app/session.tsx'
-import { useAnswer } from '../../../data/answer.ts'
+import { useQueryResult } from '../../../data/query-result.ts'
 import { useText } from '../../../i18n/text.tsx'
 import { ResidencyBadge } from '../../../parts/badges.tsx'
 import { Money } from '../../../parts/money.tsx'
-import { Answered, Loading } from '../../../parts/states.tsx'
+import { Loading, WhenReady } from '../../../parts/states.tsx'
 import { Code, UserText } from '../../../parts/user-text.tsx'
 import type { FieldControl } from '../../../ui/field.tsx'
 import { Input, Select } from '../../../ui/input.tsx'
@@ -39,9 +39,9 @@ export function EmbeddingChoice(props: EmbeddingChoiceProps) {
 function EmbeddingList({ label, value, onChange, without }: EmbeddingChoiceProps) {
   const text = useText()
   const name = useId()
-  const answer = useAnswer(MODELS_FOR_COLLECTION, {})
+  const result = useQueryResult(MODELS_FOR_COLLECTION, {})
   return (
-    <Answered answer={answer} loading={<Loading lines={2} />}>
+    <WhenReady result={result} loading={<Loading lines={2} />}>
       {({ embedding }) => {
         const offered = embedding.filter(({ id }) => id !== without)
         if (offered.length === 0) return <Notice tone="warning">{text('collections.noEmbeddingModels')}</Notice>
@@ -80,7 +80,7 @@ function EmbeddingList({ label, value, onChange, without }: EmbeddingChoiceProps
           </div>
         )
       }}
-    </Answered>
+    </WhenReady>
   )
 }
 
@@ -106,8 +106,8 @@ export function HelperChoice(props: HelperChoiceProps) {
 
 function HelperList({ kind, control, value, onChange, none }: HelperChoiceProps) {
   const text = useText()
-  const answer = useAnswer(MODELS_FOR_COLLECTION, {})
-  const models: readonly Helper[] = answer.state === 'ready' ? answer.data[kind] : []
+  const result = useQueryResult(MODELS_FOR_COLLECTION, {})
+  const models: readonly Helper[] = result.state === 'ready' ? result.data[kind] : []
   const known = models.some(({ id }) => id === value)
   return (
     <Select

@@ -2,12 +2,12 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router'
 import { Download, Ellipsis, FileUp, Pencil, RotateCw, Trash2 } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
 import { useScope } from '../../../app/session.tsx'
-import { useAction, useAnswer } from '../../../data/answer.ts'
+import { useAction, useQueryResult } from '../../../data/query-result.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { CopyButton } from '../../../parts/copy-button.tsx'
 import { Digits } from '../../../parts/digits.tsx'
 import { PageHeader } from '../../../parts/page-header.tsx'
-import { Answered, FailureNotice, NotFound } from '../../../parts/states.tsx'
+import { FailureNotice, NotFound, WhenReady } from '../../../parts/states.tsx'
 import { DateTime } from '../../../parts/time.tsx'
 import { Code, UserText } from '../../../parts/user-text.tsx'
 import { Button, IconButton } from '../../../ui/button.tsx'
@@ -19,21 +19,21 @@ import { toast } from '../../../ui/toast.tsx'
 import { DOCUMENT_VIEWS } from '../common/filters.ts'
 import { type LiveDocuments, useLiveDocuments } from '../documents/live.ts'
 import { DocumentFailure, DocumentProgress, DocumentStatus, DocumentWarnings } from '../documents/status.tsx'
+import { Chunks } from './chunks.tsx'
 import { DELETE_DOCUMENT, DOCUMENT, type DocumentFacts, RETRY_DOCUMENT } from './document.ts'
 import { EditDocument } from './edit-document.tsx'
 import { useDownload } from './original.ts'
-import { Passages } from './passages.tsx'
 import { TextView } from './text-view.tsx'
-import { takesVersions, Versions } from './versions.tsx'
+import { acceptsVersions, Versions } from './versions.tsx'
 
 const route = getRouteApi('/collections/$id/documents/$documentId')
 
 export function DocumentPage() {
   const { id, documentId } = route.useParams()
-  const answer = useAnswer(DOCUMENT, { id: documentId })
-  const live = useLiveDocuments(id, answer)
+  const result = useQueryResult(DOCUMENT, { id: documentId })
+  const live = useLiveDocuments(id, result)
   return (
-    <Answered answer={answer}>
+    <WhenReady result={result}>
       {({ document }) => {
         // A document of another collection than the address says is not there.
         if (document?.collection.id !== id) return <NotFound />
@@ -41,7 +41,7 @@ export function DocumentPage() {
         if (now === null) return <NotFound />
         return <Whole key={documentId} document={{ ...document, ...now, name: document.name }} live={live} />
       }}
-    </Answered>
+    </WhenReady>
   )
 }
 
@@ -51,7 +51,7 @@ function Whole({ document, live }: { readonly document: DocumentFacts; readonly 
   const navigate = route.useNavigate()
   const { id, name, collection } = document
   const views = {
-    passages: <Passages key={`${document.version} ${document.status}`} collectionId={collection.id} documentId={id} />,
+    passages: <Chunks key={`${document.version} ${document.status}`} collectionId={collection.id} documentId={id} />,
     text: <TextView document={document} />,
     versions: <Versions document={document} live={live} />,
   }
@@ -112,7 +112,7 @@ function Actions({ document }: { readonly document: DocumentFacts }) {
           <MenuItem icon={Pencil} onSelect={() => setOpen('edit')}>
             {text('common.edit')}
           </MenuItem>
-          {takesVersions(document) && (
+          {acceptsVersions(document) && (
             <MenuItem
               icon={FileUp}
               onSelect={() =>

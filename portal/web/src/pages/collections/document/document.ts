@@ -22,7 +22,7 @@ export const DOCUMENT = graphql(
 
 export type DocumentFacts = NonNullable<ResultOf<typeof DOCUMENT>['document']>
 
-export const DOCUMENT_PASSAGES = graphql(`
+export const DOCUMENT_CHUNKS = graphql(`
   query DocumentPassages($id: ID!, $first: Int, $after: String) {
     document(id: $id) {
       id
@@ -51,7 +51,7 @@ export const DOCUMENT_TEXT = graphql(`
   }
 `)
 
-export const PASSAGE = graphql(`
+export const CHUNK = graphql(`
   query Passage($id: ID!) {
     node(id: $id) {
       __typename
@@ -70,7 +70,7 @@ export const PASSAGE = graphql(`
   }
 `)
 
-export type PageBoxes = NonNullable<Extract<ResultOf<typeof PASSAGE>['node'], { __typename: 'Chunk' }>['pageBoxes']>[number]
+export type PageBoxes = NonNullable<Extract<ResultOf<typeof CHUNK>['node'], { __typename: 'Chunk' }>['pageBoxes']>[number]
 
 export const FILE_DOWNLOAD = graphql(`
   query FileDownload($id: ID!) {

@@ -1,6 +1,6 @@
 import { Plus, Trash2 } from 'lucide-react'
 import { type FormEvent, useState } from 'react'
-import { useAction } from '../../../data/answer.ts'
+import { useAction } from '../../../data/query-result.ts'
 import { useText } from '../../../i18n/text.tsx'
 import { useFieldFailures } from '../../../parts/field-failure.tsx'
 import { FailureNotice } from '../../../parts/states.tsx'

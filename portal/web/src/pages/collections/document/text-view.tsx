@@ -1,14 +1,14 @@
 import { getRouteApi } from '@tanstack/react-router'
 import { ChevronLeft, ChevronRight, FileText } from 'lucide-react'
 import { useEffect, useRef, useState } from 'react'
-import { useAnswer } from '../../../data/answer.ts'
+import { useQueryResult } from '../../../data/query-result.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { MarkedText } from '../../../parts/marked-text.tsx'
-import { Answered, EmptyState, Loading } from '../../../parts/states.tsx'
+import { EmptyState, Loading, WhenReady } from '../../../parts/states.tsx'
 import { Button } from '../../../ui/button.tsx'
 import { Card, Notice } from '../../../ui/surface.tsx'
-import { Place } from '../common/place.tsx'
-import { DOCUMENT_TEXT, type DocumentFacts, PASSAGE, type PageBoxes } from './document.ts'
+import { ChunkLocation } from '../common/chunk-location.tsx'
+import { CHUNK, DOCUMENT_TEXT, type DocumentFacts, type PageBoxes } from './document.ts'
 import { PageSketch } from './page-sketch.tsx'
 
 const route = getRouteApi('/collections/$id/documents/$documentId')
@@ -17,7 +17,7 @@ const PART_CHARS = 16_384
 /** How much stands before a passage of such a document. */
 const BEFORE_CHARS = 1_500
 
-interface Passage {
+interface Chunk {
   readonly id: string
   readonly headingPath: readonly string[]
   readonly pageStart: number | null
@@ -31,7 +31,7 @@ interface Passage {
 export function TextView({ document }: { readonly document: DocumentFacts }) {
   const text = useText()
   const { passage } = route.useSearch()
-  const answer = useAnswer(PASSAGE, { id: passage ?? '' }, { pause: passage === undefined, types: ['Chunk'] })
+  const result = useQueryResult(CHUNK, { id: passage ?? '' }, { pause: passage === undefined, types: ['Chunk'] })
   if (document.status !== 'READY') {
     return (
       <EmptyState icon={FileText} title={text('document.noText')}>
@@ -39,9 +39,9 @@ export function TextView({ document }: { readonly document: DocumentFacts }) {
       </EmptyState>
     )
   }
-  if (passage === undefined) return <Reader key="pages" document={document} passage={null} />
+  if (passage === undefined) return <Reader key="pages" document={document} chunk={null} />
   return (
-    <Answered answer={answer}>
+    <WhenReady result={result}>
       {({ node }) => {
         const found = node?.__typename === 'Chunk' && node.document.id === document.id ? node : null
         return (
@@ -51,45 +51,45 @@ export function TextView({ document }: { readonly document: DocumentFacts }) {
                 <Notice tone="warning">{text('document.passageGone')}</Notice>
               </div>
             )}
-            <Reader key={found?.id ?? 'pages'} document={document} passage={found} />
+            <Reader key={found?.id ?? 'pages'} document={document} chunk={found} />
           </>
         )
       }}
-    </Answered>
+    </WhenReady>
   )
 }
 
-function Reader({ document, passage }: { readonly document: DocumentFacts; readonly passage: Passage | null }) {
+function Reader({ document, chunk }: { readonly document: DocumentFacts; readonly chunk: Chunk | null }) {
   const { page } = route.useSearch()
-  const [offset, setOffset] = useState(passage ? Math.max(passage.charStart - BEFORE_CHARS, 0) : 0)
+  const [offset, setOffset] = useState(chunk ? Math.max(chunk.charStart - BEFORE_CHARS, 0) : 0)
   const isPaged = document.pageCount !== null && document.pageCount > 0
-  const pageStart = page ?? passage?.pageStart ?? 1
-  const pageEnd = page === undefined && passage?.pageEnd ? passage.pageEnd : pageStart
+  const pageStart = page ?? chunk?.pageStart ?? 1
+  const pageEnd = page === undefined && chunk?.pageEnd ? chunk.pageEnd : pageStart
   const where = isPaged
     ? { pageStart, pageEnd, offset: null, length: null }
     : { pageStart: null, pageEnd: null, offset, length: PART_CHARS }
-  const answer = useAnswer(DOCUMENT_TEXT, { id: document.id, ...where })
+  const result = useQueryResult(DOCUMENT_TEXT, { id: document.id, ...where })
   const shown = useRef<HTMLDivElement>(null)
-  const isReady = answer.state === 'ready'
+  const isReady = result.state === 'ready'
   const isShown = useRef(false)
   // Once, when the passage of a link is here.
   useEffect(() => {
-    if (!isReady || !passage || isShown.current) return
+    if (!isReady || !chunk || isShown.current) return
     isShown.current = true
     shown.current?.querySelector('mark')?.scrollIntoView({ block: 'center' })
-  }, [isReady, passage])
+  }, [isReady, chunk])
   return (
     <div className="flex flex-col gap-4">
-      {passage && <PassageHead passage={passage} />}
-      <Answered answer={answer} loading={<Loading lines={6} />}>
+      {chunk && <ChunkHeader chunk={chunk} />}
+      <WhenReady result={result} loading={<Loading lines={6} />}>
         {({ document: found }) => {
           const part = found?.text
           if (!part) return null
-          const mark = passage ? [{ start: passage.charStart - part.charStart, end: passage.charEnd - part.charStart }] : []
+          const mark = chunk ? [{ start: chunk.charStart - part.charStart, end: chunk.charEnd - part.charStart }] : []
           return (
             <>
               <div ref={shown}>
-                <Card aria-busy={isReady && answer.isRefreshing}>
+                <Card aria-busy={isReady && result.isRefreshing}>
                   <MarkedText text={part.text} marks={mark} className="max-w-3xl leading-relaxed" />
                 </Card>
               </div>
@@ -101,23 +101,23 @@ function Reader({ document, passage }: { readonly document: DocumentFacts; reado
             </>
           )
         }}
-      </Answered>
+      </WhenReady>
     </div>
   )
 }
 
-function PassageHead({ passage }: { readonly passage: Passage }) {
+function ChunkHeader({ chunk }: { readonly chunk: Chunk }) {
   const text = useText()
   return (
     <div className="flex flex-wrap gap-4">
       <div className="min-w-0 grow basis-60">
         <h2 className="text-sm">{text('document.passage')}</h2>
-        <Place {...passage} />
+        <ChunkLocation {...chunk} />
         <p className="mt-1 text-sm text-muted">{text('document.passageHelp')}</p>
       </div>
-      {passage.pageBoxes && passage.pageBoxes.length > 0 && (
+      {chunk.pageBoxes && chunk.pageBoxes.length > 0 && (
         <div className="flex gap-3">
-          {passage.pageBoxes.map((page) => (
+          {chunk.pageBoxes.map((page) => (
             <PageSketch key={page.page} page={page} />
           ))}
         </div>

@@ -15,7 +15,7 @@ import { useDownload } from './original.ts'
 type Version = DocumentFacts['versions'][number]
 
 /** Whether a file may become the next version: a document of the web or of another file has its content from there. */
-export function takesVersions({ externalId, parent }: Pick<DocumentFacts, 'externalId' | 'parent'>): boolean {
+export function acceptsVersions({ externalId, parent }: Pick<DocumentFacts, 'externalId' | 'parent'>): boolean {
   return parent === null && !externalId?.startsWith('web_')
 }
 
@@ -29,7 +29,7 @@ export function Versions({ document, live }: VersionsProps) {
   const mayWrite = useScope('KNOWLEDGE_WRITE')
   return (
     <>
-      {mayWrite && takesVersions(document) && <UploadPanel collection={document.collection} live={live} documentId={document.id} />}
+      {mayWrite && acceptsVersions(document) && <UploadPanel collection={document.collection} live={live} documentId={document.id} />}
       <History versions={document.versions} />
     </>
   )

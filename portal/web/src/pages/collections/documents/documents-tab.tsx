@@ -2,7 +2,7 @@ import { getRouteApi, Link } from '@tanstack/react-router'
 import { FileText, Globe, RotateCw, SearchX, Trash2 } from 'lucide-react'
 import { useState } from 'react'
 import { useScope } from '../../../app/session.tsx'
-import { useAction, useAnswer } from '../../../data/answer.ts'
+import { useAction, useQueryResult } from '../../../data/query-result.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../../parts/data-table.tsx'
 import { Digits } from '../../../parts/digits.tsx'
@@ -41,13 +41,13 @@ export function DocumentsTab({ collection, onChanged }: DocumentsTabProps) {
   const change = (next: CollectionFilters) => void navigate({ search: (now) => ({ ...now, ...next }), replace: true, resetScroll: false })
   const [chosen, setChosen] = useState<ReadonlySet<string>>(new Set())
   const paging = usePaging(`${name} ${status} ${sort}`, name ? SEARCH_PAGE_SIZE : PAGE_SIZE)
-  const answer = useAnswer(
+  const result = useQueryResult(
     COLLECTION_DOCUMENTS,
     { id: collection.id, ...paging.variables, ...SORTS[sort], status: status ?? null, filter: name ? { nameContains: name } : null },
     { types: ['Document', 'DeletePayload'] },
   )
-  const live = useLiveDocuments(collection.id, answer, onChanged)
-  const rows = answer.state === 'ready' ? (answer.data.collection?.documents.edges.map(({ node }) => node) ?? []) : []
+  const live = useLiveDocuments(collection.id, result, onChanged)
+  const rows = result.state === 'ready' ? (result.data.collection?.documents.edges.map(({ node }) => node) ?? []) : []
   const shownIds = rows.map(({ id }) => id)
   const chosenIds = shownIds.filter((id) => chosen.has(id))
   const columns = useColumns({ collectionId: collection.id, live, mayWrite, chosen, setChosen, shownIds })
@@ -73,7 +73,7 @@ export function DocumentsTab({ collection, onChanged }: DocumentsTabProps) {
       {mayWrite && <BulkBar collectionId={collection.id} ids={chosenIds} rows={rows} live={live} onDone={() => setChosen(new Set())} />}
       <DataTable
         label={text('documents.title')}
-        answer={answer}
+        result={result}
         page={({ collection }) => collection?.documents ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}
@@ -146,13 +146,13 @@ function BulkBar({ collectionId, ids, rows, live, onDone }: BulkBarProps) {
   const { number } = useFormats()
   const retrying = useAction(RETRY_DOCUMENTS)
   const deleting = useAction(DELETE_DOCUMENTS)
-  const [isAsking, setAsking] = useState(false)
+  const [isConfirming, setConfirming] = useState(false)
   const failed = ids.filter((id) => {
     const row = rows.find((each) => each.id === id)
     const now = live.of(id) ?? row
     return now?.status === 'FAILED' || now?.replacement?.status === 'FAILED'
   })
-  const tell = (results: readonly { readonly error: unknown }[], done: 'documents.retried' | 'documents.deleted') => {
+  const report = (results: readonly { readonly error: unknown }[], done: 'documents.retried' | 'documents.deleted') => {
     const lost = results.filter(({ error }) => error).length
     if (lost > 0) toast(text('documents.notAll', { count: lost, shown: number(lost) }), 'danger')
     else toast(text(done, { count: results.length, shown: number(results.length) }))
@@ -177,13 +177,13 @@ function BulkBar({ collectionId, ids, rows, live, onDone }: BulkBarProps) {
               isBusy={retrying.isRunning}
               onClick={async () => {
                 const done = await retrying.run({ input: { collectionId, ids: failed } })
-                if (done) tell(done.retryDocuments.results, 'documents.retried')
+                if (done) report(done.retryDocuments.results, 'documents.retried')
               }}
             >
               {text('documents.retryChosen', { count: failed.length, shown: number(failed.length) })}
             </Button>
           )}
-          <Button size="small" icon={Trash2} onClick={() => setAsking(true)}>
+          <Button size="small" icon={Trash2} onClick={() => setConfirming(true)}>
             {text('common.delete')}
           </Button>
           <Button size="small" variant="ghost" onClick={onDone}>
@@ -192,8 +192,8 @@ function BulkBar({ collectionId, ids, rows, live, onDone }: BulkBarProps) {
         </div>
       )}
       <ConfirmDialog
-        isOpen={isAsking}
-        onClose={() => setAsking(false)}
+        isOpen={isConfirming}
+        onClose={() => setConfirming(false)}
         isDangerous
         title={text('documents.deleteTitle', { count: ids.length, shown: number(ids.length) })}
         description={text('documents.deleteHelp')}
@@ -201,7 +201,7 @@ function BulkBar({ collectionId, ids, rows, live, onDone }: BulkBarProps) {
         onConfirm={async () => {
           const done = await deleting.run({ input: { collectionId, ids: [...ids] } })
           if (!done) return true
-          tell(done.deleteDocuments.results, 'documents.deleted')
+          report(done.deleteDocuments.results, 'documents.deleted')
           return true
         }}
       />

@@ -22,7 +22,7 @@ describe('what a file is', () => {
 })
 
 describe('what is refused before it is sent', () => {
-  const rules: Rules = { maxFileBytes: 1000, roomBytes: 5000, readsPictures: false, readsSound: false }
+  const rules: Rules = { maxFileBytes: 1000, roomBytes: 5000, readsImages: false, readsAudio: false }
   const text = bytes('text')
   it.each([
     ['nothing in it', 0, bytes(), rules, 'empty'],
@@ -32,13 +32,13 @@ describe('what is refused before it is sent', () => {
     ['limits that are unknown', 10 ** 12, text, { ...rules, maxFileBytes: null, roomBytes: null }, null],
     ['a program', 10, bytes('MZ', 0), rules, 'unsupported'],
     ['a picture without OCR', 10, bytes(0x89, 'PNG'), rules, 'needsOcr'],
-    ['a picture with OCR', 10, bytes(0x89, 'PNG'), { ...rules, readsPictures: true }, null],
+    ['a picture with OCR', 10, bytes(0x89, 'PNG'), { ...rules, readsImages: true }, null],
     ['sound without a model', 10, bytes('ID3'), rules, 'needsSpeech'],
     [
       'sound too large for models',
       26 * 1024 * 1024,
       bytes('ID3'),
-      { ...rules, maxFileBytes: null, roomBytes: null, readsSound: true },
+      { ...rules, maxFileBytes: null, roomBytes: null, readsAudio: true },
       'soundTooLarge',
     ],
   ] as const)('%s', (_, size, head, given, refusal) => expect(refusalOf(size, head, given)).toBe(refusal))

@@ -40,12 +40,12 @@ export interface Rules {
   readonly maxFileBytes: number | null
   /** What the plan has left. Null: unknown. */
   readonly roomBytes: number | null
-  readonly readsPictures: boolean
-  readonly readsSound: boolean
+  readonly readsImages: boolean
+  readonly readsAudio: boolean
 }
 
 /** The largest recording that speech models take. */
-export const MAX_SOUND_BYTES = 25 * 1024 * 1024
+export const MAX_AUDIO_BYTES = 25 * 1024 * 1024
 
 /** Why the service would refuse a file; null: it takes it. */
 export function refusalOf(sizeBytes: number, head: Uint8Array, rules: Rules): Refusal | null {
@@ -54,8 +54,8 @@ export function refusalOf(sizeBytes: number, head: Uint8Array, rules: Rules): Re
   if (rules.roomBytes !== null && sizeBytes > rules.roomBytes) return 'noRoom'
   const kind = kindOf(head)
   if (kind === 'unknown') return 'unsupported'
-  if (kind === 'picture' && !rules.readsPictures) return 'needsOcr'
-  if (kind === 'sound' && !rules.readsSound) return 'needsSpeech'
-  if (kind === 'sound' && sizeBytes > MAX_SOUND_BYTES) return 'soundTooLarge'
+  if (kind === 'picture' && !rules.readsImages) return 'needsOcr'
+  if (kind === 'sound' && !rules.readsAudio) return 'needsSpeech'
+  if (kind === 'sound' && sizeBytes > MAX_AUDIO_BYTES) return 'soundTooLarge'
   return null
 }

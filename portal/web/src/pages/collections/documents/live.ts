@@ -1,12 +1,12 @@
 import { useCallback, useRef, useState } from 'react'
-import { type Answer, useEvents } from '../../../data/answer.ts'
 import { useCalm, useRepeat } from '../../../data/calm.ts'
+import { type QueryResult, useEvents } from '../../../data/query-result.ts'
 import { DOCUMENT_UPDATED, type LiveDocument } from './documents.ts'
 
 /** Between two questions for the list, while many documents move. */
-const ASK_AGAIN_MS = 1_500
+const REFRESH_PAUSE_MS = 1_500
 /** No event says what moved between an answer and the beginning of the events. */
-const LOOK_AGAIN_MS = 15_000
+const POLL_INTERVAL_MS = 15_000
 
 export interface LiveDocuments {
   /** What the newest event said of a document. Null: it was deleted. Undefined: nothing. */
@@ -17,15 +17,15 @@ export interface LiveDocuments {
  * The documents of a collection as they are now. `answer` is asked for again, not too often, when a document came, went
  * or got another status, and now and then without an event; `onRefresh` is called with it.
  */
-export function useLiveDocuments(collectionId: string, answer: Answer<unknown>, onRefresh = () => {}): LiveDocuments {
+export function useLiveDocuments(collectionId: string, result: QueryResult<unknown>, onRefresh = () => {}): LiveDocuments {
   const [documents, setDocuments] = useState<ReadonlyMap<string, LiveDocument | null>>(new Map())
   const seen = useRef(new Map<string, string>())
   const refresh = () => {
-    if (answer.state === 'ready') answer.refresh()
+    if (result.state === 'ready') result.refresh()
     onRefresh()
   }
-  const refreshSoon = useCalm(refresh, ASK_AGAIN_MS)
-  useRepeat(answer.state === 'ready' ? { ...answer, refresh } : answer, LOOK_AGAIN_MS)
+  const refreshSoon = useCalm(refresh, REFRESH_PAUSE_MS)
+  useRepeat(result.state === 'ready' ? { ...result, refresh } : result, POLL_INTERVAL_MS)
   useEvents(DOCUMENT_UPDATED, { collectionId, after: null }, ({ documentUpdated: { documentId, document } }) => {
     setDocuments((now) => new Map(now).set(documentId, document))
     const state = document ? `${document.status} ${document.version} ${document.replacement?.status}` : 'deleted'

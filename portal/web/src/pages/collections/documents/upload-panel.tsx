@@ -2,7 +2,7 @@ import { Link } from '@tanstack/react-router'
 import { CircleAlert, CircleCheck, FileUp, LoaderCircle, RotateCw, Upload, X } from 'lucide-react'
 import { type DragEvent, type ReactNode, useEffect, useId, useMemo, useRef, useState, useSyncExternalStore } from 'react'
 import { useClient } from 'urql'
-import { useAnswer } from '../../../data/answer.ts'
+import { useQueryResult } from '../../../data/query-result.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { FailureText } from '../../../parts/failure-text.tsx'
 import { UserText } from '../../../parts/user-text.tsx'
@@ -11,7 +11,7 @@ import { classes } from '../../../ui/classes.ts'
 import { Card, Progress } from '../../../ui/surface.tsx'
 import type { CollectionFacts } from '../common/collections.ts'
 import { UPLOAD_LIMITS } from './documents.ts'
-import { MAX_SOUND_BYTES, type Rules } from './formats.ts'
+import { MAX_AUDIO_BYTES, type Rules } from './formats.ts'
 import type { LiveDocuments } from './live.ts'
 import { DocumentFailure, DocumentProgress, DocumentStatus } from './status.tsx'
 import { queueOf } from './transport.ts'
@@ -33,14 +33,14 @@ export function UploadPanel({ collection, live, documentId }: UploadPanelProps) 
   const items = useSyncExternalStore(queue.watch, queue.items)
   const input = useRef<HTMLInputElement>(null)
   const helpId = useId()
-  const limits = useAnswer(UPLOAD_LIMITS, {}, { types: ['Upload', 'Document'] })
+  const limits = useQueryResult(UPLOAD_LIMITS, {}, { types: ['Upload', 'Document'] })
   const organization = limits.state === 'ready' ? limits.data.organization : null
   const storage = organization?.quota?.storageBytes
   const rules: Rules = {
     maxFileBytes: organization?.limits?.maxFileBytes ?? organization?.plan?.maxFileBytes ?? null,
     roomBytes: storage && storage.limit !== null ? Math.max(storage.limit - storage.used, 0) : null,
-    readsPictures: collection.ocr === 'AUTO',
-    readsSound: collection.transcriptionModel !== null,
+    readsImages: collection.ocr === 'AUTO',
+    readsAudio: collection.transcriptionModel !== null,
   }
   const whenKnown = useKnown(rules, limits.state === 'ready' || (limits.state === 'failed' && limits.failure.code !== 'unreachable'))
   const add = (files: readonly File[]) => void queue.add(documentId ? files.slice(0, 1) : files, whenKnown())
@@ -55,8 +55,8 @@ export function UploadPanel({ collection, live, documentId }: UploadPanelProps) 
         <div className="min-w-0 grow basis-52">
           <p className="font-medium">{text(documentId ? 'document.drop' : 'documents.drop')}</p>
           <p id={helpId} className="text-sm text-muted">
-            {text('documents.formats')} {rules.readsPictures ? text('documents.formatsPictures') : ''}{' '}
-            {rules.readsSound ? text('documents.formatsSound') : ''}{' '}
+            {text('documents.formats')} {rules.readsImages ? text('documents.formatsPictures') : ''}{' '}
+            {rules.readsAudio ? text('documents.formatsSound') : ''}{' '}
             {rules.maxFileBytes !== null && text('documents.formatsSize', { size: bytes(rules.maxFileBytes) })}
           </p>
         </div>
@@ -99,9 +99,9 @@ function useKnown<Value>(value: Value, isKnown: boolean): () => Promise<Value> {
 function useLeaveGuard(isOn: boolean): void {
   useEffect(() => {
     if (!isOn) return
-    const ask = (event: BeforeUnloadEvent) => event.preventDefault()
-    window.addEventListener('beforeunload', ask)
-    return () => window.removeEventListener('beforeunload', ask)
+    const preventUnload = (event: BeforeUnloadEvent) => event.preventDefault()
+    window.addEventListener('beforeunload', preventUnload)
+    return () => window.removeEventListener('beforeunload', preventUnload)
   }, [isOn])
 }
 
@@ -239,7 +239,7 @@ function UploadWords({ item, rules }: { readonly item: UploadItem; readonly rule
   const { bytesApart } = useFormats()
   const { state, refusal, failure } = item
   if (refusal) {
-    const limits = { noRoom: rules.roomBytes, tooLarge: rules.maxFileBytes, soundTooLarge: MAX_SOUND_BYTES }
+    const limits = { noRoom: rules.roomBytes, tooLarge: rules.maxFileBytes, soundTooLarge: MAX_AUDIO_BYTES }
     const [size, limit] = bytesApart(item.sizeBytes, (refusal in limits ? limits[refusal as keyof typeof limits] : null) ?? 0)
     return <p className="text-danger-text">{text(`documents.refused.${refusal}`, { size, limit })}</p>
   }

@@ -3,7 +3,7 @@ import type { Failure } from '../../../data/failure.ts'
 import type { Rules } from './formats.ts'
 import { isOver, PIECE_BYTES, type Transport, UploadQueue } from './uploads.ts'
 
-const RULES: Rules = { maxFileBytes: 10 * PIECE_BYTES, roomBytes: null, readsPictures: false, readsSound: false }
+const RULES: Rules = { maxFileBytes: 10 * PIECE_BYTES, roomBytes: null, readsImages: false, readsAudio: false }
 const failure = (code: Failure['code'], shouldRetry = false): Failure => ({
   code,
   message: '',

@@ -97,7 +97,7 @@ export class UploadQueue {
       }),
     )
     this.#entries = [...this.#entries, ...added]
-    this.#tell()
+    this.#notify()
     const rules = await known
     // What the plan has left goes to the files in turn.
     let room = rules.roomBytes
@@ -134,7 +134,7 @@ export class UploadQueue {
   /** Forgets what is over. */
   clear(): void {
     this.#entries = this.#entries.filter(({ item }) => !isOver(item))
-    this.#tell()
+    this.#notify()
   }
 
   #find(key: number): Entry | undefined {
@@ -143,10 +143,10 @@ export class UploadQueue {
 
   #change(entry: Entry, change: Partial<UploadItem>): void {
     entry.item = { ...entry.item, ...change }
-    this.#tell()
+    this.#notify()
   }
 
-  #tell(): void {
+  #notify(): void {
     this.#items = this.#entries.map(({ item }) => item)
     for (const watcher of this.#watchers) watcher()
   }

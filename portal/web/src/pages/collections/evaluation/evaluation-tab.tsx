@@ -2,15 +2,15 @@ import { getRouteApi } from '@tanstack/react-router'
 import { ChartNoAxesColumn, Play, Trash2 } from 'lucide-react'
 import { useState } from 'react'
 import { useScope } from '../../../app/session.tsx'
-import { useAction, useAnswer } from '../../../data/answer.ts'
 import { useRepeat } from '../../../data/calm.ts'
 import { failureOfWork } from '../../../data/failure.ts'
+import { useAction, useQueryResult } from '../../../data/query-result.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { StatusBadge } from '../../../parts/badges.tsx'
 import { type Column, RowsTable } from '../../../parts/data-table.tsx'
 import { FailureText } from '../../../parts/failure-text.tsx'
 import { Money } from '../../../parts/money.tsx'
-import { Answered, EmptyState, FailureNotice } from '../../../parts/states.tsx'
+import { EmptyState, FailureNotice, WhenReady } from '../../../parts/states.tsx'
 import { DateTime } from '../../../parts/time.tsx'
 import { Button, IconButton } from '../../../ui/button.tsx'
 import { Dialog } from '../../../ui/dialog.tsx'
@@ -26,7 +26,7 @@ import { Watch } from './watch.tsx'
 
 const route = getRouteApi('/collections/$id')
 /** No event tells how far an evaluation is. */
-const ASK_AGAIN_MS = 2_000
+const POLL_INTERVAL_MS = 2_000
 const TONES = { RUNNING: 'info', COMPLETED: 'success', FAILED: 'danger' } as const
 
 /** How well searches of the collection find what they should. */
@@ -36,10 +36,10 @@ export function EvaluationTab({ collection }: { readonly collection: CollectionF
   const filters = route.useSearch()
   const navigate = route.useNavigate()
   const change = (next: CollectionFilters) => void navigate({ search: (now) => ({ ...now, ...next }), replace: true, resetScroll: false })
-  const answer = useAnswer(EVALUATIONS, { id: collection.id }, { types: ['Evaluation', 'DeletePayload'] })
-  const evaluations = answer.state === 'ready' ? (answer.data.collection?.evaluations.edges.map(({ node }) => node) ?? []) : []
+  const result = useQueryResult(EVALUATIONS, { id: collection.id }, { types: ['Evaluation', 'DeletePayload'] })
+  const evaluations = result.state === 'ready' ? (result.data.collection?.evaluations.edges.map(({ node }) => node) ?? []) : []
   const running = evaluations.find(({ status }) => status === 'RUNNING')
-  useRepeat(answer, ASK_AGAIN_MS, running !== undefined)
+  useRepeat(result, POLL_INTERVAL_MS, running !== undefined)
   const [isStarting, setStarting] = useState(false)
   const shown = filters.evaluation ? evaluations.find(({ id }) => id === filters.evaluation) : evaluations[0]
   const against = evaluations.find(({ id }) => id === filters.against && id !== shown?.id)
@@ -59,7 +59,7 @@ export function EvaluationTab({ collection }: { readonly collection: CollectionF
             </Button>
           )}
         </header>
-        <Answered answer={answer}>
+        <WhenReady result={result}>
           {() =>
             evaluations.length === 0 ? (
               <EmptyState icon={ChartNoAxesColumn} title={text('evaluation.none')}>
@@ -84,7 +84,7 @@ export function EvaluationTab({ collection }: { readonly collection: CollectionF
               </>
             )
           }
-        </Answered>
+        </WhenReady>
       </section>
       <Watch collectionId={collection.id} mayWrite={mayWrite} />
       <GoldQuestions collectionId={collection.id} mayWrite={mayWrite} />

@@ -1,7 +1,7 @@
 import { ListChecks, Plus, Sparkles, Trash2 } from 'lucide-react'
 import { type FormEvent, useState } from 'react'
 import { useScope } from '../../../app/session.tsx'
-import { useAction, useAnswer } from '../../../data/answer.ts'
+import { useAction, useQueryResult } from '../../../data/query-result.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../../parts/data-table.tsx'
 import { Money } from '../../../parts/money.tsx'
@@ -31,14 +31,14 @@ interface GoldQuestionsProps {
 /** Questions whose answers one knows. */
 export function GoldQuestions({ collectionId, mayWrite }: GoldQuestionsProps) {
   const text = useText()
-  const mayAsk = useScope('INFERENCE')
+  const maySuggest = useScope('INFERENCE')
   const paging = usePaging(collectionId)
-  const answer = useAnswer(GOLD_QUESTIONS, { id: collectionId, ...paging.variables }, { types: ['GoldQuestion', 'DeletePayload'] })
+  const result = useQueryResult(GOLD_QUESTIONS, { id: collectionId, ...paging.variables }, { types: ['GoldQuestion', 'DeletePayload'] })
   const [open, setOpen] = useState<'add' | 'suggest' | null>(null)
   const { run, isRunning, failure } = useAction(DELETE_GOLD_QUESTION)
   const actions = mayWrite && (
     <>
-      {mayAsk && (
+      {maySuggest && (
         <Button icon={Sparkles} onClick={() => setOpen('suggest')}>
           {text('evaluation.suggest')}
         </Button>
@@ -89,7 +89,7 @@ export function GoldQuestions({ collectionId, mayWrite }: GoldQuestionsProps) {
       <FailureNotice failure={failure} />
       <DataTable
         label={text('evaluation.gold')}
-        answer={answer}
+        result={result}
         page={({ collection }) => collection?.goldQuestions ?? EMPTY_PAGE}
         paging={paging}
         columns={columns}
@@ -145,11 +145,11 @@ function AddForm({ collectionId, onClose }: { readonly collectionId: string; rea
   const [phrase, setPhrase] = useState('')
   const [isTried, setTried] = useState(false)
   const isPageWrong = page.trim() !== '' && !/^[1-9]\d{0,5}$/.test(page.trim())
-  const lacksPassage = !fileName.trim() && !phrase.trim()
+  const lacksChunk = !fileName.trim() && !phrase.trim()
   const submit = async (event: FormEvent) => {
     event.preventDefault()
     setTried(true)
-    if (!query.trim() || lacksPassage || isPageWrong) return
+    if (!query.trim() || lacksChunk || isPageWrong) return
     const expected = { fileName: fileName.trim() || null, page: page.trim() ? Number(page) : null, phrase: phrase.trim() || null }
     if (!(await run({ input: { collectionId, questions: [{ query, expected: [expected] }] } }))) return
     toast(text('evaluation.added'))
@@ -163,7 +163,7 @@ function AddForm({ collectionId, onClose }: { readonly collectionId: string; rea
       <Field
         label={text('evaluation.phrase')}
         help={text('evaluation.phraseHelp')}
-        error={isTried && lacksPassage ? text('evaluation.phraseNeeded') : undefined}
+        error={isTried && lacksChunk ? text('evaluation.phraseNeeded') : undefined}
       >
         {(control) => <Textarea {...control} rows={2} maxLength={300} value={phrase} onChange={({ target }) => setPhrase(target.value)} />}
       </Field>
@@ -191,7 +191,7 @@ function AddForm({ collectionId, onClose }: { readonly collectionId: string; rea
 function Suggest({ collectionId, onClose }: { readonly collectionId: string; readonly onClose: () => void }) {
   const text = useText()
   const { number } = useFormats()
-  const models = useAnswer(CHAT_MODELS, {})
+  const models = useQueryResult(CHAT_MODELS, {})
   const offered = models.state === 'ready' ? models.data.models : []
   const [chosenModel, setModel] = useState('')
   const model = chosenModel || offered[0]?.id
@@ -201,7 +201,7 @@ function Suggest({ collectionId, onClose }: { readonly collectionId: string; rea
   const [suggestions, setSuggestions] = useState<readonly Suggestion[] | null>(null)
   const [cost, setCost] = useState<string | null>(null)
   const [chosen, setChosen] = useState<ReadonlySet<number>>(new Set())
-  const ask = async () => {
+  const suggest = async () => {
     if (!model) return
     const done = await suggesting.run({ input: { collectionId, model, count: 10, otherLanguage: isBilingual } })
     if (!done) return
@@ -232,7 +232,12 @@ function Suggest({ collectionId, onClose }: { readonly collectionId: string; rea
           )}
         </Field>
         <Checkbox label={text('evaluation.bilingual')} checked={isBilingual} onChange={setBilingual} />
-        <Button variant={suggestions ? 'secondary' : 'primary'} isBusy={suggesting.isRunning} disabled={!model} onClick={() => void ask()}>
+        <Button
+          variant={suggestions ? 'secondary' : 'primary'}
+          isBusy={suggesting.isRunning}
+          disabled={!model}
+          onClick={() => void suggest()}
+        >
           {text('evaluation.suggestAction')}
         </Button>
       </div>

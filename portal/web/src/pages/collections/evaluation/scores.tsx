@@ -1,8 +1,8 @@
 import { useId, useState } from 'react'
-import { useAnswer } from '../../../data/answer.ts'
+import { useQueryResult } from '../../../data/query-result.ts'
 import { useFindText, useFormats, useText } from '../../../i18n/text.tsx'
 import { type Column, RowsTable } from '../../../parts/data-table.tsx'
-import { Answered } from '../../../parts/states.tsx'
+import { WhenReady } from '../../../parts/states.tsx'
 import { useTime } from '../../../parts/time.tsx'
 import { UserText } from '../../../parts/user-text.tsx'
 import { DisclosureButton } from '../../../ui/button.tsx'
@@ -171,7 +171,7 @@ type Ranks = {
 function Questions({ evaluation }: { readonly evaluation: Evaluation }) {
   const text = useText()
   const { number } = useFormats()
-  const answer = useAnswer(EVALUATED_QUESTIONS, { id: evaluation.id }, { types: ['Evaluation'] })
+  const result = useQueryResult(EVALUATED_QUESTIONS, { id: evaluation.id }, { types: ['Evaluation'] })
   const labelOf = useLabel()
   const write = (ranks: readonly (number | null)[] | undefined) =>
     (ranks ?? []).map((rank) => (rank === null ? '—' : number(rank))).join(text('common.listSeparator'))
@@ -201,7 +201,7 @@ function Questions({ evaluation }: { readonly evaluation: Evaluation }) {
     ]),
   ]
   return (
-    <Answered answer={answer}>
+    <WhenReady result={result}>
       {({ evaluation }) => (
         <RowsTable
           label={text('evaluation.byQuestion')}
@@ -211,6 +211,6 @@ function Questions({ evaluation }: { readonly evaluation: Evaluation }) {
           card={{ name: ({ query }) => <UserText isWhole>{query}</UserText>, replaces: ['query'] }}
         />
       )}
-    </Answered>
+    </WhenReady>
   )
 }

@@ -1,6 +1,6 @@
 import { Plus, Trash2 } from 'lucide-react'
 import { useScope } from '../../../app/session.tsx'
-import { useAnswer } from '../../../data/answer.ts'
+import { useQueryResult } from '../../../data/query-result.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { Button, IconButton } from '../../../ui/button.tsx'
 import { Select } from '../../../ui/input.tsx'
@@ -29,8 +29,8 @@ interface SettingsFieldsProps {
 export function SettingsFields({ value, onChange }: SettingsFieldsProps) {
   const text = useText()
   const { number } = useFormats()
-  const answer = useAnswer(RERANK_MODELS, {}, { pause: !useScope('INFERENCE') })
-  const models = answer.state === 'ready' ? (answer.data.models ?? []) : []
+  const result = useQueryResult(RERANK_MODELS, {}, { pause: !useScope('INFERENCE') })
+  const models = result.state === 'ready' ? (result.data.models ?? []) : []
   const change = (key: number, next: Partial<SettingsDraft>) =>
     onChange(value.map((each) => (each.key === key ? { ...each, ...next } : each)))
   const rerankers = (now: string) => [

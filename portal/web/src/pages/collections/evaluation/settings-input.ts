@@ -18,11 +18,11 @@ const NO_RERANKER = '—'
 
 /** What the service takes. The label names the way again when scores are shown. */
 export function inputOf({ mode, reranker, own }: SettingsDraft) {
-  const kept = own && { filter: own.filter, lexicalWeight: own.lexicalWeight, ...(readLabel(own.label) ? {} : { label: own.label }) }
-  if (reranker === 'default') return { mode, ...kept }
+  const common = own && { filter: own.filter, lexicalWeight: own.lexicalWeight, ...(readLabel(own.label) ? {} : { label: own.label }) }
+  if (reranker === 'default') return { mode, ...common }
   const isNone = reranker === 'none'
   const label = `${mode.toLowerCase()}${PLUS}${isNone ? NO_RERANKER : reranker}`.slice(0, 100)
-  return { mode, label, rerankModel: isNone ? null : reranker, ...kept }
+  return { mode, label, rerankModel: isNone ? null : reranker, ...common }
 }
 
 /** What a label of `inputOf`, or of a mode, names. Null: it is somebody's own. */

@@ -1,11 +1,11 @@
 import { BellRing } from 'lucide-react'
 import { type ReactNode, useState } from 'react'
-import { useAction, useAnswer } from '../../../data/answer.ts'
 import { failureOfWork } from '../../../data/failure.ts'
+import { useAction, useQueryResult } from '../../../data/query-result.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { FactList } from '../../../parts/fact-list.tsx'
 import { FailureText } from '../../../parts/failure-text.tsx'
-import { Answered, FailureNotice, Loading } from '../../../parts/states.tsx'
+import { FailureNotice, Loading, WhenReady } from '../../../parts/states.tsx'
 import { RelativeTime } from '../../../parts/time.tsx'
 import { Button } from '../../../ui/button.tsx'
 import { ConfirmDialog, Dialog } from '../../../ui/dialog.tsx'
@@ -31,7 +31,7 @@ interface WatchProps {
 /** Whether the service evaluates the collection by itself after changes, and how. */
 export function Watch({ collectionId, mayWrite }: WatchProps) {
   const text = useText()
-  const answer = useAnswer(WATCH, { id: collectionId }, { types: ['EvaluationWatch', 'DeletePayload'] })
+  const result = useQueryResult(WATCH, { id: collectionId }, { types: ['EvaluationWatch', 'DeletePayload'] })
   const [open, setOpen] = useState<'edit' | 'stop' | null>(null)
   const stopping = useAction(DELETE_WATCH)
   return (
@@ -40,7 +40,7 @@ export function Watch({ collectionId, mayWrite }: WatchProps) {
         {text('evaluation.watch')}
       </h2>
       <p className="mb-3 text-sm text-muted">{text('evaluation.watchHelp')}</p>
-      <Answered answer={answer} loading={<Loading lines={2} />}>
+      <WhenReady result={result} loading={<Loading lines={2} />}>
         {({ collection }) => {
           const watch = collection?.evaluationWatch ?? null
           return (
@@ -67,7 +67,7 @@ export function Watch({ collectionId, mayWrite }: WatchProps) {
             </>
           )
         }}
-      </Answered>
+      </WhenReady>
       <ConfirmDialog
         isOpen={open === 'stop'}
         onClose={() => setOpen(null)}

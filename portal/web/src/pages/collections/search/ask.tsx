@@ -3,9 +3,9 @@ import { CircleStop, Sparkles } from 'lucide-react'
 import { useEffect, useRef, useState } from 'react'
 import { useClient } from 'urql'
 import { useScope } from '../../../app/session.tsx'
-import { useAnswer } from '../../../data/answer.ts'
 import { type Failure, toFailure } from '../../../data/failure.ts'
 import { graphql } from '../../../data/graphql.ts'
+import { useQueryResult } from '../../../data/query-result.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { Money } from '../../../parts/money.tsx'
 import { FailureNotice } from '../../../parts/states.tsx'
@@ -29,7 +29,7 @@ const ASK = graphql(`
 `)
 
 /** As many passages as small models read with ease. */
-const MAX_PASSAGES = 10
+const MAX_CHUNKS = 10
 const INSTRUCTIONS =
   'Answer the question from the numbered passages only. After each statement put the number of its passage in brackets, such as [1]. If the passages do not answer the question, say so. Answer in the language of the question.'
 
@@ -53,12 +53,12 @@ interface Reply {
 
 function AskPanel({ collectionId, query, hits }: AskProps) {
   const text = useText()
-  const answer = useAnswer(CHAT_MODELS, {})
-  const models = answer.state === 'ready' ? answer.data.models : []
+  const result = useQueryResult(CHAT_MODELS, {})
+  const models = result.state === 'ready' ? result.data.models : []
   const [chosen, setChosen] = useState('')
   const model = chosen || models[0]?.id
   const { reply, ask, stop } = useReply()
-  const used = hits.slice(0, MAX_PASSAGES)
+  const used = hits.slice(0, MAX_CHUNKS)
   return (
     <Card className="sm:p-4">
       <div className="flex flex-wrap items-center gap-2">
@@ -99,10 +99,10 @@ function AskPanel({ collectionId, query, hits }: AskProps) {
 }
 
 function toMessages(query: string, hits: readonly Hit[]): readonly object[] {
-  const passages = hits.map(({ chunk }, index) => `[${index + 1}] ${chunk.document.name}\n${chunk.text}`).join('\n\n')
+  const chunks = hits.map(({ chunk }, index) => `[${index + 1}] ${chunk.document.name}\n${chunk.text}`).join('\n\n')
   return [
     { role: 'system', content: INSTRUCTIONS },
-    { role: 'user', content: `${passages}\n\n${query}` },
+    { role: 'user', content: `${chunks}\n\n${query}` },
   ]
 }
 

@@ -6,7 +6,7 @@ import { UserText } from '../../../parts/user-text.tsx'
 import { DisclosureButton } from '../../../ui/button.tsx'
 import { Badge, Card } from '../../../ui/surface.tsx'
 import { Tooltip } from '../../../ui/tooltip.tsx'
-import { Place } from '../common/place.tsx'
+import { ChunkLocation } from '../common/chunk-location.tsx'
 import type { Hit } from './search.ts'
 
 interface HitCardProps {
@@ -40,7 +40,7 @@ export function HitCard({ collectionId, hit, rank }: HitCardProps) {
               <UserText>{chunk.document.name}</UserText>
             </Link>
             <div>
-              <Place {...chunk} />
+              <ChunkLocation {...chunk} />
             </div>
           </div>
           <div className="flex flex-wrap gap-1.5">

@@ -29,7 +29,7 @@ export function SearchTab({ collection }: { readonly collection: CollectionFacts
   const filters = route.useSearch()
   const navigate = route.useNavigate()
   const input = toInput(collection.id, filters)
-  const { searching, ask } = useSearch(input)
+  const { searching, submit } = useSearch(input)
   const change = (next: CollectionFilters) => void navigate({ search: (now) => ({ ...now, ...next }), resetScroll: false })
   return (
     <div className="flex flex-col gap-5">
@@ -39,7 +39,7 @@ export function SearchTab({ collection }: { readonly collection: CollectionFacts
         filters={filters}
         isBusy={searching.state === 'searching'}
         onSearch={(next) => {
-          ask(toInput(collection.id, { ...filters, ...next }))
+          submit(toInput(collection.id, { ...filters, ...next }))
           change(next)
         }}
       />
@@ -49,7 +49,7 @@ export function SearchTab({ collection }: { readonly collection: CollectionFacts
         </EmptyState>
       )}
       {searching.state === 'searching' && <Loading lines={5} />}
-      {searching.state === 'failed' && <ErrorState failure={searching.failure} retry={() => ask(input)} />}
+      {searching.state === 'failed' && <ErrorState failure={searching.failure} retry={() => submit(input)} />}
       {searching.state === 'found' && (
         <Results key={`results ${JSON.stringify(filters)}`} collectionId={collection.id} filters={filters} found={searching.found} />
       )}

@@ -16,7 +16,7 @@ type Searching =
 export function useSearch(input: SearchInput | null): {
   readonly searching: Searching
   /** Says that the reader asks for this input now, whatever was found before. It becomes `input`, unless it is that already. */
-  readonly ask: (next: SearchInput | null) => void
+  readonly submit: (next: SearchInput | null) => void
 } {
   const client = useClient()
   const [searching, set] = useState<Searching>({ state: 'idle' })
@@ -25,15 +25,15 @@ export function useSearch(input: SearchInput | null): {
   const key = JSON.stringify(input)
   // biome-ignore lint/correctness/useExhaustiveDependencies: a repeat asks for the same once more
   useEffect(() => {
-    const asked = JSON.parse(key) as SearchInput | null
-    if (!asked) return set({ state: 'idle' })
+    const requested = JSON.parse(key) as SearchInput | null
+    if (!requested) return set({ state: 'idle' })
     let isCurrent = true
     const start = performance.now()
     set({ state: 'searching' })
     const requestPolicy = wanted.current === key ? 'network-only' : 'cache-first'
     wanted.current = undefined
     void client
-      .query(SEARCH, { input: asked }, { requestPolicy })
+      .query(SEARCH, { input: requested }, { requestPolicy })
       .toPromise()
       .then(({ data, error }) => {
         if (!isCurrent) return
@@ -44,9 +44,9 @@ export function useSearch(input: SearchInput | null): {
       isCurrent = false
     }
   }, [client, key, repeats])
-  const ask = (next: SearchInput | null) => {
+  const submit = (next: SearchInput | null) => {
     wanted.current = JSON.stringify(next)
     if (wanted.current === key) setRepeats((now) => now + 1)
   }
-  return { searching, ask }
+  return { searching, submit }
 }

@@ -1,15 +1,15 @@
 import { useEffect, useRef, useState } from 'react'
 import { useClient } from 'urql'
 import { useScope } from '../../../app/session.tsx'
-import { useAction, useAnswer } from '../../../data/answer.ts'
 import { useRepeat } from '../../../data/calm.ts'
 import { type Failure, failureOfWork, toFailure } from '../../../data/failure.ts'
+import { useAction, useQueryResult } from '../../../data/query-result.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { ResidencyBadge, StatusBadge } from '../../../parts/badges.tsx'
 import { type Column, RowsTable } from '../../../parts/data-table.tsx'
 import { FailureText } from '../../../parts/failure-text.tsx'
 import { Money } from '../../../parts/money.tsx'
-import { Answered, FailureNotice, Loading } from '../../../parts/states.tsx'
+import { FailureNotice, Loading, WhenReady } from '../../../parts/states.tsx'
 import { DateTime } from '../../../parts/time.tsx'
 import { Code } from '../../../parts/user-text.tsx'
 import { Button } from '../../../ui/button.tsx'
@@ -28,13 +28,13 @@ import {
 } from './reembedding.ts'
 
 /** No event tells how far it is. */
-const ASK_AGAIN_MS = 2_000
+const POLL_INTERVAL_MS = 2_000
 
 /** Another embedding model: its price, then how far it is, and what was before. */
 export function Reembed({ collection, onEnded }: { readonly collection: CollectionFacts; readonly onEnded: () => void }) {
   const text = useText()
-  const answer = useAnswer(COLLECTION_REEMBEDDINGS, { id: collection.id }, { types: ['Reembedding'] })
-  const runs = answer.state === 'ready' ? (answer.data.collection?.reembeddings.edges.map(({ node }) => node) ?? []) : []
+  const result = useQueryResult(COLLECTION_REEMBEDDINGS, { id: collection.id }, { types: ['Reembedding'] })
+  const runs = result.state === 'ready' ? (result.data.collection?.reembeddings.edges.map(({ node }) => node) ?? []) : []
   const current = runs.find(isUnderWay)
   const wasUnderWay = useRef(false)
   // The head of the page names the model that searches use from then on.
@@ -42,21 +42,21 @@ export function Reembed({ collection, onEnded }: { readonly collection: Collecti
     if (wasUnderWay.current && !current) onEnded()
     wasUnderWay.current = current !== undefined
   }, [current, onEnded])
-  useRepeat(answer, ASK_AGAIN_MS, current !== undefined)
+  useRepeat(result, POLL_INTERVAL_MS, current !== undefined)
   return (
     <Card aria-labelledby="reembed">
       <h2 id="reembed" className="text-base">
         {text('settings.reembed')}
       </h2>
       <p className="mt-1 mb-4 max-w-2xl text-sm text-muted">{text('settings.reembedHelp')}</p>
-      <Answered answer={answer} loading={<Loading lines={2} />}>
+      <WhenReady result={result} loading={<Loading lines={2} />}>
         {() => (
           <>
             {current ? <UnderWay run={current} /> : <Choose collection={collection} />}
             <Earlier runs={runs.filter((run) => !isUnderWay(run))} />
           </>
         )}
-      </Answered>
+      </WhenReady>
     </Card>
   )
 }
@@ -67,15 +67,15 @@ function Choose({ collection }: { readonly collection: CollectionFacts }) {
   const [model, setModel] = useState('')
   const [quote, setQuote] = useState<Quote | null>(null)
   const [failure, setFailure] = useState<Failure | null>(null)
-  const [isAsking, setAsking] = useState(false)
+  const [isQuoting, setQuoting] = useState(false)
   const { run, failure: startFailure, reset } = useAction(START_REEMBEDDING)
   const input = { collectionId: collection.id, embeddingModel: model.trim() }
-  const ask = async () => {
-    setAsking(true)
+  const requestQuote = async () => {
+    setQuoting(true)
     setFailure(null)
     reset()
     const { data, error } = await client.query(QUOTE_REEMBEDDING, { input }, { requestPolicy: 'network-only' }).toPromise()
-    setAsking(false)
+    setQuoting(false)
     if (data) setQuote(data.quoteReembedding)
     else setFailure(toFailure(error ?? {}))
   }
@@ -83,7 +83,7 @@ function Choose({ collection }: { readonly collection: CollectionFacts }) {
     <div className="flex flex-col gap-4">
       <EmbeddingChoice label={text('settings.newModel')} value={model} onChange={setModel} />
       <FailureNotice failure={failure} />
-      <Button className="self-start" disabled={!model.trim()} isBusy={isAsking} onClick={() => void ask()}>
+      <Button className="self-start" disabled={!model.trim()} isBusy={isQuoting} onClick={() => void requestQuote()}>
         {text('settings.quote')}
       </Button>
       <ConfirmDialog
@@ -136,11 +136,11 @@ function UnderWay({ run }: { readonly run: Reembedding }) {
   const text = useText()
   const { number } = useFormats()
   const cancelling = useAction(CANCEL_REEMBEDDING)
-  const [isAsking, setAsking] = useState(false)
+  const [isConfirming, setConfirming] = useState(false)
   const { id, status, stage, progress, cost, error, embeddingModelId } = run
   // A run that ended while the question was open.
   useEffect(() => {
-    if (status !== 'RUNNING') setAsking(false)
+    if (status !== 'RUNNING') setConfirming(false)
   }, [status])
   return (
     <div className="flex flex-col gap-3">
@@ -150,7 +150,7 @@ function UnderWay({ run }: { readonly run: Reembedding }) {
         <span className="text-muted">{stage && text(`settings.stage.${stage}`)}</span>
         <span className="grow" />
         {status === 'RUNNING' && (
-          <Button size="small" onClick={() => setAsking(true)}>
+          <Button size="small" onClick={() => setConfirming(true)}>
             {text('settings.cancel')}
           </Button>
         )}
@@ -169,8 +169,8 @@ function UnderWay({ run }: { readonly run: Reembedding }) {
       )}
       <FailureNotice failure={cancelling.failure} />
       <ConfirmDialog
-        isOpen={isAsking}
-        onClose={() => setAsking(false)}
+        isOpen={isConfirming}
+        onClose={() => setConfirming(false)}
         isDangerous
         title={text('settings.cancelTitle')}
         description={text('settings.cancelHelp')}

@@ -1,5 +1,5 @@
 import { type FormEvent, useState } from 'react'
-import { useAction } from '../../../data/answer.ts'
+import { useAction } from '../../../data/query-result.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { useFieldFailures } from '../../../parts/field-failure.tsx'
 import { FailureNotice } from '../../../parts/states.tsx'

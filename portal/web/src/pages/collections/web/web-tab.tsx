@@ -2,8 +2,8 @@ import { Link } from '@tanstack/react-router'
 import { Globe, RotateCw, Trash2 } from 'lucide-react'
 import { useState } from 'react'
 import { useScope } from '../../../app/session.tsx'
-import { useAction, useAnswer, useEvents } from '../../../data/answer.ts'
 import { useCalm, useRepeat } from '../../../data/calm.ts'
+import { useAction, useEvents, useQueryResult } from '../../../data/query-result.ts'
 import { useText } from '../../../i18n/text.tsx'
 import { type Column, DataTable, EMPTY_PAGE, usePaging } from '../../../parts/data-table.tsx'
 import { Digits } from '../../../parts/digits.tsx'
@@ -22,18 +22,18 @@ const PAGE_SIZE = 50
 /** Between two questions, while many documents move. */
 const PAUSE_MS = 1_500
 /** While addresses wait to be fetched: no event tells that one could not be. */
-const ASK_AGAIN_MS = 5_000
+const POLL_INTERVAL_MS = 5_000
 
 /** The web addresses of a collection: those that it has, how each was fetched last, and the place for more. */
 export function WebTab({ collectionId }: { readonly collectionId: string }) {
   const text = useText()
   const mayWrite = useScope('KNOWLEDGE_WRITE')
   const paging = usePaging(collectionId, PAGE_SIZE)
-  const answer = useAnswer(SOURCES, { id: collectionId, ...paging.variables }, { types: ['WebSource', 'Document', 'DeletePayload'] })
-  const refreshSoon = useCalm(() => answer.state === 'ready' && answer.refresh(), PAUSE_MS)
+  const result = useQueryResult(SOURCES, { id: collectionId, ...paging.variables }, { types: ['WebSource', 'Document', 'DeletePayload'] })
+  const refreshSoon = useCalm(() => result.state === 'ready' && result.refresh(), PAUSE_MS)
   useEvents(DOCUMENT_MOVED, { collectionId }, refreshSoon)
-  const isAnyWaiting = answer.state === 'ready' && answer.data.collection?.sources.edges.some(({ node }) => isWaiting(node))
-  useRepeat(answer, ASK_AGAIN_MS, isAnyWaiting)
+  const isAnyWaiting = result.state === 'ready' && result.data.collection?.sources.edges.some(({ node }) => isWaiting(node))
+  useRepeat(result, POLL_INTERVAL_MS, isAnyWaiting)
   const refreshing = useAction(REFRESH_SOURCE)
   const [busy, setBusy] = useState<string | null>(null)
   const [leaving, setLeaving] = useState<Source | null>(null)
@@ -108,7 +108,7 @@ export function WebTab({ collectionId }: { readonly collectionId: string }) {
       <div>
         <DataTable
           label={text('documents.web')}
-          answer={answer}
+          result={result}
           page={({ collection }) => collection?.sources ?? EMPTY_PAGE}
           paging={paging}
           columns={columns}
@@ -116,7 +116,7 @@ export function WebTab({ collectionId }: { readonly collectionId: string }) {
           empty={<EmptyState icon={Globe} title={text('documents.webNone')} />}
         />
       </div>
-      <Forget source={leaving} onClose={() => setLeaving(null)} />
+      <DeleteSourceDialog source={leaving} onClose={() => setLeaving(null)} />
     </div>
   )
 }
@@ -150,7 +150,7 @@ function Interval({ seconds }: { readonly seconds: number | null }) {
 }
 
 /** Asks before an address is fetched no more. */
-function Forget({ source, onClose }: { readonly source: Source | null; readonly onClose: () => void }) {
+function DeleteSourceDialog({ source, onClose }: { readonly source: Source | null; readonly onClose: () => void }) {
   const text = useText()
   const { run, failure } = useAction(DELETE_SOURCE)
   return (

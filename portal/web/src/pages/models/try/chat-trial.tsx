@@ -1,7 +1,7 @@
 import { ImagePlus, SendHorizontal, Square, X } from 'lucide-react'
 import { type ChangeEvent, type FormEvent, type KeyboardEvent, useEffect, useRef, useState } from 'react'
-import { useEvents } from '../../../data/answer.ts'
 import type { Failure } from '../../../data/failure.ts'
+import { useEvents } from '../../../data/query-result.ts'
 import { type MessageId, Text, useFormats, useText } from '../../../i18n/text.tsx'
 import { toDataUrl } from '../../../parts/read-file.ts'
 import { FailureNotice } from '../../../parts/states.tsx'
@@ -26,7 +26,7 @@ interface Call {
 }
 
 /** A conversation with one model. The service keeps none of it. */
-export function ChatTrial({ modelId, takesImages }: { readonly modelId: string; readonly takesImages: boolean }) {
+export function ChatTrial({ modelId, acceptsImages }: { readonly modelId: string; readonly acceptsImages: boolean }) {
   const text = useText()
   const [instructions, setInstructions] = useState('')
   const [turns, setTurns] = useState<readonly Turn[]>([])
@@ -57,7 +57,7 @@ export function ChatTrial({ modelId, takesImages }: { readonly modelId: string; 
     setFailure(null)
     setCall((now) => now && { ...now, id: now.id + 1 })
   }
-  const begin = () => {
+  const restart = () => {
     setTurns([])
     setReply(NO_REPLY)
     setFailure(null)
@@ -91,12 +91,12 @@ export function ChatTrial({ modelId, takesImages }: { readonly modelId: string; 
         </section>
       )}
       <Composer
-        {...{ typed, image, takesImages, isBusy }}
+        {...{ typed, image, acceptsImages, isBusy }}
         onType={setTyped}
         onImage={setImage}
         onSend={send}
         onStop={() => setStopped(true)}
-        onBegin={turns.length > 0 && !isBusy ? begin : null}
+        onRestart={turns.length > 0 && !isBusy ? restart : null}
       />
     </div>
   )
@@ -146,17 +146,17 @@ function Bubble({ turn }: { readonly turn: Turn }) {
 interface ComposerProps {
   readonly typed: string
   readonly image: string | null
-  readonly takesImages: boolean
+  readonly acceptsImages: boolean
   readonly isBusy: boolean
   readonly onType: (typed: string) => void
   readonly onImage: (image: string | null) => void
   readonly onSend: () => void
   readonly onStop: () => void
   /** Null: there is nothing to begin anew. */
-  readonly onBegin: (() => void) | null
+  readonly onRestart: (() => void) | null
 }
 
-function Composer({ typed, image, takesImages, isBusy, onType, onImage, onSend, onStop, onBegin }: ComposerProps) {
+function Composer({ typed, image, acceptsImages, isBusy, onType, onImage, onSend, onStop, onRestart }: ComposerProps) {
   const text = useText()
   const [refused, setRefused] = useState<File | null>(null)
   const picker = useRef<HTMLInputElement>(null)
@@ -202,7 +202,7 @@ function Composer({ typed, image, takesImages, isBusy, onType, onImage, onSend, 
             {text('models.try.send')}
           </Button>
         )}
-        {takesImages && (
+        {acceptsImages && (
           <>
             <input
               ref={picker}
@@ -217,8 +217,8 @@ function Composer({ typed, image, takesImages, isBusy, onType, onImage, onSend, 
             </Button>
           </>
         )}
-        {onBegin && (
-          <Button variant="ghost" onClick={onBegin}>
+        {onRestart && (
+          <Button variant="ghost" onClick={onRestart}>
             {text('models.try.begin')}
           </Button>
         )}

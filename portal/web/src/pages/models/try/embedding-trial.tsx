@@ -1,5 +1,5 @@
 import { type FormEvent, useState } from 'react'
-import { useAction } from '../../../data/answer.ts'
+import { useAction } from '../../../data/query-result.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { FailureNotice } from '../../../parts/states.tsx'
 import { Button } from '../../../ui/button.tsx'
@@ -29,11 +29,11 @@ export function EmbeddingTrial({ modelId }: { readonly modelId: string }) {
     event.preventDefault()
     if (!isReady) return
     setResult(null)
-    const answer = (await embed.run({ input: { model: modelId, input: [...typed], idempotencyKey: crypto.randomUUID() } }))
+    const embeddings = (await embed.run({ input: { model: modelId, input: [...typed], idempotencyKey: crypto.randomUUID() } }))
       ?.createEmbeddings
-    if (!answer) return
-    const [first = [], second = []] = [...answer.data].sort((a, b) => a.index - b.index).map(({ float }) => float ?? [])
-    setResult({ likeness: cosine(first, second), dimensions: first.length, tokens: answer.promptTokens, cost: answer.cost })
+    if (!embeddings) return
+    const [first = [], second = []] = [...embeddings.data].sort((a, b) => a.index - b.index).map(({ float }) => float ?? [])
+    setResult({ likeness: cosine(first, second), dimensions: first.length, tokens: embeddings.promptTokens, cost: embeddings.cost })
   }
   return (
     <form onSubmit={submit} className="flex max-w-3xl flex-col gap-4">

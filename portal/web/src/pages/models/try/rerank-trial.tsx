@@ -1,5 +1,5 @@
 import { type FormEvent, useState } from 'react'
-import { useAction } from '../../../data/answer.ts'
+import { useAction } from '../../../data/query-result.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { FailureNotice } from '../../../parts/states.tsx'
 import { UserText } from '../../../parts/user-text.tsx'
@@ -33,11 +33,11 @@ export function RerankTrial({ modelId }: { readonly modelId: string }) {
     event.preventDefault()
     if (!isReady) return
     setResult(null)
-    const answer = (
+    const reranked = (
       await rerank.run({ input: { model: modelId, query: query.trim(), documents: texts, idempotencyKey: crypto.randomUUID() } })
     )?.createRerank
-    if (answer)
-      setResult({ ranked: answer.results.map(({ index, score }) => ({ at: index, score, text: texts[index]! })), cost: answer.cost })
+    if (reranked)
+      setResult({ ranked: reranked.results.map(({ index, score }) => ({ at: index, score, text: texts[index]! })), cost: reranked.cost })
   }
   return (
     <form onSubmit={submit} className="flex max-w-3xl flex-col gap-4">

@@ -1,6 +1,6 @@
 import { FileAudio } from 'lucide-react'
 import { type FormEvent, useRef, useState } from 'react'
-import { useAction } from '../../../data/answer.ts'
+import { useAction } from '../../../data/query-result.ts'
 import { useFormats, useText } from '../../../i18n/text.tsx'
 import { CopyButton } from '../../../parts/copy-button.tsx'
 import { toBase64 } from '../../../parts/read-file.ts'
@@ -41,8 +41,8 @@ export function TranscriptionTrial({ modelId }: { readonly modelId: string }) {
       language: language.trim().toLowerCase() || null,
       idempotencyKey: crypto.randomUUID(),
     }
-    const answer = (await transcribe.run({ input }))?.createTranscription
-    if (answer) setResult({ text: answer.text, seconds: answer.audioSeconds ?? null, cost: answer.cost })
+    const transcription = (await transcribe.run({ input }))?.createTranscription
+    if (transcription) setResult({ text: transcription.text, seconds: transcription.audioSeconds ?? null, cost: transcription.cost })
   }
   return (
     <form onSubmit={submit} className="flex max-w-3xl flex-col gap-4">

@@ -1,9 +1,9 @@
 import { getRouteApi, Link } from '@tanstack/react-router'
-import { useAnswer } from '../../../data/answer.ts'
+import { useQueryResult } from '../../../data/query-result.ts'
 import { Text, useText } from '../../../i18n/text.tsx'
 import { ResidencyBadge } from '../../../parts/badges.tsx'
 import { PageHeader } from '../../../parts/page-header.tsx'
-import { Answered, NotFound } from '../../../parts/states.tsx'
+import { NotFound, WhenReady } from '../../../parts/states.tsx'
 import { Code } from '../../../parts/user-text.tsx'
 import { ChatTrial } from './chat-trial.tsx'
 import { EmbeddingTrial } from './embedding-trial.tsx'
@@ -18,9 +18,9 @@ const TRIALS = { CHAT: ChatTrial, EMBEDDING: EmbeddingTrial, RERANK: RerankTrial
 export function TryPage() {
   const text = useText()
   const { id } = route.useParams()
-  const answer = useAnswer(MODEL, { id })
+  const result = useQueryResult(MODEL, { id })
   return (
-    <Answered answer={answer}>
+    <WhenReady result={result}>
       {({ model }) => {
         if (!model) return <NotFound />
         const Trial = TRIALS[model.kind]
@@ -52,10 +52,10 @@ export function TryPage() {
                 </Link>
               }
             />
-            <Trial key={id} modelId={id} takesImages={model.supportsVision ?? false} />
+            <Trial key={id} modelId={id} acceptsImages={model.supportsVision ?? false} />
           </>
         )
       }}
-    </Answered>
+    </WhenReady>
   )
 }

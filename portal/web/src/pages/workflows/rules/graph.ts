@@ -8,7 +8,7 @@ interface Edge {
   readonly chosen: string | null
 }
 
-interface Place {
+interface NodePosition {
   readonly id: string
   /** From 0: how many nodes are done before it. */
   readonly column: number
@@ -66,7 +66,7 @@ export function listEdges({ nodes, output }: Definition): readonly Edge[] {
 }
 
 /** Each node stands one column after the last that it waits for, and in its column near those. */
-export function layOut({ nodes }: Definition, edges: readonly Edge[]): readonly Place[] {
+export function layOut({ nodes }: Definition, edges: readonly Edge[]): readonly NodePosition[] {
   const before = Map.groupBy(edges, ({ to }) => to)
   const columns = new Map<string, number>()
   const columnOf = (id: string, way: ReadonlySet<string> = new Set()): number => {

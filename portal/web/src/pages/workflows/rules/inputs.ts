@@ -30,16 +30,16 @@ function isSimple(schema: unknown): schema is JsonObject {
 
 /** The fields for a schema of inputs; one field of JSON if the schema does not list them. */
 export function fieldsOf(schema: unknown, from: unknown = undefined): readonly InputField[] {
-  const given = isObject(from) ? from : undefined
+  const provided = isObject(from) ? from : undefined
   if (!isSimple(schema)) {
-    const start = writeJson(given ?? {})
+    const start = writeJson(provided ?? {})
     return [{ name: WHOLE, kind: 'json', title: '', description: null, isRequired: true, choices: [], start }]
   }
   const required = Array.isArray(schema.required) ? schema.required : []
   return Object.entries(schema.properties as JsonObject).map(([name, property]) => {
     const { title, description, enum: choices, default: fallback } = isObject(property) ? property : {}
     const kind = kindOf(property)
-    const value = given && Object.hasOwn(given, name) ? given[name] : fallback
+    const value = provided && Object.hasOwn(provided, name) ? provided[name] : fallback
     return {
       name,
       kind,

@@ -55,8 +55,8 @@ export function findProblems(schema: object, value: unknown): readonly Problem[]
   }
   const leaves = errors.filter(({ keyword }) => !HOLDERS.has(keyword))
   // A schema of `anyOf` may fail without a leaf.
-  const told = leaves.length > 0 ? leaves : errors.slice(0, 1)
-  const problems = told.map(({ keyword, keywordLocation, instanceLocation, error }): Problem => {
+  const reported = leaves.length > 0 ? leaves : errors.slice(0, 1)
+  const problems = reported.map(({ keyword, keywordLocation, instanceLocation, error }): Problem => {
     const path = readPointer(instanceLocation, value)
     if (keyword === 'false') return { path, keyword: 'unknown', wanted: String(path.at(-1) ?? '') }
     if (keyword === 'required') return { path, keyword, wanted: /"(.*)"/.exec(error)?.[1] ?? '' }

@@ -21,7 +21,7 @@ class Mistake {
 
 /** Reads JSON, and says what is wrong at the first place that is. */
 export function parseSource(source: string): Parsed {
-  const places = new Map<string, number>()
+  const offsets = new Map<string, number>()
   let at = 0
   const fail = (error: SyntaxMistake, where = at): never => {
     throw new Mistake(error, where)
@@ -87,7 +87,7 @@ export function parseSource(source: string): Parsed {
       skip()
       if (source[at] !== ':') fail('colon')
       at++
-      places.set(JSON.stringify([...path, name]), start)
+      offsets.set(JSON.stringify([...path, name]), start)
       entries.set(name, readValue([...path, name]))
       skip()
       if (source[at] === '}') break
@@ -101,7 +101,7 @@ export function parseSource(source: string): Parsed {
     if (path.length > MAX_DEPTH) fail('deep')
     skip()
     const key = JSON.stringify(path)
-    if (!places.has(key)) places.set(key, at)
+    if (!offsets.has(key)) offsets.set(key, at)
     if (source[at] === '{') return readObject(path)
     if (source[at] === '[') return readList(path)
     if (source[at] === '"') return readText()
@@ -118,10 +118,10 @@ export function parseSource(source: string): Parsed {
       value,
       lineOf(path) {
         for (let length = path.length; length > 0; length--) {
-          const place = places.get(JSON.stringify(path.slice(0, length)))
-          if (place !== undefined) return lineAt(place)
+          const offset = offsets.get(JSON.stringify(path.slice(0, length)))
+          if (offset !== undefined) return lineAt(offset)
         }
-        return lineAt(places.get('[]')!)
+        return lineAt(offsets.get('[]')!)
       },
     }
   } catch (mistake) {

@@ -12,7 +12,7 @@ export type TemplateName = (typeof TEMPLATES)[number]
 
 interface Template {
   readonly needs: readonly (keyof Needs)[]
-  readonly make: (needs: Needs) => Definition
+  readonly create: (needs: Needs) => Definition
 }
 
 const textInput = (name: string): JsonObject => ({ type: 'object', required: [name], properties: { [name]: { type: 'string' } } })
@@ -20,7 +20,7 @@ const textInput = (name: string): JsonObject => ({ type: 'object', required: [na
 export const DEFINITIONS: Readonly<Record<TemplateName, Template>> = {
   blank: {
     needs: [],
-    make: () => ({
+    create: () => ({
       inputs: textInput('name'),
       nodes: [{ id: 'greet', type: 'template', template: 'Hello {{ inputs.name }}' }],
       output: { text: { $ref: 'nodes.greet.text' } },
@@ -28,7 +28,7 @@ export const DEFINITIONS: Readonly<Record<TemplateName, Template>> = {
   },
   ask: {
     needs: ['model'],
-    make: ({ model }) => ({
+    create: ({ model }) => ({
       inputs: textInput('question'),
       nodes: [{ id: 'ask', type: 'chat', model, messages: [{ role: 'user', content: '{{ inputs.question }}' }] }],
       output: { answer: { $ref: 'nodes.ask.text' } },
@@ -36,7 +36,7 @@ export const DEFINITIONS: Readonly<Record<TemplateName, Template>> = {
   },
   search: {
     needs: ['collection', 'model'],
-    make: ({ model, collection }) => ({
+    create: ({ model, collection }) => ({
       inputs: textInput('question'),
       nodes: [
         { id: 'find', type: 'search', collection_id: collection, query: '{{ inputs.question }}', limit: 5 },
@@ -55,7 +55,7 @@ export const DEFINITIONS: Readonly<Record<TemplateName, Template>> = {
   },
   sort: {
     needs: ['model'],
-    make: ({ model }) => ({
+    create: ({ model }) => ({
       inputs: textInput('message'),
       nodes: [
         {
@@ -78,7 +78,7 @@ export const DEFINITIONS: Readonly<Record<TemplateName, Template>> = {
   },
   each: {
     needs: ['model'],
-    make: ({ model }) => ({
+    create: ({ model }) => ({
       inputs: {
         type: 'object',
         required: ['questions'],

@@ -1,0 +1,226 @@
+import { describe, expect, it } from 'vitest'
+import { KisError } from '../../../common/errors.ts'
+import { EngineFailure } from '../../domain/engines/engine-failure.ts'
+import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
+import { completion, stream, usage, usageChunk } from '../../test-support/scripted-engine.ts'
+import { MAX_CALL_MS } from '../money/billed-call.ts'
+import { createChatCompletion } from './create-chat-completion.ts'
+import { type ChatEvent, streamChatCompletion } from './stream-chat-completion.ts'
+
+/** `main` is regional and its fallback `spare` another vendor's, at ten times the price. */
+const CATALOG = `
+engines:
+  far: { kind: openai, base_url: "http://vendor.test/v1", api_key: "k", badge: BADGE }
+  near: { kind: openai, base_url: "http://other.test/v1", api_key: "k", badge: cloud }
+models:
+  - { id: main, engine: far, kind: chat, supports: [tools], context_window: 1000, max_output_tokens: 100, price: { input: "1", output: "2" }, fallbacks: [tiny, vendor/spare] }
+  - { id: tiny, engine: near, kind: chat, supports: [tools], context_window: 3, max_output_tokens: 100, price: { input: "1", output: "2" } }
+  - { id: vendor/spare, engine: near, engine_model: spare-1, kind: chat, max_output_tokens: 100, price: { input: "10", output: "20" } }
+`
+const under = (balance?: bigint, badge = 'regional') =>
+  parts({ catalog: CATALOG.replace('BADGE', badge), ...(balance !== undefined && { balance }) })
+const request = { model: 'main', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
+const down = new KisError('engine_unavailable', 'down')
+const refused = (status: number) => new EngineFailure('engine_error', `status ${status}`, { isRepeatable: status >= 500 })
+
+type Parts = ReturnType<typeof parts>
+interface Answered {
+  readonly cost: bigint | null
+  readonly warnings: readonly string[]
+}
+
+/** Each way to ask: how an engine fails it before the first byte, every time, and the whole answer. */
+const WAYS: Record<
+  string,
+  { fail(engine: Parts['far'], failure: Error): void; ask(parts: Parts, caller?: typeof somebody): Promise<Answered> }
+> = {
+  'a completion': {
+    fail: (engine, failure) => {
+      engine.completions = [failure]
+    },
+    ask: ({ deps }, caller) => createChatCompletion(deps, createRequestContext(caller), request),
+  },
+  'a stream': {
+    fail: (engine, failure) => {
+      engine.openings = Array(100).fill(failure)
+    },
+    async ask({ deps }, caller) {
+      const events: ChatEvent[] = []
+      for await (const event of streamChatCompletion(deps, createRequestContext(caller), request)) events.push(event)
+      return { cost: events.at(-1)!.cost, warnings: events.flatMap(({ warnings }) => warnings ?? []) }
+    },
+  },
+}
+
+describe.each(Object.entries(WAYS))('%s', (_way, { fail, ask }) => {
+  it('of a model that fails is that of its first fallback which suits, at the fallback’s price, and says so', async () => {
+    const these = under()
+    const { billing, far, near } = these
+    fail(far, refused(401))
+    near.completions = [completion({ usage: usage(20, 3) })]
+    expect(await ask(these)).toMatchObject({ cost: 260_000n, warnings: ['answered_by:vendor/spare'] })
+    // The window of `tiny` is too small.
+    expect(near.calls.map(({ engineModel }) => engineModel)).toEqual(['spare-1'])
+    expect([...billing.holds.values()]).toMatchObject([
+      { state: 'voided', amount: 92_000n },
+      { state: 'settled', amount: 920_000n, charged: 260_000n },
+    ])
+  })
+
+  it('names no model when the one that was asked for answers', async () => {
+    expect((await ask(under())).warnings).toEqual([])
+  })
+
+  it.each([
+    ['the allowlist', 'regional', { modelAllowlist: ['main'] }],
+    ['a regional residency policy', 'regional', { residencyPolicy: 'regional' }],
+    ['a local residency policy', 'local', { residencyPolicy: 'local_only' }],
+  ] as const)('goes to no fallback outside %s', async (_name, badge, fields) => {
+    for (const failure of [down, refused(500)]) {
+      const these = under(undefined, badge)
+      fail(these.far, failure)
+      await expect(ask(these, { ...somebody, ...fields })).rejects.toBe(failure)
+      expect([these.near.chats, these.billing.openHolds, these.billing.balance]).toEqual([0, 0, 1_000_000_000n])
+    }
+  })
+
+  it('fails with the engine’s failure when the wallet is too small for the fallback', async () => {
+    const these = under(919_999n)
+    fail(these.far, down)
+    await expect(ask(these)).rejects.toBe(down)
+    expect([these.near.chats, these.billing.openHolds]).toEqual([0, 0])
+  })
+
+  it('fails with the engine’s failure when the fallback refuses the request', async () => {
+    const these = under()
+    fail(these.far, refused(401))
+    fail(these.near, new KisError('invalid_request', 'no such field here'))
+    await expect(ask(these)).rejects.toThrow('status 401')
+    expect([these.near.chats, these.billing.openHolds]).toEqual([1, 0])
+  })
+
+  it.each([
+    ['an engine that is down', down, 2],
+    ['a vendor’s 500', refused(500), 2],
+    ['a vendor that is full', new KisError('rate_limit_exceeded', 'full'), 2],
+    ['a short wait', new KisError('rate_limit_exceeded', 'full', { retryAfterMs: 2_000 }), 2],
+    ['a long wait', new KisError('rate_limit_exceeded', 'full', { retryAfterMs: 2_001 }), 1],
+    ['an answer that cannot be read', new KisError('engine_error', 'garbage'), 1],
+    ['a refused key', refused(401), 1],
+    ['silence', new KisError('engine_timeout', 'silent'), 1],
+    ['a vendor’s own timeout', new EngineFailure('engine_timeout', 'status 408', { isRepeatable: true }), 2],
+    ['a connection that broke', new EngineFailure('engine_unavailable', 'reset', { isRepeatable: false }), 1],
+  ])('asks again after %s or not', async (_name, failure, tries) => {
+    const these = under()
+    fail(these.far, failure)
+    await ask(these)
+    expect([these.far.chats, these.near.chats]).toEqual([tries, 1])
+  })
+
+  it('refused as invalid goes nowhere else', async () => {
+    const these = under()
+    fail(these.far, new KisError('context_length_exceeded', 'too long'))
+    await expect(ask(these)).rejects.toMatchObject({ code: 'context_length_exceeded' })
+    expect([these.far.chats, these.near.chats]).toEqual([1, 0])
+  })
+
+  it('repeated after a failure is charged once', async () => {
+    const these = under()
+    these.far.openings = [down]
+    these.far.completions = [down, completion({ usage: usage(20, 3) })]
+    expect(await ask(these)).toEqual(expect.objectContaining({ cost: 26_000n, warnings: [] }))
+    expect([these.far.chats, these.near.chats, these.billing.balance]).toEqual([2, 0, 1_000_000_000n - 26_000n])
+  })
+
+  it('is repeated for a tenth of the calls at most while an engine fails them all', async () => {
+    const these = under()
+    fail(these.far, refused(500))
+    for (let call = 0; call < 40; call++) await ask(these)
+    // 10 saved ones, and 40 tenths earned.
+    expect([these.far.chats, these.near.chats]).toEqual([40 + 13, 40])
+  })
+
+  it('goes to the fallback at once while the engine is left alone', async () => {
+    const these = under()
+    fail(these.far, down)
+    for (let call = 0; call < 3; call++) await ask(these)
+    // The fifth failure in a row is not followed by a repeat.
+    expect(these.far.chats).toBe(5)
+    expect((await ask(these)).warnings).toEqual(['answered_by:vendor/spare'])
+    expect(these.far.chats).toBe(5)
+  })
+})
+
+it('a stream that fails after its first chunk gives what came and one error, and no other model is asked', async () => {
+  const { deps, billing, far, near } = under()
+  far.steps = [...stream(2), down]
+  const events = streamChatCompletion(deps, createRequestContext(), request)
+  expect((await events.next()).value?.chunks).toEqual(far.steps[0])
+  expect((await events.next()).value?.chunks).toEqual(far.steps[1])
+  await expect(events.next()).rejects.toBe(down)
+  expect(await events.next()).toMatchObject({ done: true })
+  expect([far.chats, near.chats, billing.openHolds]).toEqual([1, 0, 0])
+})
+
+it('a stream that fails after its usage came is charged by it, once', async () => {
+  const { deps, billing, far } = under()
+  far.steps = [...stream(1), [usageChunk(20, 1)], down]
+  const events = streamChatCompletion(deps, createRequestContext(), request)
+  await events.next()
+  await expect(events.next()).rejects.toBe(down)
+  expect(billing.only.charged).toBe(22_000n)
+})
+
+it('two models that stand in for each other are asked in turn once, not for ever', async () => {
+  const catalog = CATALOG.replace('price: { input: "10", output: "20" }', '$&, fallbacks: [main]').replace('BADGE', 'cloud')
+  const these = parts({ catalog })
+  these.far.completions = [refused(401)]
+  these.near.completions = [refused(403)]
+  await expect(createChatCompletion(these.deps, createRequestContext(), request)).rejects.toThrow('status 403')
+  await expect(createChatCompletion(these.deps, createRequestContext(), { ...request, model: 'vendor/spare' })).rejects.toThrow(
+    'status 401',
+  )
+  expect([these.far.chats, these.near.chats]).toEqual([2, 2])
+})
+
+it('no model is asked once the time of the call is over', async () => {
+  const { deps, far, near } = under()
+  let nowMs = 0
+  const clock = { ...deps.clock, now: () => new Date(nowMs) }
+  far.chat.complete = async () => {
+    nowMs += MAX_CALL_MS
+    throw down
+  }
+  await expect(createChatCompletion({ ...deps, clock }, createRequestContext(), request)).rejects.toBe(down)
+  expect(near.chats).toBe(0)
+})
+
+describe('a stream whose engine is silent for too long', () => {
+  it.each([
+    ['before its header', { openings: ['wait' as const] }],
+    ['after its header', { steps: ['wait' as const] }],
+  ])('%s is ended and answered by the fallback, without a repeat', async (_name, script) => {
+    const { deps, billing, far, near } = under()
+    Object.assign(far, script)
+    const engines = new Map([...deps.engines].map(([name, engine]) => [name, name === 'far' ? { ...engine, firstByteMs: 5 } : engine]))
+    const events = streamChatCompletion({ ...deps, engines }, createRequestContext(), request)
+    expect((await events.next()).value).toMatchObject({ warnings: ['answered_by:vendor/spare'], chunks: near.steps[0] })
+    expect([far.chats, far.ended, near.chats]).toEqual([1, 1, 1])
+    expect([...billing.holds.values()].map(({ state }) => state)).toEqual(['settled', 'dispatched'])
+    await events.return?.()
+  })
+
+  it('after its first piece has no such limit', async () => {
+    const { deps, far } = under()
+    far.steps = [...stream(1), 'wait']
+    const engines = new Map([...deps.engines].map(([name, engine]) => [name, { ...engine, firstByteMs: 5 }]))
+    const events = streamChatCompletion({ ...deps, engines }, createRequestContext(), request)
+    await events.next()
+    const pending = events.next()
+    await new Promise((resolve) => setTimeout(resolve, 20))
+    expect(far.ended).toBe(0)
+    await events.return?.()
+    expect(await pending).toMatchObject({ done: true })
+    expect(far.ended).toBe(1)
+  })
+})

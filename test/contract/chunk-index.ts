@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { MAX_TOKEN_EMBEDDINGS_BYTES } from '../../subgraphs/knowledge/domain/search/max-sim.ts'
 import type { SearchFilter } from '../../subgraphs/knowledge/domain/search/search-filter.ts'
 import { grams, queryTerms, words } from '../../subgraphs/knowledge/domain/text/text-analysis.ts'
@@ -38,19 +38,16 @@ export function chunkIndexContract(
   open: () => Promise<ChunkIndex>,
   { atomicWrites }: { readonly atomicWrites: boolean },
 ): void {
-  describe(`${name} as a chunk index`, () => {
-    let collection: OpenedCollection
-    let index: ChunkIndex
+  describe.concurrent(`${name} as a chunk index`, () => {
     const signal = new AbortController().signal
-    beforeEach(async () => {
-      collection = await openCollection(open, 100)
-      index = collection.index
-    })
-    afterEach(() => collection[Symbol.asyncDispose]())
-    const search = (query: Partial<ChunkQuery>) => collection.search(query)
-    const searchText = (text: string, query?: Partial<ChunkQuery>) => collection.searchText(text, query)
+    /** Each has an index of its own. */
+    const test = (title: string, body: (collection: OpenedCollection) => Promise<void>) =>
+      it(title, async () => {
+        await using collection = await openCollection(open, 100)
+        await body(collection)
+      })
 
-    it('gives the cosine and both coverages of every candidate as the formulas say', async () => {
+    test('gives the cosine and both coverages of every candidate as the formulas say', async ({ index, searchText }) => {
       const chunks = TEXTS.map((text, i) => makeChunk(text, i))
       await index.put(makeDocument('doc_1'), chunks)
       for (const [seed, text] of [
@@ -72,7 +69,7 @@ export function chunkIndexContract(
       }
     })
 
-    it('counts repeated terms, and the length of a passage, as BM25 does', async () => {
+    test('counts repeated terms, and the length of a passage, as BM25 does', async ({ index, searchText }) => {
       const texts = ['cedar', 'cedar cedar cedar', `cedar ${'harbour '.repeat(40)}`, 'silk']
       await index.put(
         makeDocument('doc_1'),
@@ -86,7 +83,7 @@ export function chunkIndexContract(
       expect(found).toHaveLength(4)
     })
 
-    it('finds Arabic, digits and one-letter words by their terms alone', async () => {
+    test('finds Arabic, digits and one-letter words by their terms alone', async ({ index, search, searchText }) => {
       await index.put(
         makeDocument('doc_1'),
         TEXTS.map((text, i) => makeChunk(text, i)),
@@ -98,7 +95,7 @@ export function chunkIndexContract(
       expect(await search({ words: ['^', '$', '"', 'OR', '*'], grams: ['" O', 'NEA'] })).toEqual([])
     })
 
-    it('gives no cosine without a vector and no coverage without terms', async () => {
+    test('gives no cosine without a vector and no coverage without terms', async ({ index, search, searchText }) => {
       await index.put(makeDocument('doc_1'), [makeChunk(TEXTS[0], 0)])
       const [lexical] = await searchText('sultan')
       expect(lexical).toMatchObject({ cosine: null, language: 'en', documentId: 'doc_1', generation: 'g1' })
@@ -108,7 +105,7 @@ export function chunkIndexContract(
       expect(await search({})).toEqual([])
     })
 
-    it('compares every candidate with the anchor, which finds none itself', async () => {
+    test('compares every candidate with the anchor, which finds none itself', async ({ index, search, searchText }) => {
       const chunks = TEXTS.map((text, i) => makeChunk(text, i))
       await index.put(makeDocument('doc_1'), chunks)
       const anchor = unitVector(2000)
@@ -123,7 +120,7 @@ export function chunkIndexContract(
       await expect(search({ anchor: unitVector(0, DIMENSIONS + 8) })).rejects.toMatchObject({ code: 'invalid_request' })
     })
 
-    it('gives at most the candidates asked for of each leg, the best ones', async () => {
+    test('gives at most the candidates asked for of each leg, the best ones', async ({ index, search, searchText }) => {
       const chunks = Array.from({ length: 60 }, (_, i) => makeChunk(i === 17 ? 'sultan' : `harbour ${i}`, i))
       await index.put(makeDocument('doc_1'), chunks)
       const vector = chunks[41]!.vector
@@ -134,7 +131,7 @@ export function chunkIndexContract(
       expect(listIds(nearest)).toEqual(listIds(expected))
     })
 
-    it('finds nothing in a collection that is empty or not there', async () => {
+    test('finds nothing in a collection that is empty or not there', async ({ index, searchText }) => {
       expect(await searchText('sultan', { vector: unitVector(1) })).toEqual([])
       expect(await searchText('sultan', { collectionId: OTHER })).toEqual([])
       expect(await index.get(OTHER, ['x'])).toEqual([])
@@ -143,7 +140,7 @@ export function chunkIndexContract(
       await index.dropCollection(OTHER)
     })
 
-    it('replaces a chunk with the same id and forgets what it was', async () => {
+    test('replaces a chunk with the same id and forgets what it was', async ({ index, searchText }) => {
       await index.put(makeDocument('doc_1'), [makeChunk('sultan of the cedar', 0), makeChunk('harbour', 1)])
       await index.put(makeDocument('doc_1'), [{ ...makeChunk('silk and spices', 0), vector: unitVector(77) }])
       expect(listIds(withWords(await searchText('sultan cedar')))).toEqual([])
@@ -154,7 +151,7 @@ export function chunkIndexContract(
       expect((await index.get(COLLECTION, [chunkId('doc_1', 'g1', 0)]))[0]?.text).toBe('silk and spices')
     })
 
-    it('is the same after a write is repeated, also when one call repeats an id', async () => {
+    test('is the same after a write is repeated, also when one call repeats an id', async ({ index, searchText }) => {
       const chunks = TEXTS.map((text, i) => makeChunk(text, i))
       await index.put(makeDocument('doc_1'), chunks)
       const before = await searchText('letters of the sultan', { vector: unitVector(5) })
@@ -165,7 +162,7 @@ export function chunkIndexContract(
       expect(await index.ordinals(COLLECTION, 'doc_1', 'g1')).toEqual([0, 1, 2, 3, 4, 5])
     })
 
-    it('lists the ordinals of one generation, ascending', async () => {
+    test('lists the ordinals of one generation, ascending', async ({ index }) => {
       await index.put(makeDocument('doc_1'), [makeChunk('b', 7), makeChunk('a', 2)])
       await index.put(makeDocument('doc_1'), [makeChunk('c', 11)])
       await index.put(makeDocument('doc_1', 'g2'), [makeChunk('c', 3, 'doc_1', 'g2')])
@@ -173,7 +170,7 @@ export function chunkIndexContract(
       expect(await index.ordinals(COLLECTION, 'doc_1', 'g3')).toEqual([])
     })
 
-    it('keeps generations side by side and deletes all but the one named', async () => {
+    test('keeps generations side by side and deletes all but the one named', async ({ index, searchText }) => {
       await index.put(makeDocument('doc_1'), [makeChunk('sultan', 0), makeChunk('cedar', 1)])
       await index.put(makeDocument('doc_1', 'g2'), [makeChunk('sultan', 0, 'doc_1', 'g2')])
       await index.put(makeDocument('doc_2'), [makeChunk('sultan', 0, 'doc_2')])
@@ -189,7 +186,7 @@ export function chunkIndexContract(
       expect(await index.ordinals(COLLECTION, 'doc_1', 'g1')).toEqual([])
     })
 
-    it('finds nothing of a deleted document, and scores the rest as if it had never been', async () => {
+    test('finds nothing of a deleted document, and scores the rest as if it had never been', async ({ index, searchText }) => {
       await index.put(
         makeDocument('doc_2'),
         TEXTS.map((text, i) => makeChunk(text, i, 'doc_2')),
@@ -204,7 +201,7 @@ export function chunkIndexContract(
       expect(await index.get(COLLECTION, [chunkId('doc_1', 'g1', 0)])).toEqual([])
     })
 
-    it('keeps collections apart in hits, scores and deletes', async () => {
+    test('keeps collections apart in hits, scores and deletes', async ({ index, searchText }) => {
       await index.createCollection({ organizationId: 'org_b', collectionId: OTHER, dimensions: DIMENSIONS })
       await index.put(makeDocument('doc_1'), [makeChunk('sultan', 0), makeChunk('cedar', 1)])
       const alone = await searchText('sultan', { vector: unitVector(0) })
@@ -221,7 +218,7 @@ export function chunkIndexContract(
       expect(sorted(await searchText('sultan', { vector: unitVector(0) }))).toEqual(sorted(alone))
     })
 
-    it('gives a dropped collection back empty when it is made again', async () => {
+    test('gives a dropped collection back empty when it is made again', async ({ index, searchText }) => {
       await index.put(makeDocument('doc_1'), [makeChunk('sultan', 0)])
       await index.dropCollection(COLLECTION)
       await index.createCollection({ organizationId: 'org_a', collectionId: COLLECTION, dimensions: DIMENSIONS + 8 })
@@ -229,7 +226,7 @@ export function chunkIndexContract(
       expect(await searchText('sultan', { vector: unitVector(0, DIMENSIONS + 8) })).toEqual([])
     })
 
-    it('deletes one generation and leaves the others', async () => {
+    test('deletes one generation and leaves the others', async ({ index, searchText }) => {
       for (const generation of ['g1', 'g2', 'g3']) {
         await index.put(makeDocument('doc_1', generation), [makeChunk('sultan', 0, 'doc_1', generation)])
       }
@@ -241,7 +238,7 @@ export function chunkIndexContract(
       expect(listIds(await searchText('sultan'))).toEqual(left)
     })
 
-    it('lists its collections and generations with their chunks, page by page', async () => {
+    test('lists its collections and generations with their chunks, page by page', async ({ index }) => {
       expect(await index.listCollections('', 10)).toEqual([])
       expect(await index.listGenerations(COLLECTION, '', 10)).toEqual([])
       await index.createCollection({ organizationId: 'org_b', collectionId: OTHER, dimensions: DIMENSIONS + 8 })
@@ -277,7 +274,10 @@ export function chunkIndexContract(
       expect(await index.hasCollection(OTHER)).toBe(false)
     })
 
-    it('refuses vectors of another length or with a component that is no number, and writes nothing of that call', async () => {
+    test('refuses vectors of another length or with a component that is no number, and writes nothing of that call', async ({
+      index,
+      search,
+    }) => {
       const good = makeChunk('sultan', 0)
       for (const vector of [
         unitVector(0, DIMENSIONS + 1),
@@ -292,7 +292,7 @@ export function chunkIndexContract(
       await expect(search({ vector: unitVector(0, 8) })).rejects.toMatchObject({ code: 'invalid_request' })
     })
 
-    it('gives chunks whole, in the order of the ids, leaving out those that are not there', async () => {
+    test('gives chunks whole, in the order of the ids, leaving out those that are not there', async ({ index }) => {
       const chunks = TEXTS.map((text, i) => ({ ...makeChunk(text, i), headingPath: ['كتاب', `Part ${i}`], pageStart: i, pageEnd: i + 1 }))
       await index.put(makeDocument('doc_1'), chunks)
       const ids = [3, 0, 5].map((i) => chunks[i]!.chunkId)
@@ -305,7 +305,7 @@ export function chunkIndexContract(
       )
     })
 
-    it('gives token states as they were written, and leaves out chunks without them', async () => {
+    test('gives token states as they were written, and leaves out chunks without them', async ({ index }) => {
       const chunks = TEXTS.map((text, i) => makeChunk(text, i))
       const ids = chunks.map(({ chunkId }) => chunkId)
       const written = new Map(chunks.flatMap(({ chunkId, tokenStates }) => (tokenStates ? [[chunkId, tokenStates] as const] : [])))
@@ -329,7 +329,7 @@ export function chunkIndexContract(
       await expect(index.put(makeDocument('doc_1'), [tooMany])).rejects.toMatchObject({ code: 'invalid_request' })
     })
 
-    it('has no token states of what is deleted', async () => {
+    test('has no token states of what is deleted', async ({ index }) => {
       await index.put(makeDocument('doc_1'), [makeChunk(TEXTS[0], 0)])
       await index.put(makeDocument('doc_1', 'g2'), [makeChunk(TEXTS[0], 0, 'doc_1', 'g2')])
       await index.deleteGeneration(COLLECTION, 'doc_1', 'g1')
@@ -342,7 +342,7 @@ export function chunkIndexContract(
       expect((await index.tokenEmbeddings(COLLECTION, [chunkId('doc_1', 'g1', 2)])).size).toBe(0)
     })
 
-    it('serves searches while writes go on, and keeps every write', async () => {
+    test('serves searches while writes go on, and keeps every write', async ({ index, searchText }) => {
       const put = (d: number) =>
         index.put(
           makeDocument(`doc_${d}`),
@@ -353,28 +353,29 @@ export function chunkIndexContract(
       expect(await searchText('sultan', query)).toHaveLength(320)
     })
 
-    it.runIf(atomicWrites)('never shows half of a write', async () => {
-      const writes = Array.from({ length: 8 }, (_, d) =>
-        index.put(
-          makeDocument(`doc_${d}`),
-          Array.from({ length: 40 }, (_, i) => makeChunk(`sultan ${d}`, i, `doc_${d}`)),
-        ),
-      )
-      let going = true
-      const done = Promise.all(writes).finally(() => {
-        going = false
+    if (atomicWrites)
+      test('never shows half of a write', async ({ index, searchText }) => {
+        const writes = Array.from({ length: 8 }, (_, d) =>
+          index.put(
+            makeDocument(`doc_${d}`),
+            Array.from({ length: 40 }, (_, i) => makeChunk(`sultan ${d}`, i, `doc_${d}`)),
+          ),
+        )
+        let going = true
+        const done = Promise.all(writes).finally(() => {
+          going = false
+        })
+        const seen = new Set<number>()
+        while (going) {
+          const found = await searchText('sultan', { candidates: 1000 })
+          const ofDocument = Map.groupBy(found, (c) => c.documentId)
+          for (const chunks of ofDocument.values()) seen.add(chunks.length)
+        }
+        await done
+        expect([...seen].filter((count) => count !== 40)).toEqual([])
       })
-      const seen = new Set<number>()
-      while (going) {
-        const found = await searchText('sultan', { candidates: 1000 })
-        const ofDocument = Map.groupBy(found, (c) => c.documentId)
-        for (const chunks of ofDocument.values()) seen.add(chunks.length)
-      }
-      await done
-      expect([...seen].filter((count) => count !== 40)).toEqual([])
-    })
 
-    it('rejects a search whose signal is aborted, and serves the next', async () => {
+    test('rejects a search whose signal is aborted, and serves the next', async ({ index }) => {
       await index.put(makeDocument('doc_1'), [makeChunk('sultan', 0)])
       const query: ChunkQuery = { collectionId: COLLECTION, vector: null, ...queryTerms('sultan'), candidates: 10, filter: null }
       await expect(index.search(query, AbortSignal.abort())).rejects.toMatchObject({ name: 'AbortError' })
@@ -388,7 +389,7 @@ export function chunkIndexContract(
     })
   })
 
-  describe(`${name} as a chunk index, with a filter`, () => {
+  describe.concurrent(`${name} as a chunk index, with a filter`, () => {
     const opened = async () => {
       const collection = await openCollection(open, 100)
       await collection.index.put({ ...makeDocument('doc_1'), attributes: ATTRIBUTES.doc_1 }, [

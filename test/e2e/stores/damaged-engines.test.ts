@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { MongoClient } from 'mongodb'
@@ -13,21 +13,16 @@ import { dropServiceDatabases, newDatabaseName, withDatabase } from '../../suppo
 import { DISK_FULL, MongoProxy, NO_PRIMARY, NO_RIGHTS, type Refusal } from '../../support/engines/mongodb-proxy.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
+import { startInTurn } from '../../support/processes/starts.ts'
 
 const TIMEOUT_MS = 120_000
 const ENDED = { readyz: null, call: null, verify: null }
 
-/** What a start says that ends by itself. */
-async function refusal(env: Readonly<Record<string, string>>, mock: MockEngine, folder?: string): Promise<string> {
-  const started = startEmbedded({ catalog: mockCatalog(mock.url), env, ...(folder && { folder }) })
-  const failure = await started.then(
-    async (service) => {
-      await service.close()
-      return new Error('it started')
-    },
-    (error: Error) => error,
-  )
-  return failure.message
+/** A start of an installation of its own, whose data folder and catalog are in `place`. */
+function startIn(place: string, mock: MockEngine, env: Readonly<Record<string, string>>): Promise<string | null> {
+  mkdirSync(place, { recursive: true })
+  writeFileSync(join(place, 'catalog.yaml'), mockCatalog(mock.url))
+  return startInTurn({ KIS_DATA_DIR: join(place, 'data'), KIS_CATALOG: join(place, 'catalog.yaml'), ...env })
 }
 
 await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB that is full, closed or another’s', (url) => {
@@ -93,21 +88,21 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB that is full, closed or anothe
     )
 
     it('is not used by another installation, nor by a program that it is too new for', async () => {
-      const other = await refusal(env, mock)
+      const other = await startIn(join(folder, 'other'), mock, env)
       expect(other).toMatch(/The data was made with another secret: .*KIS_SECRET/)
       table.note(
         'MongoDB',
         'of another installation',
-        { ...ENDED, log: lastLine(other), repair: 'name another database in `KIS_MONGODB_URL`' },
+        { ...ENDED, log: other!, repair: 'name another database in `KIS_MONGODB_URL`' },
         database,
       )
       await using client = new MongoClient(url)
       const versions = client.db(`${database}_billing`).collection<{ _id: string; version: number }>('schema_versions')
       await versions.updateOne({ _id: 'wallets' }, { $set: { version: 99 } }, { upsert: true })
       await service.close()
-      const newer = await refusal(env, mock, folder)
+      const newer = await startIn(folder, mock, env)
       expect(newer).toMatch(/has documents of the kind wallets in version 99; this program knows \d+/)
-      table.note('MongoDB', 'of a newer version', { ...ENDED, log: lastLine(newer), repair: 'start the newer version' }, database)
+      table.note('MongoDB', 'of a newer version', { ...ENDED, log: newer!, repair: 'start the newer version' }, database)
     })
   })
 })
@@ -125,18 +120,17 @@ await onEngine(ELASTICSEARCH, 'an Elasticsearch that is another’s', (url) => {
       await using mock = await startMockEngine()
       const prefix = newPrefix()
       const env = { KIS_ELASTICSEARCH_URL: url, KIS_ELASTICSEARCH_PREFIX: prefix, KIS_ELASTICSEARCH_REPLICAS: '0' }
-      const first = await startEmbedded({ catalog: mockCatalog(mock.url), env })
-      await first.close()
-      const said = await refusal(env, mock)
+      const folder = mkdtempSync(join(tmpdir(), 'kis-test-'))
+      expect(await startIn(join(folder, 'first'), mock, env)).toBe(null)
+      const said = await startIn(join(folder, 'second'), mock, env)
+      rmSync(folder, { recursive: true })
       expect(said).toMatch(/in Elasticsearch belongs to the installation inst_/)
       table.note(
         'Elasticsearch',
         'of another installation',
-        { ...ENDED, log: lastLine(said), repair: 'set another `KIS_ELASTICSEARCH_PREFIX`' },
+        { ...ENDED, log: said!, repair: 'set another `KIS_ELASTICSEARCH_PREFIX`' },
         prefix,
       )
     })
   })
 })
-
-const lastLine = (said: string) => said.trim().split('\n').at(-1)!

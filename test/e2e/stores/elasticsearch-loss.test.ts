@@ -1,3 +1,6 @@
+import { writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
 import {
@@ -16,6 +19,7 @@ import { onEngine } from '../../support/engines/engine-url.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { TcpProxy } from '../../support/engines/tcp-proxy.ts'
 import { eventually } from '../../support/eventually.ts'
+import { kis } from '../../support/processes/cli.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
 await onEngine(ELASTICSEARCH, 'the service when Elasticsearch is lost', (url) => {
@@ -26,11 +30,18 @@ await onEngine(ELASTICSEARCH, 'the service when Elasticsearch is lost', (url) =>
     let service: Service
     let caller: Caller
     let prefix: string
+    const clockFile = join(tmpdir(), `kis-clock-${process.pid}`)
     beforeAll(async () => {
       mock = await startMockEngine()
       proxy = await TcpProxy.start(url)
       prefix = newPrefix()
-      const env = { KIS_ELASTICSEARCH_URL: proxy.url, KIS_ELASTICSEARCH_PREFIX: prefix, KIS_ELASTICSEARCH_REPLICAS: '0' }
+      const env = {
+        KIS_ELASTICSEARCH_URL: proxy.url,
+        KIS_ELASTICSEARCH_PREFIX: prefix,
+        KIS_ELASTICSEARCH_REPLICAS: '0',
+        NODE_OPTIONS: `--import=${new URL('../../support/processes/set-clock.mjs', import.meta.url)}`,
+        KIS_TEST_CLOCK_FILE: clockFile,
+      }
       service = await startEmbedded({ catalog: mockCatalog(mock.url), env })
       caller = await newOrganization(makeCaller(service, service.key), service)
     })
@@ -40,6 +51,17 @@ await onEngine(ELASTICSEARCH, 'the service when Elasticsearch is lost', (url) =>
       await mock?.[Symbol.asyncDispose]()
       await dropAll()
     })
+
+    const engine = async (method: string, path: string, body?: unknown): Promise<Json> => {
+      const headers = { 'content-type': 'application/json' }
+      const answer = await fetch(`${url}/${path}`, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) })
+      expect(answer.ok).toBe(true)
+      return answer.json()
+    }
+    const listEntries = async (documentId: string): Promise<Json[]> => {
+      const query = { term: { document_id: documentId } }
+      return (await engine('POST', `${prefix}-chunks/_search`, { query, _source: { exclude_vectors: false } })).hits.hits
+    }
 
     const readiness = async () => (await fetch(`${service.rest}/readyz`)).status
     const chat = () =>
@@ -55,6 +77,66 @@ await onEngine(ELASTICSEARCH, 'the service when Elasticsearch is lost', (url) =>
       expect([uploaded.status, attached.status]).toEqual([201, 201])
       return attached.body
     }
+
+    // The first: it counts all that is there.
+    it('answers chats, never gives what is deleted when it comes back with a stale index, and is repaired to nothing missing and nothing extra', async () => {
+      const collection = await newCollection(caller, 'mock-embed')
+      const add = (name: string, text: string) => addDocument(caller, collection.id, name, text)
+      const kept = await add('kept.txt', 'The sultan keeps his letters in a cedar chest.')
+      const lost = await add('lost.txt', 'Letters arrive on Tuesdays and are read aloud.')
+      const doomed = await add('doomed.txt', 'The letters of the sultan went down with the ship.')
+      const search = searchIn(collection)
+      const found = async () => {
+        const { status, body } = await search()
+        expect(status).toBe(200)
+        return body.data.map((hit: Json) => hit.document_id).sort()
+      }
+      const verify = (...args: string[]) => kis(service, service.key, 'verify', ...args)
+      expect(await found()).toEqual([kept.id, lost.id, doomed.id].sort())
+      expect(await verify()).toMatchObject({ code: 0, errors: '' })
+
+      // The state that comes back: as it was before the deletion, and without what came last.
+      const old = await listEntries(doomed.id)
+      expect(old).toHaveLength(1)
+      await proxy.stop()
+      expect((await chat()).status).toBe(200)
+      expect((await search()).status).toBe(503)
+      await caller.rest('DELETE', `/v1/collections/${collection.id}/documents/${doomed.id}`)
+      await engine('POST', `${prefix}-chunks/_delete_by_query?refresh=true`, { query: { term: { document_id: lost.id } } })
+      await proxy.resume()
+      expect(await found()).toEqual([kept.id])
+      // As long as the call that failed keeps its lease of the deletion.
+      writeFileSync(clockFile, '60000')
+      process.kill(service.processes.get('all')!.pid, 'SIGUSR2')
+      await eventually(async () => (await listEntries(doomed.id)).length === 0, 60_000)
+      // The deletion that waited for the engine may look at it once more, and is over when it leaves this alone.
+      await eventually(async () => {
+        for (const { _index, _id, _routing, _source } of old)
+          await engine('PUT', `${_index}/_doc/${encodeURIComponent(_id)}?routing=${_routing}&refresh=true`, _source)
+        await new Promise((resolve) => setTimeout(resolve, 2_000))
+        return (await listEntries(doomed.id)).length === 1
+      }, 60_000)
+      await engine('PUT', `${old[0]._index}/_doc/x?routing=col_x&refresh=true`, { ...old[0]._source, collection_id: 'col_x' })
+      expect(await found()).toEqual([kept.id])
+
+      const said = await verify()
+      expect([said.code, said.lines.slice(-4)]).toEqual([
+        1,
+        [
+          `extra ${collection.id} ${doomed.id} g1: 1 chunks too many`,
+          `missing ${collection.id} ${lost.id} g1: 0 of 1 chunks`,
+          'extra col_x: 1 chunks too many',
+          '1 collections, 2 documents, 3 chunks: 1 missing, 0 incomplete, 2 extra, 0 being repaired',
+        ],
+      ])
+      const repaired = await verify('--repair')
+      expect([repaired.code, repaired.lines.at(-1)]).toEqual([
+        0,
+        '1 collections, 2 documents, 2 chunks: 0 missing, 0 incomplete, 0 extra, 0 being repaired',
+      ])
+      expect(await found()).toEqual([kept.id, lost.id].sort())
+      expect(await listEntries(doomed.id)).toEqual([])
+    }, 180_000)
 
     it('refuses searches only, and forgets what is deleted meanwhile, without a restart', async () => {
       const collection = await newCollection(caller, 'mock-embed')

@@ -4,105 +4,108 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
-import { expect, it } from 'vitest'
+import { describe, expect, it } from 'vitest'
 import { AGENT_QUESTION, FILES, type FrozenList, SEARCH, WORKFLOW_INPUTS, WORKFLOW_OUTPUT } from '../../frozen/contents.ts'
 import { addDocument, balancedWallet, type Caller, type Json, makeCaller } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
-import { kis, launchKis } from '../../support/processes/cli.ts'
-import { type Service, ServiceProcess, startEmbedded } from '../../support/processes/service.ts'
+import { kis, runKis } from '../../support/processes/cli.ts'
+import { clockWrongBy, type Service, ServiceProcess, startEmbedded } from '../../support/processes/service.ts'
 import { soaking } from '../../support/soak.ts'
 
 const FROZEN = fileURLToPath(new URL('../../frozen', import.meta.url))
 const ENDING = '.tar.gz'
-/** Kills of the first start, which brings the folder up to date. A start takes about so long. */
+/** Kills of the first start of the oldest folder, which brings it up to date. A start takes about so long. */
 const KILLS = soaking ? 20 : 1
 const KILLED_WITHIN_MS = 4_000
 const names = readdirSync(FROZEN)
   .filter((name) => name.endsWith(ENDING))
   .map((name) => name.slice(0, -ENDING.length))
+  .sort()
 
 it('has a frozen folder', () => expect(names).toContain('data-0.1.0'))
 
-for (const name of names) {
-  it(`opens ${name} through kills of its upgrade, serves all that is in it, and brings it back from a backup`, async () => {
-    const list: FrozenList = JSON.parse(readFileSync(join(FROZEN, `${name}.json`), 'utf8'))
-    const folder = mkdtempSync(join(tmpdir(), 'kis-frozen-'))
-    const data = join(folder, 'data')
-    const archive = join(folder, 'archive.kis')
-    const command = (...args: string[]) => launchKis({ KIS_DATA_DIR: data, KIS_BACKUP_PASSPHRASE: 'frozen for a long time' }, ...args).ended
-    mkdirSync(data)
-    execFileSync('tar', ['-xzf', join(FROZEN, `${name}${ENDING}`), '-C', data])
-    const migrated = ['billing', 'inference', 'knowledge'].map((part) => `${part}: the documents have the version of this program`)
-    expect(await command('migrate')).toEqual({ code: 0, lines: migrated, errors: '' })
-    for (let kill = 0; kill < KILLS; kill++) {
-      const killed = ServiceProcess.launch([], { ...clockSettings(list), KIS_DATA_DIR: data })
-      await new Promise((resolve) => setTimeout(resolve, Math.random() * KILLED_WITHIN_MS))
-      await killed.end('SIGKILL')
-    }
-    const whileRunning = async (env: Record<string, string>, look: (service: Service) => Promise<void>) => {
-      const service = await startEmbedded({ folder, env })
-      try {
-        // None that is new: the operator is known.
-        expect(service.key).toBe('')
-        await look(service)
-      } finally {
-        await service.close()
+describe.concurrent('a frozen folder', () => {
+  it.each(names)(
+    '%s is upgraded, serves all that is in it, and comes back from a backup',
+    async (name) => {
+      const list: FrozenList = JSON.parse(readFileSync(join(FROZEN, `${name}.json`), 'utf8'))
+      const folder = mkdtempSync(join(tmpdir(), 'kis-frozen-'))
+      const data = join(folder, 'data')
+      const archive = join(folder, 'archive.kis')
+      const command = (...args: string[]) => runKis({ KIS_DATA_DIR: data, KIS_BACKUP_PASSPHRASE: 'frozen for a long time' }, ...args)
+      mkdirSync(data)
+      execFileSync('tar', ['-xzf', join(FROZEN, `${name}${ENDING}`), '-C', data])
+      for (let kill = 0; kill < (name === names[0] ? KILLS : 0); kill++) {
+        const killed = ServiceProcess.launch([], { ...clockSettings(list), KIS_DATA_DIR: data })
+        await new Promise((resolve) => setTimeout(resolve, Math.random() * KILLED_WITHIN_MS))
+        await killed.end('SIGKILL')
       }
-    }
-    try {
-      await whileRunning(clockSettings(list), async (service) => {
-        const operator = makeCaller(service, list.key)
-        await acceptsBothKeys(service, list)
-        await hasTheMoney(operator, list)
-        await hasTheDocuments(operator, list)
-        await hasTheAgent(operator, list)
-        await hasTheWorkflow(operator, list)
-        const { data: found } = await operator.graphql('{ organizations(first: 100) { edges { node { id name } } } }')
-        expect(found.organizations.edges).toContainEqual({ node: { id: list.other, name: 'other' } })
-        await findsANewDocument(operator, list)
-        await balancedWallet(operator)
-        const verified = async () => {
-          const { code, lines, errors } = await kis(service, list.key, 'verify', '--json')
-          return { code, errors, findings: lines.map((line) => JSON.parse(line)).filter(({ kind }) => kind) }
+      const migrated = ['billing', 'inference', 'knowledge'].map((part) => `${part}: the documents have the version of this program`)
+      expect(await command('migrate')).toEqual({ code: 0, lines: migrated, errors: '' })
+      const whileRunning = async (env: Record<string, string>, look: (service: Service) => Promise<void>) => {
+        const service = await startEmbedded({ folder, env })
+        try {
+          // None that is new: the operator is known.
+          expect(service.key).toBe('')
+          await look(service)
+        } finally {
+          await service.close()
         }
-        const { findings } = await verified()
-        expect(findings.filter(({ kind }) => kind !== 'old_terms')).toEqual([])
-        if (findings.length > 0) expect(await kis(service, list.key, 'reindex', '--json')).toMatchObject({ code: 0, errors: '' })
-        expect(await verified()).toEqual({ code: 0, errors: '', findings: [] })
-        expect(await command('export', archive, '--with-secret', '--check')).toMatchObject({ code: 0, errors: '' })
-      })
-      rmSync(data, { recursive: true })
-      const imported = await command('import', archive)
-      expect(imported).toMatchObject({ code: 0, errors: '' })
-      const marks = readdirSync(data)
-        .filter((file) => file.endsWith('.sqlite'))
-        .map((file) => listIds(join(data, file)))
-      expect(marks.length).toBeGreaterThan(0)
-      expect(marks).toEqual(marks.map(() => [expect.any(String)]))
-      expect(new Set(marks.flat()).size).toBe(1)
+      }
+      try {
+        await whileRunning(clockSettings(list), async (service) => {
+          const operator = makeCaller(service, list.key)
+          await acceptsBothKeys(service, list)
+          await hasTheMoney(operator, list)
+          await hasTheDocuments(operator, list)
+          await hasTheAgent(operator, list)
+          await hasTheWorkflow(operator, list)
+          const { data: found } = await operator.graphql('{ organizations(first: 100) { edges { node { id name } } } }')
+          expect(found.organizations.edges).toContainEqual({ node: { id: list.other, name: 'other' } })
+          await findsANewDocument(operator, list)
+          await balancedWallet(operator)
+          const verified = async () => {
+            const { code, lines, errors } = await kis(service, list.key, 'verify', '--json')
+            return { code, errors, findings: lines.map((line) => JSON.parse(line)).filter(({ kind }) => kind) }
+          }
+          let judged = await verified()
+          expect(judged.findings.filter(({ kind }) => kind !== 'old_terms')).toEqual([])
+          if (judged.findings.length > 0) {
+            expect(await kis(service, list.key, 'reindex', '--json')).toMatchObject({ code: 0, errors: '' })
+            judged = await verified()
+          }
+          expect(judged).toEqual({ code: 0, errors: '', findings: [] })
+          expect(await command('export', archive, '--with-secret', '--check')).toMatchObject({ code: 0, errors: '' })
+        })
+        rmSync(data, { recursive: true })
+        const imported = await command('import', archive)
+        expect(imported).toMatchObject({ code: 0, errors: '' })
+        const marks = readdirSync(data)
+          .filter((file) => file.endsWith('.sqlite'))
+          .map((file) => listIds(join(data, file)))
+        expect(marks.length).toBeGreaterThan(0)
+        expect(marks).toEqual(marks.map(() => [expect.any(String)]))
+        expect(new Set(marks.flat()).size).toBe(1)
 
-      // By the machine's own clock, which may be years later.
-      await whileRunning({}, async (service) => {
-        await acceptsBothKeys(service, list)
-        if (imported.lines.at(-1)!.includes('kis verify --repair')) {
-          await kis(service, list.key, 'verify', '--repair')
-          await eventually(async () => (await kis(service, list.key, 'verify')).code === 0, 60_000)
-        }
-        expect(await kis(service, list.key, 'verify')).toMatchObject({ code: 0, errors: '' })
-      })
-    } finally {
-      rmSync(folder, { recursive: true, force: true })
-    }
-  }, 300_000)
-}
+        // By the machine's own clock, which may be years later.
+        await whileRunning({}, async (service) => {
+          await acceptsBothKeys(service, list)
+          if (imported.lines.at(-1)!.includes('kis verify --repair')) {
+            await kis(service, list.key, 'verify', '--repair')
+            await eventually(async () => (await kis(service, list.key, 'verify')).code === 0, 60_000)
+          }
+          expect(await kis(service, list.key, 'verify')).toMatchObject({ code: 0, errors: '' })
+        })
+      } finally {
+        rmSync(folder, { recursive: true, force: true })
+      }
+    },
+    300_000,
+  )
+})
 
 /** The service lives in the hour of the freezing: runs and threads are kept for 30 days only. */
-function clockSettings({ wallet }: FrozenList): Record<string, string> {
-  return {
-    NODE_OPTIONS: `--import=${new URL('../../support/processes/wrong-clock.mjs', import.meta.url)}`,
-    KIS_TEST_CLOCK_WRONG_MS: String((wallet.created_at + 3_600) * 1_000 - Date.now()),
-  }
-}
+const clockSettings = ({ wallet }: FrozenList) => clockWrongBy((wallet.created_at + 3_600) * 1_000 - Date.now())
 
 const got = (caller: Caller, path: string) => fetchAnswer(caller, 'GET', path)
 const posted = (caller: Caller, path: string, body: unknown) => fetchAnswer(caller, 'POST', path, body)

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { MongoClient } from 'mongodb'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it } from 'vitest'
 import { apiKeyFrom } from '../../../subgraphs/billing/accounts/domain/api-key.ts'
 import { mockCatalog } from '../../support/catalog.ts'
 import { addDocument, balancedWallet, type Caller, makeCaller, newCollection } from '../../support/client.ts'
@@ -32,30 +32,33 @@ const listWaiting = ({ lines }: ServiceProcess) => lines.filter((line) => line.s
 const chat = (caller: Caller) =>
   caller.rest('POST', '/v1/chat/completions', { model: 'mock-chat', messages: [{ role: 'user', content: 'Good morning' }] })
 
-describe('a start before what it needs', () => {
-  let folder: string
-  let stack: AsyncDisposableStack
-  beforeEach(() => {
-    stack = new AsyncDisposableStack()
-    folder = mkdtempSync(join(tmpdir(), 'kis-late-'))
-    stack.defer(() => rmSync(folder, { recursive: true, force: true }))
-  })
-  afterEach(() => stack.disposeAsync())
-
-  /** Launched on a port that is known before it is ready. */
-  async function launch(args: readonly string[], env: Readonly<Record<string, string>>) {
-    const [port] = await freePorts(1)
-    const launched = ServiceProcess.launch(args, { KIS_DATA_DIR: join(folder, 'data'), PORT: String(port), ...env })
-    stack.defer(async () => void (await launched.end('SIGKILL')))
-    const address = `http://127.0.0.1:${port}`
-    await eventually(async () => (await fetch(`${address}/healthz`).catch(() => undefined))?.status === 200, RETURN_MS)
-    return { launched, address }
+/** A folder, and what is started for it, which all ends with the stack. */
+function placeOf(stack: AsyncDisposableStack) {
+  const folder = mkdtempSync(join(tmpdir(), 'kis-late-'))
+  stack.defer(() => rmSync(folder, { recursive: true, force: true }))
+  return {
+    folder,
+    /** Launched on a port that is known before it is ready. */
+    async launch(role: string, env: Readonly<Record<string, string>>, port?: number) {
+      port ??= (await freePorts(1))[0]!
+      const own = { KIS_DATA_DIR: join(folder, role), PORT: String(port) }
+      const launched = ServiceProcess.launch(role === 'all' ? [] : [role], { ...own, ...env })
+      stack.defer(async () => void (await launched.end('SIGKILL')))
+      const address = `http://127.0.0.1:${port}`
+      await eventually(async () => (await fetch(`${address}/healthz`).catch(() => undefined))?.status === 200, RETURN_MS)
+      return { launched, address }
+    },
   }
+}
 
+// They mostly wait, each in a place of its own.
+describe.concurrent('a start before what it needs', () => {
   it('waits for a data folder that cannot be made, and keeps its secret out of what it says', async () => {
+    await using stack = new AsyncDisposableStack()
+    const { folder, launch } = placeOf(stack)
     writeFileSync(join(folder, 'mount'), '')
     const env = { KIS_DATA_DIR: join(folder, 'mount', 'data'), KIS_SECRET: TEST_SECRET }
-    const { launched, address } = await launch([], env)
+    const { launched, address } = await launch('all', env)
     // Each file has its own first try.
     const others = ['inference', 'knowledge', 'blobs', 'index'].map((file) => new RegExp(`${file}\\.sqlite cannot be created`))
     const wanted = [/the folder of .*billing\.sqlite cannot be created: ENOTDIR/, ...others]
@@ -74,9 +77,10 @@ describe('a start before what it needs', () => {
   it.each(['knowledge', 'inference'])(
     'names billing, with its address, while %s waits for it',
     async (role) => {
+      await using stack = new AsyncDisposableStack()
       const billing = `http://127.0.0.1:${(await freePorts(1))[0]}`
       const env = { KIS_SECRET: TEST_SECRET, KIS_BILLING_URL: billing, KIS_KNOWLEDGE_URL: billing, KIS_INFERENCE_URL: billing }
-      const { launched, address } = await launch([role], { ...env, KIS_LOG_LEVEL: 'info' })
+      const { launched, address } = await placeOf(stack).launch(role, { ...env, KIS_LOG_LEVEL: 'info' })
       const waiting = `billing: ${billing} does not answer: connect ECONNREFUSED ${billing.slice('http://'.length)}`
       await eventually(() => listWaiting(launched) === `waiting for ${waiting}`, RETURN_MS)
       expect(await readiness(address)).toEqual({ status: 503, problems: ['billing'] })
@@ -87,7 +91,8 @@ describe('a start before what it needs', () => {
   )
 
   it('ends at once on SIGTERM, in good order', async () => {
-    const { launched } = await launch([], { KIS_MONGODB_URL: 'mongodb://user:s3cret@127.0.0.1:1/kis' })
+    await using stack = new AsyncDisposableStack()
+    const { launched } = await placeOf(stack).launch('all', { KIS_MONGODB_URL: 'mongodb://user:s3cret@127.0.0.1:1/kis' })
     await eventually(() => /MongoDB cannot be reached: connect ECONNREFUSED 127\.0\.0\.1:1/.test(listWaiting(launched)), RETURN_MS)
     expect(await launched.end('SIGTERM')).toBe(0)
     expect(launched.lines.join('\n') + launched.errors).not.toContain('s3cret')
@@ -97,28 +102,20 @@ describe('a start before what it needs', () => {
 
 await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch', (mongodb) =>
   onEngine(ELASTICSEARCH, 'a start before MongoDB and Elasticsearch', (elasticsearch) => {
-    describe('a start before MongoDB and Elasticsearch', () => {
+    describe.concurrent('a start before MongoDB and Elasticsearch', () => {
       const { newPrefix, dropAll } = testIndices(elasticsearch)
-      let stack: AsyncDisposableStack
-      let folder: string
-      let database: string
-      let prefix: string
-      let mongodbProxy: MongoProxy
-      let elasticsearchProxy: TcpProxy
-      let env: Record<string, string>
-      beforeEach(async () => {
-        stack = new AsyncDisposableStack()
-        folder = mkdtempSync(join(tmpdir(), 'kis-late-'))
-        stack.defer(() => rmSync(folder, { recursive: true, force: true }))
-        database = newDatabaseName()
-        prefix = newPrefix()
+      afterAll(dropAll)
+
+      async function newPlace(stack: AsyncDisposableStack) {
+        const place = placeOf(stack)
+        const database = newDatabaseName()
+        const prefix = newPrefix()
         stack.defer(() => dropServiceDatabases(mongodb, database))
-        stack.defer(dropAll)
-        mongodbProxy = stack.use(await MongoProxy.start(mongodb))
-        elasticsearchProxy = stack.use(await TcpProxy.start(elasticsearch))
+        const mongodbProxy = stack.use(await MongoProxy.start(mongodb))
+        const elasticsearchProxy = stack.use(await TcpProxy.start(elasticsearch))
         const mock = stack.use(await startMockEngine())
-        env = {
-          KIS_CATALOG: join(folder, 'catalog.yaml'),
+        const env: Record<string, string> = {
+          KIS_CATALOG: join(place.folder, 'catalog.yaml'),
           KIS_SECRET: TEST_SECRET,
           KIS_RETRY_BACKOFF_MS: '20',
           KIS_MONGODB_URL: withDatabase(mongodbProxy.through(mongodb), database),
@@ -127,26 +124,15 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
           KIS_ELASTICSEARCH_REPLICAS: '0',
         }
         writeFileSync(env.KIS_CATALOG!, mockCatalog(mock.url))
-      })
-      afterEach(() => stack.disposeAsync())
-
-      async function launch(role: string, port: number): Promise<ServiceProcess> {
-        const launched = ServiceProcess.launch(role === 'all' ? [] : [role], {
-          ...env,
-          KIS_DATA_DIR: join(folder, role),
-          PORT: String(port),
-        })
-        stack.defer(async () => void (await launched.end('SIGKILL')))
-        await eventually(async () => (await fetch(`http://127.0.0.1:${port}/healthz`).catch(() => undefined))?.status === 200, RETURN_MS)
-        return launched
+        return { ...place, database, prefix, mongodbProxy, elasticsearchProxy, env }
       }
 
       it('says everything at once, refuses with a time to come again, and serves when they come, one after the other', async () => {
+        await using stack = new AsyncDisposableStack()
+        const { launch, mongodbProxy, elasticsearchProxy, env } = await newPlace(stack)
         await mongodbProxy.stop()
         await elasticsearchProxy.stop()
-        const [port] = await freePorts(1)
-        const address = `http://127.0.0.1:${port}`
-        const launched = await launch('all', port!)
+        const { launched, address } = await launch('all', env)
         const nobody = makeCaller({ rest: address, graphql: '' }, apiKeyFrom(randomBytes(32)))
         await eventually(
           () =>
@@ -181,6 +167,8 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
       }, 180_000)
 
       it('waits for a MongoDB that is too old and an Elasticsearch with foreign indices, then for indexes that are in the way', async () => {
+        await using stack = new AsyncDisposableStack()
+        const { launch, mongodbProxy, env, database, prefix } = await newPlace(stack)
         mongodbProxy.wireVersion = 8
         const put = (body: unknown) =>
           fetch(`${elasticsearch}/${prefix}-collections`, {
@@ -192,8 +180,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
         await using client = new MongoClient(mongodb)
         const files = client.db(`${database}_knowledge`).collection('files')
         await files.createIndex({ other: 1 }, { name: 'organizationId_1__id_1' })
-        const [port] = await freePorts(1)
-        const launched = await launch('all', port!)
+        const { launched } = await launch('all', env)
         await eventually(() => {
           const said = listWaiting(launched)
           return /requires at least 9 \(MongoDB 4\.4\)/.test(said) && /a mapping that is not this service's: dynamic/.test(said)
@@ -211,22 +198,23 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
       }, 180_000)
 
       it('waits with credentials that are wrong, and does not show them', async () => {
+        await using stack = new AsyncDisposableStack()
+        const { launch, mongodbProxy, env } = await newPlace(stack)
         mongodbProxy.refusal = WRONG_PASSWORD
         env.KIS_MONGODB_URL = withUser(env.KIS_MONGODB_URL!, 'kis:s3cret')
-        const [port] = await freePorts(1)
-        const launched = await launch('billing', port!)
+        const { launched, address } = await launch('billing', env)
         await eventually(
           () => listWaiting(launched).includes('document store: MongoDB does not accept the user of the URL: Auth'),
           RETURN_MS,
         )
-        expect((await readiness(`http://127.0.0.1:${port}`)).status).toBe(503)
-        expect(JSON.stringify(await readiness(`http://127.0.0.1:${port}`)) + launched.lines.join('\n') + launched.errors).not.toContain(
-          's3cret',
-        )
+        expect((await readiness(address)).status).toBe(503)
+        expect(JSON.stringify(await readiness(address)) + launched.lines.join('\n') + launched.errors).not.toContain('s3cret')
         expect(await launched.end()).toBe(0)
       }, 120_000)
 
       it('of five processes in the wrong order ends with all of them ready, of which the doors tell when stores are lost', async () => {
+        await using stack = new AsyncDisposableStack()
+        const { launch, mongodbProxy, elasticsearchProxy, env } = await newPlace(stack)
         await mongodbProxy.stop()
         await elasticsearchProxy.stop()
         const roles = ['billing', 'knowledge', 'inference', 'gateway', 'rest-adapter'] as const
@@ -235,7 +223,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
         for (const role of roles.slice(0, 4)) env[`KIS_${role.toUpperCase()}_URL`] = roleAddress(role)
         const launched = new Map<string, ServiceProcess>()
         for (const [i, role] of [...roles.entries()].reverse()) {
-          launched.set(role, await launch(role, ports[i]!))
+          launched.set(role, (await launch(role, env, ports[i])).launched)
           if (role === 'gateway')
             await eventually(() => listWaiting(launched.get('gateway')!) === 'waiting for billing; knowledge; inference', RETURN_MS)
         }

@@ -120,6 +120,12 @@ export interface Service {
   close(): Promise<void>
 }
 
+/** Variables of a process whose clock is ahead, so that nobody waits for what ends by time. */
+export const clockWrongBy = (ms: number): Readonly<Record<string, string>> => ({
+  NODE_OPTIONS: `--import=${new URL('wrong-clock.mjs', import.meta.url)}`,
+  KIS_TEST_CLOCK_WRONG_MS: String(ms),
+})
+
 export const TEST_SECRET = 'a secret for tests, long enough to be one'
 
 export interface ServiceOptions {

@@ -5,23 +5,31 @@ import { start } from '../../../cli/start.ts'
 export interface AskedStart {
   readonly id: number
   readonly env: Readonly<Record<string, string>>
+  /** A start that waits for something has begun well. */
+  readonly mayWait: boolean
 }
 
-/** Why it ended by itself; null: it became ready, and was stopped. */
+/** Why it ended by itself; null: it became ready, or waited, and was stopped. */
 export interface EndedStart {
   readonly id: number
   readonly said: string | null
 }
 
-async function startAndStop(env: AskedStart['env']): Promise<void> {
-  await using running = await start('all', readConfig(env), () => undefined, new AbortController().signal)
-  await running.ready
+async function startAndStop({ env, mayWait }: AskedStart): Promise<void> {
+  const waits = Promise.withResolvers<void>()
+  const say = (line: string) => {
+    if (mayWait && line.startsWith('waiting for ')) waits.resolve()
+  }
+  await using running = await start('all', readConfig(env), say, new AbortController().signal)
+  await Promise.race([running.ready, waits.promise])
 }
 
-process.on('message', async ({ id, env }: AskedStart) => {
-  const said = await startAndStop(env).then(
+process.on('message', async (asked: AskedStart) => {
+  const said = await startAndStop(asked).then(
     () => null,
     (error: Error) => error.message,
   )
-  process.send!({ id, said } satisfies EndedStart)
+  process.send!({ id: asked.id, said } satisfies EndedStart)
 })
+
+process.once('disconnect', () => process.exit())

@@ -26,9 +26,9 @@ const FIRST_BYTE_MS = 15_000
 export async function benchChat({ peers }: BenchOptions): Promise<BenchRow[]> {
   await using engine = new Child('./engine-process.ts')
   await using load = new Child('./load-process.ts')
-  const engineUrl = await engine.answer<string>()
+  const engineUrl = await engine.nextMessage<string>()
   await using bare = new Child('./bare-proxy-process.ts', [engineUrl])
-  const bareUrl = await bare.answer<string>()
+  const bareUrl = await bare.nextMessage<string>()
   await using running = new AsyncDisposableStack()
   const service = await startEmbedded({ catalog: testCatalog(engineUrl) })
   running.defer(() => service.close())
@@ -52,13 +52,13 @@ export async function benchChat({ peers }: BenchOptions): Promise<BenchRow[]> {
     return { ours: found[0]!, beside: compareCosts(found[0]!, found.slice(1), compares.slice(1)) }
   }
   const besidePeers = (litellm: number, portkey: number) => (peers ? `CPU ≤ ${litellm} × LiteLLM's, ≤ ${portkey} × Portkey's` : '')
-  const unary = await costs(makeBody({ stream: false }))
-  const stream = await costs(makeBody({ stream: true }))
-  const paced = await costs(makeBody({ stream: true, content: 'paced' }))
+  const unary = await costs(createBody({ stream: false }))
+  const stream = await costs(createBody({ stream: true }))
+  const paced = await costs(createBody({ stream: true, content: 'paced' }))
   const firstByte = async (targets: readonly Subject[], perSecond: number, fsync: string): Promise<BenchRow> => {
-    const body = makeBody({ stream: true })
-    const asked: Load = { targets, body, durationMs: FIRST_BYTE_MS, pace: { perSecond } }
-    const { firstByteMs } = await load.ask<Outcome>(asked)
+    const body = createBody({ stream: true })
+    const loadOptions: Load = { targets, body, durationMs: FIRST_BYTE_MS, pace: { perSecond } }
+    const { firstByteMs } = await load.request<Outcome>(loadOptions)
     const [ours, engines, ...theirs] = firstByteMs as [number[], number[], ...number[][]]
     const besides = [
       `engine itself ${p50AndP99(engines)}`,
@@ -68,7 +68,7 @@ export async function benchChat({ peers }: BenchOptions): Promise<BenchRow[]> {
     return {
       what: `time to first token, ${perSecond} streams a second`,
       figure: `added ${added(ours, engines)}`,
-      bar: '',
+      target: '',
       beside: besides.join('; '),
     }
   }
@@ -77,22 +77,22 @@ export async function benchChat({ peers }: BenchOptions): Promise<BenchRow[]> {
     {
       what: 'chat, unary',
       figure: formatCost(unary.ours),
-      bar: besidePeers(0.25, 2.5),
+      target: besidePeers(0.25, 2.5),
       beside: unary.beside,
     },
     {
       what: 'chat, stream of 20 chunks at once',
       figure: formatCost(stream.ours),
-      bar: besidePeers(0.125, 2),
+      target: besidePeers(0.125, 2),
       beside: stream.beside,
     },
-    { what: 'chat, stream of 20 chunks, 5 ms apart', figure: formatCost(paced.ours), bar: '', beside: paced.beside },
+    { what: 'chat, stream of 20 chunks, 5 ms apart', figure: formatCost(paced.ours), target: '', beside: paced.beside },
     await firstByte([through, direct], PER_SECOND, fsync),
     ...(peers ? [await firstByte(subjects, PER_SECOND_WITH_PEERS, fsync)] : []),
   ]
 }
 
-function makeBody({ stream, content = 'Hello' }: { readonly stream: boolean; readonly content?: string }): string {
+function createBody({ stream, content = 'Hello' }: { readonly stream: boolean; readonly content?: string }): string {
   return JSON.stringify({ model: 'mock-chat', stream, messages: [{ role: 'user', content }] })
 }
 
@@ -100,8 +100,8 @@ function formatCost({ cpuMs, perSecond }: Cost): string {
   return `${cpuMs.toFixed(2)} ms CPU, ${Math.round(perSecond)} requests/s`
 }
 
-function added(times: readonly number[], bound: readonly number[]): string {
-  const by = (share: number) => (quantile(times, share) - quantile(bound, share)).toFixed(1)
+function added(times: readonly number[], reference: readonly number[]): string {
+  const by = (share: number) => (quantile(times, share) - quantile(reference, share)).toFixed(1)
   return `p50 ${by(0.5)} ms, p99 ${by(0.99)} ms`
 }
 

@@ -9,22 +9,22 @@ const SENTENCES_PER_PARAGRAPH = 6
 const WORDS_PER_SENTENCE = 15
 
 /** Returns the paragraphs of this many pages, page by page. */
-function makePages(pages: number, scripts: readonly Script[]): readonly (readonly string[])[] {
+function createPages(pages: number, scripts: readonly Script[]): readonly (readonly string[])[] {
   const word = wordSource(seeded(pages), scripts)
-  const many = <T>(length: number, make: () => T) => Array.from({ length }, make)
+  const many = <T>(length: number, create: () => T) => Array.from({ length }, create)
   const sentence = () => `${many(WORDS_PER_SENTENCE, word).join(' ')}.`
   const paragraph = () => many(SENTENCES_PER_PARAGRAPH, sentence).join(' ')
   return many(pages, () => many(PARAGRAPHS_PER_PAGE, paragraph))
 }
 
 /** Creates a text file in Arabic and English. */
-export function makeTxt(pages: number): Buffer {
-  return Buffer.from(makePages(pages, ['en', 'ar']).flat().join('\n\n'))
+export function createTxt(pages: number): Buffer {
+  return Buffer.from(createPages(pages, ['en', 'ar']).flat().join('\n\n'))
 }
 
 /** Creates a Word file in Arabic and English, with a heading on each page. */
-export async function makeDocx(pages: number): Promise<Buffer> {
-  const children = makePages(pages, ['en', 'ar']).flatMap((paragraphs, i) => [
+export async function createDocx(pages: number): Promise<Buffer> {
+  const children = createPages(pages, ['en', 'ar']).flatMap((paragraphs, i) => [
     new Paragraph({ text: `Page ${i + 1}`, heading: HeadingLevel.HEADING_1 }),
     ...paragraphs.map((text) => new Paragraph(text)),
   ])
@@ -32,13 +32,13 @@ export async function makeDocx(pages: number): Promise<Buffer> {
 }
 
 /** Creates a PDF in English only: the fonts that every reader has contain no Arabic. */
-export function makePdf(pages: number): Promise<Buffer> {
+export function createPdf(pages: number): Promise<Buffer> {
   const pdf = new PDFDocument()
   const pieces: Buffer[] = []
   const { promise, resolve } = Promise.withResolvers<Buffer>()
   pdf.on('data', (piece) => pieces.push(piece))
   pdf.on('end', () => resolve(Buffer.concat(pieces)))
-  for (const [i, paragraphs] of makePages(pages, ['en']).entries()) {
+  for (const [i, paragraphs] of createPages(pages, ['en']).entries()) {
     if (i > 0) pdf.addPage()
     for (const paragraph of paragraphs) pdf.text(paragraph).moveDown()
   }
@@ -56,7 +56,7 @@ const LINE_HEIGHT = 18
 const PARAGRAPH_GAP = 40
 
 /** Creates a PDF in Arabic, drawn from right to left. Its first line starts with `first`. */
-export function makeArabicPdf(pages: number, first: string): Buffer {
+export function createArabicPdf(pages: number, first: string): Buffer {
   const word = wordSource(seeded(pages), ['ar'])
   const { words, lines, paragraphs } = ARABIC_PAGE
   const line = () => Array.from({ length: words }, word).join(' ')

@@ -1,7 +1,7 @@
 import { testCatalog } from '../test/support/catalog.ts'
 import { addDocument, type Caller, newCollection } from '../test/support/client.ts'
 import { startMockEngine } from '../test/support/engines/mock-engine.ts'
-import { makeDocx, makePdf, makeTxt } from './documents.ts'
+import { createDocx, createPdf, createTxt } from './documents.ts'
 import type { BenchRow } from './row.ts'
 import { Child } from './support/child.ts'
 import type { Delay, Started } from './support/event-loop-process.ts'
@@ -20,14 +20,14 @@ export async function benchEventLoop(): Promise<BenchRow[]> {
   await using engine = await startMockEngine()
   await using service = await WatchedService.start(testCatalog(engine.url))
   await using idle = new Child('./event-loop-process.ts', ['idle'])
-  await idle.answer<Started>()
+  await idle.nextMessage<Started>()
   const { caller } = service
 
   const searched = (await newCollection(caller)).id
-  await addDocument(caller, searched, 'searched.txt', makeTxt(SEARCHED_PAGES))
+  await addDocument(caller, searched, 'searched.txt', createTxt(SEARCHED_PAGES))
   const filled = (await newCollection(caller, 'mock-embed')).id
-  const files = { 'a.txt': makeTxt(PAGES), 'b.docx': await makeDocx(PAGES), 'c.pdf': await makePdf(PAGES) }
-  await Promise.all([service.delay(), idle.ask<Delay>({})])
+  const files = { 'a.txt': createTxt(PAGES), 'b.docx': await createDocx(PAGES), 'c.pdf': await createPdf(PAGES) }
+  await Promise.all([service.delay(), idle.request<Delay>({})])
   let isOver = false
   const searching = searchUntil(caller, searched, () => isOver)
   const documents = await Promise.all(Object.entries(files).map(([name, bytes]) => addDocument(caller, filled, name, bytes)))
@@ -35,13 +35,13 @@ export async function benchEventLoop(): Promise<BenchRow[]> {
   const searches = await searching
   const failed = documents.find(({ status }) => status !== 'ready')
   if (failed) throw new Error(JSON.stringify(failed))
-  const [delay, bound] = await Promise.all([service.delay(), idle.ask<Delay>({})])
+  const [delay, reference] = await Promise.all([service.delay(), idle.request<Delay>({})])
   return [
     {
       what: `event loop delay while 3 × ${PAGES} pages are ingested, ${searches} searches meanwhile`,
       figure: delayText(delay),
-      bar: 'p99 ≤ 50 ms',
-      beside: `an idle process ${delayText(bound)}`,
+      target: 'p99 ≤ 50 ms',
+      beside: `an idle process ${delayText(reference)}`,
     },
   ]
 }

@@ -1,5 +1,5 @@
 import { testCatalog } from '../test/support/catalog.ts'
-import { addDocument, base64, type Caller, type Json, makeCaller, newCollection, newOrganization } from '../test/support/client.ts'
+import { addDocument, base64, type Caller, createCaller, type Json, newCollection, newOrganization } from '../test/support/client.ts'
 import { startMockEngine } from '../test/support/engines/mock-engine.ts'
 import { startEmbedded } from '../test/support/processes/service.ts'
 import type { BenchRow } from './row.ts'
@@ -17,7 +17,7 @@ export async function benchFlood(): Promise<BenchRow[]> {
   await using engine = await startMockEngine()
   const service = await startEmbedded({ catalog: testCatalog(engine.url), env: { KIS_LOG_LEVEL: 'error' } })
   try {
-    const operator = makeCaller(service, service.key)
+    const operator = createCaller(service, service.key)
     const [greedy, modest] = [
       await newOrganization(operator, service, { creditUsd: '100' }),
       await newOrganization(operator, service, { creditUsd: '100' }),
@@ -38,7 +38,7 @@ export async function benchFlood(): Promise<BenchRow[]> {
       {
         what: `a document beside ${FLOOD} of another organization in the queue`,
         figure: `${(quantile(beside, 0.5) / quantile(alone, 0.5)).toFixed(1)} × its time alone: ${ms(beside)}`,
-        bar: '≤ 2 ×',
+        target: '≤ 2 ×',
         beside: `alone ${ms(alone)}; of the ${FLOOD}, ${before} were ready when the ${SINGLES} began, and ${after} when they ended`,
       },
     ]

@@ -1,7 +1,7 @@
 import { loadavg } from 'node:os'
 import { isDeepStrictEqual } from 'node:util'
 import { mockCatalog } from '../test/support/catalog.ts'
-import { addDocument, makeCaller, newCollection, newOrganization } from '../test/support/client.ts'
+import { addDocument, createCaller, newCollection, newOrganization } from '../test/support/client.ts'
 import { startMockEngine } from '../test/support/engines/mock-engine.ts'
 import { type Service, startEmbedded, startFiveProcesses } from '../test/support/processes/service.ts'
 import type { Subject } from './peers.ts'
@@ -36,22 +36,22 @@ type OfService = keyof typeof OF_SERVICE
 export async function benchGraphql(): Promise<BenchRow[]> {
   await using load = new Child('./load-process.ts')
   await using subgraphs = new Child('./trivial-subgraphs-process.ts')
-  const supergraph = await subgraphs.answer<string>()
+  const supergraph = await subgraphs.nextMessage<string>()
   const env = { ...process.env, NODE_ENV: 'production' }
   await using own = new Child('./own-gateway-process.ts', [supergraph], env)
   await using apollo = new Child('./apollo-gateway-process.ts', [supergraph], { ...env, APOLLO_TELEMETRY_DISABLED: '1' })
   const ours: Subject = {
     name: 'ours',
-    url: await own.answer(),
+    url: await own.nextMessage(),
     headers: { authorization: `Bearer kis_live_${'a'.repeat(36)}` },
     pid: own.pid,
   }
-  const theirs: Subject = { name: 'Apollo Gateway', url: await apollo.answer(), headers: {}, pid: apollo.pid }
+  const theirs: Subject = { name: 'Apollo Gateway', url: await apollo.nextMessage(), headers: {}, pid: apollo.pid }
   const rows: BenchRow[] = []
   for (const [name, operation] of Object.entries(OPERATIONS)) {
     const body = JSON.stringify(operation)
-    const answers = await Promise.all([ours, theirs].map((subject) => answerOf(subject, body)))
-    if (!isDeepStrictEqual(answers[0], answers[1])) throw new Error(`the gateways answer otherwise: ${JSON.stringify(answers)}`)
+    const responses = await Promise.all([ours, theirs].map((subject) => fetchResult(subject, body)))
+    if (!isDeepStrictEqual(responses[0], responses[1])) throw new Error(`the gateways answer otherwise: ${JSON.stringify(responses)}`)
     const { costs, ratio } = await medians(load, [
       { subject: ours, body },
       { subject: theirs, body },
@@ -59,7 +59,7 @@ export async function benchGraphql(): Promise<BenchRow[]> {
     rows.push({
       what: `GraphQL, the gateway's CPU: ${name}`,
       figure: `${formatCost(costs[0]!)}: ${ratio.toFixed(2)} × Apollo Gateway's`,
-      bar: `≤ ${SHARE} × Apollo Gateway's CPU`,
+      target: `≤ ${SHARE} × Apollo Gateway's CPU`,
       beside: `@apollo/gateway 2.14.4 behind @apollo/server ${formatCost(costs[1]!)}; load ${loadavg()[0]!.toFixed(0)}`,
     })
   }
@@ -85,13 +85,13 @@ export async function benchGraphqlService(): Promise<BenchRow[]> {
       const subject: Subject = { name: kind, url: service.graphql, headers: { authorization: `Bearer ${key}` }, pid: gateway }
       for (const name of Object.keys(OF_SERVICE) as OfService[]) {
         const body = JSON.stringify({ ...OF_SERVICE[name], variables: { id: collectionId, first: DOCUMENTS } })
-        await answerOf(subject, body)
+        await fetchResult(subject, body)
         const alone = { subject, body }
         const { costs } = await medians(load, others.length > 0 ? [{ ...alone, helpers: others }, alone] : [alone])
         rows.push({
           what: `GraphQL, the service ${kind}: ${name}`,
           figure: `${formatCost(costs[0]!)} in all processes`,
-          bar: '',
+          target: '',
           beside: `${costs[1] ? `the gateway alone ${formatCost(costs[1])}; ` : ''}load ${loadavg()[0]!.toFixed(0)}`,
         })
       }
@@ -104,7 +104,7 @@ export async function benchGraphqlService(): Promise<BenchRow[]> {
 
 /** Creates an organization with a collection of as many documents as are listed. */
 async function furnish(service: Service): Promise<{ readonly key: string; readonly collectionId: string }> {
-  const caller = await newOrganization(makeCaller(service, service.key), service)
+  const caller = await newOrganization(createCaller(service, service.key), service)
   const { id } = await newCollection(caller, 'mock-embed')
   const add = (i: number) => addDocument(caller, id, `note-${i}.txt`, `Note ${i}: parking is free on day ${i}.`)
   for (let i = 0; i < DOCUMENTS; i += AT_ONCE) await Promise.all(Array.from({ length: AT_ONCE }, (_, at) => add(i + at)))
@@ -112,7 +112,7 @@ async function furnish(service: Service): Promise<{ readonly key: string; readon
 }
 
 /** @throws {Error} the result has errors, or no data */
-async function answerOf({ url, headers }: Subject, body: string): Promise<unknown> {
+async function fetchResult({ url, headers }: Subject, body: string): Promise<unknown> {
   const response = await fetch(url, { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body })
   const { data, errors } = (await response.json()) as { readonly data?: unknown; readonly errors?: unknown }
   if (!data || errors) throw new Error(`${response.status}: ${JSON.stringify(errors)}`)

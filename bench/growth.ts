@@ -34,7 +34,7 @@ const PER_INSERT = 1_000
 /** The steepest accepted growth: nothing may grow faster than its input. Figures of a busy machine scatter. */
 const STEEPEST = 1.05
 const PLOT = fileURLToPath(new URL('../docs/growth.svg', import.meta.url))
-const SHORT = makeBody(10)
+const SHORT = createBody(10)
 
 /** Measures how the CPU of a call grows, with a chart for `docs/measurements.md`. */
 export async function benchGrowth(): Promise<BenchRow[]> {
@@ -47,7 +47,7 @@ export async function benchGrowth(): Promise<BenchRow[]> {
     {
       title: 'a chat, by the length of its prompt',
       unit: 'bytes',
-      points: await service.measure(PROMPT_BYTES, (bytes) => ({ body: makeBody(bytes) })),
+      points: await service.measure(PROMPT_BYTES, (bytes) => ({ body: createBody(bytes) })),
     },
     { title: 'a chat, by entries of the ledger', unit: 'entries', points: await service.grow(ENTRIES, fillLedger) },
     { title: 'a chat, by organizations', unit: 'organizations', points: await service.grow(ORGANIZATIONS, addOrganizations) },
@@ -57,7 +57,7 @@ export async function benchGrowth(): Promise<BenchRow[]> {
   return growths.map((growth) => ({
     what: `CPU of ${growth.title}`,
     figure: growth.points.map(({ size, cost }) => `${size.toLocaleString('en')}: ${cost.toFixed(2)} ms`).join(', '),
-    bar: `grows with at most the power 1`,
+    target: `grows with at most the power 1`,
     beside: `steepest: the power ${steepest(growth).toFixed(2)}${steepest(growth) > STEEPEST ? ', **too steep**' : ''}`,
   }))
 }
@@ -86,12 +86,12 @@ async function withService<R>(use: (service: Measured) => Promise<R>): Promise<R
   await using engine = new Child('./engine-process.ts')
   await using load = new Child('./load-process.ts')
   // The context window must fit a prompt of 5 MB.
-  const catalog = mockCatalog(await engine.answer<string>()).replace('context_window: 128000', 'context_window: 10000000')
+  const catalog = mockCatalog(await engine.nextMessage<string>()).replace('context_window: 128000', 'context_window: 10000000')
   const own = apiKeyFrom(randomBytes(32))
   const start = () =>
     startEmbedded({ folder, catalog, env: { KIS_SECRET: TEST_SECRET, KIS_BOOTSTRAP_API_KEY: own, KIS_BOOTSTRAP_CREDIT_USD: '100000' } })
   let service = await start()
-  const cost = async (asked: Pick<Case, 'body' | 'atOnce'>, keys: readonly string[] = []) => {
+  const cost = async (request: Pick<Case, 'body' | 'atOnce'>, keys: readonly string[] = []) => {
     const callers = (keys.length > 0 ? keys : [own]).map((key) => ({ authorization: `Bearer ${key}` }))
     const subject = {
       name: 'ours',
@@ -99,7 +99,7 @@ async function withService<R>(use: (service: Measured) => Promise<R>): Promise<R
       headers: callers[0]!,
       pid: service.processes.get('all')!.pid,
     }
-    const [found] = await compared(load, [{ subject, callers, ...asked }], ROUNDS)
+    const [found] = await compared(load, [{ subject, callers, ...request }], ROUNDS)
     return found!.cpuMs
   }
   try {
@@ -149,31 +149,37 @@ async function addOrganizations(tables: Tables, size: number): Promise<readonly 
   const pepper = await openPepper({ collections: tables, secret: parseSecret(TEST_SECRET), secretFingerprint: null }, first)
   const organization = (await organizations.findOne({ _id: organizationId }))!
   const apiKey = (await apiKeys.findOne({ _id: apiKeyId }))!
-  const made = Array.from({ length: size }, (_, i) => ({ id: `org_${size}_${i}`, ...newSecret(pepper) }))
-  await inParts(size, (i) => ({ ...organization, _id: made[i]!.id }), organizations)
+  const newKeys = Array.from({ length: size }, (_, i) => ({ id: `org_${size}_${i}`, ...newSecret(pepper) }))
+  await inParts(size, (i) => ({ ...organization, _id: newKeys[i]!.id }), organizations)
   await inParts(
     size,
-    (i) => ({ _id: made[i]!.id, revision: 0, available: 1e12, held: 0, sequence: 0, holds: {}, spending: {}, outbox: [] }),
+    (i) => ({ _id: newKeys[i]!.id, revision: 0, available: 1e12, held: 0, sequence: 0, holds: {}, spending: {}, outbox: [] }),
     wallets,
   )
   await inParts(
     size,
-    (i) => ({ ...apiKey, _id: `key_${made[i]!.id}`, organizationId: made[i]!.id, digest: made[i]!.digest, last4: made[i]!.last4 }),
+    (i) => ({
+      ...apiKey,
+      _id: `key_${newKeys[i]!.id}`,
+      organizationId: newKeys[i]!.id,
+      digest: newKeys[i]!.digest,
+      last4: newKeys[i]!.last4,
+    }),
     apiKeys,
   )
-  return made.map(({ key }) => key)
+  return newKeys.map(({ key }) => key)
 }
 
 async function inParts<T>(
   count: number,
-  make: (i: number) => T,
+  create: (i: number) => T,
   into: { insertMissing(documents: readonly T[]): Promise<number> },
 ): Promise<void> {
   for (let at = 0; at < count; at += PER_INSERT)
-    await into.insertMissing(Array.from({ length: Math.min(PER_INSERT, count - at) }, (_, i) => make(at + i)))
+    await into.insertMissing(Array.from({ length: Math.min(PER_INSERT, count - at) }, (_, i) => create(at + i)))
 }
 
-function makeBody(bytes: number): string {
+function createBody(bytes: number): string {
   const word = wordSource(seeded(1), ['en'])
   const words: string[] = []
   for (let length = 0; length < bytes; length += words.at(-1)!.length + 1) words.push(word())

@@ -61,7 +61,7 @@ export async function benchHolds(): Promise<BenchRow[]> {
       {
         what: `holds placed and settled, one wallet, ${AT_ONCE} at once`,
         figure: `${Math.round(holds / seconds)} a second, ${((user + system) / 1_000 / holds).toFixed(2)} ms CPU each`,
-        bar: '≥ 1,000 a second',
+        target: '≥ 1,000 a second',
         beside: `fsync of the disk ${p50AndP99(await fsyncTimes(folder))}`,
       },
     ]

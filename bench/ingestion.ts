@@ -6,7 +6,7 @@ import { chunkDocument } from '../subgraphs/knowledge/domain/chunking/chunk-docu
 import { testCatalog } from '../test/support/catalog.ts'
 import { newCollection } from '../test/support/client.ts'
 import { startMockEngine } from '../test/support/engines/mock-engine.ts'
-import { makeArabicPdf, makeDocx, makePdf, makeTxt } from './documents.ts'
+import { createArabicPdf, createDocx, createPdf, createTxt } from './documents.ts'
 import type { BenchRow } from './row.ts'
 import { cpuMsOfTree, residentBytes } from './support/process-tree.ts'
 import { delayText, WatchedService } from './support/watched-service.ts'
@@ -18,7 +18,7 @@ const ARABIC_PAGES = 300
 /** A word of the first page that no other word of the document can produce. */
 const FIRST_WORD = 'بغداذي'
 /** Chunks of the first batch. The measurement starts after it. */
-const FIRST_PASSAGES = 16
+const FIRST_CHUNKS = 16
 const POLL_MS = 250
 const MAX_WAIT_MS = 600_000
 
@@ -28,30 +28,30 @@ export async function benchIngestion(): Promise<BenchRow[]> {
 
 /** Measures how the whole service parses, embeds and indexes a long PDF in Arabic with the embedded model. */
 async function benchArabicBook(): Promise<BenchRow[]> {
-  const pdf = makeArabicPdf(ARABIC_PAGES, FIRST_WORD)
+  const pdf = createArabicPdf(ARABIC_PAGES, FIRST_WORD)
   await using engine = await startMockEngine()
   await using service = await WatchedService.start(testCatalog(engine.url))
   const { caller, pid } = service
   const collection = `/v1/collections/${(await newCollection(caller)).id}`
-  const ask = async (method: string, path: string, body?: object) => {
-    const answer = await caller.rest(method, path, body)
-    if (answer.status >= 400) throw new Error(JSON.stringify(answer.body))
-    return answer.body
+  const request = async (method: string, path: string, body?: object) => {
+    const response = await caller.rest(method, path, body)
+    if (response.status >= 400) throw new Error(JSON.stringify(response.body))
+    return response.body
   }
   const attach = async (name: string, content: Buffer): Promise<string> => {
-    const file = await ask('POST', '/v1/files', { file_name: name, content_base64: content.toString('base64') })
-    return (await ask('POST', `${collection}/documents`, { file_id: file.message.id })).id
+    const file = await request('POST', '/v1/files', { file_name: name, content_base64: content.toString('base64') })
+    return (await request('POST', `${collection}/documents`, { file_id: file.message.id })).id
   }
-  const read = (id: string) => ask('GET', `${collection}/documents/${id}`)
-  const until = async <T>(look: () => Promise<T | null>): Promise<T> => {
+  const read = (id: string) => request('GET', `${collection}/documents/${id}`)
+  const until = async <T>(poll: () => Promise<T | null>): Promise<T> => {
     for (const start = performance.now(); performance.now() - start < MAX_WAIT_MS; await sleep(POLL_MS)) {
-      const found = await look()
+      const found = await poll()
       if (found !== null) return found
     }
     throw new Error('the document was not ingested in time')
   }
   // A small document loads the model, the parser and all code before the idle service is measured.
-  const small = await attach('small.pdf', makeArabicPdf(2, 'أول'))
+  const small = await attach('small.pdf', createArabicPdf(2, 'أول'))
   await until(async () => ((await read(small)).status === 'ready' ? true : null))
   const idleBytes = residentBytes(pid)
   let mostBytes = idleBytes
@@ -59,7 +59,7 @@ async function benchArabicBook(): Promise<BenchRow[]> {
 
   const start = performance.now()
   const id = await attach('book.pdf', pdf)
-  const find = async () => (await ask('POST', `${collection}/search`, { query: FIRST_WORD, mode: 'lexical', limit: 1 })).data[0] ?? null
+  const find = async () => (await request('POST', `${collection}/search`, { query: FIRST_WORD, mode: 'lexical', limit: 1 })).data[0] ?? null
   const hit = await until(async () => {
     mostBytes = Math.max(mostBytes, residentBytes(pid))
     return find()
@@ -71,12 +71,12 @@ async function benchArabicBook(): Promise<BenchRow[]> {
     if (document.status === 'failed') throw new Error(JSON.stringify(document))
     return document.status === 'ready' ? document : null
   })
-  const rest = ready.chunk_count - FIRST_PASSAGES
+  const rest = ready.chunk_count - FIRST_CHUNKS
   const seconds = (performance.now() - foundAt) / 1_000
   const cpuMs = (cpuMsOfTree(pid) - cpuAtFirst) / rest
   const delay = await service.delay()
-  const { text } = await ask('GET', `${collection}/documents/${id}/text?length=262144`)
-  const { data } = await ask('GET', `${collection}/documents/${id}/chunks?limit=100`)
+  const { text } = await request('GET', `${collection}/documents/${id}/text?length=262144`)
+  const { data } = await request('GET', `${collection}/documents/${id}/chunks?limit=100`)
   const tokenizer = await WordTokenizer.load(MODEL)
   const tokens = data.reduce((sum: number, chunk: { readonly text: string }) => sum + tokenizer.count(chunk.text), 0) / data.length
   const what = `PDF of ${ARABIC_PAGES} pages in Arabic, ${ready.chunk_count} passages of ${Math.round(tokens)} tokens`
@@ -85,20 +85,20 @@ async function benchArabicBook(): Promise<BenchRow[]> {
     {
       what: `${what}: embedding and indexing`,
       figure: `${(rest / seconds).toFixed(1)} passages/s; ${cpuMs.toFixed(0)} ms of CPU each, all processes`,
-      bar: '≥ 12 passages/s on 2 cores',
+      target: '≥ 12 passages/s on 2 cores',
       beside: `ready after ${((performance.now() - start) / 1_000).toFixed(1)} s`,
     },
     {
       what: 'its first page is found after',
       figure: `${((foundAt - start) / 1_000).toFixed(1)} s, when the document is \`${hit.document_status}\``,
-      bar: 'within seconds, before it is ready',
+      target: 'within seconds, before it is ready',
       beside: '',
     },
-    { what: 'event loop delay meanwhile', figure: delayText(delay), bar: 'p99 ≤ 50 ms', beside: '' },
+    { what: 'event loop delay meanwhile', figure: delayText(delay), target: 'p99 ≤ 50 ms', beside: '' },
     {
       what: 'memory of the main process meanwhile',
       figure: `${megabytes(mostBytes - idleBytes)} MB above idle`,
-      bar: '≤ 150 MB above idle',
+      target: '≤ 150 MB above idle',
       beside: `idle ${megabytes(idleBytes)} MB`,
     },
   ]
@@ -117,10 +117,10 @@ async function benchParsing(): Promise<BenchRow[]> {
   await using parser = await openDocumentParser({ log: silentLog })
 
   const rows: BenchRow[] = []
-  for (const [name, bytes, bar] of [
-    ['TXT', makeTxt(PAGES), 100],
-    ['DOCX', await makeDocx(PAGES), 100],
-    ['PDF', await makePdf(PAGES), 20],
+  for (const [name, bytes, target] of [
+    ['TXT', createTxt(PAGES), 100],
+    ['DOCX', await createDocx(PAGES), 100],
+    ['PDF', await createPdf(PAGES), 20],
   ] as const) {
     const cpuBefore = cpuMsOfTree(process.pid)
     const start = performance.now()
@@ -133,7 +133,7 @@ async function benchParsing(): Promise<BenchRow[]> {
     rows.push({
       what: `parsing and chunking, ${name} of ${PAGES} pages`,
       figure: `${perSecond(cpuMs)} pages/s of one core's CPU, ${perSecond(end - start)} of wall time; ${chunks.length} chunks`,
-      bar: `≥ ${bar} pages/s per core`,
+      target: `≥ ${target} pages/s per core`,
       beside: `chunking alone ${perSecond(end - parsed)} pages/s`,
     })
   }

@@ -1,12 +1,10 @@
 import { benchChat } from './chat.ts'
-import { benchDearest } from './dearest.ts'
 import { benchEventLoop } from './event-loop.ts'
 import { benchFlood } from './flood.ts'
 import { benchGraphql, benchGraphqlService } from './graphql.ts'
 import { benchGrowth } from './growth.ts'
 import { benchHolds } from './holds.ts'
 import { benchIngestion } from './ingestion.ts'
-import { benchLasting } from './lasting.ts'
 import { benchNeighbours } from './neighbours.ts'
 import { benchObservability } from './observability.ts'
 import { benchOverload } from './overload.ts'
@@ -17,9 +15,11 @@ import type { BenchOptions, BenchRow } from './row.ts'
 import { benchSearch } from './search.ts'
 import { benchSearchElasticsearch } from './search-elasticsearch.ts'
 import { benchSlowStreams } from './slow-streams.ts'
+import { benchSoak } from './soak.ts'
 import { benchStart } from './start.ts'
 import { killDescendants } from './support/process-tree.ts'
 import { benchPrompts } from './support/prompts.ts'
+import { benchWorstCase } from './worst-case.ts'
 
 /** Names for `npm run bench -- <name>…`, in the order of a whole run. */
 const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<readonly BenchRow[]>>> = {
@@ -32,7 +32,7 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<readon
   overload: () => benchOverload(),
   neighbours: benchNeighbours,
   flood: () => benchFlood(),
-  dearest: () => benchDearest(),
+  'worst-case': () => benchWorstCase(),
   overspend: benchOverspend,
   holds: benchHolds,
   search: () => benchSearch(),
@@ -42,22 +42,22 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<readon
   start: benchStart,
   retrieval: benchRetrieval,
   growth: benchGrowth,
-  lasting: benchLasting,
+  soak: benchSoak,
 }
 const PEERS = '--peers'
 const SHORT = '--short'
 const ONLY = '--only='
 const LIMIT = '--limit='
 
-const given = process.argv.slice(2)
-const peers = given.includes(PEERS)
-const short = given.includes(SHORT)
-const readValue = (option: string) => given.find((one) => one.startsWith(option))?.slice(option.length)
+const args = process.argv.slice(2)
+const peers = args.includes(PEERS)
+const short = args.includes(SHORT)
+const readValue = (option: string) => args.find((one) => one.startsWith(option))?.slice(option.length)
 const only = readValue(ONLY)
 const limit = readValue(LIMIT) === undefined ? undefined : Number(readValue(LIMIT))
-const named = given.filter((name) => ![PEERS, SHORT].includes(name) && ![ONLY, LIMIT].some((option) => name.startsWith(option)))
-const asked = named.length > 0 ? named : Object.keys(BENCHES)
-const unknown = asked.filter((name) => !(name in BENCHES))
+const named = args.filter((name) => ![PEERS, SHORT].includes(name) && ![ONLY, LIMIT].some((option) => name.startsWith(option)))
+const selected = named.length > 0 ? named : Object.keys(BENCHES)
+const unknown = selected.filter((name) => !(name in BENCHES))
 if (unknown.length > 0) {
   console.error(
     `There is no ${unknown.join(', ')}; there are ${Object.keys(BENCHES).join(', ')}, ${PEERS} for LiteLLM and Portkey beside, ${SHORT}, ${ONLY}… and ${LIMIT}… for neighbours.`,
@@ -73,8 +73,8 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) {
 }
 if (peers) console.log(`${PEERS_HAVE_LESS}\n`)
 console.log('| what | measured | bar | beside |\n|---|---|---|---|')
-for (const name of asked) {
+for (const name of selected) {
   // Rows are printed one by one, because a whole run takes about ten minutes.
-  for (const { what, figure, bar, beside } of await BENCHES[name]!({ peers, short, only, limit }))
-    console.log(`| ${what} | ${figure} | ${bar} | ${beside} |`)
+  for (const { what, figure, target, beside } of await BENCHES[name]!({ peers, short, only, limit }))
+    console.log(`| ${what} | ${figure} | ${target} | ${beside} |`)
 }

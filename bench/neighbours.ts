@@ -1,6 +1,6 @@
 import { ATTACKS } from '../test/support/attacks.ts'
 import { testCatalog } from '../test/support/catalog.ts'
-import { balancedWallet, type Caller, makeCaller, newOrganization } from '../test/support/client.ts'
+import { balancedWallet, type Caller, createCaller, newOrganization } from '../test/support/client.ts'
 import { startMockEngine } from '../test/support/engines/mock-engine.ts'
 import { type Times, workAsNeighbour } from '../test/support/processes/neighbour.ts'
 import { startEmbedded } from '../test/support/processes/service.ts'
@@ -25,11 +25,11 @@ export async function benchNeighbours({ short, only, limit }: BenchOptions): Pro
   await using engine = await startMockEngine()
   const service = await startEmbedded({ catalog: testCatalog(engine.url), env: { KIS_LOG_LEVEL: 'error' } })
   try {
-    const operator = makeCaller(service, service.key)
+    const operator = createCaller(service, service.key)
     const neighbour = await newOrganization(operator, service, { creditUsd: '100' })
     await workAsNeighbour(neighbour, WARM_UP_MS)
     await using health = new Child('../../test/support/processes/health-process.ts', [service.rest])
-    await health.answer<string>()
+    await health.nextMessage<string>()
     const rows: BenchRow[] = []
     for (const { name } of ATTACKS.filter((attack) => attack.name.includes(only ?? ''))) {
       const alone = await workAsNeighbour(neighbour, workMs)
@@ -37,14 +37,14 @@ export async function benchNeighbours({ short, only, limit }: BenchOptions): Pro
       const key = limit === undefined ? attacker.key : await limitedKey(attacker, limit)
       const started = [service.rest, service.graphql, key, name]
       await using attack = new Child('../../test/support/processes/attacker-process.ts', started)
-      await attack.answer()
-      await health.ask({})
+      await attack.nextMessage()
+      await health.request({})
       const beside = await workAsNeighbour(neighbour, workMs)
-      const { longestMs, failures } = await health.ask<{ longestMs: number; failures: number }>({})
+      const { longestMs, failures } = await health.request<{ longestMs: number; failures: number }>({})
       rows.push({
         what: `one tenant beside another with this attack for ${workMs / 1_000} s: ${name}`,
         figure: `p99 ${ratios(beside, alone)}; nothing lost; /healthz at most ${longestMs.toFixed(0)} ms, ${failures} unanswered`,
-        bar: `p99 ≤ ${TARGET_RATIO} × alone`,
+        target: `p99 ≤ ${TARGET_RATIO} × alone`,
         beside: `alone ${times(alone)}; beside ${times(beside)}`,
       })
     }
@@ -60,7 +60,7 @@ async function limitedKey(attacker: Caller, limit: number): Promise<string> {
   return body.key
 }
 
-const kindsOf = (given: Times) => Object.keys(given) as (keyof Times)[]
+const kindsOf = (input: Times) => Object.keys(input) as (keyof Times)[]
 
 function ratios(beside: Times, alone: Times): string {
   return kindsOf(alone)
@@ -68,10 +68,10 @@ function ratios(beside: Times, alone: Times): string {
     .join(', ')
 }
 
-function times(given: Times): string {
-  return kindsOf(given)
+function times(input: Times): string {
+  return kindsOf(input)
     .map(
-      (kind) => `${kind} ${quantile(given[kind], 0.5).toFixed(0)} / ${quantile(given[kind], 0.99).toFixed(0)} ms of ${given[kind].length}`,
+      (kind) => `${kind} ${quantile(input[kind], 0.5).toFixed(0)} / ${quantile(input[kind], 0.99).toFixed(0)} ms of ${input[kind].length}`,
     )
     .join(', ')
 }

@@ -24,7 +24,7 @@ export async function benchObservability(): Promise<BenchRow[]> {
   await using load = new Child('./load-process.ts')
   await using collector = await OtlpReceiver.start()
   await using running = new AsyncDisposableStack()
-  const catalog = mockCatalog(await engine.answer<string>())
+  const catalog = mockCatalog(await engine.nextMessage<string>())
   const [metricsPort] = (await freePorts(1)) as [number]
   const start = async (name: string, env: Record<string, string>): Promise<Subject> => {
     const service: Service = await startEmbedded({ catalog, env })
@@ -37,7 +37,7 @@ export async function benchObservability(): Promise<BenchRow[]> {
     await start('metrics', { KIS_METRICS_PORT: String(metricsPort) }),
     await start('traces', { OTEL_EXPORTER_OTLP_ENDPOINT: collector.url, OTEL_TRACES_SAMPLER_ARG: SAMPLED }),
   ]
-  const scrapes = setInterval(() => void fetch(`http://127.0.0.1:${metricsPort}/metrics`).then((answer) => answer.text()), SCRAPE_MS)
+  const scrapes = setInterval(() => void fetch(`http://127.0.0.1:${metricsPort}/metrics`).then((response) => response.text()), SCRAPE_MS)
   running.defer(() => clearInterval(scrapes))
   const rows: BenchRow[] = []
   for (const [what, stream] of [
@@ -57,7 +57,7 @@ export async function benchObservability(): Promise<BenchRow[]> {
     rows.push({
       what: `chat, ${what}: CPU with metrics; with a tenth of the traces`,
       figure: `+ ${rise(1)}; + ${rise(2)}`,
-      bar: '≤ 3 %; ≤ 8 %',
+      target: '≤ 3 %; ≤ 8 %',
       beside: `neither: ${median(([neither]) => neither!).toFixed(2)} ms`,
     })
   }

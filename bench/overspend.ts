@@ -1,5 +1,5 @@
 import { testCatalog } from '../test/support/catalog.ts'
-import { balancedWallet, makeCaller, nano, newOrganization } from '../test/support/client.ts'
+import { balancedWallet, createCaller, nano, newOrganization } from '../test/support/client.ts'
 import { METERED_INPUT_TOKENS, MeteredEngine, type Script } from '../test/support/engines/metered-engine.ts'
 import { eventually } from '../test/support/eventually.ts'
 import { startEmbedded } from '../test/support/processes/service.ts'
@@ -28,7 +28,7 @@ export async function benchOverspend(): Promise<BenchRow[]> {
   await using engine = await MeteredEngine.start()
   const service = await startEmbedded({ catalog: testCatalog(engine.url) + CROWD })
   try {
-    const caller = await newOrganization(makeCaller(service, service.key), service, { creditUsd: CREDIT_USD, plan: 'crowd' })
+    const caller = await newOrganization(createCaller(service, service.key), service, { creditUsd: CREDIT_USD, plan: 'crowd' })
     const getHeld = async () => nano((await caller.rest('GET', '/v1/wallet')).body.held_usd)
     const script = (id: number): Script => ({ id: `call-${id}`, pieces: 1, usage: OUTPUT_TOKENS, allowed: 0 })
     let refused = 0
@@ -45,19 +45,19 @@ export async function benchOverspend(): Promise<BenchRow[]> {
     const held = await getHeld()
     for (const call of engine.calls.values()) call.allow(2)
     await Promise.all(calls)
-    const answered = performance.now()
+    const answeredAt = performance.now()
     await eventually(async () => (await getHeld()) === 0n, HOLDS_LEFT_MS).catch(() => undefined)
-    const waited = ((performance.now() - answered) / 1_000).toFixed(1)
+    const waited = ((performance.now() - answeredAt) / 1_000).toFixed(1)
     const holdsLeft = await getHeld()
     const credit = nano(CREDIT_USD)
-    const made = BigInt(engine.calls.size) * CHARGE
-    const overspent = made > credit ? made - credit : 0n
+    const charged = BigInt(engine.calls.size) * CHARGE
+    const overspent = charged > credit ? charged - credit : 0n
     const { balance_usd } = await balancedWallet(caller)
     return [
       {
         what: `${CALLS} calls at once on a wallet of $${CREDIT_USD}`,
-        figure: `${overspent} nano-USD overspent, ledger and vendor differ by ${credit - nano(balance_usd) - made}; ${holdsLeft} held ${waited} s later`,
-        bar: 'exactly 0; 0 held after 60 s',
+        figure: `${overspent} nano-USD overspent, ledger and vendor differ by ${credit - nano(balance_usd) - charged}; ${holdsLeft} held ${waited} s later`,
+        target: 'exactly 0; 0 held after 60 s',
         beside: `${engine.calls.size} calls began, ${refused} were refused (${[...codes].join(', ')}), ${held} of ${credit} nano-USD were held; LiteLLM and Portkey have no wallet here`,
       },
     ]

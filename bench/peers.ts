@@ -69,7 +69,7 @@ async function startPortkey(engineUrl: string): Promise<Peer> {
   return started('Portkey', process.execPath, args, { folder, env: { NODE_ENV: 'production' }, port: port!, health: '/' }, headers)
 }
 
-interface Place {
+interface InstallPath {
   /** The peer's working folder, which is deleted with it. */
   readonly folder: string
   readonly env: Readonly<Record<string, string>>
@@ -82,7 +82,7 @@ async function started(
   name: string,
   program: string,
   args: readonly string[],
-  { folder, env, port, health }: Place,
+  { folder, env, port, health }: InstallPath,
   headers: Readonly<Record<string, string>>,
 ): Promise<Peer> {
   const base = { PATH: process.env.PATH ?? '', HOME: folder, ...env }
@@ -117,7 +117,7 @@ async function started(
 
 const serves = (url: string) =>
   fetch(url).then(
-    (answer) => answer.ok,
+    (response) => response.ok,
     () => false,
   )
 

@@ -2,7 +2,7 @@
 export interface BenchRow {
   readonly what: string
   readonly figure: string
-  readonly bar: string
+  readonly target: string
   readonly beside: string
 }
 

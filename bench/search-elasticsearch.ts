@@ -12,7 +12,7 @@ import { full } from '../test/support/soak.ts'
 import type { BenchRow } from './row.ts'
 import { Child } from './support/child.ts'
 import { ElasticsearchStats } from './support/elasticsearch-stats.ts'
-import { type CollectionSize, EvalPassages, type Put, type Question } from './support/eval-passages.ts'
+import { type CollectionSize, EvalChunks, type Put, type Question } from './support/eval-chunks.ts'
 import { ExactIndex } from './support/exact-index.ts'
 import { p50P95AndP99, quantile } from './support/quantile.ts'
 import type { Searched, Searches } from './support/search-process.ts'
@@ -21,11 +21,11 @@ const QUESTIONS = 200
 /** Discarded searches: the first of a process compile its code and open its connections. */
 const WARM_UP = 30
 /** Searches of one index before the next one, so that other load on the machine affects all alike. */
-const PER_TURN = 20
+const PER_ROUND = 20
 const AT_ONCE = 4
 /** Concurrent puts, as in ingestion. */
 const PUTS_AT_ONCE = 4
-const RECALL_BAR = 0.97
+const RECALL_TARGET = 0.97
 const FILTER: SearchFilter = { op: 'eq', field: 'metadata.shelf', value: 3 }
 
 const VECTOR = { mode: 'vector', filter: null, atOnce: 1 } as const
@@ -44,7 +44,7 @@ interface Layout {
   readonly name: string
   readonly collections: readonly CollectionSize[]
   /** The kinds of searches, each measured separately. */
-  readonly asked: readonly { readonly name: string; readonly collectionIds: readonly string[] }[]
+  readonly queried: readonly { readonly name: string; readonly collectionIds: readonly string[] }[]
 }
 
 /**
@@ -56,11 +56,11 @@ export async function benchSearchElasticsearch(): Promise<BenchRow[]> {
   const data = await evalData()
   if (!url || !data) {
     const reason = url ? '../shared/eval is absent' : `${ELASTICSEARCH} names no engine`
-    return [{ what: 'search on Elasticsearch', figure: `not measured: ${reason}`, bar: `recall@10 ≥ ${RECALL_BAR}`, beside: '' }]
+    return [{ what: 'search on Elasticsearch', figure: `not measured: ${reason}`, target: `recall@10 ≥ ${RECALL_TARGET}`, beside: '' }]
   }
-  const passages = await EvalPassages.of(data)
+  const evalChunks = await EvalChunks.of(data)
   const rows: BenchRow[] = []
-  for (const layout of [several(), one()]) rows.push(...(await benchLayout(url, passages, layout)))
+  for (const layout of [several(), one()]) rows.push(...(await benchLayout(url, evalChunks, layout)))
   return rows
 }
 
@@ -83,7 +83,7 @@ function several(): Layout {
   return {
     name: `${total(collections)} chunks in ${collections.length} collections`,
     collections,
-    asked: groups.map((group) => ({ name: group.name, collectionIds: group.collections.map(({ collectionId }) => collectionId) })),
+    queried: groups.map((group) => ({ name: group.name, collectionIds: group.collections.map(({ collectionId }) => collectionId) })),
   }
 }
 
@@ -92,23 +92,23 @@ function one(): Layout {
   return {
     name: `${collection.chunks} chunks in one collection`,
     collections: [collection],
-    asked: [{ name: 'all', collectionIds: [collection.collectionId] }],
+    queried: [{ name: 'all', collectionIds: [collection.collectionId] }],
   }
 }
 
-async function benchLayout(url: string, passages: EvalPassages, { name, collections, asked }: Layout): Promise<BenchRow[]> {
+async function benchLayout(url: string, evalChunks: EvalChunks, { name, collections, queried }: Layout): Promise<BenchRow[]> {
   const folder = await mkdtemp(join(tmpdir(), 'kis-bench-search-'))
   const { newPrefix, dropAll } = testIndices(url)
   const prefix = newPrefix()
   try {
     await using stats = new ElasticsearchStats(url, `${prefix}-chunks-*`)
-    await using exact = await ExactIndex.create(url, `${prefix}-exact`, passages.dimensions)
+    await using exact = await ExactIndex.create(url, `${prefix}-exact`, evalChunks.dimensions)
     const file = join(folder, 'index.sqlite')
     const size = { shards: 1, replicas: 0 }
-    const elasticsearchMs = await fill(await openElasticsearchChunkIndex({ url, prefix, size, log: silentLog }), passages, collections)
+    const elasticsearchMs = await fill(await openElasticsearchChunkIndex({ url, prefix, size, log: silentLog }), evalChunks, collections)
     const mergingMs = await stats.settled()
-    const sqliteMs = await fill(await openSqliteChunkIndex({ file, log: silentLog }), passages, collections)
-    for (const collection of collections) for (const put of passages.documents(collection)) await exact.put(put)
+    const sqliteMs = await fill(await openSqliteChunkIndex({ file, log: silentLog }), evalChunks, collections)
+    for (const collection of collections) for (const put of evalChunks.documents(collection)) await exact.put(put)
     await exact.refresh()
 
     await using elasticsearch = new Child('search-process.ts', ['elasticsearch', url, prefix])
@@ -119,12 +119,12 @@ async function benchLayout(url: string, passages: EvalPassages, { name, collecti
       {
         what: `indexing ${name}, ${PUTS_AT_ONCE} puts at once`,
         figure: `${rate(elasticsearchMs)} chunks/s, merges done ${(mergingMs / 1_000).toFixed(0)} s later; ${load()}`,
-        bar: '',
+        target: '',
         beside: `SQLite ${rate(sqliteMs)} chunks/s, ${ratio(elasticsearchMs / sqliteMs)} as many`,
       },
     ]
-    for (const { name: which, collectionIds } of asked) {
-      const questions = passages.questions(collectionIds, QUESTIONS)
+    for (const { name: which, collectionIds } of queried) {
+      const questions = evalChunks.questions(collectionIds, QUESTIONS)
       await search(sides, { ...HYBRID, questions: questions.slice(0, WARM_UP) })
       rows.push(await measureRecall(sides, `${name}, ${which}`, questions), await measureLatency(sides, `${name}, ${which}`, questions))
     }
@@ -136,7 +136,7 @@ async function benchLayout(url: string, passages: EvalPassages, { name, collecti
 }
 
 /** Writes the collections with four concurrent puts. Returns the time in ms, without that of creating the chunks. */
-async function fill(opened: ChunkIndex, passages: EvalPassages, collections: readonly CollectionSize[]): Promise<number> {
+async function fill(opened: ChunkIndex, evalChunks: EvalChunks, collections: readonly CollectionSize[]): Promise<number> {
   await using index = opened
   let ms = 0
   const write = async (puts: readonly Put[]) => {
@@ -146,8 +146,8 @@ async function fill(opened: ChunkIndex, passages: EvalPassages, collections: rea
   }
   let waiting: Put[] = []
   for (const collection of collections) {
-    await index.createCollection({ organizationId: 'org', collectionId: collection.collectionId, dimensions: passages.dimensions })
-    for (const put of passages.documents(collection)) {
+    await index.createCollection({ organizationId: 'org', collectionId: collection.collectionId, dimensions: evalChunks.dimensions })
+    for (const put of evalChunks.documents(collection)) {
       waiting.push(put)
       if (waiting.length < PUTS_AT_ONCE) continue
       await write(waiting)
@@ -167,7 +167,7 @@ async function measureRecall(sides: Sides, what: string, questions: readonly Que
   return {
     what: `recall@10 of the vectors' leg on Elasticsearch, ${what}`,
     figure: of('elasticsearch'),
-    bar: `≥ ${RECALL_BAR}`,
+    target: `≥ ${RECALL_TARGET}`,
     beside: `its own exact search over the floats: 1; SQLite ${of('sqlite')}`,
   }
 }
@@ -181,14 +181,14 @@ async function measureLatency(sides: Sides, what: string, questions: readonly Qu
   return {
     what: `hybrid search on Elasticsearch, ${what}`,
     figure: `${of('elasticsearch')}; ${load()}`,
-    bar: '',
+    target: '',
     beside: `SQLite ${of('sqlite')}; its p50 is ${ratio(median('sqlite') / median('elasticsearch'))} Elasticsearch's; exact search of the vectors p50 ${quantile(alone.exactTimes, 0.5).toFixed(1)} ms`,
   }
 }
 
 async function measureMemory({ elasticsearch, sqlite, stats }: Sides, what: string, folder: string): Promise<BenchRow> {
   const nothing: Searches = { ...VECTOR, questions: [] }
-  const [client, embedded] = [await elasticsearch.ask<Searched>(nothing), await sqlite.ask<Searched>(nothing)]
+  const [client, embedded] = [await elasticsearch.request<Searched>(nothing), await sqlite.request<Searched>(nothing)]
   const { diskBytes, segments, searchedVectorBytes } = await stats.figures()
   const fileBytes = await measureSize(folder)
   const { least, most } = stats.heapUsed
@@ -196,12 +196,12 @@ async function measureMemory({ elasticsearch, sqlite, stats }: Sides, what: stri
   return {
     what: `memory and disk on Elasticsearch, ${what}`,
     figure: `JVM heap used ${mb(least)} to ${mb(most)}, small vectors and graph ${mb(searchedVectorBytes)} of page cache, searching process ${mb(client.rssBytes)}; ${mb(diskBytes)} on disk in ${segments} segments`,
-    bar: '',
+    target: '',
     beside: `SQLite: searching process ${mb(embedded.rssBytes)}; ${mb(fileBytes)} on disk, ${ratio(fileBytes / diskBytes)} as much`,
   }
 }
 
-interface Answers {
+interface SearchOutcome {
   readonly elasticsearch: Searched
   readonly sqlite: Searched
   readonly exactTens: readonly (readonly string[])[]
@@ -209,25 +209,25 @@ interface Answers {
 }
 
 /** Runs the same searches on all indexes, and on the exact search one by one. */
-async function search({ elasticsearch, sqlite, exact, stats }: Sides, searches: Searches): Promise<Answers> {
-  const turns: { readonly elasticsearch: Searched; readonly sqlite: Searched }[] = []
+async function search({ elasticsearch, sqlite, exact, stats }: Sides, searches: Searches): Promise<SearchOutcome> {
+  const rounds: { readonly elasticsearch: Searched; readonly sqlite: Searched }[] = []
   const exactTens: (readonly string[])[] = []
   const exactTimes: number[] = []
-  for (let from = 0; from < searches.questions.length; from += PER_TURN) {
-    const turn = { ...searches, questions: searches.questions.slice(from, from + PER_TURN) }
-    turns.push({ elasticsearch: await elasticsearch.ask<Searched>(turn), sqlite: await sqlite.ask<Searched>(turn) })
-    for (const { collectionId, vector } of turn.questions) {
+  for (let from = 0; from < searches.questions.length; from += PER_ROUND) {
+    const round = { ...searches, questions: searches.questions.slice(from, from + PER_ROUND) }
+    rounds.push({ elasticsearch: await elasticsearch.request<Searched>(round), sqlite: await sqlite.request<Searched>(round) })
+    for (const { collectionId, vector } of round.questions) {
       const start = performance.now()
       exactTens.push(await exact.nearest(collectionId, vector, searches.filter, 10))
       exactTimes.push(performance.now() - start)
     }
-    await stats.lookAtHeap()
+    await stats.pollHeap()
   }
   const joined = (side: 'elasticsearch' | 'sqlite'): Searched => ({
-    times: turns.flatMap((turn) => turn[side].times),
-    cpuMs: turns.reduce((sum, turn) => sum + turn[side].cpuMs, 0),
-    topTens: turns.flatMap((turn) => turn[side].topTens),
-    rssBytes: turns.at(-1)![side].rssBytes,
+    times: rounds.flatMap((round) => round[side].times),
+    cpuMs: rounds.reduce((sum, round) => sum + round[side].cpuMs, 0),
+    topTens: rounds.flatMap((round) => round[side].topTens),
+    rssBytes: rounds.at(-1)![side].rssBytes,
   })
   return { elasticsearch: joined('elasticsearch'), sqlite: joined('sqlite'), exactTens, exactTimes }
 }

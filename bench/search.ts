@@ -8,7 +8,7 @@ import type { ChunkIndex, IndexedChunk } from '../subgraphs/knowledge/ports/chun
 import { soaking } from '../test/support/soak.ts'
 import type { BenchRow } from './row.ts'
 import { Child } from './support/child.ts'
-import type { Question } from './support/eval-passages.ts'
+import type { Question } from './support/eval-chunks.ts'
 import { quantile } from './support/quantile.ts'
 import type { Searched, Searches } from './support/search-process.ts'
 import { seeded, wordSource } from './support/words.ts'
@@ -25,17 +25,17 @@ const BYTES_PER_MB = 1e6
 interface Layout {
   readonly chunks: number
   readonly collections: number
-  readonly bar: string
+  readonly target: string
 }
 
 const LAYOUTS: readonly Layout[] = [
-  { chunks: 50_000, collections: 1, bar: 'p50 ≤ 30 ms' },
-  { chunks: 50_000, collections: 100, bar: '' },
+  { chunks: 50_000, collections: 1, target: 'p50 ≤ 30 ms' },
+  { chunks: 50_000, collections: 100, target: '' },
 ]
 /** Layouts for `KIS_SOAK=1`: filling them takes minutes. */
 const LONG_LAYOUTS: readonly Layout[] = [
-  { chunks: 50_000, collections: 1_000, bar: '' },
-  { chunks: 200_000, collections: 1, bar: 'p50 ≤ 80 ms' },
+  { chunks: 50_000, collections: 1_000, target: '' },
+  { chunks: 200_000, collections: 1, target: 'p50 ≤ 80 ms' },
 ]
 /** Number of chunks for comparison with a plain scan of floats in memory. */
 const SCANNED = 50_000
@@ -47,15 +47,15 @@ export async function benchSearch({ layouts = soaking ? [...LAYOUTS, ...LONG_LAY
   return rows
 }
 
-async function benchLayout({ chunks, collections, bar }: Layout): Promise<BenchRow> {
-  const { times, cpuMs, rssBytes, floats, asked } = await measureSearch(chunks, collections)
+async function benchLayout({ chunks, collections, target }: Layout): Promise<BenchRow> {
+  const { times, cpuMs, rssBytes, floats, questions } = await measureSearch(chunks, collections)
   const at = (values: readonly number[], share: number) => `${quantile(values, share).toFixed(1)} ms`
   const load = `load ${loadavg()[0]!.toFixed(1)} on ${availableParallelism()} cores`
   return {
     what: `hybrid search, ${chunks} chunks in ${collections === 1 ? 'one collection' : `${collections} collections`}`,
-    figure: `p50 ${at(times, 0.5)}, p95 ${at(times, 0.95)}, ${(cpuMs / asked.length).toFixed(1)} ms of CPU, ${Math.round(rssBytes / BYTES_PER_MB)} MB; ${load}`,
-    bar,
-    beside: floats ? `plain exact scan in memory, vectors alone: p50 ${at(scanTimes(floats, asked), 0.5)}` : '',
+    figure: `p50 ${at(times, 0.5)}, p95 ${at(times, 0.95)}, ${(cpuMs / questions.length).toFixed(1)} ms of CPU, ${Math.round(rssBytes / BYTES_PER_MB)} MB; ${load}`,
+    target,
+    beside: floats ? `plain exact scan in memory, vectors alone: p50 ${at(scanTimes(floats, questions), 0.5)}` : '',
   }
 }
 
@@ -66,7 +66,7 @@ async function benchLayout({ chunks, collections, bar }: Layout): Promise<BenchR
 export async function measureSearch(
   chunks: number,
   collections: number,
-): Promise<Searched & { readonly floats: Float32Array | null; readonly asked: readonly Question[] }> {
+): Promise<Searched & { readonly floats: Float32Array | null; readonly questions: readonly Question[] }> {
   const folder = await mkdtemp(join(tmpdir(), 'kis-bench-search-'))
   try {
     const file = join(folder, 'index.sqlite')
@@ -82,12 +82,12 @@ export async function measureSearch(
         await index.createCollection({ organizationId: 'org', collectionId, dimensions: DIMENSIONS })
         for (let at = 0; at < perCollection; at += PER_PUT) {
           const first = i * perCollection + at
-          const made = Array.from({ length: Math.min(PER_PUT, perCollection - at) }, (_, j) => makeChunk(first + j, draw, random))
-          if (floats) for (const { ordinal, vector } of made) floats.set(vector, ordinal * DIMENSIONS)
-          await put(index, collectionId, first, made)
+          const batch = Array.from({ length: Math.min(PER_PUT, perCollection - at) }, (_, j) => createChunk(first + j, draw, random))
+          if (floats) for (const { ordinal, vector } of batch) floats.set(vector, ordinal * DIMENSIONS)
+          await put(index, collectionId, first, batch)
           // As people do, questions use words of one of the chunks.
-          while (questions.length < ((first + made.length) / chunks) * (QUERIES + WARM_UP)) {
-            const from = made[Math.floor(random() * made.length)]!.text.split(' ')
+          while (questions.length < ((first + batch.length) / chunks) * (QUERIES + WARM_UP)) {
+            const from = batch[Math.floor(random() * batch.length)]!.text.split(' ')
             const text = Array.from({ length: WORDS_PER_QUERY }, () => from[Math.floor(random() * from.length)]).join(' ')
             questions.push({ collectionId, text, vector: [...unitVector(random)] })
           }
@@ -95,11 +95,11 @@ export async function measureSearch(
       }
     }
     await using searching = new Child('./search-process.ts', ['sqlite', file, ''])
-    const ask = (asked: readonly Question[]) =>
-      searching.ask<Searched>({ questions: asked, mode: 'hybrid', filter: null, atOnce: 1 } satisfies Searches)
-    await ask(questions.slice(0, WARM_UP))
-    const asked = questions.slice(WARM_UP)
-    return { ...(await ask(asked)), floats, asked }
+    const search = (batch: readonly Question[]) =>
+      searching.request<Searched>({ questions: batch, mode: 'hybrid', filter: null, atOnce: 1 } satisfies Searches)
+    await search(questions.slice(0, WARM_UP))
+    const measured = questions.slice(WARM_UP)
+    return { ...(await search(measured)), floats, questions: measured }
   } finally {
     await rm(folder, { recursive: true, force: true })
   }
@@ -132,7 +132,7 @@ async function put(index: ChunkIndex, collectionId: string, first: number, chunk
   await index.put({ organizationId: 'org', collectionId, documentId: `doc-${first}`, generation: 'g', attributes: {} }, chunks)
 }
 
-function makeChunk(ordinal: number, draw: () => string, random: () => number): IndexedChunk {
+function createChunk(ordinal: number, draw: () => string, random: () => number): IndexedChunk {
   const text = Array.from({ length: WORDS_PER_CHUNK }, draw).join(' ')
   return {
     chunkId: `chunk-${ordinal}`,

@@ -19,30 +19,30 @@ const SAMPLE_MS = 250
 export async function benchSlowStreams({ peers }: BenchOptions): Promise<BenchRow[]> {
   await using engine = new Child('./engine-process.ts')
   await using load = new Child('./streams-process.ts')
-  const engineUrl = await engine.answer<string>()
-  const { figure, bound } = await ours(load, engineUrl)
-  const beside = [`event loop delay of an idle process ${delayText(bound)}`]
+  const engineUrl = await engine.nextMessage<string>()
+  const { figure, reference } = await ours(load, engineUrl)
+  const beside = [`event loop delay of an idle process ${delayText(reference)}`]
   if (peers) beside.push(...(await theirs(load, engineUrl)))
   return [
     {
       what: `${STREAMS} streams at once of ${CHUNKS} chunks, a second apart`,
       figure,
-      bar: '≤ 60 MB more, no chunk lost, event loop delay p99 ≤ 20 ms',
+      target: '≤ 60 MB more, no chunk lost, event loop delay p99 ≤ 20 ms',
       beside: beside.join('; '),
     },
   ]
 }
 
-async function ours(load: Child, engineUrl: string): Promise<{ figure: string; bound: Delay }> {
+async function ours(load: Child, engineUrl: string): Promise<{ figure: string; reference: Delay }> {
   await using service = await WatchedService.start(testCatalog(engineUrl))
   await using idle = new Child('./event-loop-process.ts', ['idle'])
-  await idle.answer<Started>()
+  await idle.nextMessage<Started>()
   const headers = { authorization: `Bearer ${service.caller.key}` }
   const subject: Subject = { name: 'ours', url: `${service.rest}/v1/chat/completions`, headers, pid: service.pid }
-  await Promise.all([service.delay(), idle.ask<Delay>({})])
+  await Promise.all([service.delay(), idle.request<Delay>({})])
   const streams = await measureStreams(load, subject)
-  const [delay, bound] = await Promise.all([service.delay(), idle.ask<Delay>({})])
-  return { figure: `${streams}, event loop delay ${delayText(delay)}`, bound }
+  const [delay, reference] = await Promise.all([service.delay(), idle.request<Delay>({})])
+  return { figure: `${streams}, event loop delay ${delayText(delay)}`, reference }
 }
 
 async function theirs(load: Child, engineUrl: string): Promise<readonly string[]> {
@@ -59,16 +59,16 @@ async function theirs(load: Child, engineUrl: string): Promise<readonly string[]
 async function measureStreams(load: Child, { url, headers, pid }: Subject): Promise<string> {
   const beforeMb = measureMegabytes(pid)
   let mostMb = 0
-  const look = setInterval(() => {
+  const poller = setInterval(() => {
     mostMb = Math.max(mostMb, measureMegabytes(pid))
   }, SAMPLE_MS)
   try {
-    const asked: Streams = { target: { url, headers }, body: BODY, count: STREAMS, perSecond: PER_SECOND }
-    const { whole, chunks, atOnce, failure } = await load.ask<Arrived>(asked)
+    const streamOptions: Streams = { target: { url, headers }, body: BODY, count: STREAMS, perSecond: PER_SECOND }
+    const { whole, chunks, atOnce, failure } = await load.request<Arrived>(streamOptions)
     const failed = failure === null ? '' : `, ${STREAMS - whole} streams failed (${failure.replace(/\s+/g, ' ')})`
     return `${mostMb} MB, ${mostMb - beforeMb} more than before, ${STREAMS * CHUNKS - chunks} of ${STREAMS * CHUNKS} chunks lost${failed}, at most ${atOnce} open`
   } finally {
-    clearInterval(look)
+    clearInterval(poller)
   }
 }
 

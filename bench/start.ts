@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { makeCaller } from '../test/support/client.ts'
+import { createCaller } from '../test/support/client.ts'
 import { residentBytes } from '../test/support/processes/resident-bytes.ts'
 import { type Service, startEmbedded, startFiveProcesses } from '../test/support/processes/service.ts'
 import type { BenchRow } from './row.ts'
@@ -43,8 +43,8 @@ export async function benchStart(): Promise<BenchRow[]> {
   const beside = `node without a program ${seconds(bare)}`
   return [
     ...(await benchResident()),
-    { what: 'start to ready, new data folder', figure: seconds(cold), bar: '≤ 3 s', beside },
-    { what: 'start to ready, the same folder again', figure: seconds(warm), bar: '≤ 3 s', beside },
+    { what: 'start to ready, new data folder', figure: seconds(cold), target: '≤ 3 s', beside },
+    { what: 'start to ready, the same folder again', figure: seconds(warm), target: '≤ 3 s', beside },
   ]
 }
 
@@ -65,12 +65,12 @@ async function benchResident(): Promise<BenchRow[]> {
         const figure = bytes === null ? 'not known on this system' : megabytes(bytes)
         // The parser's process does not exist before the first document.
         const beside = bytes === null ? '' : `with its child processes ${megabytes(residentBytesOfTree(pid))}`
-        rows.push({ what: `resident ${when}: ${name}`, figure, bar, beside })
+        rows.push({ what: `resident ${when}: ${name}`, figure, target: bar, beside })
       }
     }
     try {
       await measure('at ready')
-      const caller = makeCaller(service, service.key)
+      const caller = createCaller(service, service.key)
       await caller.rest('POST', '/v1/embeddings', { model: 'e5-small-ar-en', input: ['hello'] })
       await measure('after the first embedding')
     } finally {

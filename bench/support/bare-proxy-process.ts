@@ -14,9 +14,9 @@ const pool = new Pool(engine.origin, { connections: 64 })
 const server = createServer(async (request, response) => {
   const body = JSON.stringify(JSON.parse(await text(request)))
   const headers = { 'content-type': 'application/json' }
-  const answer = await pool.request({ method: 'POST', path: `${engine.pathname}/chat/completions`, headers, body })
-  response.writeHead(answer.statusCode, { 'content-type': String(answer.headers['content-type']) })
-  for await (const piece of answer.body) response.write(piece)
+  const reply = await pool.request({ method: 'POST', path: `${engine.pathname}/chat/completions`, headers, body })
+  response.writeHead(reply.statusCode, { 'content-type': String(reply.headers['content-type']) })
+  for await (const piece of reply.body) response.write(piece)
   response.end()
 })
 server.listen(0, '127.0.0.1', () => process.send!(`http://127.0.0.1:${(server.address() as AddressInfo).port}/v1`))

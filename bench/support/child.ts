@@ -23,21 +23,21 @@ export class Child implements AsyncDisposable {
    * Returns the next message of the child.
    * @throws {Error} the child ended first
    */
-  async answer<Answer>(): Promise<Answer> {
+  async nextMessage<Message>(): Promise<Message> {
     const over = new AbortController()
     try {
       const ended = once(this.#process, 'exit', over).then(() => Promise.reject(new Error('a process of the measurement has ended')))
       const [message] = await Promise.race([once(this.#process, 'message', over), ended])
-      return message as Answer
+      return message as Message
     } finally {
       over.abort()
     }
   }
 
-  ask<Answer>(question: object): Promise<Answer> {
-    const answer = this.answer<Answer>()
+  request<Message>(question: object): Promise<Message> {
+    const reply = this.nextMessage<Message>()
     this.#process.send(question)
-    return answer
+    return reply
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -30,7 +30,7 @@ export interface Cost {
 /** Puts the same load on each case in round robin, after all are warm. */
 export async function compared(load: Child, cases: readonly Case[], { warmUpMs, roundMs, rounds } = ROUNDS): Promise<readonly Cost[]> {
   const round = ({ subject: { url, headers }, body, atOnce = AT_ONCE, callers = [headers] }: Case, durationMs: number) =>
-    load.ask<Outcome>({ targets: callers.map((own) => ({ url, headers: own })), body, durationMs, pace: { atOnce } } satisfies Load)
+    load.request<Outcome>({ targets: callers.map((own) => ({ url, headers: own })), body, durationMs, pace: { atOnce } } satisfies Load)
   if (warmUpMs > 0) for (const each of cases) await round(each, warmUpMs)
   const sums = cases.map(() => ({ cpuMs: 0, requests: 0, seconds: 0 }))
   for (let i = 0; i < rounds; i++) {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Client } from '@elastic/elasticsearch'
 
-const LOOK_EVERY_MS = 500
+const POLL_INTERVAL_MS = 500
 
 interface IndexFigures {
   readonly diskBytes: number
@@ -30,11 +30,11 @@ export class ElasticsearchStats implements AsyncDisposable {
     for (;;) {
       const { _all } = await this.#client.indices.stats({ index: this.#pattern, metric: ['merge'] })
       if (_all.total!.merges!.current === 0) return performance.now() - start
-      await sleep(LOOK_EVERY_MS)
+      await sleep(POLL_INTERVAL_MS)
     }
   }
 
-  async lookAtHeap(): Promise<void> {
+  async pollHeap(): Promise<void> {
     const { nodes } = await this.#client.nodes.stats({ metric: ['jvm'], filter_path: 'nodes.*.jvm.mem' })
     this.#heapUsed.push(Object.values(nodes).reduce((sum, { jvm }) => sum + jvm!.mem!.heap_used_in_bytes!, 0))
   }

@@ -3,7 +3,7 @@ import { attributeTerm } from '../../subgraphs/knowledge/adapters/elasticsearch/
 import { filterQuery } from '../../subgraphs/knowledge/adapters/elasticsearch/filter.ts'
 import { entryId, readChunkId } from '../../subgraphs/knowledge/adapters/elasticsearch/indices.ts'
 import type { SearchFilter } from '../../subgraphs/knowledge/domain/search/search-filter.ts'
-import type { Put } from './eval-passages.ts'
+import type { Put } from './eval-chunks.ts'
 
 /** A `flat` field ignores this number, but the server requires at least the number of requested hits. */
 const NUM_CANDIDATES = 100

@@ -44,12 +44,12 @@ function sender({ url, headers: own }: Target, body: string, poolOf: (origin: st
     const start = performance.now()
     let firstByteMs = 0
     let last = Buffer.alloc(0)
-    const answer = await pool.request({ method: 'POST', path: pathname, headers, body })
-    for await (const piece of answer.body) {
+    const response = await pool.request({ method: 'POST', path: pathname, headers, body })
+    for await (const piece of response.body) {
       firstByteMs ||= performance.now() - start
       last = piece
     }
-    if (answer.statusCode !== 200 || !last.toString().trimEnd().endsWith(end)) throw new Error(`${answer.statusCode}: ${last}`)
+    if (response.statusCode !== 200 || !last.toString().trimEnd().endsWith(end)) throw new Error(`${response.statusCode}: ${last}`)
     return firstByteMs
   }
 }

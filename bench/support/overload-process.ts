@@ -32,14 +32,14 @@ async function run({ url, headers, body, method = 'POST', durationMs, perSecond,
     const startMs = performance.now()
     let status = 0
     try {
-      const answer = await pool.request({
+      const response = await pool.request({
         method,
         path: pathname,
         headers: { ...headers, 'content-type': 'application/json' },
         ...(method === 'POST' && { body }),
       })
-      await answer.body.dump()
-      status = answer.statusCode
+      await response.body.dump()
+      status = response.statusCode
     } catch {
       // A failure counts as status 0.
     }

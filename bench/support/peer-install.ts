@@ -18,12 +18,12 @@ const run = promisify(execFile)
  * package index has yet.
  */
 export async function pythonWithLitellm(): Promise<string> {
-  const place = await installed('litellm-below-1.109', async (folder) => {
+  const folderPath = await installed('litellm-below-1.109', async (folder) => {
     await run('python3', ['-m', 'venv', folder], { timeout: INSTALL_MS })
     const install = ['-m', 'pip', 'install', '--quiet', '--disable-pip-version-check', ...RETRIES, 'litellm[proxy]<1.109']
     await run(join(folder, 'bin', 'python'), install, { timeout: INSTALL_MS })
   })
-  return join(place, 'bin', 'python')
+  return join(folderPath, 'bin', 'python')
 }
 
 /** Pinned versions. With those of the default install every stream gets status 500 (Portkey's issues 1389 and 1550). */
@@ -35,7 +35,7 @@ const PORTKEY = {
 
 /** Returns the path of Portkey's program. */
 export async function portkeyProgram(): Promise<string> {
-  const place = await installed('portkey-1.15.2', async (folder) => {
+  const folderPath = await installed('portkey-1.15.2', async (folder) => {
     await mkdir(folder, { recursive: true })
     await writeFile(join(folder, 'package.json'), JSON.stringify(PORTKEY))
     const install = [
@@ -50,7 +50,7 @@ export async function portkeyProgram(): Promise<string> {
     ]
     await run('npm', install, { cwd: folder, timeout: INSTALL_MS })
   })
-  return join(place, 'node_modules/@portkey-ai/gateway/build/start-server.js')
+  return join(folderPath, 'node_modules/@portkey-ai/gateway/build/start-server.js')
 }
 
 /**
@@ -58,16 +58,16 @@ export async function portkeyProgram(): Promise<string> {
  * @throws {Error} the install failed; the message says why
  */
 async function installed(name: string, install: (folder: string) => Promise<void>): Promise<string> {
-  const place = join(CACHE, name)
-  if (existsSync(place)) return place
+  const folderPath = join(CACHE, name)
+  if (existsSync(folderPath)) return folderPath
   // Install beside the final folder, then move, so that an interrupted install does not count.
-  const building = `${place}-${process.pid}`
+  const building = `${folderPath}-${process.pid}`
   console.error(`Installing ${name} into ${CACHE}, which takes some minutes.`)
   try {
     await mkdir(CACHE, { recursive: true })
     await install(building)
-    await rename(building, place)
-    return place
+    await rename(building, folderPath)
+    return folderPath
   } catch (error) {
     const { message, stderr = '', killed } = error as Error & { readonly stderr?: string; readonly killed?: boolean }
     const why = killed ? `it took longer than ${INSTALL_MS / 60_000} min` : stderr.trim().split('\n').slice(-3).join('\n') || message

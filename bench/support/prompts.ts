@@ -18,39 +18,39 @@ const ALONE_MS = 10_000
 export async function benchPrompts(): Promise<BenchRow[]> {
   await using engine = new Child('./engine-process.ts')
   await using load = new Child('./load-process.ts')
-  const engineUrl = await engine.answer<string>()
+  const engineUrl = await engine.nextMessage<string>()
   await using service = await WatchedService.start(testCatalog(engineUrl))
   await using idle = new Child('./event-loop-process.ts', ['idle'])
-  await idle.answer<Started>()
+  await idle.nextMessage<Started>()
   const headers = { authorization: `Bearer ${service.caller.key}` }
   const ours: Subject = { name: 'ours', url: `${service.rest}/v1/chat/completions`, headers, pid: service.pid }
-  const long = makePrompt(LONG_CHARS)
+  const long = createPrompt(LONG_CHARS)
   const direct: Subject = { name: 'engine itself', url: `${engineUrl}/chat/completions`, headers: {}, pid: engine.pid }
   const [short, hundredfold, engines] = await compared(load, [
-    { subject: ours, body: makePrompt(SHORT_CHARS) },
+    { subject: ours, body: createPrompt(SHORT_CHARS) },
     { subject: ours, body: long },
     { subject: direct, body: long },
   ])
-  await Promise.all([service.delay(), idle.ask<Delay>({})])
-  await load.ask<Outcome>({ targets: [ours], body: long, durationMs: ALONE_MS, pace: { perSecond: PER_SECOND } } satisfies Load)
-  const [delay, bound] = await Promise.all([service.delay(), idle.ask<Delay>({})])
+  await Promise.all([service.delay(), idle.request<Delay>({})])
+  await load.request<Outcome>({ targets: [ours], body: long, durationMs: ALONE_MS, pace: { perSecond: PER_SECOND } } satisfies Load)
+  const [delay, reference] = await Promise.all([service.delay(), idle.request<Delay>({})])
   return [
     {
       what: 'chat, unary, prompt of 100 KB against one of 1 KB',
       figure: `${(hundredfold!.cpuMs / short!.cpuMs).toFixed(1)} × the CPU (${hundredfold!.cpuMs.toFixed(2)} and ${short!.cpuMs.toFixed(2)} ms)`,
-      bar: '≤ 3 ×',
+      target: '≤ 3 ×',
       beside: `engine itself ${engines!.cpuMs.toFixed(2)} ms for 100 KB`,
     },
     {
       what: `event loop delay, ${PER_SECOND} prompts of 100 KB a second`,
       figure: delayText(delay),
-      bar: 'longest ≤ 10 ms',
-      beside: `an idle process ${delayText(bound)}`,
+      target: 'longest ≤ 10 ms',
+      beside: `an idle process ${delayText(reference)}`,
     },
   ]
 }
 
-function makePrompt(chars: number): string {
+function createPrompt(chars: number): string {
   const word = wordSource(seeded(1), ['en'])
   let content = ''
   while (content.length < chars) content += `${word()} `

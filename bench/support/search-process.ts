@@ -5,7 +5,7 @@ import { fuse } from '../../subgraphs/knowledge/domain/search/fuse.ts'
 import { createAim } from '../../subgraphs/knowledge/domain/search/query-vectors.ts'
 import type { SearchFilter } from '../../subgraphs/knowledge/domain/search/search-filter.ts'
 import { queryTerms } from '../../subgraphs/knowledge/domain/text/text-analysis.ts'
-import type { Question } from './eval-passages.ts'
+import type { Question } from './eval-chunks.ts'
 
 /**
  * Searches an existing index in a process of its own, to measure the memory of searching. Arguments: kind, location,
@@ -35,11 +35,11 @@ export interface Searched {
 const CANDIDATES = 100
 const SPREAD = 0.03
 
-const [kind, place, prefix] = process.argv.slice(2)
+const [kind, location, prefix] = process.argv.slice(2)
 const index =
   kind === 'sqlite'
-    ? await openSqliteChunkIndex({ file: place!, log: silentLog })
-    : await openElasticsearchChunkIndex({ url: place!, prefix, size: { shards: 1, replicas: 0 }, log: silentLog })
+    ? await openSqliteChunkIndex({ file: location!, log: silentLog })
+    : await openElasticsearchChunkIndex({ url: location!, prefix, size: { shards: 1, replicas: 0 }, log: silentLog })
 
 async function run({ questions, mode, filter, atOnce }: Searches): Promise<Searched> {
   const times: number[] = []

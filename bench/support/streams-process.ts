@@ -30,12 +30,12 @@ async function run({ target, body, count, perSecond }: Streams): Promise<Arrived
   const arrived = { whole: 0, chunks: 0, atOnce: 0, failure: null as string | null }
   let open = 0
   const stream = async () => {
-    const answer = await pool.request({ method: 'POST', path: pathname, headers, body })
+    const response = await pool.request({ method: 'POST', path: pathname, headers, body })
     arrived.atOnce = Math.max(arrived.atOnce, ++open)
     try {
-      const text = await answer.body.text()
+      const text = await response.body.text()
       arrived.chunks += text.match(TEXT_DELTA)?.length ?? 0
-      if (answer.statusCode !== 200 || !text.endsWith('data: [DONE]\n\n')) throw new Error(`${answer.statusCode}: ${text.slice(-200)}`)
+      if (response.statusCode !== 200 || !text.endsWith('data: [DONE]\n\n')) throw new Error(`${response.statusCode}: ${text.slice(-200)}`)
       arrived.whole++
     } finally {
       open--

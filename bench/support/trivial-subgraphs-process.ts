@@ -41,8 +41,8 @@ const RESOLVERS: Readonly<Record<SubgraphOfBench, object>> = {
 async function serve(name: SubgraphOfBench): Promise<readonly [SubgraphOfBench, string]> {
   const schema = buildSubgraphSchema({ typeDefs: parse(SUBGRAPHS[name]), resolvers: RESOLVERS[name] as never })
   const documents = new Map<string, DocumentNode>()
-  const answers = new Map<string, string>()
-  const answer = async (body: string): Promise<string> => {
+  const results = new Map<string, string>()
+  const executeBody = async (body: string): Promise<string> => {
     const { query, variables } = JSON.parse(body)
     const document = documents.get(query) ?? parse(query)
     documents.set(query, document)
@@ -52,8 +52,8 @@ async function serve(name: SubgraphOfBench): Promise<readonly [SubgraphOfBench, 
     // Links ping while they wait.
     if (request.method !== 'POST') return void response.end()
     const body = await text(request)
-    const known = answers.get(body) ?? (await answer(body))
-    answers.set(body, known)
+    const known = results.get(body) ?? (await executeBody(body))
+    results.set(body, known)
     response.writeHead(200, { 'content-type': 'application/json', 'content-length': Buffer.byteLength(known) })
     response.end(known)
   })

@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { type Caller, makeCaller } from '../../test/support/client.ts'
+import { type Caller, createCaller } from '../../test/support/client.ts'
 import { Child } from './child.ts'
 import type { Delay, Started } from './event-loop-process.ts'
 
@@ -20,7 +20,7 @@ export class WatchedService implements AsyncDisposable {
     this.dataFolder = join(folder, 'data')
     const text = lines.join('\n')
     this.rest = /^ready (.+)$/m.exec(text)![1]!
-    this.caller = makeCaller({ rest: this.rest, graphql: `${this.rest}/graphql` }, /kis_live_\w+/.exec(text)![0])
+    this.caller = createCaller({ rest: this.rest, graphql: `${this.rest}/graphql` }, /kis_live_\w+/.exec(text)![0])
   }
 
   static async start(catalog: string): Promise<WatchedService> {
@@ -39,7 +39,7 @@ export class WatchedService implements AsyncDisposable {
     }
     const child = new Child('./event-loop-process.ts', ['service'], env, ['--max-semi-space-size=8'])
     try {
-      return new WatchedService(child, folder, await child.answer<Started>())
+      return new WatchedService(child, folder, await child.nextMessage<Started>())
     } catch (error) {
       await child[Symbol.asyncDispose]()
       await rm(folder, { recursive: true, force: true })
@@ -53,12 +53,12 @@ export class WatchedService implements AsyncDisposable {
 
   /** Returns the event-loop delay since the last request. */
   delay(): Promise<Delay> {
-    return this.#child.ask<Delay>({})
+    return this.#child.request<Delay>({})
   }
 
   /** Returns how many handles, requests and timers keep its main thread busy or alive. */
   resources(): Promise<number> {
-    return this.#child.ask<number>({ resources: true })
+    return this.#child.request<number>({ resources: true })
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -19,17 +19,17 @@ it('neither reads nor writes stores into which an import of all data has not end
   const folder = mkdtempSync(join(tmpdir(), 'kis-half-'))
   try {
     const environment = { KIS_DATA_DIR: join(folder, 'data') }
-    const { locations: places } = readStoreLocations(environment)
+    const { locations } = readStoreLocations(environment)
     {
       // This call also creates the secret of the folder.
       readConfig(environment)
-      await using stores = await openToWrite(places, { installation: null, log: silentLog })
+      await using stores = await openToWrite(locations, { installation: null, log: silentLog })
       await startImport(stores.documents.billing, 'exp_1')
     }
     const file = join(folder, 'all.kis')
-    const asked = { file, organizationId: undefined, withSecret: false, check: false }
+    const input = { file, organizationId: undefined, withSecret: false, check: false }
     for (const organizationId of [undefined, `org_${'0'.repeat(32)}`])
-      await expect(runExport({ ...asked, organizationId }, environment, nothing)).rejects.toThrow(/has not ended/)
+      await expect(runExport({ ...input, organizationId }, environment, nothing)).rejects.toThrow(/has not ended/)
     expect(existsSync(file)).toBe(false)
   } finally {
     rmSync(folder, { recursive: true })
@@ -52,12 +52,12 @@ it('shows what the archive says that only an operator may decide, and what it la
     return lines
   }
   try {
-    const given = { limits: { requestsPerMinute: 5, concurrency: 3 }, suspendedAt: at, suspensionReason: 'unpaid\nso far\u202e' }
+    const stored = { limits: { requestsPerMinute: 5, concurrency: 3 }, suspendedAt: at, suspensionReason: 'unpaid\nso far\u202e' }
     const shown = `Set by the archive: plan self-hosted; limits requests_per_minute 5, concurrency 3; suspended since ${at}, because "unpaid\\nso far\\u{202e}".`
-    const checked = await said('1', given, true)
+    const checked = await said('1', stored, true)
     expect(checked[0]).toContain('"A\\nB\\u001b[2J\\u{9b}"')
     expect(checked.slice(1)).toEqual([shown])
-    expect(await said('1', given, false)).toContain(shown)
+    expect(await said('1', stored, false)).toContain(shown)
     expect(await said('2', {}, false)).toContain('Set by the archive: plan self-hosted; no limits of its own; not suspended.')
     const owners = [`mem_${'7'.repeat(32)}`]
     const lacking = `billing/organization names ${owners[0]}, which is not there`

@@ -40,17 +40,17 @@ const DOCUMENT = {
   ...{ status: 'ready', error: null, warnings: [], pageCount: null, chunkCount: 1, language: 'en', attempts: 0, liveGeneration: 'g1' },
   ...{ generation: 1, createdAt: AT },
 }
-const PASSAGE = {
+const CHUNK = {
   ...{ ordinal: 0, text: 't', headingPath: [], pageStart: null, pageEnd: null, charStart: 0, charEnd: 1, language: 'en', context: '' },
   ...{ vector: Buffer.alloc(4 * 384).toString('base64'), tokenStates: null },
 }
-const PASSAGES = { documentId: DOCUMENT._id, attributes: {}, passages: [PASSAGE] }
+const CHUNK_GROUP = { documentId: DOCUMENT._id, attributes: {}, passages: [CHUNK] }
 
 /** An entry: records of a kind, or bytes. */
 type Entry = readonly [path: string, content: readonly unknown[] | Uint8Array]
 
 let folder: string
-let made = 0
+let count = 0
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), 'kis-hostile-'))
 })
@@ -61,7 +61,7 @@ async function archiveOf(
   entries: readonly Entry[],
   { head = {}, manifest = {} }: { head?: object; manifest?: object } = {},
 ): Promise<string> {
-  const file = join(folder, `archive-${++made}`)
+  const file = join(folder, `archive-${++count}`)
   const tar = pack()
   const hash = createHash('sha256')
   const add = (name: string, bytes: Uint8Array) => {
@@ -83,7 +83,7 @@ async function archiveOf(
     } else {
       records[path] = (records[path] ?? 0) + content.length
       const lines = content.map((record) => `${JSON.stringify(record)}\n`).join('')
-      add(`records/${path}/${String(++made).padStart(8, '0')}.jsonl`, Buffer.from(lines))
+      add(`records/${path}/${String(++count).padStart(8, '0')}.jsonl`, Buffer.from(lines))
     }
   }
   const ended = { from: AT, to: AT, records, files, left: {}, sha256: hash.copy().digest('hex'), ...manifest }
@@ -127,8 +127,8 @@ function withChecksum(tar: Buffer): Buffer {
 const FIRST: Entry = ['billing/organization', [ORGANIZATION]]
 
 it('an archive that is damaged anywhere is refused before anything is written', async () => {
-  const sound = await archiveOf([FIRST, ['billing/api-keys', [KEY]]])
-  const bytes = readFileSync(sound)
+  const valid = await archiveOf([FIRST, ['billing/api-keys', [KEY]]])
+  const bytes = readFileSync(valid)
   const changed = (name: string, change: (copy: Buffer) => Uint8Array) => {
     const file = join(folder, name)
     writeFileSync(file, change(Buffer.from(bytes)))
@@ -170,7 +170,7 @@ it('an archive that is damaged anywhere is refused before anything is written', 
     [archiveOf([FIRST, ['billing/api-keys', [{ ...KEY, scopes: ['operator'] }]]]), /scopes/],
     [archiveOf([FIRST, ['billing/api-keys', [{ ...KEY, digest: 'x' }]]]), /digest/],
     [archiveOf([FIRST, ['billing/api-keys', [{ ...KEY, name: 'x'.repeat(5_000) }]]]), /name/],
-    [archiveOf([FIRST, ['knowledge/passages', [{ ...PASSAGES, attributes: { title: 'x'.repeat(40_000) } }]]]), /title/],
+    [archiveOf([FIRST, ['knowledge/passages', [{ ...CHUNK_GROUP, attributes: { title: 'x'.repeat(40_000) } }]]]), /title/],
     [archiveOf([['billing/organization', [{ ...ORGANIZATION, plan: 'gold' }]]]), /has the plan "gold"/],
     [
       archiveOf([FIRST, ['knowledge/collections', [{ ...COLLECTION, embeddingModel: 'other' }]]]),
@@ -180,7 +180,7 @@ it('an archive that is damaged anywhere is refused before anything is written', 
   ] as const)
     await expect(importing(await file), String(problem)).rejects.toThrow(problem)
   // The organization does not exist, so the import of the valid archive starts anew.
-  expect(await importing(sound)).toMatchObject({ wasDone: false, key: expect.stringMatching(/^kis_live_/) })
+  expect(await importing(valid)).toMatchObject({ wasDone: false, key: expect.stringMatching(/^kis_live_/) })
 }, 120_000)
 
 it('what refers to others than its own organization is refused', async () => {
@@ -229,7 +229,7 @@ it('what refers to others than its own organization is refused', async () => {
       [
         ['knowledge/collections', [id(collection, 'f')]],
         ['knowledge/documents', [{ ...DOCUMENT, collectionId: `col_${hex('f')}`, fileId: `file_${hex('6')}` }]],
-        ['knowledge/passages', [PASSAGES]],
+        ['knowledge/passages', [CHUNK_GROUP]],
       ],
       /a wrong vector/,
     ],

@@ -148,11 +148,11 @@ async function everything({ documents, blobs }: Pick<ReadStores, 'documents' | '
 }
 
 const root = mkdtempSync(join(tmpdir(), 'kis-round-'))
-let made = 0
-const folderPlaces = (): StoreLocations => readStoreLocations({ KIS_DATA_DIR: join(root, `data-${++made}`) }).locations
+let folderCount = 0
+const folderLocations = (): StoreLocations => readStoreLocations({ KIS_DATA_DIR: join(root, `data-${++folderCount}`) }).locations
 
-async function fill(places: StoreLocations): Promise<void> {
-  await using stores = await openToWrite(places, { installation: INSTALLATION, log: silentLog })
+async function fill(locations: StoreLocations): Promise<void> {
+  await using stores = await openToWrite(locations, { installation: INSTALLATION, log: silentLog })
   for (const subgraph of SUBGRAPHS) {
     const specs = new Map<string, CollectionSpec>()
     const noting = {
@@ -170,27 +170,27 @@ async function fill(places: StoreLocations): Promise<void> {
   for (const key of ['first', 'key_4', 'last']) await stores.blobs.put(key, LARGE)
 }
 
-const exported = async (places: StoreLocations): Promise<string> => {
-  const file = join(root, `archive-${++made}.kis`)
-  await exportInstallation({ locations: places, environmentSecret: null, file, passphrase: null, say: () => undefined })
+const exported = async (locations: StoreLocations): Promise<string> => {
+  const file = join(root, `archive-${++folderCount}.kis`)
+  await exportInstallation({ locations, environmentSecret: null, file, passphrase: null, say: () => undefined })
   return file
 }
-const imported = async (file: string, places: StoreLocations) => {
+const imported = async (file: string, locations: StoreLocations) => {
   const archive = await ArchiveReader.open(file)
   const { scope } = archive.head
   if (scope.what !== 'installation') throw new Error('is of an organization')
   return importInstallation({
     archive,
     scope,
-    locations: places,
+    locations,
     environmentSecret: null,
     passphrase: async () => '',
     log: silentLog,
     say: () => undefined,
   })
 }
-const seen = async (places: StoreLocations) => {
-  await using stores = await openToRead(places)
+const seen = async (locations: StoreLocations) => {
+  await using stores = await openToRead(locations)
   return await everything(stores)
 }
 
@@ -208,12 +208,12 @@ describe('archives', () => {
   })
 
   it('any records of every kind, and contents of any size, are the same after an export and an import', async () => {
-    const from = folderPlaces()
+    const from = folderLocations()
     await fill(from)
     const before = await seen(from)
     for (const [name, records] of Object.entries(before))
       if (name !== 'knowledge/index_marks') expect([name, records.length]).not.toEqual([name, 0])
-    const to = folderPlaces()
+    const to = folderLocations()
     const { manifest } = await imported(await exported(from), to)
     expect(manifest.files).toEqual({ count: 5, bytes: 1_001 + 3 * 1024 * 1024 + LARGE_BYTES })
     expect(await seen(to)).toEqual(before)
@@ -221,10 +221,10 @@ describe('archives', () => {
   }, 120_000)
 
   it('an import that was cut off refuses another archive, and the same one continues', async () => {
-    const from = folderPlaces()
+    const from = folderLocations()
     await fill(from)
     const [file, other] = [await exported(from), await exported(from)]
-    const to = folderPlaces()
+    const to = folderLocations()
     const archive = await ArchiveReader.open(file)
     const { read } = archive
     let passes = 0
@@ -248,7 +248,7 @@ describe('archives', () => {
   }, 120_000)
 
   it('a failed export leaves no file', async () => {
-    const from = folderPlaces()
+    const from = folderLocations()
     await expect(exported(from)).rejects.toThrow(/has no data/)
     expect(existsSync(from.dataDirectory)).toBe(false)
     expect(readdirSync(root).filter((name) => name.endsWith('.part'))).toEqual([])
@@ -257,7 +257,7 @@ describe('archives', () => {
   it.skipIf(!MONGODB || !ELASTICSEARCH_URL)(
     'records are the same on MongoDB and Elasticsearch, and back in a folder',
     async () => {
-      const from = folderPlaces()
+      const from = folderLocations()
       await fill(from)
       const before = await seen(from)
       const database = newDatabaseName()
@@ -276,7 +276,7 @@ describe('archives', () => {
       await imported(await exported(from), servers)
       const there = await seen(servers)
       for (const [name, records] of Object.entries(before)) expect([name, there[name]]).toEqual([name, records])
-      const back = folderPlaces()
+      const back = folderLocations()
       await imported(await exported(servers), back)
       expect(await seen(back)).toEqual(before)
       await using stores = await openToRead(back)

@@ -7,20 +7,20 @@ const context = { caller: null, requestId: 'req_1', signal: new AbortController(
 
 function watched(link: Link) {
   const underWay = new Set<string>()
-  const begin = (name: string) => {
+  const startSpan = (name: string) => {
     underWay.add(name)
     return () => underWay.delete(name)
   }
-  return { underWay, link: observedLink(link, 'knowledge', 'internal', { watch: { start: begin } }) }
+  return { underWay, link: observedLink(link, 'knowledge', 'internal', { watch: { start: startSpan } }) }
 }
 
 it('names an operation until it is answered, or has failed', async () => {
-  const answers = [Promise.resolve({ data: {} }), Promise.reject(new Error('away'))]
-  const { underWay, link } = watched({ execute: () => answers.shift()! } as unknown as Link)
+  const results = [Promise.resolve({ data: {} }), Promise.reject(new Error('away'))]
+  const { underWay, link } = watched({ execute: () => results.shift()! } as unknown as Link)
   for (const outcome of [{ data: {} }, 'away']) {
-    const answer = link.execute({ query: 'query Search($q: String!) { a }' }, context)
+    const result = link.execute({ query: 'query Search($q: String!) { a }' }, context)
     expect([...underWay]).toEqual(['knowledge: Search'])
-    expect(await answer.catch((error) => error.message)).toEqual(outcome)
+    expect(await result.catch((error) => error.message)).toEqual(outcome)
     expect(underWay.size).toBe(0)
   }
 })

@@ -5,10 +5,10 @@ import { temporaryFolder } from '../../test/support/data/temporary-folder.ts'
 import { checkCatalog } from './catalog-check.ts'
 
 describe('kis catalog check', () => {
-  const place = temporaryFolder()
+  const folder = temporaryFolder()
 
   const check = (text: string, env: Readonly<Record<string, string>> = {}) => {
-    const file = join(place, 'catalog.yaml')
+    const file = join(folder, 'catalog.yaml')
     writeFileSync(file, text)
     return checkCatalog(file, env)
   }
@@ -52,7 +52,7 @@ models:
     const { code, lines } = check('engines:\n  a: { kind: oracle, badge: moon }\nmodels: 5\n')
     expect(code).toBe(1)
     expect(lines).toHaveLength(3)
-    expect(checkCatalog(join(place, 'absent.yaml'), {}).code).toBe(1)
+    expect(checkCatalog(join(folder, 'absent.yaml'), {}).code).toBe(1)
   })
 
   it('reads the catalog that the service would read', () => {

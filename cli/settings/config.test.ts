@@ -242,15 +242,15 @@ describe('the configuration', () => {
   })
 
   it('knows every variable that the sources read, and the documentation has each', async () => {
-    const asked = new Set<string>()
+    const accessed = new Set<string>()
     const env: NodeJS.ProcessEnv = new Proxy({ KIS_DATA_DIR: folder, KIS_CATALOG: CATALOG } as NodeJS.ProcessEnv, {
       get(target, name) {
-        asked.add(String(name))
+        accessed.add(String(name))
         return target[String(name)]
       },
     })
     readConfig(env)
-    const known = [...asked].filter((name) => name.startsWith('KIS_') && !name.endsWith('_FILE')).sort()
+    const known = [...accessed].filter((name) => name.startsWith('KIS_') && !name.endsWith('_FILE')).sort()
 
     const inSources = new Set<string>()
     for (const part of ['cli', 'gateway', 'rest-adapter', 'subgraphs']) {

@@ -10,9 +10,9 @@ const cookieAt = (publicUrl: string | null, headers: Record<string, string>) => 
 
 it('makes the cookie one for https at the public address, whatever the proxy says', () => {
   for (const proxy of [{}, { 'x-forwarded-proto': 'http' }, { 'x-forwarded-proto': '' }]) {
-    const answer = cookieAt('https://kis.example', { host: 'kis.example', origin: 'https://kis.example', ...proxy })
-    expect(answer.cookie).toMatch(/^__Host-kis_session=token;.*; Secure$/)
-    expect(answer.isSameOrigin).toBe(true)
+    const cookie = cookieAt('https://kis.example', { host: 'kis.example', origin: 'https://kis.example', ...proxy })
+    expect(cookie.cookie).toMatch(/^__Host-kis_session=token;.*; Secure$/)
+    expect(cookie.isSameOrigin).toBe(true)
   }
 })
 

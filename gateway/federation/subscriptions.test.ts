@@ -15,7 +15,7 @@ const cursors = ['1', '2']
 
 describe('a subscription to one subgraph', () => {
   /** Starts a subscription. `pulled` counts the events that were requested upstream. */
-  const begin = async () => {
+  const start = async () => {
     const seen = { subscribed: 0, executed: 0, pulled: 0, ended: 0 }
     const link: Pick<Link, 'subscribe' | 'execute'> = {
       async execute() {
@@ -39,7 +39,7 @@ describe('a subscription to one subgraph', () => {
   }
 
   it('passes its events on, to their end', async () => {
-    const { seen, subscribe } = await begin()
+    const { seen, subscribe } = await start()
     const events = subscribe()
     for (const cursor of cursors) expect(await events.next()).toEqual({ done: false, value: { data: { walletChanged: { cursor } } } })
     expect(await events.next()).toEqual({ done: true, value: undefined })
@@ -47,7 +47,7 @@ describe('a subscription to one subgraph', () => {
   })
 
   it('begins nothing upstream when it ends while it is planned', async () => {
-    const { seen, subscribe } = await begin()
+    const { seen, subscribe } = await start()
     const events = subscribe()
     const pending = events.next()
     events.end()
@@ -56,7 +56,7 @@ describe('a subscription to one subgraph', () => {
   })
 
   it('ends upstream when it ends later', async () => {
-    const { seen, subscribe } = await begin()
+    const { seen, subscribe } = await start()
     const events = subscribe()
     await events.next()
     events.end()
@@ -65,7 +65,7 @@ describe('a subscription to one subgraph', () => {
   })
 
   it('executes nothing while many callers wait for its plan', async () => {
-    const { seen, subscribe } = await begin()
+    const { seen, subscribe } = await start()
     const firsts = await Promise.all(Array.from({ length: 20 }, () => subscribe().next()))
     expect(firsts.filter(({ done }) => !done)).toHaveLength(2)
     expect(seen).toMatchObject({ subscribed: 20, executed: 0 })

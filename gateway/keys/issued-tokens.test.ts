@@ -10,9 +10,9 @@ const RESOURCE = 'https://kis.example/mcp'
 
 /** Starts an issuer that publishes `keys`, and records its requests. */
 async function startIssuer(keys: unknown) {
-  const asked: string[] = []
+  const requests: string[] = []
   const server = createServer(({ url = '' }, response) => {
-    asked.push(url)
+    requests.push(url)
     response.setHeader('content-type', 'application/json')
     response.end(JSON.stringify(url === '/keys' ? keys : { issuer, jwks_uri: `${issuer}/keys` }))
   }).listen(0, '127.0.0.1')
@@ -22,7 +22,7 @@ async function startIssuer(keys: unknown) {
     server.close()
   })
   const issuer = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
-  return { issuer, asked, tokens: new IssuedTokens({ issuer, resource: RESOURCE, keyClaim: 'key_id' }, systemClock) }
+  return { issuer, requests, tokens: new IssuedTokens({ issuer, resource: RESOURCE, keyClaim: 'key_id' }, systemClock) }
 }
 
 const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: true })
@@ -38,7 +38,7 @@ it('reads a token by the keys of its issuer', async () => {
 })
 
 it('asks the issuer nothing about a text that does not say it is of that issuer', async () => {
-  const { issuer, asked, tokens } = await startIssuer({ keys: [] })
+  const { issuer, requests, tokens } = await startIssuer({ keys: [] })
   const [, payload] = (await sign({ iss: issuer })).split('.')
   const header = (alg: string) => Buffer.from(JSON.stringify({ alg })).toString('base64url')
   for (const text of [
@@ -49,7 +49,7 @@ it('asks the issuer nothing about a text that does not say it is of that issuer'
     `${header('ES256')}.${header('ES256')}.x`,
   ])
     await expect(tokens.read(text)).rejects.toMatchObject({ code: 'invalid_api_key' })
-  expect(asked).toEqual([])
+  expect(requests).toEqual([])
 })
 
 for (const [what, keys] of [

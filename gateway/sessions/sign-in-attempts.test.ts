@@ -19,25 +19,25 @@ function setUp() {
 
 it('a refused attempt takes the same time, however long it took to refuse it', async () => {
   const { clock, attempts } = setUp()
-  for (const [tookMs, answeredMs] of [
+  for (const [tookMs, respondedMs] of [
     [0, REFUSED_AFTER_MS],
     [3, REFUSED_AFTER_MS],
     [499, REFUSED_AFTER_MS],
     [501, 2 * REFUSED_AFTER_MS],
   ] as const) {
     const startedAt = clock.now().getTime()
-    let isAnswered = false
+    let isSettled = false
     const attempt = attempts.attempt('192.0.2.1', async () => {
       clock.advance(tookMs)
       throw new InvalidApiKey()
     })
     attempt.catch(() => {
-      isAnswered = true
+      isSettled = true
     })
     await turn()
-    clock.advance(startedAt + answeredMs - 1 - clock.now().getTime())
+    clock.advance(startedAt + respondedMs - 1 - clock.now().getTime())
     await turn()
-    expect(isAnswered).toBe(false)
+    expect(isSettled).toBe(false)
     clock.advance(1)
     await expect(attempt).rejects.toBeInstanceOf(InvalidApiKey)
   }

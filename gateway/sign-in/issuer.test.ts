@@ -16,24 +16,24 @@ interface Lies {
   readonly metadata?: Readonly<Record<string, unknown>>
   readonly userInfo?: Readonly<Record<string, unknown>>
   readonly tokenStatus?: number
-  readonly answer?: 'hangs' | 'endless'
+  readonly response?: 'hangs' | 'endless'
 }
 
 describe('an issuer', () => {
   let server: Server
   let url: string
   let lies: Lies
-  let asked: string[]
+  let requestedUrls: string[]
   let keys: Awaited<ReturnType<typeof generateKeyPair>>
   let nonce = ''
   beforeEach(async () => {
     keys = await generateKeyPair('RS256', { extractable: true })
     lies = {}
-    asked = []
+    requestedUrls = []
     server = createServer(async ({ url: path = '' }, response) => {
-      asked.push(path)
-      if (lies.answer === 'hangs') return
-      if (lies.answer === 'endless') {
+      requestedUrls.push(path)
+      if (lies.response === 'hangs') return
+      if (lies.response === 'endless') {
         const more = () => {
           while (response.writable && response.write(' '.repeat(65_536)));
           if (response.writable) response.once('drain', more)
@@ -113,7 +113,7 @@ describe('an issuer', () => {
   it('that fails, lies about itself or never stops talking is unavailable', async () => {
     lies = { tokenStatus: 500 }
     await expect(signIn()).rejects.toMatchObject(reason('unavailable'))
-    for (const lie of [{ metadata: { issuer: 'https://evil.example' } }, { answer: 'endless' }] as const) {
+    for (const lie of [{ metadata: { issuer: 'https://evil.example' } }, { response: 'endless' }] as const) {
       lies = lie
       await expect(new Issuer(settings(), systemClock).start()).rejects.toMatchObject(reason('unavailable'))
     }
@@ -127,10 +127,10 @@ describe('an issuer', () => {
     expect(failed.map(({ status }) => status)).toEqual(['rejected', 'rejected', 'rejected'])
     lies = {}
     await expect(issuer.start()).rejects.toMatchObject(reason('unavailable'))
-    expect(asked).toHaveLength(1)
+    expect(requestedUrls).toHaveLength(1)
     now += 2_001
     await issuer.start()
     await issuer.start()
-    expect(asked).toHaveLength(2)
+    expect(requestedUrls).toHaveLength(2)
   })
 })

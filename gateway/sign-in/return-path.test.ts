@@ -27,6 +27,6 @@ it.each([
   ['/home/../session/oidc'],
   ['/home/\u202E'],
   [`/home?${'a'.repeat(2_000)}`],
-])('a sign-in does not return to %j', (asked) => {
-  expect(toReturnPath(asked)).toBe(HOME)
+])('a sign-in does not return to %j', (returnPath) => {
+  expect(toReturnPath(returnPath)).toBe(HOME)
 })

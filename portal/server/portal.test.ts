@@ -33,7 +33,7 @@ const look = setInterval(() => {
 const waiting: Builder = (folder, out) => [process.execPath, '-e', WAIT, folder, out]
 
 /** Creates the folder of a tiny portal, with files as the build writes them. */
-function makeFolder(name = 'portal'): string {
+function createFolder(name = 'portal'): string {
   const root = mkdtempSync(join(tmpdir(), 'kis-portal-'))
   onTestFinished(() => rmSync(root, { recursive: true, force: true }))
   const folder = join(root, name)
@@ -79,7 +79,7 @@ const builds = (folder: string) => readFileSync(join(folder, '.builds'), 'utf8')
 
 describe('the portal', () => {
   it('is built in the background, and says so meanwhile in the language of the reader', async () => {
-    const folder = makeFolder()
+    const folder = createFolder()
     const { portal, get } = await serve(folder, waiting)
     for (const [language, direction] of [
       ['en', 'ltr'],
@@ -103,7 +103,7 @@ describe('the portal', () => {
   it('gives the tools none of the secrets of the service', async () => {
     process.env.KIS_TEST_OF_PORTAL = 'secret'
     onTestFinished(() => void delete process.env.KIS_TEST_OF_PORTAL)
-    const folder = makeFolder()
+    const folder = createFolder()
     await (await serve(folder)).portal.settled
     expect(
       builds(folder)[0]!
@@ -113,7 +113,7 @@ describe('the portal', () => {
   })
 
   it('is built again when a source or a package changes, and only then', async () => {
-    const folder = makeFolder()
+    const folder = createFolder()
     const open = async () => (await serve(folder)).portal.settled
     await open()
     await open()
@@ -127,7 +127,7 @@ describe('the portal', () => {
   })
 
   it('is served by a process even if another one replaces what it has built', async () => {
-    const folder = makeFolder()
+    const folder = createFolder()
     // Deletes `dist/` as soon as it exists, as a second process does right before it moves its own there.
     const removing = setInterval(() => rmSync(join(folder, 'dist'), { recursive: true, force: true }), 0)
     onTestFinished(() => clearInterval(removing))
@@ -137,7 +137,7 @@ describe('the portal', () => {
   })
 
   it('is served as it is where there are no sources, as in the image', async () => {
-    const folder = makeFolder()
+    const folder = createFolder()
     await (await serve(folder)).portal.settled
     rmSync(join(folder, 'web'), { recursive: true })
     writeFileSync(join(folder, 'more.txt'), '')
@@ -147,7 +147,7 @@ describe('the portal', () => {
   })
 
   it('says that its build failed, and logs why', async () => {
-    const folder = makeFolder()
+    const folder = createFolder()
     writeFileSync(join(folder, 'web/broken'), '')
     const { portal, get, logged } = await serve(folder)
     await portal.settled
@@ -159,19 +159,19 @@ describe('the portal', () => {
   })
 
   it('says how to build it where the tools are not installed', async () => {
-    const { portal, get } = await serve(makeFolder(), () => null)
+    const { portal, get } = await serve(createFolder(), () => null)
     await portal.settled
     expect(String((await get('/home', BROWSER)).bytes)).toContain('npm run portal:build')
   })
 
   it('is nothing where there is neither a bundle nor its sources', () => {
-    const folder = makeFolder()
+    const folder = createFolder()
     rmSync(join(folder, 'web'), { recursive: true })
     expect(openPortal({ folder, log: silentLog })).toBeNull()
   })
 
   it('ends its build when the service ends', async () => {
-    const folder = makeFolder()
+    const folder = createFolder()
     const { portal, logged } = await serve(folder, () => [process.execPath, '-e', 'setInterval(() => {}, 1000)'])
     await portal[Symbol.asyncDispose]()
     expect(logged).toEqual([])
@@ -180,7 +180,7 @@ describe('the portal', () => {
 
 describe('what the portal answers', () => {
   async function built() {
-    const served = await serve(makeFolder())
+    const served = await serve(createFolder())
     await served.portal.settled
     return served
   }
@@ -198,7 +198,7 @@ describe('what the portal answers', () => {
   })
 
   it('is its own page of error for browsers at unknown paths, and nothing to clients of an API', async () => {
-    const { portal, get } = await serve(makeFolder())
+    const { portal, get } = await serve(createFolder())
     expect((await get('/colections', BROWSER)).status).toBe(503)
     await portal.settled
     for (const path of ['/colections', '/colections/a?b', '/homepage']) {
@@ -213,7 +213,7 @@ describe('what the portal answers', () => {
   })
 
   it('tells its scripts the public address', async () => {
-    const { portal, get } = await serve(makeFolder(), copying, 'https://knowledge.example.com')
+    const { portal, get } = await serve(createFolder(), copying, 'https://knowledge.example.com')
     await portal.settled
     expect(String((await get('/', BROWSER)).bytes)).toContain(' data-public-url="https://knowledge.example.com">')
   })
@@ -243,7 +243,7 @@ describe('what the portal answers', () => {
   })
 
   it('is in the language that the reader chose, and has the browser load at once what the page needs', async () => {
-    const folder = makeFolder()
+    const folder = createFolder()
     const manifest = {
       'src/main.tsx': { file: 'assets/main-1.js' },
       '_common-1.js': { file: 'assets/common-1.js', name: 'common-ar' },
@@ -277,7 +277,7 @@ describe('what the portal answers', () => {
   })
 
   it('shows the head of the page at once to whoever has a session', async () => {
-    const folder = makeFolder()
+    const folder = createFolder()
     writeFileSync(join(folder, 'web/index.html'), '<html lang="en"><h1><!--title--></h1><p><!--lead--></p></html>')
     writeFileSync(join(folder, 'web/heads.json'), '{"ar":{"home.title":"الرئيسية","home.lead":"a < b & $& c"}}')
     const { get, portal } = await serve(folder)
@@ -345,7 +345,7 @@ describe('what the portal answers', () => {
   })
 
   it('builds beside another container on the same folder, and removes only what is left over', async () => {
-    const folder = makeFolder()
+    const folder = createFolder()
     const [building, left] = [join(folder, 'dist-1'), join(folder, 'dist-2')]
     for (const each of [building, left]) mkdirSync(each)
     const long = new Date(Date.now() - 3_600_000)

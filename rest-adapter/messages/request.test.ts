@@ -18,17 +18,17 @@ const closed = { type: 'object', properties: { a: { type: 'string' } }, required
 
 describe('the messages of the Messages API become those of the chat protocol:', () => {
   it.each([
-    { name: 'a text', given: [user('Hi')], expected: [user('Hi')] },
-    { name: 'a single block', given: [user([text('Hi')])], expected: [user('Hi')] },
-    { name: 'several blocks', given: [user([text('a'), image])], expected: [user([text('a'), imagePart])] },
+    { name: 'a text', input: [user('Hi')], expected: [user('Hi')] },
+    { name: 'a single block', input: [user([text('Hi')])], expected: [user('Hi')] },
+    { name: 'several blocks', input: [user([text('a'), image])], expected: [user([text('a'), imagePart])] },
     {
       name: 'an image by address',
-      given: [user([{ type: 'image', source: { type: 'url', url: 'https://a.test/b.png' } }])],
+      input: [user([{ type: 'image', source: { type: 'url', url: 'https://a.test/b.png' } }])],
       expected: [user([{ type: 'image_url', image_url: { url: 'https://a.test/b.png' } }])],
     },
     {
       name: 'documents that are text',
-      given: [
+      input: [
         user([
           { type: 'document', title: 'Leave', source: { type: 'text', media_type: 'text/plain', data: '30 days' } },
           { type: 'document', source: { type: 'content', content: [text('page'), image] } },
@@ -39,18 +39,18 @@ describe('the messages of the Messages API become those of the chat protocol:', 
     },
     {
       name: 'an instruction between them',
-      given: [user('a'), { role: 'system', content: [text('b')] }],
+      input: [user('a'), { role: 'system', content: [text('b')] }],
       expected: [user('a'), { role: 'system', content: 'b' }],
     },
     {
       name: 'texts and calls of the assistant',
-      given: [assistant(text('Let '), text('me see.'), use('c1'), use('c2'))],
+      input: [assistant(text('Let '), text('me see.'), use('c1'), use('c2'))],
       expected: [{ role: 'assistant', content: 'Let me see.', tool_calls: [call('c1'), call('c2')] }],
     },
-    { name: 'calls alone', given: [assistant(use('c1'))], expected: [{ role: 'assistant', content: null, tool_calls: [call('c1')] }] },
+    { name: 'calls alone', input: [assistant(use('c1'))], expected: [{ role: 'assistant', content: null, tool_calls: [call('c1')] }] },
     {
       name: 'results before what else the user says, errors told',
-      given: [
+      input: [
         user([
           text('and then?'),
           { type: 'tool_result', tool_use_id: 'c1', content: 'noon' },
@@ -67,7 +67,7 @@ describe('the messages of the Messages API become those of the chat protocol:', 
     },
     {
       name: 'an image of a result in the next message',
-      given: [user([{ type: 'tool_result', tool_use_id: 'c1', content: [image] }])],
+      input: [user([{ type: 'tool_result', tool_use_id: 'c1', content: [image] }])],
       expected: [
         { role: 'tool', tool_call_id: 'c1', content: '(An image of this result in the next message.)' },
         user([text('Of the result of the tool call c1:'), imagePart]),
@@ -75,7 +75,7 @@ describe('the messages of the Messages API become those of the chat protocol:', 
     },
     {
       name: 'signed reasoning of Anthropic',
-      given: [
+      input: [
         assistant({ type: 'thinking', thinking: 'so', signature: 'c2ln' }, { type: 'redacted_thinking', data: 'ZGF0YQ==' }, use('c1')),
       ],
       expected: [
@@ -92,7 +92,7 @@ describe('the messages of the Messages API become those of the chat protocol:', 
     },
     {
       name: 'reasoning of other engines, signed, unsigned, and of one call',
-      given: [
+      input: [
         assistant(
           { type: 'thinking', thinking: 'so', signature: 'bedrock:c2ln' },
           { type: 'thinking', thinking: 'and so', signature: 'unsigned:' },
@@ -111,7 +111,7 @@ describe('the messages of the Messages API become those of the chat protocol:', 
         },
       ],
     },
-  ])('$name', ({ given, expected }) => expect(translateMessages(given)).toEqual(expected))
+  ])('$name', ({ input, expected }) => expect(translateMessages(input)).toEqual(expected))
 
   it.each([
     { name: 'a text', system: 'Be brief.', content: 'Be brief.' },
@@ -127,41 +127,41 @@ describe('the messages of the Messages API become those of the chat protocol:', 
 
 describe('a field of the Messages API', () => {
   it.each([
-    { given: { stop_sequences: ['END'] }, expected: { stop: ['END'] } },
-    { given: { stop_sequences: [] }, expected: {} },
-    { given: { temperature: 0.5, top_p: 0.9, top_k: 40 }, expected: { temperature: 0.5, top_p: 0.9, top_k: 40 } },
-    { given: { metadata: { user_id: 'u1' } }, expected: { user: 'u1' } },
-    { given: { metadata: { user_id: 'u'.repeat(65) } }, expected: { user: expect.stringMatching(/^[0-9a-f]{64}$/) } },
-    { given: { tool_choice: { type: 'any' } }, expected: {} },
-    { given: { cache_control: { type: 'ephemeral', ttl: '1h' } }, expected: { cache_control: { type: 'ephemeral' } } },
-    { given: { tools: [{ ...tool, cache_control: { type: 'ephemeral' } }] }, expected: { cache_control: { type: 'ephemeral' } } },
-    { given: { cache_control: null }, expected: {} },
-    { given: { tools: [tool], tool_choice: { type: 'auto' } }, expected: { tool_choice: 'auto' } },
-    { given: { tools: [tool], tool_choice: { type: 'any' } }, expected: { tool_choice: 'required' } },
-    { given: { tools: [tool], tool_choice: { type: 'none' } }, expected: { tool_choice: 'none' } },
+    { input: { stop_sequences: ['END'] }, expected: { stop: ['END'] } },
+    { input: { stop_sequences: [] }, expected: {} },
+    { input: { temperature: 0.5, top_p: 0.9, top_k: 40 }, expected: { temperature: 0.5, top_p: 0.9, top_k: 40 } },
+    { input: { metadata: { user_id: 'u1' } }, expected: { user: 'u1' } },
+    { input: { metadata: { user_id: 'u'.repeat(65) } }, expected: { user: expect.stringMatching(/^[0-9a-f]{64}$/) } },
+    { input: { tool_choice: { type: 'any' } }, expected: {} },
+    { input: { cache_control: { type: 'ephemeral', ttl: '1h' } }, expected: { cache_control: { type: 'ephemeral' } } },
+    { input: { tools: [{ ...tool, cache_control: { type: 'ephemeral' } }] }, expected: { cache_control: { type: 'ephemeral' } } },
+    { input: { cache_control: null }, expected: {} },
+    { input: { tools: [tool], tool_choice: { type: 'auto' } }, expected: { tool_choice: 'auto' } },
+    { input: { tools: [tool], tool_choice: { type: 'any' } }, expected: { tool_choice: 'required' } },
+    { input: { tools: [tool], tool_choice: { type: 'none' } }, expected: { tool_choice: 'none' } },
     {
-      given: { tools: [tool], tool_choice: { type: 'tool', name: 'clock', disable_parallel_tool_use: true } },
+      input: { tools: [tool], tool_choice: { type: 'tool', name: 'clock', disable_parallel_tool_use: true } },
       expected: { tool_choice: { type: 'function', function: { name: 'clock' } }, parallel_tool_calls: false },
     },
     {
-      given: { tools: [{ ...tool, strict: true, input_schema: closed }] },
+      input: { tools: [{ ...tool, strict: true, input_schema: closed }] },
       expected: { tools: [{ type: 'function', function: { name: 'clock', parameters: closed, strict: true } }] },
     },
     {
-      given: { tools: [{ ...tool, type: 'custom', description: 'd' }] },
+      input: { tools: [{ ...tool, type: 'custom', description: 'd' }] },
       expected: { tools: [{ type: 'function', function: { name: 'clock', description: 'd', parameters: { type: 'object' } } }] },
     },
     {
-      given: { output_config: { format: { type: 'json_schema', schema: closed } } },
+      input: { output_config: { format: { type: 'json_schema', schema: closed } } },
       expected: { response_format: { type: 'json_schema', json_schema: { name: 'output', schema: closed, strict: true } } },
     },
     {
-      given: { output_config: { format: { type: 'json_schema', schema: { ...closed, required: [] } } } },
+      input: { output_config: { format: { type: 'json_schema', schema: { ...closed, required: [] } } } },
       expected: { response_format: { type: 'json_schema', json_schema: { name: 'output', schema: { ...closed, required: [] } } } },
     },
-  ])('is translated: $given', ({ given, expected }) => {
-    const { request, warnings } = toChatRequest({ ...base, ...given })
-    expect([Object.keys(request).includes('tools'), warnings]).toEqual([Object.hasOwn(given, 'tools'), []])
+  ])('is translated: $input', ({ input, expected }) => {
+    const { request, warnings } = toChatRequest({ ...base, ...input })
+    expect([Object.keys(request).includes('tools'), warnings]).toEqual([Object.hasOwn(input, 'tools'), []])
     expect(request).toMatchObject(expected)
     const others = Object.keys(request).filter((field) => !(field in expected) && field !== 'tools')
     expect(others).toEqual(['model', 'messages', 'max_completion_tokens'])
@@ -182,36 +182,36 @@ describe('a field of the Messages API', () => {
   })
 
   it.each([
-    { name: 'max_tokens', given: { max_tokens: undefined }, code: 'missing_required_parameter', param: 'max_tokens' },
-    { name: 'a bound of nought', given: { max_tokens: 0 }, code: 'integer_below_min_value', param: 'max_tokens' },
-    { name: 'no messages', given: { messages: [] }, code: 'invalid_request', param: 'messages' },
+    { name: 'max_tokens', input: { max_tokens: undefined }, code: 'missing_required_parameter', param: 'max_tokens' },
+    { name: 'a bound of nought', input: { max_tokens: 0 }, code: 'integer_below_min_value', param: 'max_tokens' },
+    { name: 'no messages', input: { messages: [] }, code: 'invalid_request', param: 'messages' },
     {
       name: 'a role of another protocol',
-      given: { messages: [{ role: 'tool', content: '' }] },
+      input: { messages: [{ role: 'tool', content: '' }] },
       code: 'unsupported_value',
       param: 'messages[0].role',
     },
     {
       name: 'an unknown block',
-      given: { messages: [user([{ type: 'server_tool_use' }])] },
+      input: { messages: [user([{ type: 'server_tool_use' }])] },
       code: 'unsupported_value',
       param: 'messages[0].content[0].type',
     },
     {
       name: 'a block that is none',
-      given: { messages: [user('a'), assistant(null as never)] },
+      input: { messages: [user('a'), assistant(null as never)] },
       code: 'missing_required_parameter',
       param: 'messages[1].content[0]',
     },
     {
       name: 'a PDF',
-      given: { messages: [user([{ type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: '' } }])] },
+      input: { messages: [user([{ type: 'document', source: { type: 'base64', media_type: 'application/pdf', data: '' } }])] },
       code: 'unsupported_value',
       param: 'messages[0].content[0].source.type',
     },
     {
       name: 'an image of a kind that no vendor takes',
-      given: {
+      input: {
         messages: [
           user([{ type: 'tool_result', tool_use_id: 'c', content: [{ ...image, source: { ...image.source, media_type: 'image/tiff' } }] }]),
         ],
@@ -221,34 +221,34 @@ describe('a field of the Messages API', () => {
     },
     {
       name: 'a tool of the vendor',
-      given: { tools: [{ type: 'bash_20250124', name: 'bash' }] },
+      input: { tools: [{ type: 'bash_20250124', name: 'bash' }] },
       code: 'unsupported_value',
       param: 'tools[0].type',
     },
     {
       name: 'a tool without a schema',
-      given: { tools: [{ name: 'x' }] },
+      input: { tools: [{ name: 'x' }] },
       code: 'missing_required_parameter',
       param: 'tools[0].input_schema',
     },
     {
       name: 'an unknown choice',
-      given: { tools: [tool], tool_choice: { type: 'maybe' } },
+      input: { tools: [tool], tool_choice: { type: 'maybe' } },
       code: 'unsupported_value',
       param: 'tool_choice.type',
     },
     {
       name: 'a budget above the bound',
-      given: { max_tokens: 2_000, thinking: { type: 'enabled', budget_tokens: 2_000 } },
+      input: { max_tokens: 2_000, thinking: { type: 'enabled', budget_tokens: 2_000 } },
       code: 'integer_above_max_value',
       param: 'thinking.budget_tokens',
     },
-    { name: 'a temperature of 1.5', given: { temperature: 1.5 }, code: 'invalid_request', param: 'temperature' },
-    { name: 'a container', given: { container: 'c' }, code: 'unsupported_value', param: 'container' },
-    { name: 'a thread', given: { thread: { type: 'create' } }, code: 'unsupported_value', param: 'thread' },
-    { name: 'servers of tools', given: { mcp_servers: [{}] }, code: 'unsupported_value', param: 'mcp_servers' },
-  ])('is refused: $name', ({ given, code, param }) => {
-    expect(() => toChatRequest({ ...base, ...given })).toThrow(expect.objectContaining({ code, param }))
+    { name: 'a temperature of 1.5', input: { temperature: 1.5 }, code: 'invalid_request', param: 'temperature' },
+    { name: 'a container', input: { container: 'c' }, code: 'unsupported_value', param: 'container' },
+    { name: 'a thread', input: { thread: { type: 'create' } }, code: 'unsupported_value', param: 'thread' },
+    { name: 'servers of tools', input: { mcp_servers: [{}] }, code: 'unsupported_value', param: 'mcp_servers' },
+  ])('is refused: $name', ({ input, code, param }) => {
+    expect(() => toChatRequest({ ...base, ...input })).toThrow(expect.objectContaining({ code, param }))
   })
 })
 

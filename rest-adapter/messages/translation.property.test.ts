@@ -23,7 +23,7 @@ const toolCall = fc
   }))
 
 /** Generates what a model of any vendor may write: signed or unsigned reasoning, text, tool calls. */
-const answer = fc
+const reply = fc
   .record({
     text: fc.string(),
     reasoning: fc.oneof(fc.array(signedDetail, { maxLength: 3 }), fc.string({ minLength: 1 })),
@@ -47,7 +47,7 @@ function translateContent(message: JsonObject): readonly JsonObject[] {
 
 it('an answer that is sent back is the message that the engine gave', () => {
   fc.assert(
-    fc.property(answer, (message) => {
+    fc.property(reply, (message) => {
       const content = translateContent(message)
       fc.pre(content.length > 0)
       const { request } = toChatRequest({ model: 'm', max_tokens: 1, messages: [{ role: 'assistant', content }] })
@@ -60,7 +60,7 @@ it('an answer that is sent back is the message that the engine gave', () => {
 
 it('an answer in pieces of any length has the blocks of the whole one', () => {
   fc.assert(
-    fc.property(answer, fc.infiniteStream(fc.integer({ min: 1, max: 5 })), (message, lengths) => {
+    fc.property(reply, fc.infiniteStream(fc.integer({ min: 1, max: 5 })), (message, lengths) => {
       const writer = new MessageEvents(false, never)
       const blocks: Record<string, unknown>[] = []
       const inputs: string[] = []

@@ -148,9 +148,9 @@ describe('the input as messages', () => {
     },
   ]) {
     it(name, () => {
-      const given = toConversation(instructions, input)
-      expect(given.messages).toEqual(messages)
-      expect(given.origins.length).toBe(messages.length)
+      const conversation = toConversation(instructions, input)
+      expect(conversation.messages).toEqual(messages)
+      expect(conversation.origins.length).toBe(messages.length)
     })
   }
 

@@ -16,7 +16,7 @@ import { openCollections } from './use-cases/tables.ts'
 const WEBHOOKS = { egressAllowed: new Set<string>(), publicUrl: null, retryBackoffMs: 1_000 }
 const GATEWAY: Caller = { service: 'gateway' }
 /** Tests compare results with the expected ones, so their fields need no types. */
-type Answer = Record<string, unknown>
+type ResultData = Record<string, unknown>
 
 /** Returns the store for one billing, which leaves it open. */
 function shared(store: DocumentStore): DocumentStore {
@@ -61,15 +61,15 @@ for (const { name, open } of STORES)
     const data = async (caller: Caller | null, source: string, variables?: Record<string, unknown>) => {
       const result = await execute(caller, source, variables)
       expect(result.errors).toBeUndefined()
-      return JSON.parse(JSON.stringify(result.data)) as Answer
+      return JSON.parse(JSON.stringify(result.data)) as ResultData
     }
     const failure = async (caller: Caller | null, source: string, variables?: Record<string, unknown>) =>
       (await execute(caller, source, variables)).errors?.[0]?.extensions
     const principal = async (apiKey: string) => {
-      const answer = await data(GATEWAY, `query ($apiKey: String!) { principalOfApiKey(apiKey: $apiKey) { ${PRINCIPAL_FIELDS} } }`, {
+      const result = await data(GATEWAY, `query ($apiKey: String!) { principalOfApiKey(apiKey: $apiKey) { ${PRINCIPAL_FIELDS} } }`, {
         apiKey,
       })
-      return principalFrom(answer.principalOfApiKey as PrincipalResult)
+      return principalFrom(result.principalOfApiKey as PrincipalResult)
     }
     const refused = (apiKey: string) =>
       failure(GATEWAY, 'query ($apiKey: String!) { principalOfApiKey(apiKey: $apiKey) { apiKeyId } }', { apiKey })
@@ -78,16 +78,16 @@ for (const { name, open } of STORES)
         .createApiKey as { key: string; apiKey: { id: string } }
     /** Creates a second organization with some credit. */
     const tenant = async () => {
-      const made = (await data(operator, 'mutation { createOrganization(input: { name: "Tenant" }) { key organization { id } } }'))
+      const created = (await data(operator, 'mutation { createOrganization(input: { name: "Tenant" }) { key organization { id } } }'))
         .createOrganization as { key: string; organization: { id: string } }
       await data(
         operator,
         'mutation ($id: ID!) { topUpWallet(input: { organizationId: $id, amount: "5", reference: "p" }) { entry { id } } }',
         {
-          id: made.organization.id,
+          id: created.organization.id,
         },
       )
-      return { id: made.organization.id, admin: await principal(made.key) }
+      return { id: created.organization.id, admin: await principal(created.key) }
     }
     const newHold = () => idSource(clock)('hold')
     /** Returns the key's principal by the rules now in force. */
@@ -95,7 +95,7 @@ for (const { name, open } of STORES)
       const query = `query ($organizationId: ID!, $apiKeyId: ID!) { principalOfKey(organizationId: $organizationId, apiKeyId: $apiKeyId) { ${PRINCIPAL_FIELDS} } }`
       return principalFrom((await data(GATEWAY, query, { organizationId, apiKeyId })).principalOfKey as PrincipalResult)
     }
-    const place = async (caller: Principal, id: string, tokens = 1_000) =>
+    const placeHold = async (caller: Principal, id: string, tokens = 1_000) =>
       data(
         await current(caller),
         `mutation ($id: ID!, $tokens: Int!) { placeHold(input: { id: $id, operation: CHAT_COMPLETION, modelId: "gpt-4o-mini", requestId: "req_7",
@@ -123,11 +123,11 @@ for (const { name, open } of STORES)
     describe('on its first start', () => {
       it('makes an organization with credit and the key of its operator', async () => {
         expect(operator).toMatchObject({ scopes: ['admin', 'operator'], residencyPolicy: 'unrestricted', plan: SELF_HOSTED })
-        const answer = await data(
+        const result = await data(
           operator,
           '{ organization { name plan { code } wallet { balance held available entries { edges { node { kind reference sequence } } } } } }',
         )
-        expect(answer.organization).toMatchObject({
+        expect(result.organization).toMatchObject({
           plan: { code: 'self-hosted' },
           wallet: {
             balance: '100',
@@ -182,17 +182,17 @@ for (const { name, open } of STORES)
         ).rotateApiKey as { key: string; apiKey: { last4: string } }
         expect(rotated.apiKey.last4).toBe(rotated.key.slice(-4))
         expect(await principal(rotated.key)).toMatchObject({ apiKeyId: apiKey.id })
-        const answers = [await refused(key), await refused(apiKeyFrom(randomBytes(32))), await refused('nonsense')]
+        const refusals = [await refused(key), await refused(apiKeyFrom(randomBytes(32))), await refused('nonsense')]
         clock.advance(60_000)
-        answers.push(await refused(rotated.key))
+        refusals.push(await refused(rotated.key))
         const other = await createKey(operator, { name: 'b' })
         const revoke = 'mutation ($id: ID!) { revokeApiKey(id: $id) { apiKey { revokedAt } } }'
         const revoked = await data(operator, revoke, { id: other.apiKey.id })
         clock.advance(1_000)
         expect(await data(operator, revoke, { id: other.apiKey.id })).toEqual(revoked)
-        answers.push(await refused(other.key))
-        for (const answer of answers) expect(answer).toEqual(answers[0])
-        expect(answers[0]).toMatchObject({ code: 'INVALID_API_KEY' })
+        refusals.push(await refused(other.key))
+        for (const result of refusals) expect(result).toEqual(refusals[0])
+        expect(refusals[0]).toMatchObject({ code: 'INVALID_API_KEY' })
         for (const change of ['rotateApiKey(id: $id) { key }', 'updateApiKey(input: { id: $id, name: "c" }) { apiKey { id } }'])
           expect(await failure(operator, `mutation ($id: ID!) { ${change} }`, { id: other.apiKey.id })).toMatchObject({
             code: 'INVALID_REQUEST',
@@ -204,10 +204,10 @@ for (const { name, open } of STORES)
         const { apiKey } = await createKey(admin, { name: 'a', modelAllowlist: ['m'] })
         await data(admin, 'mutation ($id: ID!) { revokeApiKey(id: $id) { apiKey { id } } }', { id: apiKey.id })
         const source = `query ($organizationId: ID!, $apiKeyId: ID!) { principalOfKey(organizationId: $organizationId, apiKeyId: $apiKeyId) { ${PRINCIPAL_FIELDS} } }`
-        const ask = (organizationId: string) => data(GATEWAY, source, { organizationId, apiKeyId: apiKey.id })
-        expect((await ask(admin.organizationId)).principalOfKey).toMatchObject({ apiKeyId: apiKey.id, modelAllowlist: ['m'] })
-        expect((await ask(operator.organizationId)).principalOfKey).toBeNull()
-        expect((await ask('org_none')).principalOfKey).toBeNull()
+        const query = (organizationId: string) => data(GATEWAY, source, { organizationId, apiKeyId: apiKey.id })
+        expect((await query(admin.organizationId)).principalOfKey).toMatchObject({ apiKeyId: apiKey.id, modelAllowlist: ['m'] })
+        expect((await query(operator.organizationId)).principalOfKey).toBeNull()
+        expect((await query('org_none')).principalOfKey).toBeNull()
       })
 
       it('and keeps what is not changed of it', async () => {
@@ -235,13 +235,13 @@ for (const { name, open } of STORES)
       await data(operator, 'mutation ($id: ID!) { assignPlan(input: { organizationId: $id, plan: "small" }) { organization { id } } }', {
         id,
       })
-      const made = await createKey(admin, { name: 'slow', requestsPerMinute: 10, tokensPerMinute: 500 })
-      expect(await principal(made.key)).toMatchObject({ requestsPerMinute: 10, tokensPerMinute: 500 })
+      const created = await createKey(admin, { name: 'slow', requestsPerMinute: 10, tokensPerMinute: 500 })
+      expect(await principal(created.key)).toMatchObject({ requestsPerMinute: 10, tokensPerMinute: 500 })
       const change = `mutation ($input: UpdateApiKeyInput!) { updateApiKey(input: $input) { apiKey { requestsPerMinute tokensPerMinute } } }`
-      const changed = await data(admin, change, { input: { id: made.apiKey.id, requestsPerMinute: 1_000, tokensPerMinute: null } })
+      const changed = await data(admin, change, { input: { id: created.apiKey.id, requestsPerMinute: 1_000, tokensPerMinute: null } })
       expect(changed).toEqual({ updateApiKey: { apiKey: { requestsPerMinute: 1_000, tokensPerMinute: null } } })
-      expect(await principal(made.key)).toMatchObject({ requestsPerMinute: SMALL_PLAN.requestsPerMinute, tokensPerMinute: null })
-      await data(admin, change, { input: { id: made.apiKey.id, name: 'still slow' } })
+      expect(await principal(created.key)).toMatchObject({ requestsPerMinute: SMALL_PLAN.requestsPerMinute, tokensPerMinute: null })
+      await data(admin, change, { input: { id: created.apiKey.id, name: 'still slow' } })
       expect(await data(admin, '{ organization { apiKeys { edges { node { name requestsPerMinute } } } } }')).toMatchObject({
         organization: { apiKeys: { edges: expect.arrayContaining([{ node: { name: 'still slow', requestsPerMinute: 1_000 } }]) } },
       })
@@ -256,8 +256,8 @@ for (const { name, open } of STORES)
         expect(await failure(admin, create, { input: { name: 'x', scopes: ['OPERATOR'] } })).toMatchObject({ code: 'PERMISSION_DENIED' })
         const raise = 'mutation ($id: ID!) { updateApiKey(input: { id: $id, scopes: [OPERATOR] }) { apiKey { id } } }'
         expect(await failure(admin, raise, { id: apiKey.id })).toMatchObject({ code: 'PERMISSION_DENIED' })
-        for (const take of ['rotateApiKey(id: $id) { key }', 'revokeApiKey(id: $id) { apiKey { id } }'])
-          expect(await failure(admin, `mutation ($id: ID!) { ${take} }`, { id: operator.apiKeyId })).toMatchObject({
+        for (const mutation of ['rotateApiKey(id: $id) { key }', 'revokeApiKey(id: $id) { apiKey { id } }'])
+          expect(await failure(admin, `mutation ($id: ID!) { ${mutation} }`, { id: operator.apiKeyId })).toMatchObject({
             code: 'PERMISSION_DENIED',
           })
         expect(await createKey(operator, { name: 'second', scopes: ['OPERATOR'] })).toMatchObject({ key: expect.any(String) })
@@ -269,12 +269,12 @@ for (const { name, open } of STORES)
         const denied = { code: 'PERMISSION_DENIED' }
         expect(await failure(token, create, { input: { name: 'x', scopes: ['OPERATOR'] } })).toMatchObject(denied)
         for (const id of [operator.apiKeyId, apiKey.id])
-          for (const take of [
+          for (const mutation of [
             'rotateApiKey(id: $id) { key }',
             'revokeApiKey(id: $id) { apiKey { id } }',
             'updateApiKey(input: { id: $id, name: "mine" }) { apiKey { id } }',
           ])
-            expect(await failure(token, `mutation ($id: ID!) { ${take} }`, { id })).toMatchObject(denied)
+            expect(await failure(token, `mutation ($id: ID!) { ${mutation} }`, { id })).toMatchObject(denied)
         const plain = await createKey(token, { name: 'plain', scopes: ['ADMIN'] })
         const raise = 'mutation ($id: ID!) { updateApiKey(input: { id: $id, scopes: [OPERATOR] }) { apiKey { id } } }'
         expect(await failure(token, raise, { id: plain.apiKey.id })).toMatchObject(denied)
@@ -326,11 +326,11 @@ for (const { name, open } of STORES)
     })
 
     describe('a key that is bounded', () => {
-      const BOUNDS = { expiresAt: '2027-01-01T00:00:00.000Z', requestsPerMinute: 10, tokensPerMinute: 1_000 }
+      const LIMITS = { expiresAt: '2027-01-01T00:00:00.000Z', requestsPerMinute: 10, tokensPerMinute: 1_000 }
       const UPDATE = 'mutation ($input: UpdateApiKeyInput!) { updateApiKey(input: $input) { apiKey { id } } }'
       const CREATE = 'mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { key } }'
-      const bounded = async () => {
-        const { key, apiKey } = await createKey(operator, { name: 'bounded', scopes: ['ADMIN'], ...BOUNDS })
+      const createLimitedKey = async () => {
+        const { key, apiKey } = await createKey(operator, { name: 'bounded', scopes: ['ADMIN'], ...LIMITS })
         return { id: apiKey.id, admin: await principal(key) }
       }
       const wider = [
@@ -344,32 +344,32 @@ for (const { name, open } of STORES)
       const denied = { code: 'PERMISSION_DENIED' }
 
       it.each(wider)('gives neither itself nor another key %o', async (more) => {
-        const { id, admin } = await bounded()
+        const { id, admin } = await createLimitedKey()
         expect(await failure(admin, UPDATE, { input: { id, ...more } })).toMatchObject(denied)
-        expect(await failure(admin, CREATE, { input: { name: 'k', ...BOUNDS, ...more } })).toMatchObject(denied)
+        expect(await failure(admin, CREATE, { input: { name: 'k', ...LIMITS, ...more } })).toMatchObject(denied)
         const child = await createKey(admin, { name: 'k' })
         expect(await failure(admin, UPDATE, { input: { id: child.apiKey.id, ...more } })).toMatchObject(denied)
       })
 
       it('makes keys with its own bounds where none are given, and tightens them', async () => {
-        const { admin } = await bounded()
+        const { admin } = await createLimitedKey()
         const { key, apiKey } = await createKey(admin, { name: 'k' })
         const fields = 'expiresAt requestsPerMinute tokensPerMinute'
-        expect((await data(operator, `query ($id: ID!) { apiKey(id: $id) { ${fields} } }`, { id: apiKey.id })).apiKey).toEqual(BOUNDS)
+        expect((await data(operator, `query ($id: ID!) { apiKey(id: $id) { ${fields} } }`, { id: apiKey.id })).apiKey).toEqual(LIMITS)
         await data(admin, UPDATE, { input: { id: apiKey.id, expiresAt: '2026-12-01T00:00:00Z', requestsPerMinute: 1, tokensPerMinute: 1 } })
         expect(await principal(key)).toMatchObject({ requestsPerMinute: 1, tokensPerMinute: 1 })
       })
 
       it.each(['rotateApiKey', 'revokeApiKey'])('does not %s one that is not', async (mutation) => {
-        const { admin } = await bounded()
+        const { admin } = await createLimitedKey()
         const { apiKey } = await createKey(operator, { name: 'k', scopes: ['INFERENCE'] })
         const text = `mutation ($id: ID!) { ${mutation}(id: $id) { apiKey { id } } }`
         expect(await failure(admin, text, { id: apiKey.id })).toMatchObject(denied)
       })
 
       it('tells its rates to the calls of all keys that descend from it, and takes over none whose calls do not count against them', async () => {
-        const { id, admin } = await bounded()
-        const free = await createKey(operator, { name: 'free', requestsPerMinute: 1, tokensPerMinute: 1, expiresAt: BOUNDS.expiresAt })
+        const { id, admin } = await createLimitedKey()
+        const free = await createKey(operator, { name: 'free', requestsPerMinute: 1, tokensPerMinute: 1, expiresAt: LIMITS.expiresAt })
         const rotate = 'mutation ($id: ID!) { rotateApiKey(id: $id) { key } }'
         expect(await failure(admin, rotate, { id: free.apiKey.id })).toMatchObject(denied)
         const child = await createKey(admin, { name: 'child', scopes: ['ADMIN'], requestsPerMinute: 5 })
@@ -380,7 +380,7 @@ for (const { name, open } of STORES)
           requestsPerMinute: 5,
           ancestorRates: [
             { apiKeyId: id, requestsPerMinute: 2, tokensPerMinute: null },
-            { apiKeyId: child.apiKey.id, requestsPerMinute: 5, tokensPerMinute: BOUNDS.tokensPerMinute },
+            { apiKeyId: child.apiKey.id, requestsPerMinute: 5, tokensPerMinute: LIMITS.tokensPerMinute },
           ],
         })
       })
@@ -400,7 +400,7 @@ for (const { name, open } of STORES)
                 'query ($organizationId: ID!, $apiKeyId: ID!) { principalOfKey(organizationId: $organizationId, apiKeyId: $apiKeyId) { isEnded } }',
                 child,
               )
-            ).principalOfKey as Answer
+            ).principalOfKey as ResultData
           ).isEnded
         expect(await isEnded()).toBe(false)
         // Only the revocation's first write: all descendants have ended, even if the process dies after it.
@@ -447,7 +447,7 @@ for (const { name, open } of STORES)
       })
 
       it('is judged as it is stored, whatever its principal says', async () => {
-        const { id, admin } = await bounded()
+        const { id, admin } = await createLimitedKey()
         await data(operator, UPDATE, { input: { id, scopes: ['INFERENCE'] } })
         expect(await failure(admin, CREATE, { input: { name: 'k' } })).toMatchObject(denied)
         await data(operator, 'mutation ($id: ID!) { revokeApiKey(id: $id) { apiKey { id } } }', { id })
@@ -460,18 +460,18 @@ for (const { name, open } of STORES)
       const reader = await principal(key)
       for (const caller of [operator, reader]) {
         const hold = newHold()
-        await place(caller, hold)
+        await placeHold(caller, hold)
         await data(caller, 'mutation ($id: ID!) { dispatchHold(input: { id: $id, quantities: {} }) { state } }', { id: hold })
         await settle(caller, hold)
       }
       const listKeys = async (caller: Caller) => {
-        const usage = (await data(caller, '{ usage { edges { node { apiKey { id } } } } }')).usage as Answer
+        const usage = (await data(caller, '{ usage { edges { node { apiKey { id } } } } }')).usage as ResultData
         return (usage.edges as { node: { apiKey: { id: string } | null } }[]).map(({ node }) => node.apiKey?.id).sort()
       }
       expect(await listKeys(reader)).toEqual([reader.apiKeyId, undefined])
       expect(await listKeys(operator)).toEqual([operator.apiKeyId, reader.apiKeyId].sort())
       const listGroups = async (caller: Caller) => {
-        const { groups } = (await data(caller, '{ usageSummary(groupBy: [KEY]) { groups { apiKeyId } } }')).usageSummary as Answer
+        const { groups } = (await data(caller, '{ usageSummary(groupBy: [KEY]) { groups { apiKeyId } } }')).usageSummary as ResultData
         return (groups as { apiKeyId: string | null }[]).map(({ apiKeyId }) => apiKeyId ?? '').sort()
       }
       expect(await listGroups(reader)).toEqual(['', reader.apiKeyId])
@@ -479,7 +479,7 @@ for (const { name, open } of STORES)
     })
 
     describe('holds money by the rules in force', () => {
-      const PLACE = `mutation ($id: ID!) { placeHold(input: { id: $id, operation: EMBEDDING, modelId: "m", requestId: "r",
+      const PLACE_HOLD = `mutation ($id: ID!) { placeHold(input: { id: $id, operation: EMBEDDING, modelId: "m", requestId: "r",
         rateCard: { version: "v" }, ceiling: {}, ttlSeconds: 60 }) { id } }`
       const DISPATCH = 'mutation ($id: ID!) { dispatchHold(input: { id: $id, quantities: {} }) { state } }'
       const change = (field: string) => (caller: Caller, id: string) =>
@@ -509,15 +509,15 @@ for (const { name, open } of STORES)
         const { key, apiKey } = await createKey(operator, { name: 'k', scopes: ['INFERENCE'] })
         const caller = await principal(key)
         const placed = newHold()
-        await data(caller, PLACE, { id: placed })
+        await data(caller, PLACE_HOLD, { id: placed })
         await changed(operator, apiKey.id)
         const stale = { code: 'SERVICE_UNAVAILABLE', isStalePrincipal: true }
         expect(await failure(caller, DISPATCH, { id: placed })).toMatchObject(stale)
-        expect(await failure(caller, PLACE, { id: newHold() })).toMatchObject(stale)
+        expect(await failure(caller, PLACE_HOLD, { id: newHold() })).toMatchObject(stale)
         const run = 'mutation ($id: ID!) { placeRunHold(input: { id: $id, amount: "0", requestId: "r", ttlSeconds: 60 }) { id } }'
         expect(await failure(caller, run, { id: newHold() })).toMatchObject(stale)
         const now = await current(caller)
-        await data(now, PLACE, { id: newHold() })
+        await data(now, PLACE_HOLD, { id: newHold() })
         await data(now, DISPATCH, { id: placed })
       })
 
@@ -526,7 +526,7 @@ for (const { name, open } of STORES)
         const caller = await principal(key)
         await change('name: "other"')(operator, apiKey.id)
         await organization('name: "Other", lowBalanceThreshold: "1"')(operator)
-        await data(caller, PLACE, { id: newHold() })
+        await data(caller, PLACE_HOLD, { id: newHold() })
       })
 
       it('and a key that was revoked or ran out says so', async () => {
@@ -549,12 +549,12 @@ for (const { name, open } of STORES)
           input: { id, spendLimit },
         })
       const readLimit = async (id: string) =>
-        ((await data(operator, `query ($id: ID!) { apiKey(id: $id) { ${FIELDS} } }`, { id })).apiKey as Answer).spendLimit
+        ((await data(operator, `query ($id: ID!) { apiKey(id: $id) { ${FIELDS} } }`, { id })).apiKey as ResultData).spendLimit
       /** 0.15 USD. */
       const MILLION = 1_000_000
       const spend = async (caller: Principal) => {
         const id = newHold()
-        await place(caller, id, MILLION)
+        await placeHold(caller, id, MILLION)
         await settle(caller, id, MILLION)
       }
       const placing = async (caller: Principal) =>
@@ -586,7 +586,7 @@ for (const { name, open } of STORES)
       it('by what it was charged, until the period ends', async () => {
         const { id, caller } = await limited({ amount: '0.3', period: 'DAY' })
         const hold = newHold()
-        await place(caller, hold, 2 * MILLION)
+        await placeHold(caller, hold, 2 * MILLION)
         expect((await placing(caller)).errors).toHaveLength(1)
         await settle(caller, hold, MILLION)
         expect(await readLimit(id)).toMatchObject({ spent: '0.15', held: '0' })
@@ -616,7 +616,7 @@ for (const { name, open } of STORES)
       it('also after a rotation and a revocation, and forgets it when the key was revoked long ago and nothing is under way', async () => {
         const { id, caller } = await limited({ amount: '0.3', period: 'TOTAL' })
         const hold = newHold()
-        await place(caller, hold, MILLION)
+        await placeHold(caller, hold, MILLION)
         const rotated = (await data(operator, 'mutation ($id: ID!) { rotateApiKey(id: $id) { key } }', { id })).rotateApiKey as {
           key: string
         }
@@ -627,7 +627,7 @@ for (const { name, open } of STORES)
         await revoke(id)
         expect(await counted()).toEqual([id])
         const accepted = newHold()
-        await place(caller, accepted, MILLION)
+        await placeHold(caller, accepted, MILLION)
         expect((await placing(caller)).errors).toHaveLength(1)
         for (const open of [hold, accepted]) await settle(caller, open, MILLION)
         const other = await limited({ amount: '1', period: 'DAY' })
@@ -691,8 +691,8 @@ for (const { name, open } of STORES)
           const { parent, child, sibling, grandchild } = await family()
           await spend(sibling.caller)
           const [settled, voided] = [newHold(), newHold()]
-          await place(grandchild.caller, settled, MILLION)
-          await place(child.caller, voided, MILLION)
+          await placeHold(grandchild.caller, settled, MILLION)
+          await placeHold(child.caller, voided, MILLION)
           const run = newHold()
           await data(
             await current(sibling.caller),
@@ -744,7 +744,7 @@ for (const { name, open } of STORES)
       it('its own organization, wallet, entries and usage, at once after a call is settled', async () => {
         const { admin } = await tenant()
         const id = newHold()
-        expect((await place(admin, id)).placeHold).toEqual({ id, state: 'DISPATCHED', amount: '0.00015' })
+        expect((await placeHold(admin, id)).placeHold).toEqual({ id, state: 'DISPATCHED', amount: '0.00015' })
         const dispatched = await data(
           admin,
           'mutation ($id: ID!) { dispatchHold(input: { id: $id, quantities: { inputTokens: 5 } }) { state } checkpointHold(input: { id: $id, quantities: { inputTokens: 6 }, ttlSeconds: 60 }) { state } }',
@@ -753,16 +753,16 @@ for (const { name, open } of STORES)
         expect(dispatched).toEqual({ dispatchHold: { state: 'DISPATCHED' }, checkpointHold: { state: 'DISPATCHED' } })
         expect((await settle(admin, id)).settleHold).toEqual({ state: 'SETTLED', charged: '0.000015', absorbed: '0' })
         const voided = newHold()
-        await place(admin, voided)
+        await placeHold(admin, voided)
         expect(await data(admin, 'mutation ($id: ID!) { voidHold(id: $id) { state charged } }', { id: voided })).toEqual({
           voidHold: { state: 'VOIDED', charged: '0' },
         })
-        const answer = await data(
+        const result = await data(
           admin,
           `{ usage { edges { node { id model { id } apiKey { name } operation quantities { unit quantity rate } amount rateCardVersion source requestId at } } }
              organization { name wallet { balance held available entries(first: 2) { pageInfo { hasNextPage } edges { node { kind amount held balance reference sequence } } } } } }`,
         )
-        expect(answer.usage).toMatchObject({
+        expect(result.usage).toMatchObject({
           edges: [
             {
               node: {
@@ -779,7 +779,7 @@ for (const { name, open } of STORES)
             },
           ],
         })
-        expect(answer.organization).toEqual({
+        expect(result.organization).toEqual({
           name: 'Tenant',
           wallet: {
             balance: '4.999985',
@@ -803,7 +803,7 @@ for (const { name, open } of STORES)
         for (const caller of [admin, other, admin]) {
           times.push(clock.now().toISOString())
           const id = newHold()
-          await place(caller, id)
+          await placeHold(caller, id)
           await settle(caller, id)
           clock.advance(1_000)
         }
@@ -847,7 +847,7 @@ for (const { name, open } of STORES)
       })
 
       it('its keys, newest first, and no secret among them', async () => {
-        const made = [await createKey(operator, { name: 'a' }), await createKey(operator, { name: 'b' })]
+        const createdKeys = [await createKey(operator, { name: 'a' }), await createKey(operator, { name: 'b' })]
         const source =
           'query ($after: String) { organization { apiKeys(first: 2, after: $after) { pageInfo { endCursor hasPreviousPage } edges { node { id name last4 } } } } }'
         type Keys = {
@@ -855,7 +855,7 @@ for (const { name, open } of STORES)
         }
         const first = (await data(operator, source)).organization as Keys
         expect(first.apiKeys.edges.map((edge) => edge.node.name)).toEqual(['b', 'a'])
-        expect(first.apiKeys.edges[0]!.node.last4).toBe(made[1]!.key.slice(-4))
+        expect(first.apiKeys.edges[0]!.node.last4).toBe(createdKeys[1]!.key.slice(-4))
         const second = (await data(operator, source, { after: first.apiKeys.pageInfo.endCursor })).organization as Keys
         expect(second.apiKeys).toMatchObject({ pageInfo: { hasPreviousPage: true }, edges: [{ node: { name: 'Operator' } }] })
       })
@@ -863,7 +863,7 @@ for (const { name, open } of STORES)
       it('by reference only what is its own, and an operator everything', async () => {
         const [owner, other] = [await tenant(), await tenant()]
         const id = newHold()
-        await place(owner.admin, id)
+        await placeHold(owner.admin, id)
         await settle(owner.admin, id)
         const usage = (await data(owner.admin, '{ usage { edges { node { id } } } }')).usage as { edges: { node: { id: string } }[] }
         const representations = [

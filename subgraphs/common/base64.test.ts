@@ -14,9 +14,9 @@ describe('base64', () => {
     ['without padding', text.replace(/=+$/, '')],
     ['in the alphabet of URLs', bytes.toString('base64url')],
     ['in the alphabet of URLs, with padding', text.replaceAll('+', '-').replaceAll('/', '_')],
-  ])('is read %s', (_name, given) => {
-    expect(readBase64(given).sizeBytes).toBe(100)
-    expect(readBase64(given).decode()?.equals(bytes)).toBe(true)
+  ])('is read %s', (_name, input) => {
+    expect(readBase64(input).sizeBytes).toBe(100)
+    expect(readBase64(input).decode()?.equals(bytes)).toBe(true)
   })
 
   it.each([
@@ -24,16 +24,16 @@ describe('base64', () => {
     ['ends within a byte', 'd2F2I'],
     ['is padded too much', 'd2F2===='],
     ['is padded in the middle', 'd2F=2A=='],
-  ])('is refused that %s', (_name, given) => expect(readBase64(given).decode()).toBeNull())
+  ])('is refused that %s', (_name, input) => expect(readBase64(input).decode()).toBeNull())
 
   it('gives any bytes back, with breaks anywhere', () => {
     fc.assert(
-      fc.property(fc.uint8Array(), fc.array(fc.nat(40)), fc.boolean(), (given, breaks, forUrls) => {
-        let wrapped = Buffer.from(given).toString(forUrls ? 'base64url' : 'base64')
+      fc.property(fc.uint8Array(), fc.array(fc.nat(40)), fc.boolean(), (input, breaks, forUrls) => {
+        let wrapped = Buffer.from(input).toString(forUrls ? 'base64url' : 'base64')
         for (const at of breaks) wrapped = `${wrapped.slice(0, at)}\r\n${wrapped.slice(at)}`
         const { sizeBytes, decode } = readBase64(wrapped)
-        expect(sizeBytes).toBe(given.length)
-        expect(Buffer.from(given).equals(decode()!)).toBe(true)
+        expect(sizeBytes).toBe(input.length)
+        expect(Buffer.from(input).equals(decode()!)).toBe(true)
       }),
     )
   })

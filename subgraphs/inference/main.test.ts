@@ -13,15 +13,15 @@ import { parseCatalog } from './domain/catalog/catalog-file.ts'
 import { createInference } from './main.ts'
 import { createRequestContext } from './test-support/parts.ts'
 
-const place = temporaryFolder()
+const folder = temporaryFolder()
 
-function makeConfig(catalog: string): InferenceConfig {
+function createConfig(catalog: string): InferenceConfig {
   return {
     catalog: parseCatalog(catalog, 'catalog.yaml', { VENDOR_KEY: 'k' }),
     modelDirectory: new URL('../../models/e5-small-ar-en/', import.meta.url),
     egressAllowed: new Set(),
     localMcpServers: new Set(),
-    dataDirectory: place,
+    dataDirectory: folder,
     mongodb: null,
   }
 }
@@ -55,7 +55,7 @@ const runtime = {
 }
 
 it('serves the models of the engines that are on', async () => {
-  const config = makeConfig(catalog)
+  const config = createConfig(catalog)
   await using inference = await createInference(config, runtime)
   await inference.opened
   expect(await inference.problems()).toEqual([])
@@ -64,9 +64,9 @@ it('serves the models of the engines that are on', async () => {
 })
 
 it('serves what needs no store while that cannot be opened, and says that it waits for it', async () => {
-  const file = join(place, 'mount')
+  const file = join(folder, 'mount')
   writeFileSync(file, '')
-  await using inference = await createInference({ ...makeConfig(catalog), dataDirectory: join(file, 'data') }, runtime)
+  await using inference = await createInference({ ...createConfig(catalog), dataDirectory: join(file, 'data') }, runtime)
   expect(await inference.problems()).toEqual([
     expect.stringMatching(/^document store: the folder of .*inference\.sqlite cannot be created/),
   ])

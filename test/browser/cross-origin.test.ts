@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../support/catalog.ts'
-import { balancedWallet, makeCaller, newOrganization } from '../support/client.ts'
+import { balancedWallet, createCaller, newOrganization } from '../support/client.ts'
 import { TcpProxy } from '../support/engines/tcp-proxy.ts'
 import { type Service, startEmbedded } from '../support/processes/service.ts'
 import { type BrowserPackages, startBrowser } from './packages.ts'
@@ -108,7 +108,7 @@ describe.skipIf(missing !== null)(`a page of another origin in Chromium${missing
 
   for (const client of ['apollo', 'urql']) {
     it(`${client}: queries by GET, a mutation, and a chat whose socket breaks: every character once, one charge`, async () => {
-      const caller = await newOrganization(makeCaller(service, service.key), service)
+      const caller = await newOrganization(createCaller(service, service.key), service)
       await using proxy = await TcpProxy.start(service.rest)
       const settings = {
         url: `${proxy.url}/graphql`,
@@ -136,8 +136,10 @@ describe.skipIf(missing !== null)(`a page of another origin in Chromium${missing
         codes: [`from-${client}`],
         text: LETTERS.slice(0, 10),
       })
-      const asked = await page.evaluate<string[]>(`performance.getEntriesByType('resource').map(({ name }) => decodeURIComponent(name))`)
-      expect(asked.some((url) => url.startsWith(settings.url) && url.includes('"sha256Hash"'))).toBe(true)
+      const loadedUrls = await page.evaluate<string[]>(
+        `performance.getEntriesByType('resource').map(({ name }) => decodeURIComponent(name))`,
+      )
+      expect(loadedUrls.some((url) => url.startsWith(settings.url) && url.includes('"sha256Hash"'))).toBe(true)
       await proxy.stop()
       vendor.go()
       await until('window.page.breaks > 0')

@@ -52,13 +52,13 @@ export interface Page {
   reload(): Promise<unknown>
   waitForEvent(event: 'download'): Promise<{ path(): Promise<string> }>
   /** Answers the requests to an address in the place of the service. */
-  route(url: RegExp, answer: (route: Route) => unknown): Promise<void>
+  route(url: RegExp, handler: (route: Route) => unknown): Promise<void>
   unroute(url: RegExp): Promise<void>
 }
 
 /** A request that a test may answer. */
 export interface Route {
-  fulfill(answer: { readonly status: number; readonly contentType?: string; readonly body?: string }): Promise<void>
+  fulfill(response: { readonly status: number; readonly contentType?: string; readonly body?: string }): Promise<void>
   continue(): Promise<void>
   /** Breaks it off, as a network does. */
   abort(): Promise<void>
@@ -93,10 +93,10 @@ export interface BrowserPackages {
 
 /** The Chromium of the packages, as a program with its arguments; or why there is none. */
 export async function findChromium(): Promise<{ readonly file: string; readonly args: readonly string[] } | { readonly reason: string }> {
-  const place = await modulesWith(PACKAGES)
-  if ('reason' in place) return place
+  const modulesFolder = await modulesWith(PACKAGES)
+  if ('reason' in modulesFolder) return modulesFolder
   const { default: chromium } = await import(
-    pathToFileURL(createRequire(join(place.modules, 'any.js')).resolve('@sparticuz/chromium')).href
+    pathToFileURL(createRequire(join(modulesFolder.modules, 'any.js')).resolve('@sparticuz/chromium')).href
   )
   const args = chromium.args.filter((argument: string) => !UNWANTED.test(argument) && !GRAPHICS.test(argument))
   return { file: await chromium.executablePath(), args: [...args, '--disable-gpu'] }
@@ -104,9 +104,9 @@ export async function findChromium(): Promise<{ readonly file: string; readonly 
 
 /** A Chromium that runs; or why there is none. The packages are installed once a machine. */
 export async function startBrowser(): Promise<BrowserPackages | { readonly reason: string }> {
-  const place = await modulesWith(PACKAGES)
-  if ('reason' in place) return place
-  const { resolve } = createRequire(join(place.modules, 'any.js'))
+  const modulesFolder = await modulesWith(PACKAGES)
+  if ('reason' in modulesFolder) return modulesFolder
+  const { resolve } = createRequire(join(modulesFolder.modules, 'any.js'))
   const load = async (name: string) => {
     const module = await import(pathToFileURL(resolve(name)).href)
     return module.default ?? module

@@ -8,7 +8,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
 import { readApi } from '../../schema/breaks.ts'
 import { mockCatalog } from '../support/catalog.ts'
-import { type Caller, type Json, makeCaller, newOrganization } from '../support/client.ts'
+import { type Caller, createCaller, type Json, newOrganization } from '../support/client.ts'
 import { type MockEngine, startMockEngine } from '../support/engines/mock-engine.ts'
 import { type Service, startEmbedded } from '../support/processes/service.ts'
 import { generateClient } from './operations.ts'
@@ -56,7 +56,7 @@ beforeAll(async () => {
   engine = await startMockEngine()
   const env = { KIS_TRUSTED_DOCUMENTS: join(folder, 'trusted.json'), KIS_TRUSTED_DOCUMENTS_ONLY: 'on' }
   service = await startEmbedded({ catalog: mockCatalog(engine.url), env })
-  caller = await newOrganization(makeCaller(service, service.key), service, { name: 'Frontends' })
+  caller = await newOrganization(createCaller(service, service.key), service, { name: 'Frontends' })
   const card = { collection_code: 'c', collection_name: 'Cards', embedding_model: 'mock-embed' }
   const { status, body } = await caller.rest('POST', '/v1/collections', card)
   expect(status).toBe(201)
@@ -68,9 +68,9 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-function write(place: string, texts: Readonly<Record<string, string>>): void {
+function write(directory: string, texts: Readonly<Record<string, string>>): void {
   for (const [name, text] of Object.entries(texts)) {
-    const file = join(folder, place, name)
+    const file = join(folder, directory, name)
     mkdirSync(dirname(file), { recursive: true })
     writeFileSync(file, text)
   }

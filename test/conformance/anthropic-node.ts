@@ -1,5 +1,5 @@
 import Anthropic from '@anthropic-ai/sdk'
-import { type Ask, type ConformanceClient, PARAMETERS, type Thrown, type Understood } from './clients.ts'
+import { type ConformanceClient, PARAMETERS, type Prompt, type Thrown, type Understood } from './clients.ts'
 
 const MAX_TOKENS = 500
 
@@ -8,39 +8,39 @@ export function anthropicNode(baseUrl: string, apiKey: string): ConformanceClien
   const { messages } = new Anthropic({ baseURL: baseUrl, apiKey, authToken: null, maxRetries: 0 })
   return {
     name: 'the Anthropic client for Node',
-    answer: async (ask) => understood(await messages.create(makeRequest(ask))),
-    stream: async (ask) => understood(await messages.stream(makeRequest(ask)).finalMessage()),
-    async failure(ask, isStream) {
-      if (!isStream) return thrownBy(() => messages.create(makeRequest(ask)))
+    complete: async (prompt) => understood(await messages.create(createRequest(prompt))),
+    stream: async (prompt) => understood(await messages.stream(createRequest(prompt)).finalMessage()),
+    async failure(prompt, isStream) {
+      if (!isStream) return thrownBy(() => messages.create(createRequest(prompt)))
       let text = ''
       return thrownBy(
         async () => {
-          for await (const event of await messages.create({ ...makeRequest(ask), stream: true })) text += readText(event)
+          for await (const event of await messages.create({ ...createRequest(prompt), stream: true })) text += readText(event)
         },
         () => text,
       )
     },
-    async leave(ask) {
-      const stream = await messages.create({ ...makeRequest(ask), stream: true })
+    async disconnect(prompt) {
+      const stream = await messages.create({ ...createRequest(prompt), stream: true })
       for await (const event of stream) if (readText(event)) break
     },
     close: async () => undefined,
   }
 }
 
-function makeRequest({ model, text, image, tools, schema, after }: Ask): Anthropic.MessageCreateParamsNonStreaming {
+function createRequest({ model, text, image, tools, schema, after }: Prompt): Anthropic.MessageCreateParamsNonStreaming {
   const content: Anthropic.ContentBlockParam[] = [{ type: 'text', text }]
   if (image) content.push({ type: 'image', source: { type: 'base64', media_type: image.mediaType, data: image.base64 } })
   return {
     model,
     max_tokens: MAX_TOKENS,
-    messages: [{ role: 'user', content }, ...(after ? makeTurns(after) : [])],
+    messages: [{ role: 'user', content }, ...(after ? createTurns(after) : [])],
     ...(tools && { tools: tools.map((name) => ({ name, input_schema: { ...PARAMETERS, required: [...PARAMETERS.required] } })) }),
     ...(schema && { output_config: { format: { type: 'json_schema', schema: schema as Record<string, unknown> } } }),
   }
 }
 
-function makeTurns({ calls, result }: NonNullable<Ask['after']>): Anthropic.MessageParam[] {
+function createTurns({ calls, result }: NonNullable<Prompt['after']>): Anthropic.MessageParam[] {
   return [
     { role: 'assistant', content: calls.map(({ id, name, arguments: input }) => ({ type: 'tool_use', id, name, input })) },
     { role: 'user', content: calls.map(({ id }) => ({ type: 'tool_result', tool_use_id: id, content: result })) },

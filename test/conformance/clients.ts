@@ -1,5 +1,5 @@
 /** What a test asks for, in no client's words. */
-export interface Ask {
+export interface Prompt {
   readonly model: string
   readonly text: string
   readonly image?: { readonly mediaType: 'image/png'; readonly base64: string }
@@ -39,13 +39,13 @@ export interface Thrown {
 /** An official client of one protocol, driving the service as its users do. */
 export interface ConformanceClient {
   readonly name: string
-  answer(ask: Ask): Promise<Understood>
+  complete(prompt: Prompt): Promise<Understood>
   /** By the client's own helper, which throws on chunks that it cannot put together. */
-  stream(ask: Ask): Promise<Understood>
+  stream(prompt: Prompt): Promise<Understood>
   /** What a failing request throws. */
-  failure(ask: Ask, isStream: boolean): Promise<Thrown>
+  failure(prompt: Prompt, isStream: boolean): Promise<Thrown>
   /** Begins a stream and leaves after the first text. */
-  leave(ask: Ask): Promise<void>
+  disconnect(prompt: Prompt): Promise<void>
   close(): Promise<void>
 }
 

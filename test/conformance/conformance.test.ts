@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { balancedWallet, type Caller, makeCaller, nano, newOrganization } from '../support/client.ts'
+import { balancedWallet, type Caller, createCaller, nano, newOrganization } from '../support/client.ts'
 import { VendorCloud } from '../support/engines/vendor-cloud.ts'
 import { failing, saying } from '../support/engines/vendor-wires.ts'
 import { eventually } from '../support/eventually.ts'
@@ -49,7 +49,7 @@ describe('the service, driven by the official clients', () => {
   beforeAll(async () => {
     cloud = await VendorCloud.start()
     service = await startEmbedded({ catalog: catalogOfVendors(cloud.url) })
-    caller = await newOrganization(makeCaller(service, service.key), service)
+    caller = await newOrganization(createCaller(service, service.key), service)
   })
   afterAll(async () => {
     await service?.close()
@@ -82,22 +82,22 @@ describe('the service, driven by the official clients', () => {
 
       describe.each(CONFORMANCE_VENDORS)('over $name', ({ name, wire, mockLacks }) => {
         const model = `${name}-chat`
-        const ask = { model, text: 'How long is annual leave?' }
-        const answers = (content: string) => {
+        const prompt = { model, text: 'How long is annual leave?' }
+        const scriptReply = (content: string) => {
           if (mockLacks.includes('stream')) cloud.answering = saying(wire, { text: content.split(/(?<= )/) })
           else cloud.mock.onMessage(/annual leave/, { content })
         }
 
         it('reads an answer, and is charged what its usage says', async () => {
           cloud.mock.onMessage(/annual leave/, { content: TEXT })
-          const { text, calls, ended, usage } = await client.answer(ask)
+          const { text, calls, ended, usage } = await client.complete(prompt)
           expect({ text, calls, ended }).toEqual({ text: TEXT, calls: [], ended: 'stop' })
           expect(await charged()).toBe(computePrice(usage!))
         })
 
         it('puts a stream together, and is charged what its usage says', async () => {
-          answers(TEXT)
-          const { text, calls, ended, usage } = await client.stream(ask)
+          scriptReply(TEXT)
+          const { text, calls, ended, usage } = await client.stream(prompt)
           expect({ text, calls, ended }).toEqual({ text: TEXT, calls: [], ended: 'stop' })
           expect(await charged()).toBe(computePrice(usage!))
         })
@@ -109,31 +109,31 @@ describe('the service, driven by the official clients', () => {
               const calls = TOOL_CALLS.map((call, index) => ({ ...call, id: `abcdefgh${index}`, arguments: [call.arguments] }))
               cloud.answering = saying(wire, { calls, ends: 'tools' })
             } else cloud.mock.onMessage(/annual leave/, { toolCalls: TOOL_CALLS })
-            const asked = await (isStream ? client.stream({ ...ask, tools }) : client.answer({ ...ask, tools }))
-            expect(asked.ended).toBe('tools')
+            const toolReply = await (isStream ? client.stream({ ...prompt, tools }) : client.complete({ ...prompt, tools }))
+            expect(toolReply.ended).toBe('tools')
             const expected = TOOL_CALLS.map((call) => [call.name, JSON.parse(call.arguments)])
-            expect(asked.calls.map((call: Called) => [call.name, call.arguments])).toEqual(expected)
-            expect(new Set(asked.calls.map(({ id }) => id)).size).toBe(2)
+            expect(toolReply.calls.map((call: Called) => [call.name, call.arguments])).toEqual(expected)
+            expect(new Set(toolReply.calls.map(({ id }) => id)).size).toBe(2)
 
             cloud.answering = null
             cloud.mock.reset()
             cloud.mock.on({ hasToolResult: true }, { content: 'Warm, at noon.' })
-            const told = await client.answer({ ...ask, tools, after: { calls: asked.calls, result: 'thirty-one degrees' } })
-            expect(told.text).toBe('Warm, at noon.')
+            const finalReply = await client.complete({ ...prompt, tools, after: { calls: toolReply.calls, result: 'thirty-one degrees' } })
+            expect(finalReply.text).toBe('Warm, at noon.')
             expect(JSON.stringify(cloud.last.body).match(/thirty-one degrees/g)).toHaveLength(2)
-            expect(await charged()).toBe(computePrice(asked.usage!) + computePrice(told.usage!))
+            expect(await charged()).toBe(computePrice(toolReply.usage!) + computePrice(finalReply.usage!))
           })
         }
 
         it('shows an image, which the vendor gets byte for byte', async () => {
           cloud.mock.onMessage(/annual leave/, { content: 'A leaf.' })
-          expect((await client.answer({ ...ask, image: IMAGE })).text).toBe('A leaf.')
+          expect((await client.complete({ ...prompt, image: IMAGE })).text).toBe('A leaf.')
           expect(JSON.stringify(cloud.last.body)).toContain(IMAGE.base64)
         })
 
         it('gets an answer by a schema, of which the vendor hears', async () => {
           cloud.mock.onMessage(/annual leave/, { content: '{"capital":"الرياض"}' })
-          const { text } = await client.answer({ ...ask, schema: SCHEMA })
+          const { text } = await client.complete({ ...prompt, schema: SCHEMA })
           expect(JSON.parse(text)).toEqual({ capital: 'الرياض' })
           expect(JSON.stringify(cloud.last.body)).toContain('"capital"')
         })
@@ -145,17 +145,17 @@ describe('the service, driven by the official clients', () => {
               error: { message: 'that parameter is wrong', type: 'invalid_request_error' },
               status: 400,
             })
-            const refused = await client.failure(ask, isStream)
+            const refused = await client.failure(prompt, isStream)
             expect(refused).toMatchObject({ status: 400, word: expect.stringMatching(/^invalid_request/), text: '' })
             expect(refused.requestId).toMatch(/^req_/)
           }
           // So long a wait is left to the client, who is told of it.
           cloud.answering = failing(wire, 429, 'slow down', { 'retry-after': '30' })
-          const limited = await client.failure(ask, false)
+          const limited = await client.failure(prompt, false)
           expect(limited).toMatchObject({ status: 429, word: expect.stringMatching(/^rate_limit/) })
           // The operator's key is nothing that the caller could mend.
           cloud.answering = failing(wire, 401, 'bad key')
-          const refusedUs = await client.failure(ask, false)
+          const refusedUs = await client.failure(prompt, false)
           expect([503, 529]).toContain(refusedUs.status)
           expect(refusedUs.word).toMatch(/^(engine_unavailable|overloaded_error)$/)
           expect(await charged()).toBe(0n)
@@ -169,7 +169,7 @@ describe('the service, driven by the official clients', () => {
               response.write(Buffer.concat(events.slice(0, 8)), () => response.destroy())
             }
           } else cloud.mock.onMessage(/annual leave/, { content: LONG_TEXT }, { truncateAfterChunks: 8, chunkSize: 5, latency: 5 })
-          const { status, word, text } = await client.failure(ask, true)
+          const { status, word, text } = await client.failure(prompt, true)
           expect([status, word]).toEqual([null, expect.stringMatching(/^(engine_error|api_error)$/)])
           expect(text).toMatch(/^word /)
           expect(await charged()).toBe(0n)
@@ -182,7 +182,7 @@ describe('the service, driven by the official clients', () => {
               response.write(Buffer.concat(wire.events({ text: LONG_TEXT.split(/(?<= )/) }).slice(0, 8)))
             }
           } else cloud.mock.onMessage(/annual leave/, { content: LONG_TEXT }, { latency: 20, chunkSize: 5 })
-          await client.leave(ask)
+          await client.disconnect(prompt)
           await cloud.last.closed
           const price = await charged()
           expect(price).toBeGreaterThan(10_000n)

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Caller, makeCaller, nano, newOrganization } from '../support/client.ts'
+import { type Caller, createCaller, nano, newOrganization } from '../support/client.ts'
 import { type Service, startEmbedded } from '../support/processes/service.ts'
 
 const url = process.env.KIS_TEST_EMBEDDINGS_URL
@@ -21,7 +21,7 @@ suite(`embeddings over a real engine of the protocol${why}`, () => {
   let caller: Caller
   beforeAll(async () => {
     service = await startEmbedded({ catalog })
-    caller = await newOrganization(makeCaller(service, service.key), service)
+    caller = await newOrganization(createCaller(service, service.key), service)
   })
   afterAll(() => service?.close())
   const embed = async (input: string | string[], more: { dimensions?: number; encoding_format?: 'float' | 'base64' } = {}) => {

@@ -3,7 +3,7 @@ import { promisify } from 'node:util'
 import { toFile } from 'openai'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { mockCatalog } from '../support/catalog.ts'
-import { type Caller, makeCaller, newOrganization } from '../support/client.ts'
+import { type Caller, createCaller, newOrganization } from '../support/client.ts'
 import { type MockEngine, startMockEngine } from '../support/engines/mock-engine.ts'
 import { type Service, startEmbedded } from '../support/processes/service.ts'
 import { pythonWithOpenai } from './openai-python.ts'
@@ -28,7 +28,7 @@ let caller: Caller
 beforeAll(async () => {
   mock = await startMockEngine()
   service = await startEmbedded({ catalog: mockCatalog(mock.url) })
-  caller = await newOrganization(makeCaller(service, service.key), service, { plan: 'tiny' })
+  caller = await newOrganization(createCaller(service, service.key), service, { plan: 'tiny' })
 })
 afterAll(async () => {
   await service?.close()

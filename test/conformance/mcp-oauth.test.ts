@@ -9,7 +9,7 @@ import Provider from 'oidc-provider'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Browser } from '../support/browser.ts'
 import { mockCatalog } from '../support/catalog.ts'
-import { type Caller, makeCaller, newCollection, newOrganization } from '../support/client.ts'
+import { type Caller, createCaller, newCollection, newOrganization } from '../support/client.ts'
 import { type MockEngine, startMockEngine } from '../support/engines/mock-engine.ts'
 import { eventually } from '../support/eventually.ts'
 import { freePorts, type Service, startEmbedded } from '../support/processes/service.ts'
@@ -66,15 +66,15 @@ function memoryProvider(): OAuthClientProvider & { readonly code: Promise<string
     redirectUrl: REDIRECT,
     clientMetadata: { client_name: 'test', redirect_uris: [REDIRECT], token_endpoint_auth_method: 'none', scope: SCOPE },
     clientInformation: () => information,
-    saveClientInformation: (given) => {
-      information = given as never
+    saveClientInformation: (value) => {
+      information = value as never
     },
     tokens: () => tokens,
-    saveTokens: (given) => {
-      tokens = given as never
+    saveTokens: (value) => {
+      tokens = value as never
     },
-    saveCodeVerifier: (given) => {
-      verifier = given
+    saveCodeVerifier: (value) => {
+      verifier = value
     },
     codeVerifier: () => verifier,
     redirectToAuthorization: (url) => {
@@ -100,7 +100,7 @@ describe('a client of MCP that requires OAuth', () => {
       catalog: mockCatalog(engine.url),
       env: { PORT: String(port), KIS_OAUTH_ISSUER: issuer.url, KIS_OAUTH_RESOURCE: mcp },
     })
-    operator = makeCaller(service, service.key)
+    operator = createCaller(service, service.key)
     await newCollection(operator, 'mock-embed', 'papers')
     const { body } = await operator.rest('POST', '/v1/keys', { name: 'mcp', scopes: ['knowledge:read', 'agents', 'inference'] })
     key = body
@@ -160,10 +160,10 @@ describe('a client of MCP that requires OAuth', () => {
   })
 
   it('refuses tokens that are not the issuer’s, not for this service, over, or of no key', async () => {
-    const stranger = await generateKeyPair('RS256')
+    const foreignKeys = await generateKeyPair('RS256')
     const unsigned = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${(await token({})).split('.')[1]}.x`
     for (const refused of [
-      await token({}, { by: stranger.privateKey }),
+      await token({}, { by: foreignKeys.privateKey }),
       await token({ aud: 'https://elsewhere.example/mcp' }),
       await token({ iss: 'https://elsewhere.example' }),
       await token({}, { expires: '-1m' }),

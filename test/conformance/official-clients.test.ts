@@ -3,7 +3,16 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { ErrorCode } from '@modelcontextprotocol/sdk/types.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { addDocument, balancedWallet, type Caller, type Json, makeCaller, nano, newCollection, newOrganization } from '../support/client.ts'
+import {
+  addDocument,
+  balancedWallet,
+  type Caller,
+  createCaller,
+  type Json,
+  nano,
+  newCollection,
+  newOrganization,
+} from '../support/client.ts'
 import { type Received, VendorCloud } from '../support/engines/vendor-cloud.ts'
 import { eventually } from '../support/eventually.ts'
 import { inParallel } from '../support/in-parallel.ts'
@@ -13,9 +22,9 @@ import {
   type Case,
   CLIENTS,
   installClients,
+  installPrograms,
   type OfficialClient,
   type Outcome,
-  placePrograms,
   readOutcomes,
   renderLacks,
   renderTable,
@@ -59,7 +68,7 @@ const priceOf = (charge: Json) => BigInt(charge.input_tokens * 150 + charge.outp
 describe('the service, driven by the official clients as their users do', () => {
   let cloud: VendorCloud
   let service: Service
-  let programs: Awaited<ReturnType<typeof placePrograms>>
+  let programs: Awaited<ReturnType<typeof installPrograms>>
   let stopped = false
   const seen = new Map<string, Promise<Seen>>()
   const printed = new Map<string, Promise<string>>()
@@ -69,7 +78,7 @@ describe('the service, driven by the official clients as their users do', () => 
     script(cloud)
     const catalog = readFileSync(join(ROOT, 'catalog.yaml'), 'utf8')
     service = await startEmbedded({ catalog, env: { OPENAI_API_KEY: 'sk-mock', OPENAI_BASE_URL: `${cloud.url}/v1` } })
-    programs = await placePrograms('modules' in runtimes.node ? runtimes.node.modules : null)
+    programs = await installPrograms('modules' in runtimes.node ? runtimes.node.modules : null)
     runAll()
   })
   const passed = new Set<string>()
@@ -108,7 +117,7 @@ describe('the service, driven by the official clients as their users do', () => 
 
   /** An organization with a collection and an agent, which MCP shows as tools. */
   async function furnish(): Promise<Caller> {
-    const caller = await newOrganization(makeCaller(service, service.key), service)
+    const caller = await newOrganization(createCaller(service, service.key), service)
     const { id } = await newCollection(caller, 'e5-small-ar-en', 'ports')
     await addDocument(caller, id, 'ports.md', '# Harbours\n\nThe harbour of Sur was built in 1931.')
     const agent = { code: 'pilot', name: 'Pilot', model: 'gpt-4o-mini', collection_ids: [id] }
@@ -118,7 +127,7 @@ describe('the service, driven by the official clients as their users do', () => 
   }
 
   async function runClient(program: string, kind: keyof typeof runtimes): Promise<Seen> {
-    const caller = program === 'mcp.js' ? await furnish() : await newOrganization(makeCaller(service, service.key), service)
+    const caller = program === 'mcp.js' ? await furnish() : await newOrganization(createCaller(service, service.key), service)
     const env = { KIS_URL: service.rest, KIS_API_KEY: caller.key, KIS_CLIENT: program }
     return { caller, outcomes: readOutcomes(await runProgram(commandOf(kind), join(programs.folder, program), env)) }
   }
@@ -178,7 +187,7 @@ describe('the service, driven by the official clients as their users do', () => 
       expect(value).toHaveLength(TEXTS.length)
       for (const [index, { embedding }] of body.data.entries()) {
         expect(value[index]).toHaveLength(embedding.length)
-        for (const [place, component] of embedding.entries()) expect(value[index][place]).toBeCloseTo(component, 4)
+        for (const [dimension, component] of embedding.entries()) expect(value[index][dimension]).toBeCloseTo(component, 4)
       }
     },
     errors(value, { program, throws }) {

@@ -150,7 +150,7 @@ function writeTokens(): string {
 }
 
 /** A folder with all programs, where the imports of the Node clients lead to the installed packages, if there are any. */
-export async function placePrograms(modules: string | null): Promise<PlacedPrograms> {
+export async function installPrograms(modules: string | null): Promise<PlacedPrograms> {
   const folder = await mkdtemp(join(tmpdir(), 'kis-clients-'))
   await cp(PROGRAMS, folder, { recursive: true })
   await writeFile(join(folder, TOKENS), writeTokens())

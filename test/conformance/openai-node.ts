@@ -1,35 +1,39 @@
 import OpenAI from 'openai'
-import { type Ask, type ConformanceClient, PARAMETERS, type Thrown, type Understood } from './clients.ts'
+import { type ConformanceClient, PARAMETERS, type Prompt, type Thrown, type Understood } from './clients.ts'
 
 /** The official OpenAI client for Node. */
 export function openaiNode(baseUrl: string, apiKey: string): ConformanceClient {
   const { chat } = new OpenAI({ baseURL: `${baseUrl}/v1`, apiKey, maxRetries: 0 })
   return {
     name: 'openai for Node',
-    answer: async (ask) => understood(await chat.completions.create(makeRequest(ask))),
-    stream: async (ask) => understood(await chat.completions.stream(makeStreamRequest(ask)).finalChatCompletion()),
-    async failure(ask, isStream) {
-      if (!isStream) return thrownBy(() => chat.completions.create(makeRequest(ask)))
+    complete: async (prompt) => understood(await chat.completions.create(createRequest(prompt))),
+    stream: async (prompt) => understood(await chat.completions.stream(createStreamRequest(prompt)).finalChatCompletion()),
+    async failure(prompt, isStream) {
+      if (!isStream) return thrownBy(() => chat.completions.create(createRequest(prompt)))
       let text = ''
       return thrownBy(
         async () => {
-          for await (const chunk of await chat.completions.create({ ...makeRequest(ask), stream: true }))
+          for await (const chunk of await chat.completions.create({ ...createRequest(prompt), stream: true }))
             text += chunk.choices[0]?.delta.content ?? ''
         },
         () => text,
       )
     },
-    async leave(ask) {
-      for await (const chunk of await chat.completions.create({ ...makeRequest(ask), stream: true }))
+    async disconnect(prompt) {
+      for await (const chunk of await chat.completions.create({ ...createRequest(prompt), stream: true }))
         if (chunk.choices[0]?.delta.content) break
     },
     close: async () => undefined,
   }
 }
 
-const makeStreamRequest = (ask: Ask) => ({ ...makeRequest(ask), stream: true as const, stream_options: { include_usage: true } })
+const createStreamRequest = (prompt: Prompt) => ({
+  ...createRequest(prompt),
+  stream: true as const,
+  stream_options: { include_usage: true },
+})
 
-function makeRequest({ model, text, image, tools, schema, after }: Ask): OpenAI.ChatCompletionCreateParamsNonStreaming {
+function createRequest({ model, text, image, tools, schema, after }: Prompt): OpenAI.ChatCompletionCreateParamsNonStreaming {
   const content: OpenAI.ChatCompletionContentPart[] | string = image
     ? [
         { type: 'text', text },
@@ -54,13 +58,13 @@ function makeRequest({ model, text, image, tools, schema, after }: Ask): OpenAI.
   }
 }
 
-function toAssistantMessage({ calls }: NonNullable<Ask['after']>): OpenAI.ChatCompletionAssistantMessageParam {
+function toAssistantMessage({ calls }: NonNullable<Prompt['after']>): OpenAI.ChatCompletionAssistantMessageParam {
   return {
     role: 'assistant',
-    tool_calls: calls.map(({ id, name, arguments: given }) => ({
+    tool_calls: calls.map(({ id, name, arguments: args }) => ({
       id,
       type: 'function',
-      function: { name, arguments: JSON.stringify(given) },
+      function: { name, arguments: JSON.stringify(args) },
     })),
   }
 }

@@ -27,10 +27,10 @@ export async function openaiPython(python: string, baseUrl: string, apiKey: stri
   }
   return {
     name: 'openai for Python',
-    answer: (ask) => call<Understood>('answer', ask),
-    stream: (ask) => call<Understood>('stream', ask),
-    failure: (ask, isStream) => call<Thrown>('failure', ask, isStream),
-    leave: (ask) => call<void>('leave', ask),
+    complete: (prompt) => call<Understood>('answer', prompt),
+    stream: (prompt) => call<Understood>('stream', prompt),
+    failure: (prompt, isStream) => call<Thrown>('failure', prompt, isStream),
+    disconnect: (prompt) => call<void>('leave', prompt),
     async close() {
       child.stdin.end()
       if (child.exitCode === null) await once(child, 'exit')

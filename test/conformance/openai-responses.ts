@@ -1,19 +1,19 @@
 import OpenAI from 'openai'
-import { type Ask, type ConformanceClient, PARAMETERS, type Thrown, type Understood } from './clients.ts'
+import { type ConformanceClient, PARAMETERS, type Prompt, type Thrown, type Understood } from './clients.ts'
 
 /** The official OpenAI client for Node, over `/v1/responses`. */
 export function openaiResponses(baseUrl: string, apiKey: string): ConformanceClient {
   const { responses } = new OpenAI({ baseURL: `${baseUrl}/v1`, apiKey, maxRetries: 0 })
   return {
     name: 'openai for Node, Responses',
-    answer: async (ask) => understood(await responses.create(makeRequest(ask))),
-    stream: async (ask) => understood(await responses.stream({ ...makeRequest(ask), stream: true }).finalResponse()),
-    async failure(ask, isStream) {
+    complete: async (prompt) => understood(await responses.create(createRequest(prompt))),
+    stream: async (prompt) => understood(await responses.stream({ ...createRequest(prompt), stream: true }).finalResponse()),
+    async failure(prompt, isStream) {
       let text = ''
       try {
-        if (!isStream) await responses.create(makeRequest(ask))
+        if (!isStream) await responses.create(createRequest(prompt))
         else {
-          for await (const event of await responses.create({ ...makeRequest(ask), stream: true })) {
+          for await (const event of await responses.create({ ...createRequest(prompt), stream: true })) {
             if (event.type === 'response.output_text.delta') text += event.delta
             // The protocol's word for a failure in a stream, which the client does not throw.
             if (event.type === 'response.failed') return { status: null, word: event.response.error?.code ?? null, requestId: null, text }
@@ -25,15 +25,15 @@ export function openaiResponses(baseUrl: string, apiKey: string): ConformanceCli
       }
       throw new Error('the request succeeded')
     },
-    async leave(ask) {
-      for await (const event of await responses.create({ ...makeRequest(ask), stream: true }))
+    async disconnect(prompt) {
+      for await (const event of await responses.create({ ...createRequest(prompt), stream: true }))
         if (event.type === 'response.output_text.delta') break
     },
     close: async () => undefined,
   }
 }
 
-function makeRequest({ model, text, image, tools, schema, after }: Ask): OpenAI.Responses.ResponseCreateParamsNonStreaming {
+function createRequest({ model, text, image, tools, schema, after }: Prompt): OpenAI.Responses.ResponseCreateParamsNonStreaming {
   const content: OpenAI.Responses.ResponseInputContent[] = [{ type: 'input_text', text }]
   if (image) content.push({ type: 'input_image', detail: 'auto', image_url: `data:${image.mediaType};base64,${image.base64}` })
   return {
@@ -46,13 +46,13 @@ function makeRequest({ model, text, image, tools, schema, after }: Ask): OpenAI.
   }
 }
 
-function openItems({ calls, result }: NonNullable<Ask['after']>): OpenAI.Responses.ResponseInputItem[] {
+function openItems({ calls, result }: NonNullable<Prompt['after']>): OpenAI.Responses.ResponseInputItem[] {
   return [
-    ...calls.map(({ id, name, arguments: given }) => ({
+    ...calls.map(({ id, name, arguments: args }) => ({
       type: 'function_call' as const,
       call_id: id,
       name,
-      arguments: JSON.stringify(given),
+      arguments: JSON.stringify(args),
     })),
     ...calls.map(({ id }) => ({ type: 'function_call_output' as const, call_id: id, output: result })),
   ]

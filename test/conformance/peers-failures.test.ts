@@ -2,7 +2,7 @@ import type { ServerResponse } from 'node:http'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { restRoutes } from '../../rest-adapter/main.ts'
-import { type Caller, makeCaller, nano, newOrganization } from '../support/client.ts'
+import { type Caller, createCaller, nano, newOrganization } from '../support/client.ts'
 import { type Answering, VendorCloud } from '../support/engines/vendor-cloud.ts'
 import { ANTHROPIC_WIRE, GOOGLE_WIRE, saying } from '../support/engines/vendor-wires.ts'
 import { eventually } from '../support/eventually.ts'
@@ -14,7 +14,7 @@ import { type Service, startEmbedded } from '../support/processes/service.ts'
  * and residency, in `test/e2e/models/fallbacks.test.ts`; money under concurrency, crashes and retries beside the
  * ledger.
  */
-const makeCatalog = (url: string) => `
+const createCatalog = (url: string) => `
 engines:
   vendor: { kind: openai, base_url: "${url}/v1", api_key: "sk-vendor", badge: cloud }
   cut: { kind: openai, base_url: "${url}/v1", api_key: "sk-vendor", badge: cloud }
@@ -70,8 +70,8 @@ describe('where other gateways fail', () => {
   let client: OpenAI
   beforeAll(async () => {
     cloud = await VendorCloud.start()
-    service = await startEmbedded({ catalog: makeCatalog(cloud.url) })
-    caller = await newOrganization(makeCaller(service, service.key), service)
+    service = await startEmbedded({ catalog: createCatalog(cloud.url) })
+    caller = await newOrganization(createCaller(service, service.key), service)
     client = caller.openai
   })
   afterAll(async () => {
@@ -300,8 +300,8 @@ describe('where other gateways fail', () => {
         streaming('', (response) => setImmediate(() => response.destroy())),
       ]) {
         cloud.answering = (response, received) => {
-          const answer = received.path.startsWith('/spare') ? streaming(sse([ROLE, ...words(1), END, THE_USAGE])) : fail
-          answer(response, received)
+          const reply = received.path.startsWith('/spare') ? streaming(sse([ROLE, ...words(1), END, THE_USAGE])) : fail
+          reply(response, received)
         }
         const { status, body, headers } = await chat({ model: 'careful', stream: true })
         expect([status, headers.get('x-kis-warning')]).toEqual([200, 'answered_by:spare'])
@@ -334,20 +334,20 @@ describe('where other gateways fail', () => {
     })
 
     it('a model outside the key’s allowlist is listed, or told apart from one that is not: ours is as one that is not', async () => {
-      const { body: made } = await caller.rest('POST', '/v1/keys', {
+      const { body: createdKey } = await caller.rest('POST', '/v1/keys', {
         name: 'narrow',
         scopes: ['inference'],
         model_allowlist: ['maker/chat'],
       })
-      const narrow = makeCaller(service, made.key)
+      const narrow = createCaller(service, createdKey.key)
       expect((await narrow.openai.models.list()).data.map(({ id }) => id)).toEqual(['maker/chat'])
       expect(await narrow.openai.models.retrieve('maker/chat')).toMatchObject({ id: 'maker/chat', object: 'model' })
       expect((await narrow.rest('GET', '/v1/models/maker/chat')).body.id).toBe('maker/chat')
       const of = async (id: string) => JSON.stringify((await narrow.rest('GET', `/v1/models/${id}`)).body).replaceAll(id, 'the model')
       expect(await of('chat')).toBe(await of('absent'))
-      const asked = async (model: string) =>
+      const outcomeOf = async (model: string) =>
         JSON.stringify((await narrow.rest('POST', '/v1/chat/completions', { model, messages })).body).replaceAll(model, 'the model')
-      expect(await asked('chat')).toBe(await asked('absent'))
+      expect(await outcomeOf('chat')).toBe(await outcomeOf('absent'))
       expect((await narrow.rest('GET', '/v1/models/chat')).status).toBe(404)
     })
 
@@ -356,14 +356,14 @@ describe('where other gateways fail', () => {
       ['another verb', 'GET', '/v1/chat/completions', 405, 'method_not_allowed'],
       ['a route that is not offered', 'POST', '/v1/completions', 404, 'not_offered'],
     ])('%s has another shape: ours has the four keys', async (_name, method, path, status, code) => {
-      const answer = await caller.rest(method, path, method === 'POST' ? {} : undefined)
-      expect([answer.status, Object.keys(answer.body.error).toSorted(), answer.body.error.code]).toEqual([status, ERROR_KEYS, code])
-      expect(answer.headers.get('x-should-retry')).toBe('false')
+      const response = await caller.rest(method, path, method === 'POST' ? {} : undefined)
+      expect([response.status, Object.keys(response.body.error).toSorted(), response.body.error.code]).toEqual([status, ERROR_KEYS, code])
+      expect(response.headers.get('x-should-retry')).toBe('false')
     })
 
     it('a bad key is a 400, or nothing: ours is 401 `invalid_api_key`', async () => {
-      const stranger = new OpenAI({ baseURL: `${service.rest}/v1`, apiKey: 'kis_live_wrong', maxRetries: 0 })
-      const refused = await stranger.chat.completions.create({ model: 'chat', messages }).catch((error: unknown) => error)
+      const unauthenticated = new OpenAI({ baseURL: `${service.rest}/v1`, apiKey: 'kis_live_wrong', maxRetries: 0 })
+      const refused = await unauthenticated.chat.completions.create({ model: 'chat', messages }).catch((error: unknown) => error)
       expect(refused).toBeInstanceOf(OpenAI.AuthenticationError)
       expect(refused).toMatchObject({ code: 'invalid_api_key', param: null, type: 'invalid_request_error' })
     })
@@ -375,11 +375,11 @@ describe('where other gateways fail', () => {
     })
 
     it('a vendor’s 500 that is no JSON, or has a number as its code, comes through in its own shape: ours has the four keys, as text', async () => {
-      for (const answer of [
+      for (const response of [
         (response: ServerResponse) => void response.writeHead(500, { 'content-type': 'text/html' }).end('<html>'),
         answering({ error: { message: 'x', type: 'None', param: 'None', code: 500 } }, 500),
       ]) {
-        cloud.answering = answer
+        cloud.answering = response
         const { status, body } = await chat()
         expect([status, Object.keys(body.error).toSorted()]).toEqual([502, ERROR_KEYS])
         expect(body.error).toMatchObject({ type: 'server_error', param: null, code: 'engine_error', message: expect.any(String) })
@@ -436,7 +436,7 @@ describe('where other gateways fail', () => {
     })
 
     it('clients go on calling with an empty wallet: ours are told not to, and the vendor hears nothing', async () => {
-      const poor = await newOrganization(makeCaller(service, service.key), service, { creditUsd: '0' })
+      const poor = await newOrganization(createCaller(service, service.key), service, { creditUsd: '0' })
       const { length } = cloud.received
       const patient = new OpenAI({ baseURL: `${service.rest}/v1`, apiKey: poor.key, maxRetries: 5 })
       for (const stream of [false, true]) {
@@ -449,7 +449,7 @@ describe('where other gateways fail', () => {
     })
 
     it('`x-ratelimit-*` is absent: ours says limit, rest and reset where the plan has limits', async () => {
-      const metered = await newOrganization(makeCaller(service, service.key), service, { plan: 'metered' })
+      const metered = await newOrganization(createCaller(service, service.key), service, { plan: 'metered' })
       cloud.answering = answering({ ...HEAD, choices: [{ index: 0, message: { content: 'Hi' } }], usage: USAGE })
       const { headers } = await metered.rest('POST', '/v1/chat/completions', { model: 'chat', messages })
       expect(headers.get('x-ratelimit-limit-requests')).toBe('6')

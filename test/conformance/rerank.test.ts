@@ -1,7 +1,7 @@
 import { CohereClient, CohereClientV2 } from 'cohere-ai'
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { mockCatalog } from '../support/catalog.ts'
-import { type Caller, type Json, makeCaller, newOrganization } from '../support/client.ts'
+import { type Caller, createCaller, type Json, newOrganization } from '../support/client.ts'
 import { type MockEngine, startMockEngine } from '../support/engines/mock-engine.ts'
 import { type Service, startEmbedded } from '../support/processes/service.ts'
 
@@ -14,7 +14,7 @@ let caller: Caller
 beforeAll(async () => {
   mock = await startMockEngine()
   service = await startEmbedded({ catalog: mockCatalog(mock.url) })
-  caller = await newOrganization(makeCaller(service, service.key), service)
+  caller = await newOrganization(createCaller(service, service.key), service)
 })
 afterAll(async () => {
   await service?.close()
@@ -33,8 +33,8 @@ it('Cohere’s client of the second version reads the order, the scores and the 
 })
 
 it('Cohere’s client of the first version sends documents as objects, and gets them back', async () => {
-  const asked = { model: 'mock-rerank', query, documents: documents.map((text) => ({ text })), topN: 2, returnDocuments: true }
-  const { results } = await new CohereClient(options()).rerank(asked)
+  const input = { model: 'mock-rerank', query, documents: documents.map((text) => ({ text })), topN: 2, returnDocuments: true }
+  const { results } = await new CohereClient(options()).rerank(input)
   expect(results.map(({ document }) => document?.text)).toEqual([documents[1], documents[3]])
   expect(mock.requests.at(-1)).toMatchObject({ query, documents })
 })

@@ -1,7 +1,7 @@
 import { createReadStream } from 'node:fs'
 import { BadRequestError, toFile } from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { addDocument, balancedWallet, type Caller, makeCaller, nano, newCollection, newOrganization } from '../support/client.ts'
+import { addDocument, balancedWallet, type Caller, createCaller, nano, newCollection, newOrganization } from '../support/client.ts'
 import { eventually } from '../support/eventually.ts'
 import { type Service, startEmbedded } from '../support/processes/service.ts'
 
@@ -40,26 +40,26 @@ suite(`transcriptions over a real engine of the protocol${why}`, { timeout: TIME
   let speech: Buffer<ArrayBuffer>
   beforeAll(async () => {
     service = await startEmbedded({ catalog })
-    caller = await newOrganization(makeCaller(service, service.key), service)
+    caller = await newOrganization(createCaller(service, service.key), service)
     speech = await spoken(SPEECH)
   })
   afterAll(() => service?.close())
-  const ask = async (model = 'whole', content = speech) => ({ model, file: await toFile(content, 'speech.wav') })
+  const createInput = async (model = 'whole', content = speech) => ({ model, file: await toFile(content, 'speech.wav') })
   const spent = async () => nano('10') - nano((await balancedWallet(caller)).balance_usd)
   const lastUsage = async () => (await caller.rest('GET', '/v1/usage?limit=1')).body.data[0]
 
   it('write down what is said, in every format, and charge the seconds that the engine reports', async () => {
     const { transcriptions } = caller.openai.audio
     const before = await spent()
-    const json = await transcriptions.create({ ...(await ask()), language: 'en', prompt: 'Office hours.', temperature: 0 })
+    const json = await transcriptions.create({ ...(await createInput()), language: 'en', prompt: 'Office hours.', temperature: 0 })
     expect(json.text).toMatch(HEARD)
     const usage = json.usage as { readonly type: string; readonly seconds: number }
     expect(usage).toEqual({ type: 'duration', seconds: expect.any(Number) })
     expect(await lastUsage()).toMatchObject({ operation: 'transcription', audio_seconds: usage.seconds, source: 'provider' })
 
-    expect(await transcriptions.create({ ...(await ask()), response_format: 'text' })).toMatch(HEARD)
+    expect(await transcriptions.create({ ...(await createInput()), response_format: 'text' })).toMatch(HEARD)
     const verbose = await transcriptions.create({
-      ...(await ask()),
+      ...(await createInput()),
       response_format: 'verbose_json',
       timestamp_granularities: ['word', 'segment'],
     })
@@ -68,10 +68,10 @@ suite(`transcriptions over a real engine of the protocol${why}`, { timeout: TIME
     expect(verbose.segments!.map(({ text }) => text).join('')).toMatch(HEARD)
     expect(verbose.words!.map(({ word }) => word)).toEqual(expect.arrayContaining(['Monday', 'receipts']))
 
-    const srt = await transcriptions.create({ ...(await ask()), response_format: 'srt' })
+    const srt = await transcriptions.create({ ...(await createInput()), response_format: 'srt' })
     expect(srt).toMatch(/^1\n00:00:\d\d,\d{3} --> 00:00:\d\d,\d{3}\n/)
     expect(srt).toMatch(HEARD)
-    const vtt = await transcriptions.create({ ...(await ask()), response_format: 'vtt' })
+    const vtt = await transcriptions.create({ ...(await createInput()), response_format: 'vtt' })
     expect(vtt).toMatch(/^WEBVTT\n\n00:00:\d\d\.\d{3} --> 00:00:\d\d\.\d{3}\n/)
     expect(vtt).toMatch(HEARD)
     expect((await spent()) - before).toBe(5n * BigInt(usage.seconds) * NANO_OF_SECOND)
@@ -81,7 +81,7 @@ suite(`transcriptions over a real engine of the protocol${why}`, { timeout: TIME
     const before = await spent()
     const deltas: string[] = []
     let done: { readonly text: string; readonly usage?: unknown } | undefined
-    for await (const event of await caller.openai.audio.transcriptions.create({ ...(await ask('live')), stream: true })) {
+    for await (const event of await caller.openai.audio.transcriptions.create({ ...(await createInput('live')), stream: true })) {
       expect(done).toBeUndefined()
       if (event.type === 'transcript.text.delta') deltas.push(event.delta)
       if (event.type === 'transcript.text.done') done = event
@@ -93,9 +93,9 @@ suite(`transcriptions over a real engine of the protocol${why}`, { timeout: TIME
 
   it('end in the middle when their reader leaves, who pays for the file whole', async () => {
     const before = await spent()
-    const sound = await spoken(LONG_SPEECH)
+    const audio = await spoken(LONG_SPEECH)
     const leaving = new AbortController()
-    const request = { ...(await ask('live', sound)), stream: true } as const
+    const request = { ...(await createInput('live', audio)), stream: true } as const
     const stream = await caller.openai.audio.transcriptions.create(request, { signal: leaving.signal })
     expect((await stream[Symbol.asyncIterator]().next()).value).toMatchObject({ type: 'transcript.text.delta' })
     leaving.abort()
@@ -131,7 +131,7 @@ suite(`transcriptions over a real engine of the protocol${why}`, { timeout: TIME
 
   it('are refused in the engine’s own words where it cannot do what is asked, and cost nothing', async () => {
     const before = await spent()
-    const refused = caller.openai.audio.transcriptions.create({ ...(await ask()), response_format: 'diarized_json' })
+    const refused = caller.openai.audio.transcriptions.create({ ...(await createInput()), response_format: 'diarized_json' })
     const error = await refused.then(
       () => undefined,
       (thrown) => thrown,

@@ -30,7 +30,7 @@ export const CONFORMANCE_VENDORS: readonly ConformanceVendor[] = [
 /** Where the mock has the vendor's API; Azure's and Bedrock's adapters know their own. */
 const PATHS: Readonly<Record<string, string>> = { openai: '/v1', anthropic: '/v1', google: '/v1beta', mistral: '/v1', cohere: '/v2' }
 
-const makeSettings = (name: string, url: string) => {
+const createSettings = (name: string, url: string) => {
   if (name === 'bedrock')
     return `region: eu-west-1, access_key_id: AKIA0, secret_access_key: the-secret-of-the-operator, base_url: "${url}"`
   return `api_key: "key-of-${name}", base_url: "${url}${PATHS[name] ?? ''}"`
@@ -40,7 +40,7 @@ const makeSettings = (name: string, url: string) => {
 export function catalogOfVendors(url: string): string {
   return `
 engines:
-${CONFORMANCE_VENDORS.map(({ name }) => `  ${name}: { kind: ${name}, ${makeSettings(name, url)}, badge: cloud }`).join('\n')}
+${CONFORMANCE_VENDORS.map(({ name }) => `  ${name}: { kind: ${name}, ${createSettings(name, url)}, badge: cloud }`).join('\n')}
 models:
 ${CONFORMANCE_VENDORS.map(
   ({ name }) => `  - id: ${name}-chat

@@ -15,8 +15,8 @@ const MIB = 1024 * 1024
 export function blobStoreContract(name: string, open: () => Promise<OpenBlobStore>): void {
   describe(`blob store: ${name}`, () => {
     let opened: OpenBlobStore
-    let made = 0
-    const newKey = () => `org_1/file_${++made}`
+    let created = 0
+    const newKey = () => `org_1/file_${++created}`
     // Bytes of large blobs are compared by their hash: a difference of megabytes says nothing in a report.
     const sha256 = (bytes: Uint8Array | null) => bytes && createHash('sha256').update(bytes).digest('hex')
 
@@ -98,20 +98,20 @@ export function blobStoreContract(name: string, open: () => Promise<OpenBlobStor
 
     it('shows readers the old bytes or the new, never a mixture', async () => {
       const key = newKey()
-      const makeVersion = (version: number) => new Uint8Array(MIB + version * 1_000).fill(version)
-      await opened.store.put(key, makeVersion(0))
+      const createVersion = (version: number) => new Uint8Array(MIB + version * 1_000).fill(version)
+      await opened.store.put(key, createVersion(0))
       let isDone = false
       const writing = (async () => {
-        for (let version = 1; version <= 10; version++) await opened.store.put(key, makeVersion(version))
+        for (let version = 1; version <= 10; version++) await opened.store.put(key, createVersion(version))
         isDone = true
       })()
       while (!isDone) {
         const bytes = (await opened.store.get(key))!
         const version = bytes[0]!
-        expect(sha256(bytes)).toBe(sha256(makeVersion(version)))
+        expect(sha256(bytes)).toBe(sha256(createVersion(version)))
       }
       await writing
-      expect(sha256(await opened.store.get(key))).toBe(sha256(makeVersion(10)))
+      expect(sha256(await opened.store.get(key))).toBe(sha256(createVersion(10)))
     })
 
     it('deletes, and again', async () => {
@@ -127,7 +127,7 @@ export function blobStoreContract(name: string, open: () => Promise<OpenBlobStor
     })
 
     it('lists its blobs with their sizes, a page at a time, without what was deleted', async () => {
-      const prefix = `list_${++made}/`
+      const prefix = `list_${++created}/`
       const names = ['a', 'b', 'c', 'd', 'ملف'].map((name) => prefix + name)
       for (const [i, key] of names.toReversed().entries()) await opened.store.put(key, new Uint8Array(i))
       await opened.store.put(names[1]!, new Uint8Array(9))

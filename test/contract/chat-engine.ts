@@ -24,7 +24,7 @@ export interface ChatEngineCase {
   readonly reportsCached: boolean
   readonly reportsReasoning: boolean
   readonly namesModel: boolean
-  readonly namesAnswer: boolean
+  readonly namesResponse: boolean
   /** Whether aimock has the vendor's wire, and has it right. */
   readonly mock: { readonly plain: boolean; readonly streamed: boolean; readonly tools: boolean }
 }
@@ -236,12 +236,12 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
       it('an image by its address, or refuses it where the vendor fetches none', async () => {
         say({ text: ['A cat.'] })
         const content = [{ type: 'image_url', image_url: { url: 'https://images.test/cat.png' } }]
-        const answer = complete({ messages: [{ role: 'user', content }] })
+        const response = complete({ messages: [{ role: 'user', content }] })
         if (engines.chat.fetchesImages) {
-          await answer
+          await response
           expect(JSON.stringify(cloud.last.body)).toContain('https://images.test/cat.png')
         } else {
-          expect(await catchError(answer)).toMatchObject({ code: 'unsupported_value', param: 'messages[0].content[0].image_url.url' })
+          expect(await catchError(response)).toMatchObject({ code: 'unsupported_value', param: 'messages[0].content[0].image_url.url' })
         }
       })
     })
@@ -251,7 +251,7 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
         say({ text: ['30 days', ' مدفوعة', '.'] })
         const completion = await complete()
         expect(completion).toMatchObject({
-          id: engineCase.namesAnswer ? 'answer-1' : 'chatcmpl-req_1',
+          id: engineCase.namesResponse ? 'answer-1' : 'chatcmpl-req_1',
           object: 'chat.completion',
           created: expect.any(Number),
           model: engineCase.namesModel ? 'model-of-the-vendor' : engineModel,
@@ -298,10 +298,10 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
 
       it('parallel calls of tools in a stream, each with its own index', async () => {
         say({ text: ['Let me look.'], calls, ends: 'tools' })
-        const answer = joined(await streamed({ tools: TOOLS }))
-        expect([answer.text, answer.finishReason]).toEqual(['Let me look.', 'tool_calls'])
-        expect(answer.calls.map(({ id, name: tool }) => [id, tool])).toEqual(calls.map(({ id, name: tool }) => [id, tool]))
-        expect(answer.calls.map((each) => JSON.parse(each.arguments || '{}'))).toEqual([{ city: 'الرياض' }, {}])
+        const response = joined(await streamed({ tools: TOOLS }))
+        expect([response.text, response.finishReason]).toEqual(['Let me look.', 'tool_calls'])
+        expect(response.calls.map(({ id, name: tool }) => [id, tool])).toEqual(calls.map(({ id, name: tool }) => [id, tool]))
+        expect(response.calls.map((each) => JSON.parse(each.arguments || '{}'))).toEqual([{ city: 'الرياض' }, {}])
       })
 
       it('`length` for an answer that was cut short', async () => {
@@ -462,11 +462,11 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
         cloud.answering = () => undefined
         const before = cloud.received.length
         const controller = new AbortController()
-        const answer = engines.chat.complete(call, { messages: MESSAGES }, controller.signal).catch((error: unknown) => error)
+        const outcome = engines.chat.complete(call, { messages: MESSAGES }, controller.signal).catch((error: unknown) => error)
         await expect.poll(() => cloud.received.length, SOON).toBe(before + 1)
         controller.abort()
         await cloud.last.closed
-        expect(isAbort(await answer)).toBe(true)
+        expect(isAbort(await outcome)).toBe(true)
       })
     })
 
@@ -499,12 +499,12 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
         cloud.mock.onMessage(/annual leave/, { toolCalls })
         const [choice] = (await complete({ tools: TOOLS })).choices
         expect(choice.finish_reason).toBe('tool_calls')
-        const given = choice.message.tool_calls as readonly { id: string; function: { name: string; arguments: string } }[]
-        expect(given.map((each) => [each.function.name, JSON.parse(each.function.arguments || '{}')])).toEqual(expected)
-        const answer = joined(await streamed({ tools: TOOLS }))
-        expect(answer.finishReason).toBe('tool_calls')
-        expect(answer.calls.map((each) => [each.name, JSON.parse(each.arguments || '{}')])).toEqual(expected)
-        const results = given.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: 'fine' }))
+        const returnedCalls = choice.message.tool_calls as readonly { id: string; function: { name: string; arguments: string } }[]
+        expect(returnedCalls.map((each) => [each.function.name, JSON.parse(each.function.arguments || '{}')])).toEqual(expected)
+        const response = joined(await streamed({ tools: TOOLS }))
+        expect(response.finishReason).toBe('tool_calls')
+        expect(response.calls.map((each) => [each.name, JSON.parse(each.arguments || '{}')])).toEqual(expected)
+        const results = returnedCalls.map(({ id }) => ({ role: 'tool', tool_call_id: id, content: 'fine' }))
         const next = await complete({ tools: TOOLS, messages: [...MESSAGES, choice.message, ...results] })
         expect(next.choices[0].message.content).toBe('Warm, at noon.')
       })

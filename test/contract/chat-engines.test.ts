@@ -38,7 +38,7 @@ const openAiLike = {
   reportsCached: true,
   reportsReasoning: true,
   namesModel: true,
-  namesAnswer: true,
+  namesResponse: true,
   // The adapter's own tests have it: what passes whole would only show the mock's own shortcomings here.
   mock: { plain: false, streamed: false, tools: false },
 } as const
@@ -132,7 +132,7 @@ const CASES: readonly ChatEngineCase[] = [
     reportsCached: true,
     reportsReasoning: true,
     namesModel: true,
-    namesAnswer: true,
+    namesResponse: true,
     mock: { plain: true, streamed: true, tools: true },
   },
   {
@@ -190,7 +190,7 @@ const CASES: readonly ChatEngineCase[] = [
     reportsCached: true,
     reportsReasoning: true,
     namesModel: false,
-    namesAnswer: true,
+    namesResponse: true,
     mock: { plain: true, streamed: true, tools: true },
   },
   {
@@ -245,7 +245,7 @@ const CASES: readonly ChatEngineCase[] = [
     reportsCached: true,
     reportsReasoning: false,
     namesModel: false,
-    namesAnswer: false,
+    namesResponse: false,
     mock: { plain: true, streamed: true, tools: true },
   },
   {
@@ -300,7 +300,7 @@ const CASES: readonly ChatEngineCase[] = [
     reportsCached: true,
     reportsReasoning: false,
     namesModel: true,
-    namesAnswer: true,
+    namesResponse: true,
     mock: { plain: true, streamed: true, tools: true },
   },
   {
@@ -353,7 +353,7 @@ const CASES: readonly ChatEngineCase[] = [
     reportsCached: true,
     reportsReasoning: false,
     namesModel: false,
-    namesAnswer: true,
+    namesResponse: true,
     // Its `content-start` has no text, which Cohere's has.
     mock: { plain: true, streamed: false, tools: true },
   },

@@ -13,10 +13,10 @@ import {
   ATTRIBUTES,
   COLLECTION,
   chunkId,
+  createChunk,
+  createDocument,
   DIMENSIONS,
   listIds,
-  makeChunk,
-  makeDocument,
   OTHER,
   openCollection,
   sorted,
@@ -35,7 +35,7 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
   describe.concurrent(`${name} as a chunk index that is rebuilt`, () => {
     const texts = Array.from({ length: 600 }, (_, i) => `${TEXTS[i % TEXTS.length]} ${i}`)
     const question = 'letters of the sultan 77'
-    const same: ToTerms = async (passages) => passages.map(({ text }) => ({ words: words(text), grams: grams(text) }))
+    const same: ToTerms = async (chunks) => chunks.map(({ text }) => ({ words: words(text), grams: grams(text) }))
     /** An index of the test's own, as the others rebuild theirs meanwhile. */
     const opened = async () => {
       const collection = await openCollection(open, 1000)
@@ -76,18 +76,18 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
       await using its = await opened()
       const { index, searchText, rebuilt, putAll, state } = its
       const chunks = texts.map((text, i) => ({
-        ...makeChunk(text, i),
+        ...createChunk(text, i),
         headingPath: ['كتاب', 'II'],
         context: i % 2 ? '' : 'Context',
         pageStart: 1,
         pageEnd: 2,
       }))
-      await putAll({ ...makeDocument('doc_1'), attributes: ATTRIBUTES.doc_1 }, chunks)
-      await index.put(makeDocument('doc_2'), [makeChunk('sultan', 0, 'doc_2')])
+      await putAll({ ...createDocument('doc_1'), attributes: ATTRIBUTES.doc_1 }, chunks)
+      await index.put(createDocument('doc_2'), [createChunk('sultan', 0, 'doc_2')])
       await index.deleteDocument(COLLECTION, 'doc_2')
       await index.createCollection({ organizationId: 'org_b', collectionId: OTHER, dimensions: 8 })
       const theirs = { organizationId: 'org_b', collectionId: OTHER, documentId: 'doc_1', generation: 'g1', attributes: {} }
-      await index.put(theirs, [{ ...makeChunk('sultan', 0), vector: unitVector(0, 8) }])
+      await index.put(theirs, [{ ...createChunk('sultan', 0), vector: unitVector(0, 8) }])
       const before = await state()
 
       for (const steps of [1, 2, 5]) {
@@ -95,14 +95,14 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
         for (let i = 0; i < steps; i++) after = (await index.rebuild(after, same, signal)).next
       }
       const seen: ChunkText[] = []
-      const watched: ToTerms = (passages) => {
-        seen.push(...passages.map(({ text, headingPath, context }) => ({ text, headingPath, context })))
-        return same(passages)
+      const watched: ToTerms = (chunks) => {
+        seen.push(...chunks.map(({ text, headingPath, context }) => ({ text, headingPath, context })))
+        return same(chunks)
       }
       await rebuilt(watched, async () => expect((await state()).found).toEqual(before.found))
       expect(await state()).toEqual(before)
-      const passages = [...chunks, { text: 'sultan', headingPath: [], context: '' }]
-      const expected = passages.map(({ text, headingPath, context }) => ({ text, headingPath, context }))
+      const chunkTexts = [...chunks, { text: 'sultan', headingPath: [], context: '' }]
+      const expected = chunkTexts.map(({ text, headingPath, context }) => ({ text, headingPath, context }))
       const inOrder = (found: readonly ChunkText[]) => found.toSorted((a, b) => (a.text < b.text ? -1 : 1))
       expect(inOrder(seen)).toEqual(inOrder(expected))
       const filter: SearchFilter = { op: 'eq', field: 'metadata.year', value: 2020 }
@@ -116,8 +116,8 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
       const documents = ['doc_1', 'doc_2', 'doc_3']
       for (const id of documents)
         await putAll(
-          { ...makeDocument(id), attributes: { file_name: 'old.txt' } },
-          Array.from({ length: 130 }, (_, i) => makeChunk(`sultan ${id} ${i}`, i, id)),
+          { ...createDocument(id), attributes: { file_name: 'old.txt' } },
+          Array.from({ length: 130 }, (_, i) => createChunk(`sultan ${id} ${i}`, i, id)),
         )
       const changed: string[] = []
       const expectSeen = async () => {
@@ -131,7 +131,7 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
       await rebuilt(same, async () => {
         const next = documents[changed.length]
         if (next !== undefined) {
-          await index.setAttributes({ ...makeDocument(next), attributes: { file_name: 'new.txt' } }, same)
+          await index.setAttributes({ ...createDocument(next), attributes: { file_name: 'new.txt' } }, same)
           changed.push(next)
         }
         await expectSeen()
@@ -146,8 +146,8 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
       const third = `col_${'c3'.repeat(16)}`
       const expected = new Map<string, number[]>()
       const put = async (documentId: string, count: number, generation = 'g1') => {
-        const chunks = Array.from({ length: count }, (_, i) => makeChunk(`sultan ${documentId} ${i}`, i, documentId, generation))
-        await putAll(makeDocument(documentId, generation), chunks)
+        const chunks = Array.from({ length: count }, (_, i) => createChunk(`sultan ${documentId} ${i}`, i, documentId, generation))
+        await putAll(createDocument(documentId, generation), chunks)
         expected.set(`${documentId} ${generation}`, [...chunks.keys()])
       }
       for (const n of [1, 2, 3, 4, 5, 6, 7, 8]) await put(`doc_${n}`, 90)
@@ -171,7 +171,7 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
           await put('doc_5', 95)
           await index.deleteGeneration(COLLECTION, 'doc_3', 'g1')
           expected.delete('doc_3 g1')
-          await index.put({ ...makeDocument('doc_1'), collectionId: third }, [makeChunk('sultan', 0)])
+          await index.put({ ...createDocument('doc_1'), collectionId: third }, [createChunk('sultan', 0)])
         }
         // Adapters differ in how many steps they take.
         if (step === 4) await remove('doc_4')
@@ -196,26 +196,26 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
       await using its = await opened()
       const { index, searchText, rebuilt, putAll } = its
       await putAll(
-        makeDocument('doc_1'),
-        texts.map((text, i) => makeChunk(text, i)),
+        createDocument('doc_1'),
+        texts.map((text, i) => createChunk(text, i)),
       )
-      for (const n of [2, 3, 4]) await index.put(makeDocument(`doc_${n}`), [makeChunk(`cedar ${n}`, 0, `doc_${n}`)])
+      for (const n of [2, 3, 4]) await index.put(createDocument(`doc_${n}`), [createChunk(`cedar ${n}`, 0, `doc_${n}`)])
       const interrupted: string[] = []
-      const onceAt = (text: string, change: () => Promise<void>, passages: readonly ChunkText[]) => {
-        if (interrupted.includes(text) || !passages.some((passage) => passage.text === text)) return undefined
+      const onceAt = (text: string, change: () => Promise<void>, chunks: readonly ChunkText[]) => {
+        if (interrupted.includes(text) || !chunks.some((chunk) => chunk.text === text)) return undefined
         interrupted.push(text)
         return change()
       }
-      const replacing: ToTerms = async (passages) => {
-        await onceAt('cedar 2', () => index.deleteDocument(COLLECTION, 'doc_2'), passages)
-        await onceAt('cedar 3', () => index.put(makeDocument('doc_3'), [makeChunk('silk', 0, 'doc_3')]), passages)
-        return same(passages)
+      const replacing: ToTerms = async (chunks) => {
+        await onceAt('cedar 2', () => index.deleteDocument(COLLECTION, 'doc_2'), chunks)
+        await onceAt('cedar 3', () => index.put(createDocument('doc_3'), [createChunk('silk', 0, 'doc_3')]), chunks)
+        return same(chunks)
       }
       let after: string | null = null
       for (let i = 0; i < 10 && interrupted.length < 2; i++) after = (await index.rebuild(after, replacing, signal)).next
-      await rebuilt(async (passages) => {
-        await onceAt('cedar 4', () => index.deleteDocument(COLLECTION, 'doc_4'), passages)
-        return same(passages)
+      await rebuilt(async (chunks) => {
+        await onceAt('cedar 4', () => index.deleteDocument(COLLECTION, 'doc_4'), chunks)
+        return same(chunks)
       })
       expect(interrupted).toEqual(['cedar 2', 'cedar 3', 'cedar 4'])
       expect((await index.listGenerations(COLLECTION, '', 10)).map(({ documentId }) => documentId)).toEqual(['doc_1', 'doc_3'])
@@ -227,10 +227,10 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
       await using its = await opened()
       const { index, search, rebuilt, putAll } = its
       await putAll(
-        makeDocument('doc_1'),
-        texts.map((text, i) => makeChunk(text, i)),
+        createDocument('doc_1'),
+        texts.map((text, i) => createChunk(text, i)),
       )
-      const renamed: ToTerms = async (passages) => passages.map(() => ({ words: ['renamed'], grams: ['ren'] }))
+      const renamed: ToTerms = async (chunks) => chunks.map(() => ({ words: ['renamed'], grams: ['ren'] }))
       await Promise.all([rebuilt(renamed), rebuilt(renamed)])
       expect(await search({ words: ['renamed'] })).toHaveLength(600)
       expect(await search({ words: words('sultan'), grams: grams('sultan') })).toEqual([])

@@ -8,11 +8,11 @@ import {
   COLLECTION,
   chunkId,
   coverage,
+  createChunk,
+  createDocument,
   DIMENSIONS,
   dot,
   listIds,
-  makeChunk,
-  makeDocument,
   type OpenedCollection,
   OTHER,
   openCollection,
@@ -27,7 +27,7 @@ import { rebuildContract } from './chunk-index-rebuild.ts'
 const COSINE_TOLERANCE = 0.02
 /** Lucene keeps the length of a passage in one byte, which is exact for short ones only. */
 const COVERAGE_TOLERANCE = 0.01
-const retermed: ToTerms = async (passages) => passages.map(({ text }) => ({ words: words(text), grams: grams(text) }))
+const retermed: ToTerms = async (chunks) => chunks.map(({ text }) => ({ words: words(text), grams: grams(text) }))
 
 /**
  * What every chunk index must do. `open` gives an empty one; `atomicWrites` says whether a call is seen whole or not at
@@ -48,8 +48,8 @@ export function chunkIndexContract(
       })
 
     test('gives the cosine and both coverages of every candidate as the formulas say', async ({ index, searchText }) => {
-      const chunks = TEXTS.map((text, i) => makeChunk(text, i))
-      await index.put(makeDocument('doc_1'), chunks)
+      const chunks = TEXTS.map((text, i) => createChunk(text, i))
+      await index.put(createDocument('doc_1'), chunks)
       for (const [seed, text] of [
         'letters of the sultan',
         'ميناء السفينة',
@@ -72,8 +72,8 @@ export function chunkIndexContract(
     test('counts repeated terms, and the length of a passage, as BM25 does', async ({ index, searchText }) => {
       const texts = ['cedar', 'cedar cedar cedar', `cedar ${'harbour '.repeat(40)}`, 'silk']
       await index.put(
-        makeDocument('doc_1'),
-        texts.map((text, i) => makeChunk(text, i)),
+        createDocument('doc_1'),
+        texts.map((text, i) => createChunk(text, i)),
       )
       const found = await searchText('cedar silk silk')
       const expected = coverage(texts, 'cedar silk', words)
@@ -85,8 +85,8 @@ export function chunkIndexContract(
 
     test('finds Arabic, digits and one-letter words by their terms alone', async ({ index, search, searchText }) => {
       await index.put(
-        makeDocument('doc_1'),
-        TEXTS.map((text, i) => makeChunk(text, i)),
+        createDocument('doc_1'),
+        TEXTS.map((text, i) => createChunk(text, i)),
       )
       const best = async (text: string) =>
         (await searchText(text)).toSorted((a, b) => b.wordCoverage + b.gramCoverage - a.wordCoverage - a.gramCoverage)[0]
@@ -96,7 +96,7 @@ export function chunkIndexContract(
     })
 
     test('gives no cosine without a vector and no coverage without terms', async ({ index, search, searchText }) => {
-      await index.put(makeDocument('doc_1'), [makeChunk(TEXTS[0], 0)])
+      await index.put(createDocument('doc_1'), [createChunk(TEXTS[0], 0)])
       const [lexical] = await searchText('sultan')
       expect(lexical).toMatchObject({ cosine: null, language: 'en', documentId: 'doc_1', generation: 'g1' })
       const [vector] = await search({ vector: unitVector(0) })
@@ -106,8 +106,8 @@ export function chunkIndexContract(
     })
 
     test('compares every candidate with the anchor, which finds none itself', async ({ index, search, searchText }) => {
-      const chunks = TEXTS.map((text, i) => makeChunk(text, i))
-      await index.put(makeDocument('doc_1'), chunks)
+      const chunks = TEXTS.map((text, i) => createChunk(text, i))
+      await index.put(createDocument('doc_1'), chunks)
       const anchor = unitVector(2000)
       const found = await searchText('letters of the sultan', { vector: unitVector(1000), anchor })
       for (const { chunkId, anchorCosine } of found) {
@@ -121,8 +121,8 @@ export function chunkIndexContract(
     })
 
     test('gives at most the candidates asked for of each leg, the best ones', async ({ index, search, searchText }) => {
-      const chunks = Array.from({ length: 60 }, (_, i) => makeChunk(i === 17 ? 'sultan' : `harbour ${i}`, i))
-      await index.put(makeDocument('doc_1'), chunks)
+      const chunks = Array.from({ length: 60 }, (_, i) => createChunk(i === 17 ? 'sultan' : `harbour ${i}`, i))
+      await index.put(createDocument('doc_1'), chunks)
       const vector = chunks[41]!.vector
       const found = await searchText('sultan', { vector, candidates: 1 })
       expect(listIds(found)).toEqual([chunkId('doc_1', 'g1', 17), chunkId('doc_1', 'g1', 41)])
@@ -141,8 +141,8 @@ export function chunkIndexContract(
     })
 
     test('replaces a chunk with the same id and forgets what it was', async ({ index, searchText }) => {
-      await index.put(makeDocument('doc_1'), [makeChunk('sultan of the cedar', 0), makeChunk('harbour', 1)])
-      await index.put(makeDocument('doc_1'), [{ ...makeChunk('silk and spices', 0), vector: unitVector(77) }])
+      await index.put(createDocument('doc_1'), [createChunk('sultan of the cedar', 0), createChunk('harbour', 1)])
+      await index.put(createDocument('doc_1'), [{ ...createChunk('silk and spices', 0), vector: unitVector(77) }])
       expect(listIds(withWords(await searchText('sultan cedar')))).toEqual([])
       const found = await searchText('silk', { vector: unitVector(77) })
       const silk = found.find((c) => c.chunkId === chunkId('doc_1', 'g1', 0))!
@@ -152,28 +152,28 @@ export function chunkIndexContract(
     })
 
     test('is the same after a write is repeated, also when one call repeats an id', async ({ index, searchText }) => {
-      const chunks = TEXTS.map((text, i) => makeChunk(text, i))
-      await index.put(makeDocument('doc_1'), chunks)
+      const chunks = TEXTS.map((text, i) => createChunk(text, i))
+      await index.put(createDocument('doc_1'), chunks)
       const before = await searchText('letters of the sultan', { vector: unitVector(5) })
-      await index.put(makeDocument('doc_1'), [...chunks, chunks[0]!])
-      await index.put(makeDocument('doc_1'), chunks.slice(2))
+      await index.put(createDocument('doc_1'), [...chunks, chunks[0]!])
+      await index.put(createDocument('doc_1'), chunks.slice(2))
       const after = await searchText('letters of the sultan', { vector: unitVector(5) })
       expect(sorted(after)).toEqual(sorted(before))
       expect(await index.ordinals(COLLECTION, 'doc_1', 'g1')).toEqual([0, 1, 2, 3, 4, 5])
     })
 
     test('lists the ordinals of one generation, ascending', async ({ index }) => {
-      await index.put(makeDocument('doc_1'), [makeChunk('b', 7), makeChunk('a', 2)])
-      await index.put(makeDocument('doc_1'), [makeChunk('c', 11)])
-      await index.put(makeDocument('doc_1', 'g2'), [makeChunk('c', 3, 'doc_1', 'g2')])
+      await index.put(createDocument('doc_1'), [createChunk('b', 7), createChunk('a', 2)])
+      await index.put(createDocument('doc_1'), [createChunk('c', 11)])
+      await index.put(createDocument('doc_1', 'g2'), [createChunk('c', 3, 'doc_1', 'g2')])
       expect(await index.ordinals(COLLECTION, 'doc_1', 'g1')).toEqual([2, 7, 11])
       expect(await index.ordinals(COLLECTION, 'doc_1', 'g3')).toEqual([])
     })
 
     test('keeps generations side by side and deletes all but the one named', async ({ index, searchText }) => {
-      await index.put(makeDocument('doc_1'), [makeChunk('sultan', 0), makeChunk('cedar', 1)])
-      await index.put(makeDocument('doc_1', 'g2'), [makeChunk('sultan', 0, 'doc_1', 'g2')])
-      await index.put(makeDocument('doc_2'), [makeChunk('sultan', 0, 'doc_2')])
+      await index.put(createDocument('doc_1'), [createChunk('sultan', 0), createChunk('cedar', 1)])
+      await index.put(createDocument('doc_1', 'g2'), [createChunk('sultan', 0, 'doc_1', 'g2')])
+      await index.put(createDocument('doc_2'), [createChunk('sultan', 0, 'doc_2')])
       expect((await searchText('sultan')).map((c) => `${c.documentId} ${c.generation}`).sort()).toEqual([
         'doc_1 g1',
         'doc_1 g2',
@@ -188,13 +188,13 @@ export function chunkIndexContract(
 
     test('finds nothing of a deleted document, and scores the rest as if it had never been', async ({ index, searchText }) => {
       await index.put(
-        makeDocument('doc_2'),
-        TEXTS.map((text, i) => makeChunk(text, i, 'doc_2')),
+        createDocument('doc_2'),
+        TEXTS.map((text, i) => createChunk(text, i, 'doc_2')),
       )
       const alone = await searchText('letters harbour', { vector: unitVector(3) })
       await index.put(
-        makeDocument('doc_1'),
-        Array.from({ length: 200 }, (_, i) => makeChunk(`letters harbour ${i}`, i)),
+        createDocument('doc_1'),
+        Array.from({ length: 200 }, (_, i) => createChunk(`letters harbour ${i}`, i)),
       )
       await index.deleteDocument(COLLECTION, 'doc_1')
       expect(sorted(await searchText('letters harbour', { vector: unitVector(3) }))).toEqual(sorted(alone))
@@ -203,12 +203,12 @@ export function chunkIndexContract(
 
     test('keeps collections apart in hits, scores and deletes', async ({ index, searchText }) => {
       await index.createCollection({ organizationId: 'org_b', collectionId: OTHER, dimensions: DIMENSIONS })
-      await index.put(makeDocument('doc_1'), [makeChunk('sultan', 0), makeChunk('cedar', 1)])
+      await index.put(createDocument('doc_1'), [createChunk('sultan', 0), createChunk('cedar', 1)])
       const alone = await searchText('sultan', { vector: unitVector(0) })
-      const theirs = { ...makeDocument('doc_1'), organizationId: 'org_b', collectionId: OTHER }
+      const theirs = { ...createDocument('doc_1'), organizationId: 'org_b', collectionId: OTHER }
       await index.put(
         theirs,
-        Array.from({ length: 50 }, (_, i) => makeChunk('sultan', i)),
+        Array.from({ length: 50 }, (_, i) => createChunk('sultan', i)),
       )
       expect(sorted(await searchText('sultan', { vector: unitVector(0) }))).toEqual(sorted(alone))
       expect(await searchText('sultan', { collectionId: OTHER })).toHaveLength(50)
@@ -219,7 +219,7 @@ export function chunkIndexContract(
     })
 
     test('gives a dropped collection back empty when it is made again', async ({ index, searchText }) => {
-      await index.put(makeDocument('doc_1'), [makeChunk('sultan', 0)])
+      await index.put(createDocument('doc_1'), [createChunk('sultan', 0)])
       await index.dropCollection(COLLECTION)
       await index.createCollection({ organizationId: 'org_a', collectionId: COLLECTION, dimensions: DIMENSIONS + 8 })
       await index.createCollection({ organizationId: 'org_a', collectionId: COLLECTION, dimensions: DIMENSIONS + 8 })
@@ -228,9 +228,9 @@ export function chunkIndexContract(
 
     test('deletes one generation and leaves the others', async ({ index, searchText }) => {
       for (const generation of ['g1', 'g2', 'g3']) {
-        await index.put(makeDocument('doc_1', generation), [makeChunk('sultan', 0, 'doc_1', generation)])
+        await index.put(createDocument('doc_1', generation), [createChunk('sultan', 0, 'doc_1', generation)])
       }
-      await index.put(makeDocument('doc_2', 'g2'), [makeChunk('sultan', 0, 'doc_2', 'g2')])
+      await index.put(createDocument('doc_2', 'g2'), [createChunk('sultan', 0, 'doc_2', 'g2')])
       await index.deleteGeneration(COLLECTION, 'doc_1', 'g2')
       await index.deleteGeneration(COLLECTION, 'doc_1', 'g2')
       await index.deleteGeneration(OTHER, 'doc_1', 'g1')
@@ -244,13 +244,13 @@ export function chunkIndexContract(
       await index.createCollection({ organizationId: 'org_b', collectionId: OTHER, dimensions: DIMENSIONS + 8 })
       expect([await index.hasCollection(OTHER), await index.hasCollection('col_none')]).toEqual([true, false])
       await index.put(
-        makeDocument('doc_1'),
-        TEXTS.map((text, i) => makeChunk(text, i)),
+        createDocument('doc_1'),
+        TEXTS.map((text, i) => createChunk(text, i)),
       )
-      await index.put(makeDocument('doc_1', 'g2'), [makeChunk('sultan', 0, 'doc_1', 'g2'), makeChunk('cedar', 2, 'doc_1', 'g2')])
-      await index.put(makeDocument('doc_2'), [makeChunk('sultan', 0, 'doc_2')])
-      const theirs = { ...makeDocument('doc_1'), organizationId: 'org_b', collectionId: OTHER }
-      await index.put(theirs, [{ ...makeChunk('sultan', 0), vector: unitVector(0, DIMENSIONS + 8) }])
+      await index.put(createDocument('doc_1', 'g2'), [createChunk('sultan', 0, 'doc_1', 'g2'), createChunk('cedar', 2, 'doc_1', 'g2')])
+      await index.put(createDocument('doc_2'), [createChunk('sultan', 0, 'doc_2')])
+      const theirs = { ...createDocument('doc_1'), organizationId: 'org_b', collectionId: OTHER }
+      await index.put(theirs, [{ ...createChunk('sultan', 0), vector: unitVector(0, DIMENSIONS + 8) }])
 
       const collections = [
         { collectionId: COLLECTION, chunks: 9 },
@@ -278,75 +278,75 @@ export function chunkIndexContract(
       index,
       search,
     }) => {
-      const good = makeChunk('sultan', 0)
+      const good = createChunk('sultan', 0)
       for (const vector of [
         unitVector(0, DIMENSIONS + 1),
         unitVector(0).fill(Number.NaN, 3, 4),
         unitVector(0).fill(Number.POSITIVE_INFINITY, 0, 1),
       ]) {
-        const refused = index.put(makeDocument('doc_1'), [good, { ...makeChunk('cedar', 1), vector }])
+        const refused = index.put(createDocument('doc_1'), [good, { ...createChunk('cedar', 1), vector }])
         await expect(refused).rejects.toMatchObject({ name: 'KisError', code: 'invalid_request' })
       }
       expect(await index.ordinals(COLLECTION, 'doc_1', 'g1')).toEqual([])
-      await index.put(makeDocument('doc_1'), [good])
+      await index.put(createDocument('doc_1'), [good])
       await expect(search({ vector: unitVector(0, 8) })).rejects.toMatchObject({ code: 'invalid_request' })
     })
 
     test('gives chunks whole, in the order of the ids, leaving out those that are not there', async ({ index }) => {
-      const chunks = TEXTS.map((text, i) => ({ ...makeChunk(text, i), headingPath: ['كتاب', `Part ${i}`], pageStart: i, pageEnd: i + 1 }))
-      await index.put(makeDocument('doc_1'), chunks)
+      const chunks = TEXTS.map((text, i) => ({ ...createChunk(text, i), headingPath: ['كتاب', `Part ${i}`], pageStart: i, pageEnd: i + 1 }))
+      await index.put(createDocument('doc_1'), chunks)
       const ids = [3, 0, 5].map((i) => chunks[i]!.chunkId)
       const found = await index.get(COLLECTION, [ids[0]!, 'chunk_unknown', ids[1]!, ids[2]!])
       expect(found).toEqual(
         [3, 0, 5].map((i) => {
-          const { vector: _vector, tokenStates: _states, context: _context, words: _words, grams: _grams, ...stored } = chunks[i]!
+          const { vector: _vector, tokenStates: _tokenStates, context: _context, words: _words, grams: _grams, ...stored } = chunks[i]!
           return { ...stored, organizationId: 'org_a', collectionId: COLLECTION, documentId: 'doc_1', generation: 'g1' }
         }),
       )
     })
 
     test('gives token states as they were written, and leaves out chunks without them', async ({ index }) => {
-      const chunks = TEXTS.map((text, i) => makeChunk(text, i))
+      const chunks = TEXTS.map((text, i) => createChunk(text, i))
       const ids = chunks.map(({ chunkId }) => chunkId)
       const written = new Map(chunks.flatMap(({ chunkId, tokenStates }) => (tokenStates ? [[chunkId, tokenStates] as const] : [])))
-      await index.put(makeDocument('doc_1'), chunks)
+      await index.put(createDocument('doc_1'), chunks)
       expect(await index.tokenEmbeddings(COLLECTION, [...ids, 'none'])).toEqual(written)
       expect(written.size).toBe(4)
       expect(await index.tokenEmbeddings(COLLECTION, [])).toEqual(new Map())
       expect(await index.tokenEmbeddings(OTHER, ids)).toEqual(new Map())
       await expect(index.tokenEmbeddings(COLLECTION, new Array(101).fill('x'))).rejects.toMatchObject({ code: 'array_above_max_length' })
 
-      await index.setAttributes({ ...makeDocument('doc_1'), attributes: ATTRIBUTES.doc_1 }, retermed)
+      await index.setAttributes({ ...createDocument('doc_1'), attributes: ATTRIBUTES.doc_1 }, retermed)
       expect(await index.tokenEmbeddings(COLLECTION, ids)).toEqual(written)
 
       const most = new Int8Array(MAX_TOKEN_EMBEDDINGS_BYTES).fill(-128)
-      await index.put(makeDocument('doc_1'), [
+      await index.put(createDocument('doc_1'), [
         { ...chunks[0]!, tokenStates: most },
         { ...chunks[1]!, tokenStates: null },
       ])
       expect(await index.tokenEmbeddings(COLLECTION, ids.slice(0, 2))).toEqual(new Map([[ids[0], most]]))
       const tooMany = { ...chunks[0]!, tokenStates: new Int8Array(MAX_TOKEN_EMBEDDINGS_BYTES + 1) }
-      await expect(index.put(makeDocument('doc_1'), [tooMany])).rejects.toMatchObject({ code: 'invalid_request' })
+      await expect(index.put(createDocument('doc_1'), [tooMany])).rejects.toMatchObject({ code: 'invalid_request' })
     })
 
     test('has no token states of what is deleted', async ({ index }) => {
-      await index.put(makeDocument('doc_1'), [makeChunk(TEXTS[0], 0)])
-      await index.put(makeDocument('doc_1', 'g2'), [makeChunk(TEXTS[0], 0, 'doc_1', 'g2')])
+      await index.put(createDocument('doc_1'), [createChunk(TEXTS[0], 0)])
+      await index.put(createDocument('doc_1', 'g2'), [createChunk(TEXTS[0], 0, 'doc_1', 'g2')])
       await index.deleteGeneration(COLLECTION, 'doc_1', 'g1')
       const ids = [chunkId('doc_1', 'g1', 0), chunkId('doc_1', 'g2', 0)]
       expect([...(await index.tokenEmbeddings(COLLECTION, ids)).keys()]).toEqual([ids[1]])
       await index.deleteDocument(COLLECTION, 'doc_1')
       expect((await index.tokenEmbeddings(COLLECTION, ids)).size).toBe(0)
       // The place of a deleted chunk may be taken by one without token states.
-      await index.put(makeDocument('doc_1'), [makeChunk(TEXTS[2], 2)])
+      await index.put(createDocument('doc_1'), [createChunk(TEXTS[2], 2)])
       expect((await index.tokenEmbeddings(COLLECTION, [chunkId('doc_1', 'g1', 2)])).size).toBe(0)
     })
 
     test('serves searches while writes go on, and keeps every write', async ({ index, searchText }) => {
       const put = (d: number) =>
         index.put(
-          makeDocument(`doc_${d}`),
-          Array.from({ length: 40 }, (_, i) => makeChunk(`sultan ${d}`, i, `doc_${d}`)),
+          createDocument(`doc_${d}`),
+          Array.from({ length: 40 }, (_, i) => createChunk(`sultan ${d}`, i, `doc_${d}`)),
         )
       const query = { vector: unitVector(1), candidates: 1000 }
       await Promise.all(Array.from({ length: 8 }, (_, d) => Promise.all([put(d), searchText('sultan', query), put(d)])))
@@ -357,8 +357,8 @@ export function chunkIndexContract(
       test('never shows half of a write', async ({ index, searchText }) => {
         const writes = Array.from({ length: 8 }, (_, d) =>
           index.put(
-            makeDocument(`doc_${d}`),
-            Array.from({ length: 40 }, (_, i) => makeChunk(`sultan ${d}`, i, `doc_${d}`)),
+            createDocument(`doc_${d}`),
+            Array.from({ length: 40 }, (_, i) => createChunk(`sultan ${d}`, i, `doc_${d}`)),
           ),
         )
         let going = true
@@ -376,7 +376,7 @@ export function chunkIndexContract(
       })
 
     test('rejects a search whose signal is aborted, and serves the next', async ({ index }) => {
-      await index.put(makeDocument('doc_1'), [makeChunk('sultan', 0)])
+      await index.put(createDocument('doc_1'), [createChunk('sultan', 0)])
       const query: ChunkQuery = { collectionId: COLLECTION, vector: null, ...queryTerms('sultan'), candidates: 10, filter: null }
       await expect(index.search(query, AbortSignal.abort())).rejects.toMatchObject({ name: 'AbortError' })
       const controller = new AbortController()
@@ -392,11 +392,11 @@ export function chunkIndexContract(
   describe.concurrent(`${name} as a chunk index, with a filter`, () => {
     const opened = async () => {
       const collection = await openCollection(open, 100)
-      await collection.index.put({ ...makeDocument('doc_1'), attributes: ATTRIBUTES.doc_1 }, [
-        { ...makeChunk('sultan', 0), pageStart: 1, pageEnd: 3 },
-        { ...makeChunk('sultan', 1), pageStart: 4, pageEnd: 4 },
+      await collection.index.put({ ...createDocument('doc_1'), attributes: ATTRIBUTES.doc_1 }, [
+        { ...createChunk('sultan', 0), pageStart: 1, pageEnd: 3 },
+        { ...createChunk('sultan', 1), pageStart: 4, pageEnd: 4 },
       ])
-      await collection.index.put({ ...makeDocument('doc_2'), attributes: ATTRIBUTES.doc_2 }, [makeChunk('sultan', 0, 'doc_2')])
+      await collection.index.put({ ...createDocument('doc_2'), attributes: ATTRIBUTES.doc_2 }, [createChunk('sultan', 0, 'doc_2')])
       return collection
     }
 
@@ -418,8 +418,8 @@ export function chunkIndexContract(
 
     it('finds as many as asked for, however rare the chunks are that it lets through', async () => {
       await using collection = await opened()
-      const many = Array.from({ length: 250 }, (_, i) => makeChunk('sultan harbour', i, 'doc_3'))
-      await collection.index.put(makeDocument('doc_3'), many)
+      const many = Array.from({ length: 250 }, (_, i) => createChunk('sultan harbour', i, 'doc_3'))
+      await collection.index.put(createDocument('doc_3'), many)
       const filter: SearchFilter = { op: 'eq', field: 'file_name', value: 'a b.pdf' }
       const found = await collection.searchText('sultan', { vector: many[0]!.vector, candidates: 2, filter })
       expect(listIds(found)).toEqual([chunkId('doc_1', 'g1', 0), chunkId('doc_1', 'g1', 1)])
@@ -428,10 +428,10 @@ export function chunkIndexContract(
     it('gives one ingestion other attributes, and changes nothing else of it or of others', async () => {
       await using collection = await opened()
       const { index, searchText } = collection
-      await index.put({ ...makeDocument('doc_2'), generation: 'g2' }, [makeChunk('sultan', 0, 'doc_2', 'g2')])
+      await index.put({ ...createDocument('doc_2'), generation: 'g2' }, [createChunk('sultan', 0, 'doc_2', 'g2')])
       const before = await searchText('letters of the sultan', { vector: unitVector(5) })
-      await index.setAttributes({ ...makeDocument('doc_1'), attributes: { file_name: 'renamed.txt', 'metadata.year': 2031 } }, retermed)
-      await index.setAttributes({ ...makeDocument('doc_2'), attributes: { file_name: 'renamed.txt' } }, retermed)
+      await index.setAttributes({ ...createDocument('doc_1'), attributes: { file_name: 'renamed.txt', 'metadata.year': 2031 } }, retermed)
+      await index.setAttributes({ ...createDocument('doc_2'), attributes: { file_name: 'renamed.txt' } }, retermed)
       expect(sorted(await searchText('letters of the sultan', { vector: unitVector(5) }))).toEqual(sorted(before))
       const findBy = async (field: string, value: string | number) =>
         listIds(await searchText('letters of the sultan', { vector: unitVector(5), filter: { op: 'eq', field, value } }))
@@ -443,13 +443,15 @@ export function chunkIndexContract(
       expect(await findBy('metadata.year', 2031)).toEqual([chunkId('doc_1', 'g1', 0), chunkId('doc_1', 'g1', 1)])
       expect(await findBy('file_name', 'a b.pdf')).toEqual([])
       // Nothing of that ingestion is there.
-      await index.setAttributes({ ...makeDocument('doc_9'), attributes: {} }, retermed)
+      await index.setAttributes({ ...createDocument('doc_9'), attributes: {} }, retermed)
       expect(await index.ordinals(COLLECTION, 'doc_9', 'g1')).toEqual([])
     })
 
     it('takes the attributes of the last write of a document', async () => {
       await using collection = await opened()
-      await collection.index.put({ ...makeDocument('doc_2'), attributes: { file_name: 'renamed.txt' } }, [makeChunk('sultan', 0, 'doc_2')])
+      await collection.index.put({ ...createDocument('doc_2'), attributes: { file_name: 'renamed.txt' } }, [
+        createChunk('sultan', 0, 'doc_2'),
+      ])
       const filter: SearchFilter = { op: 'eq', field: 'file_name', value: 'renamed.txt' }
       expect(listIds(await collection.searchText('sultan', { filter }))).toEqual([chunkId('doc_2', 'g1', 0)])
     })

@@ -33,7 +33,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
 
   describe(`document store: ${name}`, () => {
     let opened: OpenStore
-    let made = 0
+    let created = 0
 
     beforeAll(async () => {
       opened = await open()
@@ -42,10 +42,10 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
 
     /** A collection of the test's own. */
     function collection(...indexes: CollectionSpec['indexes']): DocumentCollection<Item> {
-      return opened.store.collection<Item>({ name: `items_${++made}`, indexes })
+      return opened.store.collection<Item>({ name: `items_${++created}`, indexes })
     }
 
-    async function makeCollection(documents: readonly Item[], ...indexes: CollectionSpec['indexes']): Promise<DocumentCollection<Item>> {
+    async function createCollection(documents: readonly Item[], ...indexes: CollectionSpec['indexes']): Promise<DocumentCollection<Item>> {
       const items = collection(...indexes)
       for (const document of documents) await items.insertOne(document)
       return items
@@ -68,7 +68,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
           old: new Date(-5),
           nested: { list: [{ at: at(1) }, [], {}, null, [at(2)]], مفتاح: 'value' },
         }
-        const items = await makeCollection([document])
+        const items = await createCollection([document])
         expect(await items.findOne({ _id: 'a' })).toEqual(document)
         expect(await items.find({}, { limit: 1 })).toEqual([document])
       })
@@ -91,7 +91,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       })
 
       test('are not found under an id that is not there', async () => {
-        const items = await makeCollection([{ _id: 'a', code: 'x' }], { fields: ['code'], unique: true })
+        const items = await createCollection([{ _id: 'a', code: 'x' }], { fields: ['code'], unique: true })
         expect(await items.findOne({ _id: 'b' })).toBeNull()
         expect(await items.findOne({ code: 'y' })).toBeNull()
         expect(await items.findOne({ _id: 'a', code: 'y' })).toBeNull()
@@ -111,7 +111,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
         { type: 'dates', values: dates },
       ]) {
         test(`compare ${type}, in an index and as guards`, async () => {
-          const items = await makeCollection(
+          const items = await createCollection(
             values.map(({ value, name }) => ({ _id: name, group: 'g', value })),
             { fields: ['group', 'value'] },
           )
@@ -140,7 +140,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       }
 
       test('compare booleans', async () => {
-        const items = await makeCollection(
+        const items = await createCollection(
           [
             { _id: 'a', group: 'g', open: true },
             { _id: 'b', group: 'g', open: false },
@@ -152,7 +152,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       })
 
       test('take null for an absent field', async () => {
-        const items = await makeCollection(
+        const items = await createCollection(
           [
             { _id: 'absent', group: 'g' },
             { _id: 'null', group: 'g', gone: null },
@@ -167,7 +167,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       })
 
       test('leave values of another type out of a range', async () => {
-        const items = await makeCollection([
+        const items = await createCollection([
           { _id: 'text', n: '5' },
           { _id: 'date', n: at(0) },
           { _id: 'null', n: null },
@@ -178,7 +178,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       })
 
       test('reach into objects by dotted paths', async () => {
-        const items = await makeCollection(
+        const items = await createCollection(
           [{ _id: 'a', owner: { id: 'x', at: at(1) } }, { _id: 'b', owner: { id: 'y', at: at(2) } }, { _id: 'c' }],
           { fields: ['owner.id', 'owner.at'] },
         )
@@ -187,14 +187,14 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       })
 
       test('take lists of ids', async () => {
-        const items = await makeCollection(['a', 'b', 'c', 'd'].map((_id) => ({ _id, org: _id < 'c' ? 'x' : 'y' })))
+        const items = await createCollection(['a', 'b', 'c', 'd'].map((_id) => ({ _id, org: _id < 'c' ? 'x' : 'y' })))
         expect(listIds(await items.find({ _id: { $in: ['d', 'a', 'nobody', 'c'] } }, { limit: 10 }))).toEqual(['a', 'c', 'd'])
         expect(listIds(await items.find({ _id: { $in: ['d', 'a', 'c'] }, org: 'y' }, { limit: 1 }))).toEqual(['c'])
         expect(await items.find({ _id: { $in: [] } }, { limit: 10 })).toEqual([])
       })
 
       test('that no index serves are refused', async () => {
-        const items = await makeCollection([{ _id: 'a', org: 'x', n: 1, other: 1 }], { fields: ['org', 'n'] })
+        const items = await createCollection([{ _id: 'a', org: 'x', n: 1, other: 1 }], { fields: ['org', 'n'] })
         for (const [filter, sort] of [
           [{ other: 1 }, {}],
           [{ n: 1 }, {}],
@@ -217,7 +217,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
 
     describe('sorts and pages', () => {
       test('go both ways along an index, equal values by id', async () => {
-        const items = await makeCollection(
+        const items = await createCollection(
           [
             { _id: 'd', org: 'x', at: at(1) },
             { _id: 'a', org: 'x', at: at(2) },
@@ -236,7 +236,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
 
       test('order strings by code point', async () => {
         const values = ['a', 'b', 'é', 'ب', '～', '😀']
-        const items = await makeCollection(
+        const items = await createCollection(
           values.toReversed().map((value) => ({ _id: value, value })),
           { fields: ['value'] },
         )
@@ -247,7 +247,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
 
       test('follow one another by the last id', async () => {
         const expected = Array.from({ length: 25 }, (_, i) => `id_${String(i).padStart(2, '0')}`)
-        const items = await makeCollection(
+        const items = await createCollection(
           expected.map((_id) => ({ _id, org: 'x' })),
           { fields: ['org'] },
         )
@@ -335,14 +335,14 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
         },
       ] satisfies { does: string; update: Update; expected: Record<string, unknown> }[]) {
         test(does, async () => {
-          const items = await makeCollection([before])
+          const items = await createCollection([before])
           const after = { ...before, ...expected }
           expect(await items.findOneAndUpdate({ _id: 'a' }, update)).toEqual(after)
           expect(await items.findOne({ _id: 'a' })).toEqual(after)
         })
 
         test(`${does}, and the document is not given back`, async () => {
-          const items = await makeCollection([before])
+          const items = await createCollection([before])
           expect(await items.updateOne({ _id: 'a' }, update)).toBe(true)
           expect(await items.findOne({ _id: 'a' })).toEqual({ ...before, ...expected })
         })
@@ -363,7 +363,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       ] satisfies { does: string; update: Update }[]) {
         test(`${does} fails and changes nothing`, async () => {
           const document = { ...before, nothing: null }
-          const items = await makeCollection([document])
+          const items = await createCollection([document])
           await expect(
             items.findOneAndUpdate({ _id: 'a' }, { ...update, $push: { list: 7, ...('$push' in update && update.$push) } }),
           ).rejects.toThrow()
@@ -373,25 +373,25 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       }
 
       test('happen only where the guards hold', async () => {
-        const items = await makeCollection([{ _id: 'a', available: 10, state: 'open', holds: {} }])
-        const take = (amount: number, id: string) =>
+        const items = await createCollection([{ _id: 'a', available: 10, state: 'open', holds: {} }])
+        const decrement = (amount: number, id: string) =>
           items.findOneAndUpdate(
             { _id: 'a', state: 'open', available: { $gte: amount }, [`holds.${id}`]: null },
             { $inc: { available: -amount }, $set: { [`holds.${id}`]: { amount } } },
           )
-        expect(await take(6, 'hold_1')).toMatchObject({ available: 4 })
-        expect(await take(1, 'hold_1')).toBeNull()
-        expect(await take(5, 'hold_2')).toBeNull()
+        expect(await decrement(6, 'hold_1')).toMatchObject({ available: 4 })
+        expect(await decrement(1, 'hold_1')).toBeNull()
+        expect(await decrement(5, 'hold_2')).toBeNull()
         expect(await items.updateOne({ _id: 'a', available: { $gte: 5 } }, { $inc: { available: -5 } })).toBe(false)
         expect(await items.updateOne({ _id: 'absent' }, { $inc: { available: -5 } })).toBe(false)
-        expect(await take(4, 'hold_2')).toMatchObject({ available: 0, holds: { hold_1: { amount: 6 }, hold_2: { amount: 4 } } })
+        expect(await decrement(4, 'hold_2')).toMatchObject({ available: 0, holds: { hold_1: { amount: 6 }, hold_2: { amount: 4 } } })
         expect(await items.findOneAndUpdate({ _id: 'a' }, { $unset: { 'holds.hold_1': '' } })).toMatchObject({
           holds: { hold_2: { amount: 4 } },
         })
       })
 
       test('reach a document by a unique key', async () => {
-        const items = await makeCollection(
+        const items = await createCollection(
           [
             { _id: 'a', org: 'x', code: 'one' },
             { _id: 'b', org: 'y', code: 'one' },
@@ -404,7 +404,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       })
 
       test('move a document in the indexes', async () => {
-        const items = await makeCollection([{ _id: 'a', state: 'new', at: at(1) }], { fields: ['state', 'at'] })
+        const items = await createCollection([{ _id: 'a', state: 'new', at: at(1) }], { fields: ['state', 'at'] })
         await items.findOneAndUpdate({ _id: 'a' }, { $set: { state: 'done' } })
         expect(await items.countDocuments({ state: 'new' })).toBe(0)
         expect(await items.countDocuments({ state: 'done', at: { $lte: at(1) } })).toBe(1)
@@ -426,7 +426,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       })
 
       test('fail when the key is there and the guards are not met', async () => {
-        const items = await makeCollection([{ _id: 'a', code: 'c', n: 1 }], { fields: ['code'], unique: true })
+        const items = await createCollection([{ _id: 'a', code: 'c', n: 1 }], { fields: ['code'], unique: true })
         const update = { $inc: { n: 1 }, $setOnInsert: { _id: 'fresh' } }
         await expect(items.findOneAndUpdate({ _id: 'a', n: { $gte: 5 } }, { $inc: { n: 1 } }, { upsert: true })).rejects.toThrow(
           DuplicateKey,
@@ -450,7 +450,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
 
     describe('unique keys', () => {
       test('bind ids and unique fields', async () => {
-        const items = await makeCollection(
+        const items = await createCollection(
           [
             { _id: 'a', org: 'x', code: 'one' },
             { _id: 'b', org: 'x', code: 'two' },
@@ -470,7 +470,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       })
 
       test('that are sparse leave documents without the field alone', async () => {
-        const items = await makeCollection([{ _id: 'a' }, { _id: 'b' }, { _id: 'c', key: 'k' }], {
+        const items = await createCollection([{ _id: 'a' }, { _id: 'b' }, { _id: 'c', key: 'k' }], {
           fields: ['key'],
           unique: true,
           sparse: true,
@@ -485,7 +485,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
 
     describe('many documents', () => {
       test('insertMissing leaves those that are there alone', async () => {
-        const items = await makeCollection([{ _id: 'b', n: 'old' }])
+        const items = await createCollection([{ _id: 'b', n: 'old' }])
         expect(await items.insertMissing(['a', 'b', 'c'].map((_id) => ({ _id, n: 'new' })))).toBe(2)
         expect(await items.insertMissing(['a', 'b', 'c'].map((_id) => ({ _id, n: 'newer' })))).toBe(0)
         expect(await items.insertMissing([])).toBe(0)
@@ -493,7 +493,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       })
 
       test('deleteMany deletes those that the filter finds', async () => {
-        const items = await makeCollection(
+        const items = await createCollection(
           Array.from({ length: 20 }, (_, i) => ({ _id: `id_${i}`, org: i % 2 ? 'x' : 'y', at: at(i) })),
           { fields: ['org', 'at'] },
         )
@@ -545,7 +545,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       })
 
       test('1,000 guarded decrements of 300 win 300 times', async () => {
-        const items = await makeCollection([{ _id: 'w', left: 300, spent: 0 }])
+        const items = await createCollection([{ _id: 'w', left: 300, spent: 0 }])
         const results = await Promise.all(
           Array.from({ length: 1_000 }, () => items.findOneAndUpdate({ _id: 'w', left: { $gte: 1 } }, { $inc: { left: -1, spent: 1 } })),
         )

@@ -23,15 +23,18 @@ const HOUR_MS = 3_600_000
 
 const chat = (
   deps: RunDeps,
-  { request = hello, key = KEY, ask = createRequestContext() }: { request?: object; key?: unknown; ask?: RequestContext } = {},
+  { request = hello, key = KEY, context = createRequestContext() }: { request?: object; key?: unknown; context?: RequestContext } = {},
 ) =>
-  onceForKey(deps, ask, { operation: 'chat_completion', request, idempotencyKey: key }, (asked) =>
-    createChatCompletion(deps, asked, request),
+  onceForKey(deps, context, { operation: 'chat_completion', request, idempotencyKey: key }, (callContext) =>
+    createChatCompletion(deps, callContext, request),
   )
 
 const chatStream = (deps: RunDeps, key: string | null = KEY) =>
-  streamOnceForKey(deps, createRequestContext(), { operation: 'chat_completion_stream', request: hello, idempotencyKey: key }, (asked) =>
-    streamChatCompletion(deps, asked, hello),
+  streamOnceForKey(
+    deps,
+    createRequestContext(),
+    { operation: 'chat_completion_stream', request: hello, idempotencyKey: key },
+    (callContext) => streamChatCompletion(deps, callContext, hello),
   )
 
 async function all<T>(events: AsyncIterable<T>): Promise<T[]> {
@@ -77,14 +80,14 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
       near.createVector = () => Float32Array.from([0.1, -0, 1e-40, 3])
       const embed = () => {
         const request = { model: 'embed', input: ['a', 'b'] }
-        return onceForKey(deps, createRequestContext(), { operation: 'embedding', request, idempotencyKey: 'a' }, (ask) =>
-          createEmbeddings(deps, ask, request),
+        return onceForKey(deps, createRequestContext(), { operation: 'embedding', request, idempotencyKey: 'a' }, (context) =>
+          createEmbeddings(deps, context, request),
         )
       }
       const transcribe = () => {
         const request = { model: 'speech', contentBase64: Buffer.from('wav 2500 ').toString('base64') }
         const call = { operation: 'transcription', request, idempotencyKey: 'b' } as const
-        return onceForKey(deps, createRequestContext(), call, (ask) => createTranscription(deps, ask, request as never))
+        return onceForKey(deps, createRequestContext(), call, (context) => createTranscription(deps, context, request as never))
       }
       for (const call of [embed, transcribe]) expect(await call()).toEqual({ ...(await call()), replayed: undefined })
       expect([near.embeds, far.transcribed.length]).toEqual([1, 1])
@@ -101,8 +104,8 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
       ]
       const request = { model: 'speech-live', contentBase64: Buffer.from('wav 2500 ').toString('base64') }
       const transcript = () =>
-        streamOnceForKey(deps, createRequestContext(), { operation: 'transcription_stream', request, idempotencyKey: KEY }, (asked) =>
-          streamTranscription(deps, asked, request),
+        streamOnceForKey(deps, createRequestContext(), { operation: 'transcription_stream', request, idempotencyKey: KEY }, (callContext) =>
+          streamTranscription(deps, callContext, request),
         )
       const left = transcript()
       const first = await left.next()
@@ -125,7 +128,7 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
       for (const other of [() => chat(deps, { request: { ...hello, seed: 1 } }), () => all(chatStream(deps))])
         expect(await failure(other())).toMatchObject({ code: 'idempotency_conflict', param: 'idempotencyKey', shouldRetry: false })
       expect(far.chats).toBe(1)
-      expect((await chat(deps, { ask: createRequestContext({ ...somebody, apiKeyId: 'key_b' }) })).replayed).toBeUndefined()
+      expect((await chat(deps, { context: createRequestContext({ ...somebody, apiKeyId: 'key_b' }) })).replayed).toBeUndefined()
       expect((await chat(deps, { key: 'order-2' })).replayed).toBeUndefined()
       expect(far.chats).toBe(3)
     })
@@ -183,9 +186,9 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
       const { deps, billing, far } = started()
       const gate = Promise.withResolvers<void>()
       const { complete } = far.chat
-      Object.assign(far.chat, { complete: (...given: Parameters<typeof complete>) => gate.promise.then(() => complete(...given)) })
+      Object.assign(far.chat, { complete: (...args: Parameters<typeof complete>) => gate.promise.then(() => complete(...args)) })
       const leaving = new AbortController()
-      const left = chat(deps, { ask: createRequestContext(somebody, leaving.signal) })
+      const left = chat(deps, { context: createRequestContext(somebody, leaving.signal) })
       await eventually(() => billing.openHolds === 1)
       leaving.abort()
       gate.resolve()
@@ -247,19 +250,19 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
     })
 
     it.each([
-      { name: 'a call', begin: (deps: RunDeps) => chat(deps), again: (deps: RunDeps) => chat(deps) },
+      { name: 'a call', start: (deps: RunDeps) => chat(deps), again: (deps: RunDeps) => chat(deps) },
       {
         name: 'a stream',
-        begin: (deps: RunDeps) => chatStream(deps).next(),
+        start: (deps: RunDeps) => chatStream(deps).next(),
         again: async (deps: RunDeps) => (await all(chatStream(deps))).at(-1)!,
       },
     ])(
       'that the end of the process ends before any of the answer was delivered cost nothing, and run again: $name',
-      async ({ begin, again }) => {
+      async ({ start, again }) => {
         const { deps, billing, far } = started()
         far.completions = ['wait']
         far.steps = ['wait']
-        const pending = begin(deps).catch((error: unknown) => error)
+        const pending = start(deps).catch((error: unknown) => error)
         await heldBy(billing)
         await eventually(() => far.chats === 1)
         deps.keyedCalls[Symbol.dispose]()
@@ -390,8 +393,8 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
       const { billing } = first
       Object.assign(billing, { settleHold })
       // Of a call that comes first and that nobody can read.
-      const [kept] = await first.deps.collections.keyedCalls.find({ state: 'answered' }, { limit: 1 })
-      await first.deps.collections.keyedCalls.insertOne({ ...kept!, _id: `!${kept!._id}`, outcome: 'AAAA' })
+      const [stored] = await first.deps.collections.keyedCalls.find({ state: 'answered' }, { limit: 1 })
+      await first.deps.collections.keyedCalls.insertOne({ ...stored!, _id: `!${stored!._id}`, outcome: 'AAAA' })
       const second = started({ billing })
       await second.sole!.succeed(second.deps.keyedCalls, NEVER)
       expect(billing.only).toMatchObject({ state: 'settled', charged: 30_000n })

@@ -24,28 +24,28 @@ type OnFinished = TestContext['onTestFinished']
 
 /** A process that takes requests and answers them when it is told to, as one that was stopped. */
 async function silentReplica(onTestFinished: OnFinished) {
-  const asked: string[] = []
-  const askedAtMs: number[] = []
-  let answers = false
-  let answersPings = false
+  const requests: string[] = []
+  const requestedAtMs: number[] = []
+  let isResponding = false
+  let isRespondingToPings = false
   const server: Server = createServer((request, response) => {
-    asked.push(`${request.method} ${request.url}`)
-    askedAtMs.push(performance.now())
-    if (answers || (answersPings && request.url === '/healthz')) response.end('{"data":{"model":null}}')
+    requests.push(`${request.method} ${request.url}`)
+    requestedAtMs.push(performance.now())
+    if (isResponding || (isRespondingToPings && request.url === '/healthz')) response.end('{"data":{"model":null}}')
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
   onTestFinished(() => void server.close().closeAllConnections())
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
-    asked,
+    requests,
     /** When each request came. */
-    askedAtMs,
+    requestedAtMs,
     /** From now on it answers pings. */
     wakePings: () => {
-      answersPings = true
+      isRespondingToPings = true
     },
     wake: () => {
-      answers = true
+      isResponding = true
     },
   }
 }
@@ -84,8 +84,8 @@ describe.concurrent('a link to processes that do not answer', () => {
     const first = await timed(link.execute(READ, context()))
     expect(first.error).toMatchObject({ code: 'service_unavailable' })
     expect(first.ms).toBeLessThan(8_000)
-    const asked = () => replica.asked.filter((each) => each === 'POST /graphql').length
-    expect(asked()).toBe(1)
+    const countPosts = () => replica.requests.filter((each) => each === 'POST /graphql').length
+    expect(countPosts()).toBe(1)
     for (const operation of [READ, CALL]) {
       const next = await timed(link.execute(operation, context()))
       expect(next.error).toMatchObject({ code: 'service_unavailable' })
@@ -93,7 +93,7 @@ describe.concurrent('a link to processes that do not answer', () => {
     }
     const stream = link.subscribe(STREAM, context())
     expect((await stream.next()).value?.errors?.[0]?.extensions?.code).toBe('SERVICE_UNAVAILABLE')
-    expect(asked()).toBe(1)
+    expect(countPosts()).toBe(1)
     replica.wake()
     await eventually(async () => (await timed(link.execute(READ, context()))).error === undefined)
   }, 30_000)
@@ -118,7 +118,7 @@ describe.concurrent('a link to processes that do not answer', () => {
     expect(ended.flatMap(({ error }) => error ?? [])).toMatchObject([
       { code: 'service_unavailable', message: 'Inference is unavailable at the moment: it gives no sign of life.' },
     ])
-    expect(asleep.asked.filter((each) => each === 'POST /graphql')).toHaveLength(1)
+    expect(asleep.requests.filter((each) => each === 'POST /graphql')).toHaveLength(1)
   }, 30_000)
 
   it('sends a read that a process lost to another one', async ({ onTestFinished }) => {
@@ -156,11 +156,11 @@ describe.concurrent('a link to processes that do not answer', () => {
 
     const link = linkTo(onTestFinished, [through.url])
     const waiting = timed(link.execute(CALL, context()))
-    const posts = () => replica.asked.filter((each) => each === 'POST /graphql').length
+    const posts = () => replica.requests.filter((each) => each === 'POST /graphql').length
     replica.wakePings()
     // At once, not after a beat: a ping over a connection that was made later says nothing of those from before.
-    await eventually(() => posts() === 1 && replica.asked.length > 1)
-    const [first, second] = replica.askedAtMs as [number, number]
+    await eventually(() => posts() === 1 && replica.requests.length > 1)
+    const [first, second] = replica.requestedAtMs as [number, number]
     expect(second - first).toBeLessThan(300)
     through.halfOpen()
     const ended = await waiting

@@ -116,9 +116,9 @@ it('finds what one replica alone has, and says that it is nowhere only when all 
   expect(await streamed(parts.link, 'kept', 2)).toEqual(['NOT_FOUND'])
   expect(parts.all.map(({ seen }) => seen.opened)).toEqual([1, 1, 1])
   for (const replica of parts.all) {
-    replica.seen.hasKept = true
+    replica.seen.hasStored = true
     for (let i = 0; i < 3; i++) expect(await streamed(parts.link, 'kept', 2)).toEqual(['1', '2'])
-    replica.seen.hasKept = false
+    replica.seen.hasStored = false
   }
   await parts.all[0]!.stop()
   expect(await streamed(parts.link, 'kept', 2)).toEqual(['SERVICE_UNAVAILABLE'])

@@ -47,10 +47,10 @@ it('a subgraph answers no caller without a signed principal', async () => {
     `Bearer ${await forged.sign(somebody, 'inference')}`,
     `Bearer ${await tokens.sign(somebody, 'billing')}`,
   ]) {
-    await using stranger = linkWith(async () => authorization)
-    const { errors } = await stranger.execute({ query: '{ models { id } }' }, context)
+    await using unauthenticated = linkWith(async () => authorization)
+    const { errors } = await unauthenticated.execute({ query: '{ models { id } }' }, context)
     expect(errors?.[0]?.extensions?.code).toBe('INVALID_API_KEY')
-    const first = await stranger
+    const first = await unauthenticated
       .subscribe({ query: 'subscription { chatCompletion(input: { request: {} }) { textDelta } }' }, context)
       .next()
     expect(first.value?.errors?.[0]?.extensions?.code).toBe('INVALID_API_KEY')

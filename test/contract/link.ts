@@ -40,12 +40,12 @@ export interface Seen {
   /** What was known of the client when a subscription ended. */
   cut: (boolean | undefined)[]
   /** It has the stream of the model `kept`. */
-  hasKept: boolean
+  hasStored: boolean
 }
 
 /** A subgraph with the inference SDL whose resolvers are scripted by the model id that is asked for. */
 export function probe(): { subgraph: Subgraph; seen: Seen } {
-  const seen: Seen = { callers: [], requestIds: [], aborted: 0, opened: 0, piecesRead: 0, ended: 0, cut: [], hasKept: false }
+  const seen: Seen = { callers: [], requestIds: [], aborted: 0, opened: 0, piecesRead: 0, ended: 0, cut: [], hasStored: false }
   const subgraph: Subgraph = {
     name: 'inference',
     schema: subgraphSchema('inference', {
@@ -71,18 +71,18 @@ export function probe(): { subgraph: Subgraph; seen: Seen } {
           ) {
             const { model, count } = input.request
             seen.opened++
-            let given = 0
+            let produced = 0
             return endableIterator(
               async () => {
                 if (model === 'refused') throw new KisError('insufficient_quota', 'No money.')
-                if (model === 'kept' && !seen.hasKept) throw new NotHere(new NotFound('stream', 'kept'))
-                if (given === count) {
+                if (model === 'kept' && !seen.hasStored) throw new NotHere(new NotFound('stream', 'kept'))
+                if (produced === count) {
                   if (model === 'idle') return new Promise<never>(() => undefined)
                   if (model === 'breaks') throw new KisError('engine_error', 'The vendor hung up.')
                   return { done: true, value: undefined }
                 }
-                given++
-                return { done: false, value: { chatCompletion: { chunks: [{ n: given, text: 'مرحبا' }], textDelta: String(given) } } }
+                produced++
+                return { done: false, value: { chatCompletion: { chunks: [{ n: produced, text: 'مرحبا' }], textDelta: String(produced) } } }
               },
               () => {
                 seen.ended++
@@ -124,7 +124,7 @@ export function probe(): { subgraph: Subgraph; seen: Seen } {
 
 const MODEL = { query: 'query ($id: ID!) { model(id: $id) { id vendor createdAt } }' }
 const STREAM = { query: 'subscription ($input: ChatCompletionInput!) { chatCompletion(input: $input) { chunks textDelta } }' }
-const makeStream = (model: string, count: number) => ({ ...STREAM, variables: { input: { request: { model, count } } } })
+const createStream = (model: string, count: number) => ({ ...STREAM, variables: { input: { request: { model, count } } } })
 
 async function all(events: AsyncIterable<ExecutionResult>): Promise<ExecutionResult[]> {
   const results: ExecutionResult[] = []
@@ -222,9 +222,9 @@ export function linkContract(name: string, open: (log: Log) => Promise<{ link: L
     })
 
     it('hides a defect behind INTERNAL', async () => {
-      const answer = JSON.stringify(await execute('defect'))
-      expect(answer).toContain('INTERNAL')
-      expect(answer).not.toContain('secret detail')
+      const result = JSON.stringify(await execute('defect'))
+      expect(result).toContain('INTERNAL')
+      expect(result).not.toContain('secret detail')
     })
 
     it('answers an operation that is not valid with INVALID_REQUEST', async () => {
@@ -239,18 +239,18 @@ export function linkContract(name: string, open: (log: Log) => Promise<{ link: L
       const logged = defects.length
       const controller = new AbortController()
       const calls = part.seen.callers.length
-      const answer = execute(id, controller.signal).catch((error) => error)
+      const outcome = execute(id, controller.signal).catch((error) => error)
       await eventually(() => part.seen.callers.length > calls)
       controller.abort()
       await eventually(() => part.seen.aborted === aborted + 1)
-      await answer
+      await outcome
       // What the subgraph makes of the abandoned call is over once the next one has its result.
       await execute('m')
       expect(defects.slice(logged)).toEqual([])
     })
 
     it('gives the events of a subscription in order', async () => {
-      const events = await all(part.link.subscribe(makeStream('m', 50), context()))
+      const events = await all(part.link.subscribe(createStream('m', 50), context()))
       expect(events.map((event) => (event.data as { chatCompletion: { textDelta: string } }).chatCompletion.textDelta)).toEqual(
         Array.from({ length: 50 }, (_, i) => String(i + 1)),
       )
@@ -258,10 +258,10 @@ export function linkContract(name: string, open: (log: Log) => Promise<{ link: L
     })
 
     it('gives a failure before the first event, or between events, as the last result', async () => {
-      const refused = await all(part.link.subscribe(makeStream('refused', 0), context()))
+      const refused = await all(part.link.subscribe(createStream('refused', 0), context()))
       expect(refused).toHaveLength(1)
       expect(refused[0]!.errors?.[0]?.extensions?.code).toBe('INSUFFICIENT_QUOTA')
-      const broken = await all(part.link.subscribe(makeStream('breaks', 2), context()))
+      const broken = await all(part.link.subscribe(createStream('breaks', 2), context()))
       expect(broken.map((event) => event.errors?.[0]?.extensions?.code)).toEqual([undefined, undefined, 'ENGINE_ERROR'])
       const invalid = await all(part.link.subscribe({ query: 'subscription { nothing }' }, context()))
       expect(invalid[0]!.errors?.[0]?.extensions?.code).toBe('INVALID_REQUEST')
@@ -274,7 +274,7 @@ export function linkContract(name: string, open: (log: Log) => Promise<{ link: L
       it(`ends an idle subscription at once by ${how}, while a next() is pending`, async () => {
         const { ended } = part.seen
         const controller = new AbortController()
-        const events = part.link.subscribe(makeStream('idle', 1), context(controller.signal))
+        const events = part.link.subscribe(createStream('idle', 1), context(controller.signal))
         await events.next()
         const pending = events.next()
         await stop(events, controller)
@@ -285,7 +285,7 @@ export function linkContract(name: string, open: (log: Log) => Promise<{ link: L
 
     it.each([true, false])('tells whether its client was cut off: %s', async (isCut) => {
       const { ended } = part.seen
-      const events = part.link.subscribe(makeStream('idle', 1), { ...context(), isCut: () => isCut })
+      const events = part.link.subscribe(createStream('idle', 1), { ...context(), isCut: () => isCut })
       await events.next()
       await events.return!()
       await eventually(() => part.seen.ended === ended + 1)
@@ -294,7 +294,7 @@ export function linkContract(name: string, open: (log: Log) => Promise<{ link: L
 
     it('starts nothing when it is ended before its first next()', async () => {
       const { opened } = part.seen
-      const events = part.link.subscribe(makeStream('m', 1), context())
+      const events = part.link.subscribe(createStream('m', 1), context())
       await events.return!()
       expect(await events.next()).toEqual({ done: true, value: undefined })
       expect(part.seen.opened).toBe(opened)

@@ -3,7 +3,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
-import { addDocument, type Json, makeCaller, newCollection, newOrganization } from '../support/client.ts'
+import { addDocument, createCaller, type Json, newCollection, newOrganization } from '../support/client.ts'
 import { type Service, startEmbedded } from '../support/processes/service.ts'
 import { AGENT_QUESTION, FILES, type FrozenList, SEARCH, WORKFLOW_INPUTS } from './contents.ts'
 
@@ -35,11 +35,11 @@ async function freeze(version: string): Promise<void> {
 
 /** Through the public API. */
 async function fill(service: Service): Promise<FrozenList> {
-  const operator = makeCaller(service, service.key)
+  const operator = createCaller(service, service.key)
   const post = async (path: string, body: unknown): Promise<Json> => {
-    const answer = await operator.rest('POST', path, body)
-    if (answer.status >= 300) throw new Error(`POST ${path} gave ${answer.status}: ${JSON.stringify(answer.body)}`)
-    return answer.body
+    const response = await operator.rest('POST', path, body)
+    if (response.status >= 300) throw new Error(`POST ${path} gave ${response.status}: ${JSON.stringify(response.body)}`)
+    return response.body
   }
   const collection = await newCollection(operator, 'e5-small-ar-en', 'frozen')
   const documents: string[] = []
@@ -49,13 +49,13 @@ async function fill(service: Service): Promise<FrozenList> {
   })
   const agent = await post('/v1/agents', { code: 'rules', name: 'Rules', model: 'extractive', collection_ids: [collection.id] })
   const run = await post(`/v1/agents/${agent.id}/runs`, { input: AGENT_QUESTION, keep_thread: true })
-  const ask = {
+  const chatNode = {
     ...{ id: 'ask', type: 'chat', model: 'extractive' },
     messages: [{ role: 'user', content: 'Parking is free. Lunch is at noon.\n\n{{ inputs.q }}' }],
   }
   const workflow = await post('/v1/workflows', {
     ...{ code: 'w', name: 'W' },
-    definition: { inputs: { type: 'object' }, nodes: [ask], output: { answer: { $ref: 'nodes.ask.text' } } },
+    definition: { inputs: { type: 'object' }, nodes: [chatNode], output: { answer: { $ref: 'nodes.ask.text' } } },
   })
   const workflowRun = await post(`/v1/workflows/${workflow.id}/runs`, { inputs: WORKFLOW_INPUTS, wait: true })
   for (let i = 0; i < CHATS; i++) {

@@ -3,21 +3,29 @@ import fc from 'fast-check'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
 import { ERRORS, type ErrorCode } from '../../schema/errors.ts'
-import { faultOfAnswer } from '../support/answers.ts'
 import { testCatalog } from '../support/catalog.ts'
-import { type Caller, type Json, makeCaller, newOrganization } from '../support/client.ts'
-import { graphqlPlaces, makeSelection, openapi, type RestOperation, type RootField, rootFields, routeName } from '../support/contract.ts'
+import { type Caller, createCaller, type Json, newOrganization } from '../support/client.ts'
+import {
+  createSelection,
+  graphqlPositions,
+  openapi,
+  type RestOperation,
+  type RootField,
+  rootFields,
+  routeName,
+} from '../support/contract.ts'
+import { wav } from '../support/data/audio.ts'
 import { hostileJson, hostileText, pathsIn, withAt, writeJson } from '../support/data/hostile.ts'
-import { wav } from '../support/data/sound.ts'
 import { type MockEngine, startMockEngine } from '../support/engines/mock-engine.ts'
 import { WebhookReceiver } from '../support/engines/webhook-receiver.ts'
 import { eventually } from '../support/eventually.ts'
 import { FUZZ_TIMEOUT_MS, fuzz } from '../support/fuzz.ts'
-import { PeopleIssuer } from '../support/processes/people-issuer.ts'
+import { MemberIssuer } from '../support/processes/member-issuer.ts'
 import { type Service, startEmbedded } from '../support/processes/service.ts'
+import { faultOfResponse } from '../support/rest-responses.ts'
 import { furnish, type Possessions } from '../support/tenant.ts'
-import { ARGUMENTS, BODIES, PATHS, SUBSCRIPTION_ARGUMENTS } from '../support/tenant-places.ts'
-import { Wire, type WireAnswer } from '../support/wire.ts'
+import { ARGUMENTS, BODIES, PATHS, SUBSCRIPTION_ARGUMENTS } from '../support/tenant-positions.ts'
+import { Wire, type WireResponse } from '../support/wire.ts'
 
 /** No answer takes longer, or takes longer twice; the vendors' part in it is a mock that answers at once. */
 const SLOW_MS = 2_000
@@ -42,7 +50,7 @@ interface Request {
 describe('whatever is sent', () => {
   let mock: MockEngine
   let receiver: WebhookReceiver
-  let people: PeopleIssuer
+  let memberIssuer: MemberIssuer
   let service: Service
   let wire: Wire
   let tenant: Caller & { readonly organizationId: string }
@@ -51,18 +59,18 @@ describe('whatever is sent', () => {
   beforeAll(async () => {
     mock = await startMockEngine()
     receiver = await WebhookReceiver.start()
-    people = await PeopleIssuer.start()
-    service = await startEmbedded({ catalog: testCatalog(mock.url), env: { KIS_EGRESS_ALLOW: receiver.host, ...people.env } })
+    memberIssuer = await MemberIssuer.start()
+    service = await startEmbedded({ catalog: testCatalog(mock.url), env: { KIS_EGRESS_ALLOW: receiver.host, ...memberIssuer.env } })
     wire = new Wire(service.rest)
-    tenant = await newOrganization(makeCaller(service, service.key), service, { creditUsd: '1000' })
-    own = await furnish(tenant, 'f', receiver, people)
+    tenant = await newOrganization(createCaller(service, service.key), service, { creditUsd: '1000' })
+    own = await furnish(tenant, 'f', receiver, memberIssuer)
   }, 120_000)
   afterAll(async () => {
     wire?.close()
     await service?.close()
     await mock?.[Symbol.asyncDispose]()
     await receiver?.[Symbol.asyncDispose]()
-    await people?.[Symbol.asyncDispose]()
+    await memberIssuer?.[Symbol.asyncDispose]()
   })
 
   const show = ({ method, path, headers, body, chunked }: Request) =>
@@ -71,14 +79,14 @@ describe('whatever is sent', () => {
   async function judge(request: Request): Promise<string | null> {
     const send = () => wire.send(request.method, request.path, request.headers, request.body, request.chunked)
     try {
-      const answer = await send()
-      const fault = findFault(request, answer)
+      const response = await send()
+      const fault = findFault(request, response)
       if (fault !== null) return `${request.name}: ${fault}`
       const slowMs = Math.max(SLOW_MS, SLOW_CHANGES * changeMs)
-      if (answer.tookMs < slowMs) return null
+      if (response.tookMs < slowMs) return null
       // A busy machine is slow once; a dear request is so each time.
       const again = await send()
-      return again.tookMs < slowMs ? null : `${request.name}: ${Math.round(answer.tookMs)} ms, then ${Math.round(again.tookMs)} ms`
+      return again.tookMs < slowMs ? null : `${request.name}: ${Math.round(response.tookMs)} ms, then ${Math.round(again.tookMs)} ms`
     } catch (error) {
       return `${request.name}: ${error}`
     }
@@ -218,14 +226,14 @@ function readFigures(service: Service): Figures {
 const mib = (bytes: number) => Math.round(bytes / 1024 / 1024)
 
 /** What is wrong with an answer, or null. */
-function findFault({ method, path, name }: Request, { status, headers, text }: WireAnswer): string | null {
+function findFault({ method, path, name }: Request, { status, headers, text }: WireResponse): string | null {
   if (status >= 500) return `${status} ${text.slice(0, 300)}`
-  if (name.startsWith('graphql')) return faultOfGraphql(status, firstAnswer(headers['content-type'], text))
+  if (name.startsWith('graphql')) return faultOfGraphql(status, firstResponse(headers['content-type'], text))
   const isHead = method === 'HEAD'
   if (status < 400) {
     if (isHead) return null
     const notJson = headers['content-type']?.startsWith('application/json') ? faultOfJson(text) : null
-    return notJson ?? faultOfAnswer({ method, path, status, contentType: headers['content-type'], text })
+    return notJson ?? faultOfResponse({ method, path, status, contentType: headers['content-type'], text })
   }
   if (!headers['x-request-id'] && path.startsWith('/v1')) return `${status} without x-request-id: ${text.slice(0, 200)}`
   if (isHead) return text === '' ? null : `HEAD with a body: ${text.slice(0, 200)}`
@@ -245,7 +253,7 @@ function findFault({ method, path, name }: Request, { status, headers, text }: W
   const missing = ['message', 'type', 'param', 'code'].filter((key) => !(key in error))
   if (missing.length > 0) return `an error without ${missing}: ${text.slice(0, 300)}`
   if (!headers['x-should-retry']) return `${status} without x-should-retry`
-  return faultOfAnswer({ method, path, status, contentType: headers['content-type'], text })
+  return faultOfResponse({ method, path, status, contentType: headers['content-type'], text })
 }
 
 function faultOfJson(text: string): string | null {
@@ -258,7 +266,7 @@ function faultOfJson(text: string): string | null {
 }
 
 /** The first answer of an event stream, or the only one of JSON. */
-function firstAnswer(contentType: string | undefined, text: string): string {
+function firstResponse(contentType: string | undefined, text: string): string {
   return contentType?.startsWith('text/event-stream') ? (/^event: next\ndata: (.*)$/m.exec(text)?.[1] ?? text) : text
 }
 
@@ -305,11 +313,11 @@ function spoiled(valid: unknown): fc.Arbitrary<unknown> {
   const once = (value: fc.Arbitrary<unknown>) =>
     fc
       .tuple(value, at, fc.oneof({ arbitrary: hostileJson, weight: 9 }, { arbitrary: fc.constant(undefined), weight: 1 }))
-      .map(([given, path, put]) => {
+      .map(([input, path, put]) => {
         try {
-          return withAt(given, path, put)
+          return withAt(input, path, put)
         } catch {
-          return given
+          return input
         }
       })
   return fc.oneof(
@@ -377,14 +385,14 @@ function formBody(fields: Readonly<Record<string, unknown>>): fc.Arbitrary<Buffe
       Buffer.from(value),
       Buffer.from('\r\n'),
     ])
-  const sound = wav(0.2)
+  const audio = wav(0.2)
   const files = [
-    sound,
-    sound.subarray(0, 43),
+    audio,
+    audio.subarray(0, 43),
     Buffer.from('ID3'),
     Buffer.alloc(0),
     Buffer.from([0x1a, 0x45, 0xdf, 0xa3, 0x01]),
-    Buffer.concat([sound.subarray(0, 40), Buffer.alloc(4, 0xff)]),
+    Buffer.concat([audio.subarray(0, 40), Buffer.alloc(4, 0xff)]),
   ]
   const texts = Object.entries(fields).map(([name, value]) => part(name, String(value)))
   return fc
@@ -417,7 +425,7 @@ function formBody(fields: Readonly<Record<string, unknown>>): fc.Arbitrary<Buffe
 }
 
 function restRequest(own: Possessions, key: string): fc.Arbitrary<Request> {
-  const makeQuery = (operation: RestOperation) => {
+  const createQuery = (operation: RestOperation) => {
     const parameters = operation.operation.parameters.filter((parameter) => parameter.in === 'query').map(({ name }) => name)
     const value = fc.oneof(
       fc.constantFrom(
@@ -442,9 +450,9 @@ function restRequest(own: Possessions, key: string): fc.Arbitrary<Request> {
     )
     return fc
       .array(fc.tuple(fc.constantFrom(...parameters, 'unknown', 'limit[]', '__proto__'), value), { maxLength: 4 })
-      .map((pairs) => (pairs.length === 0 ? '' : `?${pairs.map(([name, given]) => `${name}=${given}`).join('&')}`))
+      .map((pairs) => (pairs.length === 0 ? '' : `?${pairs.map(([name, input]) => `${name}=${input}`).join('&')}`))
   }
-  const makePath = (operation: RestOperation): fc.Arbitrary<string> => {
+  const createPath = (operation: RestOperation): fc.Arbitrary<string> => {
     const names = [...operation.path.matchAll(/\{(\w+)\}/g)]
     const values = names.map(({ 0: braces, index }) => {
       const mine = own[PATHS[operation.path.slice(0, index + braces.length)]![0]!.kind]
@@ -457,7 +465,7 @@ function restRequest(own: Possessions, key: string): fc.Arbitrary<Request> {
     })
     return fc
       .tuple(...values)
-      .map((given) => names.reduce((path, { 0: braces }, i) => path.replace(braces, () => given[i]!), operation.path))
+      .map((values) => names.reduce((path, { 0: braces }, i) => path.replace(braces, () => values[i]!), operation.path))
   }
   return fc.constantFrom(...openapi.operations).chain((operation) => {
     const valid = BODIES[operation.operation.operationId]?.(own)
@@ -479,8 +487,8 @@ function restRequest(own: Possessions, key: string): fc.Arbitrary<Request> {
           { arbitrary: fc.constant(operation.method as string), weight: 12 },
           { arbitrary: fc.constantFrom('HEAD', 'OPTIONS', 'PUT', 'DELETE', 'GET', 'POST', 'PATCH', 'TRACE', 'PROPFIND'), weight: 1 },
         ),
-        path: makePath(operation),
-        query: makeQuery(operation),
+        path: createPath(operation),
+        query: createQuery(operation),
         body,
         type: fc.oneof({ arbitrary: fc.constant(natural), weight: 12 }, { arbitrary: fc.constantFrom(...CONTENT_TYPES), weight: 1 }),
         more: fc.oneof({ arbitrary: fc.constant({}), weight: 4 }, { arbitrary: fc.constantFrom(...MORE_HEADERS), weight: 1 }),
@@ -513,9 +521,9 @@ interface Operation {
 }
 
 /** An operation of one root field, its arguments as variables, some of them hostile. */
-function makeOperation({ operation, name, field }: RootField, own: Possessions): fc.Arbitrary<Operation> {
-  const given = (operation === 'subscription' ? SUBSCRIPTION_ARGUMENTS[name] : undefined) ?? ARGUMENTS[name]
-  const valid = (given?.(own) ?? {}) as Record<string, Json>
+function createOperation({ operation, name, field }: RootField, own: Possessions): fc.Arbitrary<Operation> {
+  const args = (operation === 'subscription' ? SUBSCRIPTION_ARGUMENTS[name] : undefined) ?? ARGUMENTS[name]
+  const valid = (args?.(own) ?? {}) as Record<string, Json>
   const harmless = UNMAKES.test(name) && typeof valid.id === 'string' ? { ...valid, id: unknownId(valid.id) } : valid
   const everything = Object.fromEntries(field.args.map((argument) => [argument.name, harmless[argument.name] ?? null]))
   return fc
@@ -524,7 +532,7 @@ function makeOperation({ operation, name, field }: RootField, own: Possessions):
       const declared = field.args.filter(({ name: argument }) => all || argument in harmless)
       const head = declared.length > 0 ? `(${declared.map((argument) => `$${argument.name}: ${argument.type}`).join(', ')})` : ''
       const passed = declared.length > 0 ? `(${declared.map((argument) => `${argument.name}: $${argument.name}`).join(', ')})` : ''
-      return { query: `${operation} Fuzz${head} { ${name}${passed} ${makeSelection(field.type, depth)} }`, variables }
+      return { query: `${operation} Fuzz${head} { ${name}${passed} ${createSelection(field.type, depth)} }`, variables }
     })
 }
 
@@ -574,7 +582,7 @@ function graphqlRequest(own: Possessions, key: string): fc.Arbitrary<Request> {
   })
   const whole = fc
     .constantFrom(...fields)
-    .chain((root) => makeOperation(root, own).map((operation) => post(`graphql ${root.name}`, Buffer.from(writeJson(operation)))))
+    .chain((root) => createOperation(root, own).map((operation) => post(`graphql ${root.name}`, Buffer.from(writeJson(operation)))))
   const envelopes = fc
     .tuple(
       spoiled({
@@ -611,11 +619,11 @@ function graphqlRequest(own: Possessions, key: string): fc.Arbitrary<Request> {
 }
 
 function subscription(own: Possessions): fc.Arbitrary<Operation> {
-  const fields = rootFields.filter(({ operation, field }) => operation === 'subscription' && graphqlPlaces(operation, field).length > 0)
+  const fields = rootFields.filter(({ operation, field }) => operation === 'subscription' && graphqlPositions(operation, field).length > 0)
   // Variables that are no object are a breach of the sockets' protocol, which closes them.
   return fc
     .constantFrom(...fields)
-    .chain((root) => makeOperation(root, own))
+    .chain((root) => createOperation(root, own))
     .filter(({ variables }) => typeof variables === 'object' && variables !== null && !Array.isArray(variables))
 }
 

@@ -35,7 +35,7 @@ import { OwnRates } from '../../subgraphs/inference/use-cases/calls/rate-usage.t
 import { PoisonGuard } from '../../subgraphs/inference/use-cases/runs/poison-guard.ts'
 import { WorkflowRuns } from '../../subgraphs/inference/use-cases/workflows/workflow-runs.ts'
 import { resolvers as knowledge } from '../../subgraphs/knowledge/resolvers/index.ts'
-import { CONFIG, collect, connect, KEY, makePrincipal, startGateway } from './support/start.ts'
+import { CONFIG, collect, connect, createPrincipal, KEY, startGateway } from './support/start.ts'
 
 /** A schema with each directive wherever it may stand. */
 const SDL = `extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@authenticated", "@requiresScopes"])
@@ -77,7 +77,7 @@ async function start(scopes: readonly Scope[]) {
   const gateway = await startGateway({
     supergraphSdl: compose(SDL),
     links: { billing: link, inference: link, knowledge: link },
-    authenticate: async (apiKey) => ({ ...makePrincipal(apiKey), scopes }),
+    authenticate: async (apiKey) => ({ ...createPrincipal(apiKey), scopes }),
   })
   return { ...gateway, reached }
 }
@@ -92,22 +92,22 @@ it('forgets what is known of keys after a change of rules, and not after one tha
     problems: async () => null,
   }
   await using federation = await Federation.open(compose(SDL), { billing: link, inference: link, knowledge: link })
-  const forgotten: string[] = []
+  const evicted: string[] = []
   const operations = new Operations(
     new Documents(federation, true),
     federation,
     createMask(silentLog),
     { watch: () => () => undefined },
-    { evictAfterChange: ({ apiKeyId }, liftsRefusals) => void forgotten.push(`${apiKeyId} ${liftsRefusals}`) },
+    { evictAfterChange: ({ apiKeyId }, liftsRefusals) => void evicted.push(`${apiKeyId} ${liftsRefusals}`) },
     CONFIG,
   )
   const prepared = operations.prepare('mutation { updateApiKey }', undefined, 'req_1')
   if (!('document' in prepared)) throw new Error(prepared.errors?.[0]?.message)
   const run = async (caller: Principal) =>
     (await operations.execute(prepared, {}, { caller, requestId: 'req_1', signal: new AbortController().signal })).errors?.length ?? 0
-  const tenant = makePrincipal(KEY)
+  const tenant = createPrincipal(KEY)
   expect([await run(tenant), await run({ ...tenant, scopes: ['admin'] })]).toEqual([1, 0])
-  expect(forgotten).toEqual([`${tenant.apiKeyId} true`])
+  expect(evicted).toEqual([`${tenant.apiKeyId} true`])
 })
 
 describe('directives of authorization at the gateway', () => {
@@ -153,9 +153,9 @@ describe('directives of authorization at the gateway', () => {
     const { wsUrl, reached } = await start(['inference'])
     const { client } = connect(wsUrl)
     for (const query of ['{ withScope }', 'subscription { ticks }']) {
-      const answer = collect(client, query)
-      await answer.over
-      expect(answer.results).toMatchObject([{ errors: [{ extensions: { code: 'PERMISSION_DENIED' } }] }])
+      const result = collect(client, query)
+      await result.over
+      expect(result.results).toMatchObject([{ errors: [{ extensions: { code: 'PERMISSION_DENIED' } }] }])
     }
     expect(reached).toEqual([])
   })
@@ -215,7 +215,7 @@ describe.each(Object.entries(SUBGRAPHS))('%s, asked past the gateway', (_name, s
 
   it.each(guarded)('refuses $name to a key that has every scope but those that grant $scope', async ({ kind, field, scope }) => {
     const scopes = SCOPES.filter((other) => other !== scope && other !== 'operator' && (other !== 'admin' || scope === 'operator'))
-    const caller = { ...makePrincipal(KEY), scopes }
+    const caller = { ...createPrincipal(KEY), scopes }
     using load = new LoadShedder()
     const knowing = (parts: object) =>
       new Proxy(parts, { get: (known, property) => Reflect.get(known, property) ?? Reflect.get(unused, property) })

@@ -120,10 +120,10 @@ it('tells the resolver of a query when its client is gone, on every transport, a
   await eventually(() => seen.aborted === 2)
 
   const local = new AbortController()
-  const answer = gateway.link.execute({ query: '{ slow }' }, { caller: KEY, requestId: 'req_1', signal: local.signal })
+  const result = gateway.link.execute({ query: '{ slow }' }, { caller: KEY, requestId: 'req_1', signal: local.signal })
   await eventually(() => seen.opened === 3)
   local.abort()
-  await expect(answer).rejects.toMatchObject({ name: 'AbortError' })
+  await expect(result).rejects.toMatchObject({ name: 'AbortError' })
   // The last of the abandoned requests is over once the next one has its result.
   expect(
     await gateway.link.execute({ query: '{ ping }' }, { caller: KEY, requestId: 'req_2', signal: new AbortController().signal }),

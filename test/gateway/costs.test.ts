@@ -62,7 +62,7 @@ describe('the nodes of an operation', () => {
     },
     { name: 'what is dear by its weight', query: '{ fileContent(id: "a") { content } }', nodes: 500 },
     {
-      name: 'of the dearest type that a value may have',
+      name: 'of the most expensive type that a value may have',
       query:
         '{ node(id: "a") { ... on Agent { runs(first: 1) { edges { node { id } } } } ... on Workflow { runs(first: 50) { edges { node { id } } } } } }',
       nodes: 1 + 50,
@@ -89,7 +89,7 @@ describe('the nodes of an operation', () => {
   })
 })
 
-it('lets through the dearest lists that the rest-adapter asks for, at their longest page', () => {
+it('lets through the most expensive lists that the rest-adapter asks for, at their longest page', () => {
   for (const query of [
     'query ($first: Int!) { agent(id: "a") { runs(first: $first) { edges { node { id agentId agentVersion status messages outputText output citations { mark collection { id } document { id } file { id } } steps { kind model { id } collection { id } usage { totalTokens } cost } usage { totalTokens } cost error { code message } } cursor } } } }',
     'query ($first: Int!) { workflow(id: "a") { runs(first: $first) { edges { node { id status inputs output nodes { id state output error { code } } error { code } } } } } }',

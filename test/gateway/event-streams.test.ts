@@ -86,7 +86,7 @@ describe('operations by server-sent events', () => {
 
   it('are only subscriptions for clients that take JSON as well', async () => {
     const { url } = await startGateway()
-    const ask = async (query: string) => {
+    const subscribe = async (query: string) => {
       const headers = {
         authorization: `Bearer ${KEY}`,
         accept: 'application/graphql-response+json, application/json, text/event-stream',
@@ -94,9 +94,9 @@ describe('operations by server-sent events', () => {
       }
       return (await fetch(url, { method: 'POST', headers, body: JSON.stringify({ query }) })).headers.get('content-type')
     }
-    expect(await ask('{ ping }')).toContain('json')
-    expect(await ask('{ absent }')).toContain('json')
-    expect(await ask('subscription { ticks(count: 1) { n } }')).toContain('text/event-stream')
+    expect(await subscribe('{ ping }')).toContain('json')
+    expect(await subscribe('{ absent }')).toContain('json')
+    expect(await subscribe('subscription { ticks(count: 1) { n } }')).toContain('text/event-stream')
   })
 })
 

@@ -207,9 +207,9 @@ it('queries, mutations and introspection go over the same socket', async () => {
     ['mutation { poke }', { poke: 7 }],
     ['{ __schema { subscriptionType { name } } }', { __schema: { subscriptionType: { name: 'Subscription' } } }],
   ] as const) {
-    const answer = collect(client, query)
-    await answer.over
-    expect(answer.results).toEqual([{ data }])
+    const result = collect(client, query)
+    await result.over
+    expect(result.results).toEqual([{ data }])
   }
 })
 

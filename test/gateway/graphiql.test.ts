@@ -39,7 +39,7 @@ describe('GraphiQL', () => {
       sessionStorage: { getItem: (name: string) => stored.get(name) ?? null },
       location: new URL(url),
       document: { querySelector: () => ({ addEventListener() {}, elements: { namedItem: () => field } }) },
-      YogaGraphiQL: { renderYogaGraphiQL: (_root: unknown, given: typeof options) => (options = given) },
+      YogaGraphiQL: { renderYogaGraphiQL: (_root: unknown, rendered: typeof options) => (options = rendered) },
     })
     vm.runInContext(`globalThis.self = globalThis;${code}`, context)
     expect(field.value).toBe(KEY)
@@ -52,22 +52,22 @@ describe('GraphiQL', () => {
     const { url } = await startGateway()
     const code = await (await fetch(`${url}/assets/page.js`)).text()
     for (const ok of [true, false]) {
-      const asked: unknown[] = []
+      const requests: unknown[] = []
       let options: { additionalHeaders?: () => unknown; connectionParams?: () => unknown } | undefined
       const context = vm.createContext({
         sessionStorage: { getItem: () => null },
         location: new URL(url),
         document: { querySelector: () => ({ addEventListener() {}, elements: {} }) },
         fetch: async (...request: unknown[]) => {
-          asked.push(request)
+          requests.push(request)
           return { ok }
         },
-        YogaGraphiQL: { renderYogaGraphiQL: (_root: unknown, given: typeof options) => (options = given) },
+        YogaGraphiQL: { renderYogaGraphiQL: (_root: unknown, rendered: typeof options) => (options = rendered) },
       })
       vm.runInContext(`globalThis.self = globalThis;${code}`, context)
       // What the page awaits is answered already.
       await new Promise((resolve) => setImmediate(resolve))
-      expect(asked).toMatchObject([[url, { method: 'POST', headers: { 'content-type': 'application/json' } }]])
+      expect(requests).toMatchObject([[url, { method: 'POST', headers: { 'content-type': 'application/json' } }]])
       expect([options?.additionalHeaders?.(), options?.connectionParams?.()]).toEqual(ok ? [{}, {}] : [undefined, undefined])
     }
   })

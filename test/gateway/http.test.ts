@@ -25,10 +25,10 @@ describe('POST /graphql', () => {
     it(`answers 401 INVALID_API_KEY to ${what}, before it reads the body`, async () => {
       const { post, seen } = await startGateway()
       for (const body of [{ query: '{ ping }' }, { query: '{ __schema { queryType { name } } }' }, '{ not JSON']) {
-        const answer = await post(body, headers)
-        expect(answer.status).toBe(401)
-        expect(answer.headers.get('www-authenticate')).toBe('Bearer')
-        expect(answer.body.errors[0].extensions).toMatchObject({ code: 'INVALID_API_KEY', shouldRetry: false })
+        const response = await post(body, headers)
+        expect(response.status).toBe(401)
+        expect(response.headers.get('www-authenticate')).toBe('Bearer')
+        expect(response.body.errors[0].extensions).toMatchObject({ code: 'INVALID_API_KEY', shouldRetry: false })
       }
       expect(seen.operations).toEqual([])
     })
@@ -96,9 +96,9 @@ describe('POST /graphql', () => {
   ] as const) {
     it(`answers ${status} ${code} to ${what}`, async () => {
       const { post } = await startGateway()
-      const answer = await post(body)
-      expect(answer).toMatchObject({ status, body: { errors: [{ extensions: { code } }] } })
-      expect(Object.keys(answer.body.errors[0].extensions).sort()).toEqual([
+      const response = await post(body)
+      expect(response).toMatchObject({ status, body: { errors: [{ extensions: { code } }] } })
+      expect(Object.keys(response.body.errors[0].extensions).sort()).toEqual([
         'code',
         'param',
         'retryAfterMs',
@@ -195,9 +195,9 @@ describe('pages of other origins', () => {
 
   it('may use it by default, errors included', async () => {
     const { url, post } = await startGateway()
-    const asked = await preflight(url, page)
-    expect(asked.status).toBe(204)
-    expect(Object.fromEntries(asked.headers)).toMatchObject({
+    const preflightResponse = await preflight(url, page)
+    expect(preflightResponse.status).toBe(204)
+    expect(Object.fromEntries(preflightResponse.headers)).toMatchObject({
       'access-control-allow-origin': '*',
       'access-control-allow-methods': 'GET, POST, OPTIONS',
       'access-control-allow-headers': 'authorization,content-type',
@@ -226,7 +226,7 @@ describe('pages of other origins', () => {
 it('takes two bodies of unsaid length from an organization at once, the next when one of them is gone, and others all the time', async () => {
   // Longer than any whole body takes: an unfinished one that comes after it waits for its place, and is not refused.
   const { url, post } = await startGateway({ bodies: new LargeBodies({ largestBytes: CONFIG.maxBodyBytes, waitMs: 1_000 }) })
-  const begin = (key = KEY) => {
+  const start = (key = KEY) => {
     const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
     const begun = request(url, { method: 'POST', headers, agent: false })
     begun.on('error', () => undefined)
@@ -235,12 +235,12 @@ it('takes two bodies of unsaid length from an organization at once, the next whe
   }
   const whole = (key = KEY) =>
     new Promise<number | undefined>((resolve) => {
-      begin(key)
+      start(key)
         .on('response', ({ statusCode }) => resolve(statusCode))
         .end('"{ ping }"}')
     })
   expect(await whole()).toBe(200)
-  const unfinished = [begin(), begin()]
+  const unfinished = [start(), start()]
   await eventually(async () => (await whole()) === 429)
   expect((await post({ query: '{ ping }' })).status).toBe(200)
   expect(await whole(OTHER_KEY)).toBe(200)

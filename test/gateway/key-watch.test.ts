@@ -7,7 +7,7 @@ import type { Scope } from '../../subgraphs/common/identity/principal.ts'
 import { endableIterator } from '../../subgraphs/common/process/endable-iterator.ts'
 import { eventually } from '../support/eventually.ts'
 import { handClock } from './support/clock.ts'
-import { collect, connect, KEY, makePrincipal, OTHER_KEY, startGateway } from './support/start.ts'
+import { collect, connect, createPrincipal, KEY, OTHER_KEY, startGateway } from './support/start.ts'
 
 const SDL = `extend schema @link(url: "https://specs.apollo.dev/federation/v2.9", import: ["@authenticated", "@requiresScopes"])
   type Query { open: Int }
@@ -39,7 +39,7 @@ async function start() {
     authenticate: async (apiKey) => {
       const own = scopes.get(apiKey) ?? ['inference', 'billing:read']
       if (own.length === 0) throw new InvalidApiKey()
-      return { ...makePrincipal(apiKey), scopes: own }
+      return { ...createPrincipal(apiKey), scopes: own }
     },
   })
   /** As the rest-adapter of the same process subscribes. */

@@ -82,7 +82,7 @@ for (const { what, most, above } of CASES) {
 }
 
 it('refuses more than one `fileContent`, wherever its fragments are spread', async () => {
-  const link = { execute: async () => ({ data: {} }), subscribe: () => notAsked(), openBytes: () => notAsked() }
+  const link = { execute: async () => ({ data: {} }), subscribe: () => notCalled(), openBytes: () => notCalled() }
   const supergraphSdl = readFileSync(new URL('../../schema/supergraph.graphql', import.meta.url), 'utf8')
   const { gateway } = await startGateway({ supergraphSdl, links: { billing: link, inference: link, knowledge: link } })
   const run = async (query: string) => {
@@ -99,7 +99,7 @@ it('refuses more than one `fileContent`, wherever its fragments are spread', asy
     expect(await run(query)).toEqual(['OPERATION_TOO_COMPLEX'])
 })
 
-function notAsked(): never {
+function notCalled(): never {
   throw new Error('not asked')
 }
 

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { readTrustedDocuments } from '../../gateway/config.ts'
 import { PersistedOperations, readManifest } from '../../gateway/persisted-operations.ts'
-import { CONFIG, collect, connect, KEY, makePrincipal, OTHER_KEY, startGateway } from './support/start.ts'
+import { CONFIG, collect, connect, createPrincipal, KEY, OTHER_KEY, startGateway } from './support/start.ts'
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
 const reference = (text: string) => ({ persistedQuery: { version: 1, sha256Hash: sha256(text) } })
@@ -51,7 +51,7 @@ describe('automatic persisted queries', () => {
 
   it('are not known to another organization', async () => {
     const { post } = await startGateway({
-      authenticate: async (apiKey) => ({ ...makePrincipal(apiKey), organizationId: `org of ${apiKey}` }),
+      authenticate: async (apiKey) => ({ ...createPrincipal(apiKey), organizationId: `org of ${apiKey}` }),
     })
     await post({ query: PING, extensions: reference(PING) })
     const headers = { authorization: `Bearer ${OTHER_KEY}` }
@@ -61,14 +61,14 @@ describe('automatic persisted queries', () => {
   it('are taken over sockets, subscriptions too', async () => {
     const { wsUrl } = await startGateway()
     const { client } = connect(wsUrl)
-    const ask = async (query: string) => {
-      const answer = collect(client, query, {}, undefined, reference(TICKS))
-      await answer.over
-      return answer.results.length > 0 ? answer.results : answer.error()
+    const execute = async (query: string) => {
+      const result = collect(client, query, {}, undefined, reference(TICKS))
+      await result.over
+      return result.results.length > 0 ? result.results : result.error()
     }
-    expect(await ask('')).toMatchObject([NOT_FOUND.errors[0]!])
-    expect(await ask(TICKS)).toHaveLength(2)
-    expect(await ask('')).toEqual([{ data: { ticks: { n: 1 } } }, { data: { ticks: { n: 2 } } }])
+    expect(await execute('')).toMatchObject([NOT_FOUND.errors[0]!])
+    expect(await execute(TICKS)).toHaveLength(2)
+    expect(await execute('')).toEqual([{ data: { ticks: { n: 1 } } }, { data: { ticks: { n: 2 } } }])
   })
 
   for (const [what, extensions] of [
@@ -89,7 +89,7 @@ describe('trusted documents', () => {
   const start = (options = {}) =>
     startGateway({
       config,
-      authenticate: async (apiKey) => ({ ...makePrincipal(apiKey), scopes: apiKey === OTHER_KEY ? ['operator'] : ['inference'] }),
+      authenticate: async (apiKey) => ({ ...createPrincipal(apiKey), scopes: apiKey === OTHER_KEY ? ['operator'] : ['inference'] }),
       ...options,
     })
 
@@ -114,9 +114,9 @@ describe('trusted documents', () => {
     expect((await post({ query: '{ ping }' })).body).toMatchObject(DENIED)
     expect((await post({ query: '{ ping }', extensions: reference('{ ping }') })).body).toMatchObject(DENIED)
     expect((await post({ extensions: reference('{ ping }') })).body).toMatchObject(NOT_FOUND)
-    const answer = collect(connect(wsUrl).client, '{ ping }')
-    await answer.over
-    expect(answer.error()).toMatchObject(DENIED.errors)
+    const result = collect(connect(wsUrl).client, '{ ping }')
+    await result.over
+    expect(result.error()).toMatchObject(DENIED.errors)
     expect(seen.operations).toEqual([])
   })
 

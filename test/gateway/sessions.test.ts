@@ -6,7 +6,7 @@ import { InvalidApiKey, OrganizationSuspended, SessionEnded } from '../../subgra
 import { isSessionToken } from '../../subgraphs/common/identity/credentials.ts'
 import { eventually } from '../support/eventually.ts'
 import { handClock } from './support/clock.ts'
-import { KEY, makePrincipal, OTHER_KEY, startGateway, UNKNOWN_KEY } from './support/start.ts'
+import { createPrincipal, KEY, OTHER_KEY, startGateway, UNKNOWN_KEY } from './support/start.ts'
 
 const TOKEN = `kis_session_${'a'.repeat(43)}`
 const COOKIE = `kis_session=${TOKEN}`
@@ -36,7 +36,7 @@ async function startPortal(clock = handClock()) {
     authenticate: async (credentials) => {
       if (isSessionToken(credentials) ? !opened.has(credentials) : credentials !== KEY)
         throw isSessionToken(credentials) ? new SessionEnded() : new InvalidApiKey()
-      return makePrincipal(credentials)
+      return createPrincipal(credentials)
     },
   })
   const base = gateway.url.replace('/graphql', '')
@@ -54,14 +54,14 @@ async function startPortal(clock = handClock()) {
     })
   const signIn = (headers: Record<string, string> = OWN, apiKey: unknown = KEY) =>
     send('POST', '/session', { 'content-type': 'application/json', ...headers }, JSON.stringify({ api_key: apiKey }))
-  const ask = (headers: Record<string, string>, body = '{"query":"{ ping }"}') =>
+  const sendQuery = (headers: Record<string, string>, body = '{"query":"{ ping }"}') =>
     send('POST', '/graphql', { 'content-type': 'application/json', ...headers }, body)
-  return { ...gateway, base, origin: base, clock, opened, send, signIn, ask }
+  return { ...gateway, base, origin: base, clock, opened, send, signIn, sendQuery }
 }
 
 describe('signing in', () => {
   it('exchanges a key for a cookie that scripts cannot read, and never gives the key or the token to them', async () => {
-    const { signIn, ask } = await startPortal()
+    const { signIn, sendQuery } = await startPortal()
     const { status, headers, text } = await signIn({ ...OWN, 'user-agent': 'Browser' }, ` ${KEY} `)
     expect(status).toBe(201)
     expect(JSON.parse(text)).toEqual({ id: 'ses_2', expiresAt: EXPIRES.toISOString() })
@@ -70,18 +70,18 @@ describe('signing in', () => {
     expect(cookie).toBe(
       `kis_session=kis_session_${'1'.padStart(43, 'b')}; Path=/; Expires=Tue, 01 Jan 2030 12:00:00 GMT; HttpOnly; SameSite=Strict`,
     )
-    expect((await ask({ ...OWN, cookie: cookie!.split(';')[0]! })).status).toBe(200)
+    expect((await sendQuery({ ...OWN, cookie: cookie!.split(';')[0]! })).status).toBe(200)
   })
 
   it('gives a cookie for https alone where a proxy speaks it, and takes no other there', async () => {
-    const { signIn, ask, base } = await startPortal()
+    const { signIn, sendQuery, base } = await startPortal()
     const https = { 'x-forwarded-proto': 'https' }
     const { status, headers } = await signIn({ ...https, origin: base.replace('http:', 'https:') })
     expect(status).toBe(201)
     const [cookie] = headers['set-cookie'] as string[]
     expect(cookie).toMatch(/^__Host-kis_session=kis_session_[\w-]{43}; Path=\/; Expires=[^;]*; HttpOnly; SameSite=Strict; Secure$/)
-    expect((await ask({ ...OWN, ...https, cookie: cookie!.split(';')[0]! })).status).toBe(200)
-    expect((await ask({ ...OWN, ...https, cookie: COOKIE })).status).toBe(401)
+    expect((await sendQuery({ ...OWN, ...https, cookie: cookie!.split(';')[0]! })).status).toBe(200)
+    expect((await sendQuery({ ...OWN, ...https, cookie: COOKIE })).status).toBe(401)
   })
 
   it('ends the session that the browser had', async () => {
@@ -92,30 +92,33 @@ describe('signing in', () => {
 
   it('answers every wrong key alike, and no sooner than any other', async () => {
     const { signIn, clock } = await startPortal()
-    const answers = []
+    const responses = []
     for (const wrong of [UNKNOWN_KEY, 'kis_live_', 'x', '', TOKEN]) {
-      let isAnswered = false
-      const answer = signIn(OWN, wrong).finally(() => {
-        isAnswered = true
+      let isSettled = false
+      const response = signIn(OWN, wrong).finally(() => {
+        isSettled = true
       })
       await eventually(async () => {
         clock.advance(100)
-        return isAnswered
+        return isSettled
       })
-      answers.push(await answer)
+      responses.push(await response)
     }
-    for (const { status, text, headers } of answers) {
-      expect([status, text]).toEqual([401, answers[0]!.text])
+    for (const { status, text, headers } of responses) {
+      expect([status, text]).toEqual([401, responses[0]!.text])
       expect(headers['set-cookie']).toBeUndefined()
     }
-    expect(JSON.parse(answers[0]!.text).error).toMatchObject({ code: 'invalid_api_key', message: expect.stringContaining('does not work') })
+    expect(JSON.parse(responses[0]!.text).error).toMatchObject({
+      code: 'invalid_api_key',
+      message: expect.stringContaining('does not work'),
+    })
   })
 
   it('says that the organization is suspended', async () => {
     const { signIn, clock } = await startPortal()
-    const answer = signIn(OWN, OTHER_KEY)
+    const response = signIn(OWN, OTHER_KEY)
     const ticking = setInterval(() => clock.advance(500), 10)
-    expect(await answer.finally(() => clearInterval(ticking))).toMatchObject({
+    expect(await response.finally(() => clearInterval(ticking))).toMatchObject({
       status: 403,
       text: expect.stringContaining('organization_suspended'),
     })
@@ -131,10 +134,10 @@ describe('signing in', () => {
   ] as const)
     it(`is refused to ${what}, and so is signing out`, async () => {
       const { signIn, send, opened } = await startPortal()
-      for (const answer of [await signIn(headers), await send('DELETE', '/session', { ...headers, cookie: COOKIE })]) {
-        expect([answer.status, JSON.parse(answer.text).error.code]).toEqual([403, 'permission_denied'])
-        expect(answer.headers).not.toHaveProperty('set-cookie')
-        expect(Object.keys(answer.headers).filter((name) => name.startsWith('access-control'))).toEqual([])
+      for (const response of [await signIn(headers), await send('DELETE', '/session', { ...headers, cookie: COOKIE })]) {
+        expect([response.status, JSON.parse(response.text).error.code]).toEqual([403, 'permission_denied'])
+        expect(response.headers).not.toHaveProperty('set-cookie')
+        expect(Object.keys(response.headers).filter((name) => name.startsWith('access-control'))).toEqual([])
       }
       expect([...opened.keys()]).toEqual([TOKEN])
     })
@@ -152,9 +155,9 @@ describe('signing in', () => {
       ['application/json', '{"api_key":1}', 400],
       ['application/json', JSON.stringify({ api_key: 'x'.repeat(5_000) }), 413],
     ] as const) {
-      const answer = await post(type, body)
-      expect([body.slice(0, 20), answer.status]).toEqual([body.slice(0, 20), status])
-      expect(answer.headers).not.toHaveProperty('set-cookie')
+      const response = await post(type, body)
+      expect([body.slice(0, 20), response.status]).toEqual([body.slice(0, 20), status])
+      expect(response.headers).not.toHaveProperty('set-cookie')
     }
   })
 
@@ -167,15 +170,15 @@ describe('signing in', () => {
   })
 
   it('signs out, at once and on this gateway too', async () => {
-    const { send, ask, opened } = await startPortal()
-    expect((await ask({ ...OWN, cookie: COOKIE })).status).toBe(200)
+    const { send, sendQuery, opened } = await startPortal()
+    expect((await sendQuery({ ...OWN, cookie: COOKIE })).status).toBe(200)
     const { status, headers } = await send('DELETE', '/session', { ...OWN, cookie: COOKIE })
     expect([status, headers['set-cookie']]).toEqual([
       204,
       ['kis_session=; Path=/; Expires=Thu, 01 Jan 1970 00:00:00 GMT; HttpOnly; SameSite=Strict'],
     ])
     expect([...opened]).toEqual([])
-    expect(await ask({ ...OWN, cookie: COOKIE })).toMatchObject({ status: 401, text: expect.stringContaining('Sign in again.') })
+    expect(await sendQuery({ ...OWN, cookie: COOKIE })).toMatchObject({ status: 401, text: expect.stringContaining('Sign in again.') })
     expect((await send('DELETE', '/session', OWN)).status).toBe(204)
   })
 })
@@ -192,12 +195,12 @@ describe('a session in the place of a key', () => {
     ['of another origin that claims to be the own page', { 'sec-fetch-site': 'same-origin', origin: 'https://evil.example' }, 401],
   ] as const)
     it(`counts in a request ${what}: ${status}`, async () => {
-      const { ask, send, origin, seen } = await startPortal()
+      const { sendQuery, send, origin, seen } = await startPortal()
       const sent = { ...(headers === 'own origin' ? { origin } : headers), cookie: `a=b; ${COOKIE}; c=d` }
-      const answer = await ask(sent)
-      expect(answer.status).toBe(status)
-      expect(answer.headers).not.toHaveProperty('access-control-allow-credentials')
-      const stream = await ask({ ...sent, accept: 'text/event-stream' })
+      const response = await sendQuery(sent)
+      expect(response.status).toBe(status)
+      expect(response.headers).not.toHaveProperty('access-control-allow-credentials')
+      const stream = await sendQuery({ ...sent, accept: 'text/event-stream' })
       expect(stream.status).toBe(status)
       expect(
         (
@@ -211,27 +214,27 @@ describe('a session in the place of a key', () => {
     })
 
   it('counts in no form and no plain text', async () => {
-    const { ask, seen } = await startPortal()
+    const { sendQuery, seen } = await startPortal()
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x'])
-      expect((await ask({ ...OWN, cookie: COOKIE, 'content-type': type })).status).toBeGreaterThanOrEqual(400)
+      expect((await sendQuery({ ...OWN, cookie: COOKIE, 'content-type': type })).status).toBeGreaterThanOrEqual(400)
     expect(seen.operations).toEqual([])
   })
 
   it('does not count beside a key, right or wrong, nor as a key', async () => {
-    const { ask, lookups, opened } = await startPortal()
+    const { sendQuery, lookups, opened } = await startPortal()
     opened.clear()
-    expect((await ask({ ...OWN, cookie: COOKIE, authorization: `Bearer ${KEY}` })).status).toBe(200)
+    expect((await sendQuery({ ...OWN, cookie: COOKIE, authorization: `Bearer ${KEY}` })).status).toBe(200)
     opened.set(TOKEN, null)
-    expect((await ask({ ...OWN, cookie: COOKIE, authorization: `Bearer ${UNKNOWN_KEY}` })).status).toBe(401)
+    expect((await sendQuery({ ...OWN, cookie: COOKIE, authorization: `Bearer ${UNKNOWN_KEY}` })).status).toBe(401)
     for (const authorization of [`Bearer ${TOKEN}`, TOKEN, `bearer   ${TOKEN}`])
-      expect((await ask({ ...OWN, authorization })).status).toBe(401)
+      expect((await sendQuery({ ...OWN, authorization })).status).toBe(401)
     expect(lookups).not.toContain(TOKEN)
   })
 
   it('ends within 5 s of its end elsewhere, also for streams', async () => {
-    const { ask, opened, clock, seen } = await startPortal()
-    expect((await ask({ ...OWN, cookie: COOKIE })).status).toBe(200)
-    const stream = ask(
+    const { sendQuery, opened, clock, seen } = await startPortal()
+    expect((await sendQuery({ ...OWN, cookie: COOKIE })).status).toBe(200)
+    const stream = sendQuery(
       { ...OWN, cookie: COOKIE, accept: 'text/event-stream' },
       '{"query":"subscription { ticks(count: 1, mode: \\"idle\\") { n } }"}',
     )
@@ -247,7 +250,7 @@ describe('a session in the place of a key', () => {
     })
     expect((await stream).text).toContain('Sign in again.')
     clock.advance(LATER_MS)
-    expect((await ask({ ...OWN, cookie: COOKIE })).status).toBe(401)
+    expect((await sendQuery({ ...OWN, cookie: COOKIE })).status).toBe(401)
   })
 })
 

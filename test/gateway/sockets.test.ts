@@ -3,15 +3,15 @@ import { WebSocket } from 'ws'
 import { OrganizationSuspended } from '../../subgraphs/common/errors.ts'
 import { eventually } from '../support/eventually.ts'
 import { handClock } from './support/clock.ts'
-import { type Closed, collect, connect, KEY, makePrincipal, OTHER_KEY, startGateway, UNKNOWN_KEY } from './support/start.ts'
+import { type Closed, collect, connect, createPrincipal, KEY, OTHER_KEY, startGateway, UNKNOWN_KEY } from './support/start.ts'
 
 const IDLE = 'subscription { ticks(count: 1, mode: "idle") { n } }'
 
 /** Opens a client's socket and gives how it closed, or undefined while it is open after an answer. */
 async function outcome(wsUrl: string, connectionParams: Record<string, unknown>): Promise<Closed | undefined> {
   const { client, closed } = connect(wsUrl, connectionParams)
-  const answer = collect(client, '{ ping }')
-  return Promise.race([closed, answer.over.then(() => (answer.results.length ? undefined : closed))])
+  const result = collect(client, '{ ping }')
+  return Promise.race([closed, result.over.then(() => (result.results.length ? undefined : closed))])
 }
 
 describe('who may open a socket', () => {
@@ -101,24 +101,24 @@ describe('a revoked key', () => {
     let isSuspended = false
     const authenticate = async (apiKey: string) => {
       if (isSuspended) throw new OrganizationSuspended()
-      return makePrincipal(apiKey)
+      return createPrincipal(apiKey)
     }
     const { wsUrl } = await startGateway({ clock, authenticate })
     const { client, closed } = connect(wsUrl)
     const { results } = collect(client, IDLE)
     await eventually(() => results.length === 1)
     isSuspended = true
-    const told = { code: 4401, reason: 'The organization is suspended' }
+    const expected = { code: 4401, reason: 'The organization is suspended' }
     let event: Closed | undefined
-    void closed.then((given) => {
-      event = given
+    void closed.then((closeEvent) => {
+      event = closeEvent
     })
     await eventually(() => {
       clock.advance(1_000)
       return event !== undefined
     })
-    expect(event).toMatchObject(told)
-    expect(await outcome(wsUrl, { authorization: KEY })).toMatchObject(told)
+    expect(event).toMatchObject(expected)
+    expect(await outcome(wsUrl, { authorization: KEY })).toMatchObject(expected)
   })
 
   it('is refused by HTTP and in the process within 5 s', async () => {
@@ -136,21 +136,21 @@ describe('a revoked key', () => {
   it('that cannot be judged for a while keeps its sockets', async () => {
     const clock = handClock()
     let down = false
-    let asked = 0
+    let lookupCount = 0
     const { wsUrl, seen } = await startGateway({
       clock,
       authenticate: async () => {
-        asked++
+        lookupCount++
         if (down) throw new Error('billing is down')
-        return makePrincipal(KEY)
+        return createPrincipal(KEY)
       },
     })
     const stream = collect(connect(wsUrl).client, IDLE)
     await eventually(() => stream.results.length === 1)
     down = true
-    const before = asked
+    const before = lookupCount
     clock.advance(10_000)
-    await eventually(() => asked > before)
+    await eventually(() => lookupCount > before)
     expect(seen.ended).toBe(0)
     stream.cancel()
   })
@@ -195,9 +195,9 @@ describe('what one key may do at once', () => {
       'subscription { ticks(count: 0, mode: "refused") { n } }',
     ]
     for (let round = 0; round < 6; round++) {
-      const answers = Array.from({ length: 12 }, (_, i) => collect(client, queries[i % queries.length]!))
-      await Promise.all(answers.map(({ over }) => over))
-      for (const { results, error } of answers) expect(JSON.stringify([results, error()])).not.toContain('RATE_LIMIT')
+      const collected = Array.from({ length: 12 }, (_, i) => collect(client, queries[i % queries.length]!))
+      await Promise.all(collected.map(({ over }) => over))
+      for (const { results, error } of collected) expect(JSON.stringify([results, error()])).not.toContain('RATE_LIMIT')
       clock.advance(1_000)
     }
   })
@@ -226,13 +226,13 @@ describe('a socket that asks too much', () => {
     const clock = handClock()
     const { wsUrl } = await startGateway({ clock })
     const { client, socket } = connect(wsUrl)
-    const answers: unknown[] = []
+    const results: unknown[] = []
     await collect(client, '{ ping }').over
-    socket().on('message', (message) => answers.push(message))
+    socket().on('message', (message) => results.push(message))
     for (let second = 1; second <= 10; second++) {
       clock.advance(1_000)
       for (let i = 0; i < 20; i++) socket().send('{"type":"ping"}')
-      await eventually(() => answers.length === second * 20)
+      await eventually(() => results.length === second * 20)
     }
     expect(socket().readyState).toBe(WebSocket.OPEN)
   })

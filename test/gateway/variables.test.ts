@@ -6,7 +6,7 @@ const TICKS = 'subscription($input: FindInput!) { ticks(count: 1, input: $input)
 const UPLOAD = 'query($input: UploadInput!) { upload(input: $input) }'
 
 /** An answer about bad variables: complaints of 500 characters each, ten of them, and what stands around them. */
-const MAX_ANSWER_CHARACTERS = 10_000
+const MAX_RESPONSE_CHARACTERS = 10_000
 
 const nested = (levels: number): unknown => JSON.parse('{"a":'.repeat(levels) + 1 + '}'.repeat(levels))
 const unknown = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`q${i}`, 1]))
@@ -55,18 +55,18 @@ for (const { what, input, code, says } of REFUSED) {
     const context = { caller: KEY, requestId: 'req_1', signal: new AbortController().signal }
     const http = await post({ query: FIND, variables: { input } })
     const local = await gateway.link.execute({ query: FIND, variables: { input: input as never } }, context)
-    const answers = [http.body.errors, local.errors]
+    const responses = [http.body.errors, local.errors]
     // A message to a socket is shorter.
     if (JSON.stringify(input).length < 500_000)
       for (const query of [FIND, TICKS]) {
         const socket = collect(connect(wsUrl).client, query, { input })
         await socket.over
-        answers.push(socket.error() ?? socket.results[0].errors)
+        responses.push(socket.error() ?? socket.results[0].errors)
       }
-    for (const errors of answers) {
+    for (const errors of responses) {
       expect(errors[0].extensions.code).toBe(code)
       expect(errors.map(({ message }: Error) => message).join('\n')).toContain(says)
-      expect(JSON.stringify(errors).length).toBeLessThan(MAX_ANSWER_CHARACTERS)
+      expect(JSON.stringify(errors).length).toBeLessThan(MAX_RESPONSE_CHARACTERS)
     }
     expect(seen.operations).toEqual([])
   })
@@ -153,11 +153,11 @@ for (const { what, query, code } of LONG_TEXTS) {
         config: { ...CONFIG, introspection, maxBodyBytes: 8 * 1024 * 1024 },
       })
       const context = { caller: KEY, requestId: 'req_1', signal: new AbortController().signal }
-      const answers = [(await post({ query })).body.errors, (await gateway.link.execute({ query }, context)).errors]
+      const responses = [(await post({ query })).body.errors, (await gateway.link.execute({ query }, context)).errors]
       if (query.length < 1_000_000) {
         const socket = collect(connect(wsUrl).client, query)
         await socket.over
-        answers.push(socket.error())
+        responses.push(socket.error())
       }
       // Node takes 16 KiB of headers, the address included.
       const got = await fetch(`${url}?query=${encodeURIComponent('{ ping }')}`, {
@@ -165,9 +165,9 @@ for (const { what, query, code } of LONG_TEXTS) {
       })
       expect(got.status).toBe(200)
       seen.operations.length = 0
-      for (const errors of answers) {
+      for (const errors of responses) {
         expect(errors[0].extensions.code).toBe(code)
-        expect(JSON.stringify(errors).length).toBeLessThan(MAX_ANSWER_CHARACTERS)
+        expect(JSON.stringify(errors).length).toBeLessThan(MAX_RESPONSE_CHARACTERS)
       }
     }
   })

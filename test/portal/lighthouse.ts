@@ -16,9 +16,9 @@ const RUNS = 5
 const CATEGORIES = ['performance', 'accessibility'] as const
 const METRICS = ['first-contentful-paint', 'largest-contentful-paint', 'total-blocking-time', 'cumulative-layout-shift', 'speed-index']
 
-const place = await modulesWith(PACKAGES)
-if ('reason' in place) throw new Error(place.reason)
-const { modules } = place
+const modulesFolder = await modulesWith(PACKAGES)
+if ('reason' in modulesFolder) throw new Error(modulesFolder.reason)
+const { modules } = modulesFolder
 
 await using portal = await startPortal()
 const owner = await furnishedOrganization(portal)

@@ -107,7 +107,7 @@ describe('the texts of the portal', () => {
 
   it.each(NAMES)('%s has each plural form of Arabic that whole numbers need', (name) => {
     const lacking = Object.entries(read('ar', name)).filter(([, text]) =>
-      categories(parse(text)).some((given) => ['one', 'two', 'few', 'many', 'other'].some((category) => !given.includes(category))),
+      categories(parse(text)).some((present) => ['one', 'two', 'few', 'many', 'other'].some((category) => !present.includes(category))),
     )
     expect(lacking.map(([id]) => id)).toEqual([])
   })
@@ -155,10 +155,10 @@ describe('the texts of the portal', () => {
       .map((file) => readFileSync(`${WEB}/${file}`, 'utf8'))
       .join('\n')
     /** Ids that are made: `error.${code}` uses each that begins with `error.`. */
-    const made = [...code.matchAll(/`([a-zA-Z.]+\.)\$\{/g)].map(([, start]) => start!)
+    const prefixes = [...code.matchAll(/`([a-zA-Z.]+\.)\$\{/g)].map(([, start]) => start!)
     const unused = NAMES.flatMap((name) => Object.keys(read('en', name)))
       .filter((id) => !id.startsWith('common.'))
-      .filter((id) => !code.includes(`'${id}'`) && !code.includes(`"${id}"`) && !made.some((start) => id.startsWith(start)))
+      .filter((id) => !code.includes(`'${id}'`) && !code.includes(`"${id}"`) && !prefixes.some((start) => id.startsWith(start)))
     expect(unused).toEqual([])
   })
 

@@ -8,12 +8,12 @@ const sourceOf = (id: string) => snippets.find((each) => each.id === id)!.source
 
 it.each(['curl', 'graphql'])('the arguments of %s come through a shell as they are', (id) => {
   const script = `curl() { printf '%s\\0' "$@"; }; ${sourceOf(id)}`
-  const given = execFileSync('sh', ['-c', script], { env: { KIS_API_KEY: 'secret' } })
+  const output = execFileSync('sh', ['-c', script], { env: { KIS_API_KEY: 'secret' } })
     .toString()
     .split('\0')
-  expect(given[0]).toMatch(/^https:\/\/kis\.example\/(v1\/agents\/agt_1\/runs|graphql)$/)
-  expect(given).toContain('Authorization: Bearer secret')
-  const body = JSON.parse(given[given.indexOf('-d') + 1]!)
+  expect(output[0]).toMatch(/^https:\/\/kis\.example\/(v1\/agents\/agt_1\/runs|graphql)$/)
+  expect(output).toContain('Authorization: Bearer secret')
+  const body = JSON.parse(output[output.indexOf('-d') + 1]!)
   expect(body.input ?? body.variables.input.input).toBe(QUESTION)
 })
 

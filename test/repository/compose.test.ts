@@ -11,7 +11,7 @@ import { Document, Packer, Paragraph } from 'docx'
 import PdfDocument from 'pdfkit'
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { ROLES } from '../../cli/settings/roles.ts'
-import { addDocument, type Caller, makeCaller, newCollection } from '../support/client.ts'
+import { addDocument, type Caller, createCaller, newCollection } from '../support/client.ts'
 import { ELASTICSEARCH, testIndices } from '../support/engines/elasticsearch.ts'
 import { onEngine } from '../support/engines/engine-url.ts'
 import { dropServiceDatabases, newDatabaseName, withDatabase } from '../support/engines/mongodb.ts'
@@ -103,11 +103,12 @@ describe('the compose file', () => {
   })
 
   it('holds no secret of its own', () => {
-    const given = Object.values(SECRETS)
+    const secretValues = Object.values(SECRETS)
     for (const [service, { environment = {} }] of Object.entries(compose.services)) {
       for (const [name, value] of Object.entries(environment)) {
         const isSecret = /SECRET|PASSWORD|TOKEN|KEY/.test(name) || /\/\/[^/]*@/.test(value)
-        if (isSecret && value !== '') expect([service, name, given.some((secret) => value.includes(secret))]).toEqual([service, name, true])
+        if (isSecret && value !== '')
+          expect([service, name, secretValues.some((secret) => value.includes(secret))]).toEqual([service, name, true])
       }
     }
   })
@@ -234,19 +235,19 @@ describe('the compose file', () => {
   })
 
   it('makes a user of Elasticsearch once, for the indices of the service alone', async () => {
-    const made = new Map<string, unknown>()
+    const created = new Map<string, unknown>()
     const server = createServer(async (request, response) => {
       const path = request.url!.split('?')[0]!
       expect(request.headers.authorization).toBe(`Basic ${Buffer.from(`elastic:${SECRETS.ELASTICSEARCH_PASSWORD}`).toString('base64')}`)
-      if (request.method === 'PUT') made.set(path, JSON.parse((await request.toArray()).join('')))
-      response.writeHead(path === '/_cluster/health' || made.has(path) ? 200 : 404).end('{}')
+      if (request.method === 'PUT') created.set(path, JSON.parse((await request.toArray()).join('')))
+      response.writeHead(path === '/_cluster/health' || created.has(path) ? 200 : 404).end('{}')
     }).listen(0, '127.0.0.1')
     onTestFinished(() => void server.close())
     await once(server, 'listening')
     const { healthcheck, environment } = compose.services.elasticsearch!
     const script = healthcheck!.test.at(-1)!.replace('127.0.0.1:9200', `127.0.0.1:${(server.address() as AddressInfo).port}`)
     for (let i = 0; i < 2; i++) await promisify(execFile)('sh', ['-c', script], { env: { PATH: process.env.PATH!, ...environment } })
-    expect([...made]).toEqual([
+    expect([...created]).toEqual([
       [
         '/_security/role/service',
         { cluster: ['monitor'], indices: [{ names: ['kis-*'], privileges: ['create_index', 'manage', 'read', 'write'] }] },
@@ -343,7 +344,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the roles as the compose file starts the
         // The key is printed when the process itself has seen that it is ready.
         const findKey = () => /kis_live_\w{36}/.exec(started.get('billing')!.output)?.[0]
         await eventually(() => findKey() !== undefined)
-        operator = makeCaller({ rest: address('rest-adapter'), graphql: `${address('gateway')}/graphql` }, findKey()!)
+        operator = createCaller({ rest: address('rest-adapter'), graphql: `${address('gateway')}/graphql` }, findKey()!)
       }, 300_000)
 
       afterAll(async () => {
@@ -361,8 +362,8 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the roles as the compose file starts the
         const { body: found } = await operator.rest('POST', `/v1/collections/${collection.id}/search`, { query: question })
         expect(found.data[0]).toMatchObject({ file: { file_name: 'travel.md' }, text: expect.stringContaining('60 dollars') })
         const content = `[1] travel.md: ${found.data[0].text}\n\n${question}`
-        const answer = await operator.rest('POST', '/v1/chat/completions', { model: 'extractive', messages: [{ role: 'user', content }] })
-        expect([answer.status, answer.body.choices[0].message.content]).toEqual([200, expect.stringContaining('60 dollars')])
+        const response = await operator.rest('POST', '/v1/chat/completions', { model: 'extractive', messages: [{ role: 'user', content }] })
+        expect([response.status, response.body.choices[0].message.content]).toEqual([200, expect.stringContaining('60 dollars')])
         const { data } = await operator.graphql('query ($id: ID!) { collection(id: $id) { chunkCount organization { name } } }', {
           id: collection.id,
         })

@@ -168,13 +168,13 @@ await onEngine(
 
       it('gives each role the secrets that it needs, as files', async () => {
         const manifests = await rendered(INSTALLATIONS['vendors, a catalog and clients of one namespace']!)
-        const given = Object.fromEntries(
+        const provided = Object.fromEntries(
           pods(manifests).map((workload) => {
             const { env } = workload.spec.template.spec.containers[0]
             return [roleOf(workload), env.flatMap(({ name }: Manifest) => (name.endsWith('_FILE') ? [name.replace(/_FILE$/, '')] : []))]
           }),
         )
-        expect(given).toEqual({
+        expect(provided).toEqual({
           billing: ['KIS_SECRET', 'KIS_MONGODB_URL', 'KIS_BOOTSTRAP_API_KEY'],
           knowledge: ['KIS_SECRET', 'KIS_MONGODB_URL', 'KIS_ELASTICSEARCH_URL'],
           inference: ['KIS_SECRET', 'KIS_MONGODB_URL', 'OPENAI_API_KEY'],

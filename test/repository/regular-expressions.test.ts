@@ -25,7 +25,7 @@ const TIMED_ALONE = ['__(?=\\S)((?:', 'prompt is too long|', '!?\\[([^[\\]\\n]{0
  * Made of constants of the product. By file. Those of `foreign-text.ts` meet documents, and are timed. Those of
  * `redact-secrets.ts` are alternatives of escaped literals.
  */
-const MADE = [
+const COMPOSED_IN = [
   'cli/links/response-timeout.ts',
   'schema/breaks.ts',
   'schema/generate.ts',
@@ -41,7 +41,7 @@ interface Literal {
   readonly source: string
   readonly flags: string
   /** `file:line` of the first place. */
-  readonly place: string
+  readonly location: string
 }
 
 interface Node {
@@ -69,8 +69,8 @@ function expressionsOfProduct(): { readonly literals: readonly Literal[]; readon
       if ((type === 'NewExpression' || type === 'CallExpression') && callee?.name === 'RegExp') makers.add(file)
       if (!regex) continue
       const { pattern: source, flags } = regex
-      const place = `${file}:${code.slice(0, start).split('\n').length}`
-      literals.set(`/${source}/${flags}`, literals.get(`/${source}/${flags}`) ?? { source, flags, place })
+      const location = `${file}:${code.slice(0, start).split('\n').length}`
+      literals.set(`/${source}/${flags}`, literals.get(`/${source}/${flags}`) ?? { source, flags, location })
     }
   }
   return { literals: [...literals.values()], makers: [...makers] }
@@ -190,7 +190,7 @@ describe('the regular expressions of the product', () => {
 
   it('are found, and made at run time from constants alone', () => {
     expect(literals.length).toBeGreaterThan(200)
-    expect(makers).toEqual(MADE)
+    expect(makers).toEqual(COMPOSED_IN)
     const sources = new Set(literals.map(({ source }) => source))
     expect(Object.keys(SHORT_TEXTS).filter((source) => !sources.has(source))).toEqual([])
     for (const start of TIMED_ALONE) expect([...sources].filter((source) => source.startsWith(start)).length, start).toBe(1)
@@ -198,10 +198,10 @@ describe('the regular expressions of the product', () => {
 
   it('are linear, as recheck proves', { timeout: 300_000 }, async () => {
     const found: string[] = []
-    for (const { source, flags, place } of judged) {
+    for (const { source, flags, location } of judged) {
       if (TIMED_ALONE.some((start) => source.startsWith(start))) continue
       const { status } = await check(source, flags, { timeout: 60_000 })
-      if (status !== 'safe') found.push(`${place} /${source}/${flags} is ${status}`)
+      if (status !== 'safe') found.push(`${location} /${source}/${flags} is ${status}`)
     }
     expect(found).toEqual([])
   })
@@ -209,12 +209,12 @@ describe('the regular expressions of the product', () => {
   it('that recheck cannot judge read a long text of what repeats in time', { timeout: 600_000 }, async () => {
     const texts = PUMPS.map((pump) => ({ pump, text: `${pump.repeat(TEXT_LENGTH / pump.length)}\u0000` }))
     const slow: string[] = []
-    const made = COMPOSED_EXPRESSIONS.map(({ source, flags }) => ({ source, flags, place: 'subgraphs/common/untrusted-text.ts' }))
+    const composed = COMPOSED_EXPRESSIONS.map(({ source, flags }) => ({ source, flags, location: 'subgraphs/common/untrusted-text.ts' }))
     const alone = judged.filter(({ source }) => TIMED_ALONE.some((start) => source.startsWith(start)))
-    for (const literal of [...alone, ...made])
+    for (const literal of [...alone, ...composed])
       for (const { pump, text } of texts) {
         const ms = await clock.time(literal, text)
-        if (ms > MAX_MS) slow.push(`${literal.place} /${literal.source}/ takes ${ms} ms for ${JSON.stringify(pump)}`)
+        if (ms > MAX_MS) slow.push(`${literal.location} /${literal.source}/ takes ${ms} ms for ${JSON.stringify(pump)}`)
       }
     expect(slow).toEqual([])
   })

@@ -30,11 +30,11 @@ const usage = { promptTokens: 5, cachedPromptTokens: 1, cacheWritePromptTokens: 
 const usageObject = { input_tokens: 5, cached_input_tokens: 1, cache_write_tokens: 0, output_tokens: 2, total_tokens: 7 }
 const nothing = { model: null, collection: null, query: null, hitCount: null, usage: null }
 const nothingObject = { model: null, collection_id: null, query: null, hit_count: null, usage: null }
-const place = { text: 'Sur.', fileName: 'a.txt', collection: { id: 'col_1' }, document: { id: 'doc_1' }, file: { id: 'file_1' } }
+const chunk = { text: 'Sur.', fileName: 'a.txt', collection: { id: 'col_1' }, document: { id: 'doc_1' }, file: { id: 'file_1' } }
 const run = {
   ...{ id: 'run_1', agentId: 'agt_1', agentVersion: 2, status: 'COMPLETED', messages: [{ role: 'user', content: 'Where?' }] },
   ...{ outputText: 'Sur [#1].', output: null, error: null, threadId: null, startedAt: AT, endedAt: AT, usage, cost: '0.003' },
-  citations: [{ mark: 1, chunkId: 'chunk_1', ...place, pageStart: 2, pageEnd: null, charStart: 0, charEnd: 4 }],
+  citations: [{ mark: 1, chunkId: 'chunk_1', ...chunk, pageStart: 2, pageEnd: null, charStart: 0, charEnd: 4 }],
   steps: [
     { ...nothing, kind: 'SEARCH', number: 0, collection: { id: 'col_1' }, query: 'Where?', hitCount: 1, cost: '0.001' },
     { ...nothing, kind: 'MODEL', number: 1, model: { id: 'extractive' }, usage, cost: '0.002' },
@@ -112,82 +112,82 @@ describe('agents by REST', () => {
       call: ['POST', '/v1/agents', { code: 'guide', name: 'Guide', model: 'extractive' }],
       name: 'CreateAgent',
       data: { createAgent: { agent } },
-      answer: agentObject,
+      expected: agentObject,
       schema: 'Agent',
     },
     {
       call: ['GET', '/v1/agents?limit=5&order=asc'],
       name: 'Agents',
       data: { agents: page(agent) },
-      answer: list(agentObject),
+      expected: list(agentObject),
       schema: 'AgentList',
     },
-    { call: ['GET', '/v1/agents/agt_1'], name: 'Agent', data: { agent }, answer: agentObject, schema: 'Agent' },
+    { call: ['GET', '/v1/agents/agt_1'], name: 'Agent', data: { agent }, expected: agentObject, schema: 'Agent' },
     {
       call: ['PATCH', '/v1/agents/agt_1', { top_p: null, response_schema: null }],
       name: 'UpdateAgent',
       data: { updateAgent: { agent } },
-      answer: agentObject,
+      expected: agentObject,
       schema: 'Agent',
     },
     {
       call: ['DELETE', '/v1/agents/agt_1'],
       name: 'DeleteAgent',
       data: { deleteAgent: { id: 'agt_1' } },
-      answer: { id: 'agt_1', object: 'agent', deleted: true },
+      expected: { id: 'agt_1', object: 'agent', deleted: true },
       schema: 'Deletion',
     },
     {
       call: ['DELETE', '/v1/runs/run_1'],
       name: 'DeleteAgentRun',
       data: { deleteAgentRun: { id: 'run_1' } },
-      answer: { id: 'run_1', object: 'agent.run', deleted: true },
+      expected: { id: 'run_1', object: 'agent.run', deleted: true },
       schema: 'Deletion',
     },
     {
       call: ['DELETE', '/v1/threads/thr_1'],
       name: 'DeleteThread',
       data: { deleteThread: { id: 'thr_1' } },
-      answer: { id: 'thr_1', object: 'thread', deleted: true },
+      expected: { id: 'thr_1', object: 'thread', deleted: true },
       schema: 'Deletion',
     },
     {
       call: ['POST', '/v1/agents/agt_1/runs', { input: 'Where?' }],
       name: 'RunAgent',
       data: { runAgent: run },
-      answer: runObject,
+      expected: runObject,
       schema: 'AgentRun',
     },
     {
       call: ['GET', '/v1/agents/agt_1/runs'],
       name: 'AgentRuns',
       data: { agent: { runs: page(run) } },
-      answer: list(runObject),
+      expected: list(runObject),
       schema: 'AgentRunList',
     },
     {
       call: ['GET', '/v1/runs?status=failed&until=60'],
       name: 'AllAgentRuns',
       data: { agentRuns: page(run) },
-      answer: list(runObject),
+      expected: list(runObject),
       schema: 'AgentRunList',
     },
-    { call: ['GET', '/v1/runs/run_1'], name: 'AgentRunById', data: { agentRun: run }, answer: runObject, schema: 'AgentRun' },
+    { call: ['GET', '/v1/runs/run_1'], name: 'AgentRunById', data: { agentRun: run }, expected: runObject, schema: 'AgentRun' },
     {
       call: ['POST', '/v1/runs/run_1/cancel'],
       name: 'CancelAgentRun',
       data: { cancelAgentRun: run },
-      answer: runObject,
+      expected: runObject,
       schema: 'AgentRun',
     },
   ] as const
-  for (const { call, name, data, answer, schema } of cases) {
+  for (const { call, name, data, expected, schema } of cases) {
     const [method, path, body] = call
     it(`${method} ${path} answers with the object in snake case`, async () => {
       await using adapter = await startAdapter({ [name]: () => data })
       const response = await adapter.fetch(path, { method, body })
-      expect([response.status, await response.json()]).toEqual([path === '/v1/agents' ? 201 : 200, answer])
-      fits(schema, answer)
+      expect([response.status, await response.json()]).toEqual([path === '/v1/agents' ? 201 : 200, expected])
+      fits(schema, expected)
     })
   }
 
@@ -211,9 +211,9 @@ describe('agents by REST', () => {
     await adapter.fetch('/v1/agents/agt_1', { method: 'PATCH', body: { top_p: null } })
     const messages = [{ role: 'user', content: 'Hi' }]
     await adapter.fetch('/v1/agents/agt_1/runs', { body: { messages, thread_id: 'thr_1', max_cost_usd: '0.1' } })
-    const given = { collectionIds: ['col_1'], maxOutputTokens: 9, maxSteps: 2, maxCost: '0.5', responseSchema: { type: 'object' } }
-    expect(adapter.gateway.asked.map(({ variables }) => variables.input)).toEqual([
-      { code: 'g', name: 'G', model: 'm', ...given },
+    const input = { collectionIds: ['col_1'], maxOutputTokens: 9, maxSteps: 2, maxCost: '0.5', responseSchema: { type: 'object' } }
+    expect(adapter.gateway.received.map(({ variables }) => variables.input)).toEqual([
+      { code: 'g', name: 'G', model: 'm', ...input },
       { id: 'agt_1', topP: null },
       { agentId: 'agt_1', messages, threadId: 'thr_1', maxCost: '0.1' },
     ])
@@ -262,7 +262,7 @@ describe('agents by REST', () => {
       ['/v1/runs/run_1/events', { 'last-event-id': '5' }],
     ] as const)
       expect(await readEvents(await adapter.fetch(path, { headers }))).toMatchObject([{ event: 'done', id: '6' }])
-    expect(adapter.gateway.asked.map(({ variables }) => variables)).toEqual([
+    expect(adapter.gateway.received.map(({ variables }) => variables)).toEqual([
       { runId: 'run_1', after: '5' },
       { runId: 'run_1', after: '5' },
     ])

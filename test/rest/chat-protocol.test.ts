@@ -30,7 +30,7 @@ const usage = { prompt_tokens: 5, completion_tokens: 2, total_tokens: 7 }
 /** An event of the stream `strm_1`. `cursor`: the number of chunks up to its end. */
 const event = (cursor: number, ...chunks: readonly object[]) => ({ chatCompletion: { id: 'strm_1', cursor: String(cursor), chunks } })
 
-const makeClient = (adapter: RunningAdapter) => new OpenAI({ baseURL: `${adapter.url}/v1`, apiKey: KEY, maxRetries: 0 })
+const createClient = (adapter: RunningAdapter) => new OpenAI({ baseURL: `${adapter.url}/v1`, apiKey: KEY, maxRetries: 0 })
 
 const dataOf = (line: string) => JSON.parse(line.slice(line.indexOf('data: ') + 'data: '.length))
 
@@ -45,11 +45,11 @@ describe('the OpenAI client', () => {
   it('gets a completion as the engine gave it, and sends fields that the service does not know', async () => {
     await using adapter = await startAdapter({ ChatCompletion: () => ({ createChatCompletion: { response: completion } }) })
     const request = { model: 'm', messages, vendor_extra: { a: [1] } }
-    const { data, response, request_id } = await makeClient(adapter).chat.completions.create(request).withResponse()
+    const { data, response, request_id } = await createClient(adapter).chat.completions.create(request).withResponse()
     expect(data).toMatchObject(completion)
-    expect(adapter.gateway.asked[0]?.variables).toEqual({ input: { request, replayAsBytes: true } })
-    expect(adapter.gateway.asked[0]?.context.caller).toBe(KEY)
-    expect(request_id).toBe(adapter.gateway.asked[0]?.context.requestId)
+    expect(adapter.gateway.received[0]?.variables).toEqual({ input: { request, replayAsBytes: true } })
+    expect(adapter.gateway.received[0]?.context.caller).toBe(KEY)
+    expect(request_id).toBe(adapter.gateway.received[0]?.context.requestId)
     expect(response.headers.get('openai-version')).toBe('2020-10-01')
     expect(response.headers.get('openai-processing-ms')).toMatch(/^\d+$/)
   })
@@ -84,7 +84,7 @@ describe('the OpenAI client', () => {
       Models: () => ({ models: [model] }),
       Model: ({ id }: { id: string }) => ({ model: id === model.id ? model : null }),
     })
-    const client = makeClient(adapter)
+    const client = createClient(adapter)
     const ids: string[] = []
     for await (const { id } of client.models.list()) ids.push(id)
     expect(ids).toEqual(['meta/llama'])
@@ -106,10 +106,10 @@ describe('the OpenAI client', () => {
         },
       }),
     })
-    const client = makeClient(adapter)
+    const client = createClient(adapter)
     const decoded = await client.embeddings.create({ model: 'e5', input: 'leave' })
     expect(decoded.data[0]?.embedding).toEqual([...vector])
-    expect(adapter.gateway.asked[0]?.variables).toEqual({ input: { model: 'e5', input: 'leave', encodingFormat: 'BASE64' } })
+    expect(adapter.gateway.received[0]?.variables).toEqual({ input: { model: 'e5', input: 'leave', encodingFormat: 'BASE64' } })
     const floats = await client.embeddings.create({ model: 'e5', input: ['leave'], encoding_format: 'float', dimensions: 2 })
     expect(floats).toMatchObject({
       object: 'list',
@@ -127,7 +127,7 @@ describe('the OpenAI client', () => {
       },
     })
     let text = ''
-    const stream = await makeClient(adapter).chat.completions.create({ model: 'm', messages, stream: true })
+    const stream = await createClient(adapter).chat.completions.create({ model: 'm', messages, stream: true })
     for await (const { choices } of stream) text += choices[0]!.delta.content ?? ''
     expect(text).toBe('30 days')
   })
@@ -149,8 +149,8 @@ describe('the OpenAI client', () => {
         const thrown = await client.chat.completions.create({ model: 'm', messages, stream }).catch((reason: unknown) => reason)
         expect(thrown).toBeInstanceOf(as)
         expect(thrown).toMatchObject({ code: error.code, param: error.param?.replace('input.request.', '') ?? null })
-        expect((thrown as InstanceType<typeof OpenAI.APIError>).requestID).toBe(adapter.gateway.asked[0]?.context.requestId)
-        expect(adapter.gateway.asked.length).toBe(1)
+        expect((thrown as InstanceType<typeof OpenAI.APIError>).requestID).toBe(adapter.gateway.received[0]?.context.requestId)
+        expect(adapter.gateway.received.length).toBe(1)
       }
     }
   })
@@ -174,7 +174,7 @@ describe('the OpenAI client', () => {
         await new Promise(() => {})
       },
     })
-    const stream = await makeClient(adapter).chat.completions.create({ model: 'm', messages, stream: true })
+    const stream = await createClient(adapter).chat.completions.create({ model: 'm', messages, stream: true })
     for await (const _ of stream) break
     await expect.poll(() => adapter.gateway.ended, SOON).toBe(1)
   })
@@ -188,28 +188,28 @@ describe('the OpenAI client', () => {
       },
     })
     for (const stream of [false, true]) {
-      const leave = new AbortController()
-      const request = makeClient(adapter).chat.completions.create({ model: 'm', messages, stream }, { signal: leave.signal })
-      const before = adapter.gateway.asked.length
+      const controller = new AbortController()
+      const request = createClient(adapter).chat.completions.create({ model: 'm', messages, stream }, { signal: controller.signal })
+      const before = adapter.gateway.received.length
       const gone = expect(request).rejects.toThrow()
-      await expect.poll(() => adapter.gateway.asked.length, SOON).toBe(before + 1)
-      leave.abort()
+      await expect.poll(() => adapter.gateway.received.length, SOON).toBe(before + 1)
+      controller.abort()
       await gone
-      await expect.poll(() => adapter.gateway.asked.at(-1)?.context.signal.aborted, SOON).toBe(true)
+      await expect.poll(() => adapter.gateway.received.at(-1)?.context.signal.aborted, SOON).toBe(true)
     }
     expect(adapter.gateway.ended).toBe(1)
   })
 })
 
 describe('a stream', () => {
-  const answer = async function* () {
+  const streamEvents = async function* () {
     yield event(1, chunk([], { prompt_filter_results: [], usage: null }))
     yield event(2, delta('30'))
     yield event(4, last, chunk([], { usage }))
   }
 
   it('leaves the usage out unless it was asked for', async () => {
-    await using adapter = await startAdapter({ ChatCompletionChunks: answer })
+    await using adapter = await startAdapter({ ChatCompletionChunks: streamEvents })
     expect(await readLines(adapter, {})).toEqual([
       `data: ${JSON.stringify(chunk([], { prompt_filter_results: [] }))}`,
       `data: ${JSON.stringify(delta('30'))}`,
@@ -219,13 +219,13 @@ describe('a stream', () => {
   })
 
   it('has the position of each chunk as id only if the caller asks for resumption', async () => {
-    await using adapter = await startAdapter({ ChatCompletionChunks: answer })
+    await using adapter = await startAdapter({ ChatCompletionChunks: streamEvents })
     const lines = await readLines(adapter, {}, { 'x-kis-resumable': 'true' })
     expect(lines.map((line) => /^id: (.*)$/m.exec(line)?.[1])).toEqual(['1', '2', '3', undefined])
   })
 
   it('has `usage: null` in every chunk before the usage when it was asked for', async () => {
-    await using adapter = await startAdapter({ ChatCompletionChunks: answer })
+    await using adapter = await startAdapter({ ChatCompletionChunks: streamEvents })
     const lines = await readLines(adapter, { stream_options: { include_usage: true } })
     const usages = lines.slice(0, -1).map((line) => dataOf(line).usage)
     expect(usages).toEqual([null, null, null, usage])
@@ -253,7 +253,7 @@ describe('a stream', () => {
   })
 
   it('carries the request id and the headers of the protocol', async () => {
-    await using adapter = await startAdapter({ ChatCompletionChunks: answer })
+    await using adapter = await startAdapter({ ChatCompletionChunks: streamEvents })
     const response = await adapter.fetch('/v1/chat/completions', {
       body: { model: 'm', messages, stream: true },
       headers: { 'x-request-id': 'mine' },

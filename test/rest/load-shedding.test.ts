@@ -50,8 +50,8 @@ it('the REST adapter refuses in the words of each address, and what needs no key
     config: restConfig(),
     bodies: new LargeBodies({ largestBytes: uploadBodyBytes }),
   })
-  const ask = await serve(admit)
-  const chat = await ask('/v1/chat/completions?x=1', { authorization: 'Bearer one', 'x-request-id': 'mine' })
+  const send = await serve(admit)
+  const chat = await send('/v1/chat/completions?x=1', { authorization: 'Bearer one', 'x-request-id': 'mine' })
   expect(chat.status).toBe(503)
   expect(chat.body).toEqual({ error: { message: 'Too much to do.', type: 'server_error', param: null, code: 'service_unavailable' } })
   expect(Object.fromEntries(chat.headers)).toMatchObject({
@@ -63,30 +63,30 @@ it('the REST adapter refuses in the words of each address, and what needs no key
     'access-control-allow-origin': '*',
     'content-type': 'application/json; charset=utf-8',
   })
-  const message = await ask('/v1/messages', { 'x-api-key': 'two' })
+  const message = await send('/v1/messages', { 'x-api-key': 'two' })
   expect(message.status).toBe(529)
   expect(message.body).toMatchObject({ type: 'error', error: { type: 'overloaded_error' }, request_id: message.headers.get('request-id') })
-  expect((await ask('/mcp', { authorization: 'Bearer three' })).body).toMatchObject({
+  expect((await send('/mcp', { authorization: 'Bearer three' })).body).toMatchObject({
     jsonrpc: '2.0',
     error: { data: { code: 'service_unavailable' } },
   })
-  for (const path of ['/healthz', '/readyz?x=1']) expect((await ask(path)).status, path).toBe(204)
+  for (const path of ['/healthz', '/readyz?x=1']) expect((await send(path)).status, path).toBe(204)
   // The router would decode them.
-  for (const path of ['/%761/chat/completions', '//v1/models', '/docs']) expect((await ask(path)).status, path).toBe(503)
-  expect((await ask('/v1/models', { authorization: 'Bearer let-me' })).status).toBe(204)
+  for (const path of ['/%761/chat/completions', '//v1/models', '/docs']) expect((await send(path)).status, path).toBe(503)
+  expect((await send('/v1/models', { authorization: 'Bearer let-me' })).status).toBe(204)
   expect(keys).toEqual(['one', 'two', 'three', null, null, null, 'let-me', 'left'])
 })
 
 it('the gateway refuses as an answer of GraphQL', async () => {
   const { keys, loadShedder } = fullShedder()
   const { gateway } = await startGateway({ loadShedder })
-  const ask = await serve(gateway.admit)
-  const { status, headers, body } = await ask('/graphql?x=1', { authorization: 'Bearer one' })
+  const send = await serve(gateway.admit)
+  const { status, headers, body } = await send('/graphql?x=1', { authorization: 'Bearer one' })
   expect(status).toBe(503)
   expect(headers.get('retry-after')).toBe('2')
   expect(headers.get('x-request-id')).toMatch(/^req_/)
   expect(body).toEqual({ errors: [{ message: 'Too much to do.', extensions: expect.objectContaining({ code: 'SERVICE_UNAVAILABLE' }) }] })
-  expect((await ask('/healthz')).status).toBe(204)
-  expect((await ask('/graphql', { authorization: 'Bearer let-me' })).status).toBe(204)
+  expect((await send('/healthz')).status).toBe(204)
+  expect((await send('/graphql', { authorization: 'Bearer let-me' })).status).toBe(204)
   expect(keys).toEqual(['Bearer one', 'Bearer let-me', 'left'])
 })

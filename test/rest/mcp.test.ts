@@ -197,8 +197,8 @@ describe('a message', () => {
       arguments: { query: 'x'.repeat(8_192), filter },
       _meta: { progressToken: 'a-b-c' },
     })
-    const answer = (await (await adapter.fetch('/mcp', { body, headers: { accept } })).json()) as { result: object }
-    expect(answer.result).toMatchObject({ content: [{ text: expect.stringContaining('Nothing was found') }] })
+    const response = (await (await adapter.fetch('/mcp', { body, headers: { accept } })).json()) as { result: object }
+    expect(response.result).toMatchObject({ content: [{ text: expect.stringContaining('Nothing was found') }] })
     expect(inputs).toMatchObject([{ filter }])
   })
 })

@@ -6,9 +6,9 @@ import { ERRORS, type ErrorCode } from '../../schema/errors.ts'
 import { KisError } from '../../subgraphs/common/errors.ts'
 import { KEY, type RunningAdapter, startAdapter } from './support.ts'
 
-const makeClient = ({ url }: RunningAdapter) => new Anthropic({ baseURL: url, apiKey: KEY, authToken: null, maxRetries: 0 })
+const createClient = ({ url }: RunningAdapter) => new Anthropic({ baseURL: url, apiKey: KEY, authToken: null, maxRetries: 0 })
 const messages = [{ role: 'user' as const, content: 'How long is annual leave?' }]
-const ask = { model: 'm', max_tokens: 100, messages }
+const input = { model: 'm', max_tokens: 100, messages }
 const usage = { promptTokens: 20, cachedPromptTokens: 4, cacheWritePromptTokens: 3, completionTokens: 9, totalTokens: 29 }
 const answering = (message: object, finish_reason = 'stop', more: object = {}) => ({
   ChatCompletion: () => ({
@@ -23,7 +23,7 @@ const answering = (message: object, finish_reason = 'stop', more: object = {}) =
 describe('the Anthropic client', () => {
   it('gets a message of the completion', async () => {
     await using adapter = await startAdapter(answering({ role: 'assistant', content: '30 days.' }))
-    const { data, request_id } = await makeClient(adapter).messages.create(ask).withResponse()
+    const { data, request_id } = await createClient(adapter).messages.create(input).withResponse()
     expect(data).toMatchObject({
       id: 'answer-1',
       type: 'message',
@@ -35,9 +35,9 @@ describe('the Anthropic client', () => {
       usage: { input_tokens: 13, cache_read_input_tokens: 4, cache_creation_input_tokens: 3, output_tokens: 9 },
     })
     expect(data.content[0]).not.toHaveProperty('citations')
-    const [asked] = adapter.gateway.asked
-    expect(asked?.variables).toEqual({ input: { request: { model: 'm', messages, max_completion_tokens: 100 } } })
-    expect(request_id).toBe(asked?.context.requestId)
+    const [received] = adapter.gateway.received
+    expect(received?.variables).toEqual({ input: { request: { model: 'm', messages, max_completion_tokens: 100 } } })
+    expect(request_id).toBe(received?.context.requestId)
   })
 
   it('gets the events of the chunks, one block after the other', async () => {
@@ -54,8 +54,8 @@ describe('the Anthropic client', () => {
         yield { chatCompletion: { chunks: [], usage } }
       },
     })
-    const { data, response } = await makeClient(adapter)
-      .messages.create({ ...ask, stream: true })
+    const { data, response } = await createClient(adapter)
+      .messages.create({ ...input, stream: true })
       .withResponse()
     const events: Anthropic.MessageStreamEvent[] = []
     for await (const event of data) events.push(event)
@@ -100,7 +100,7 @@ describe('the Anthropic client', () => {
   it('may send its key in x-api-key', async () => {
     await using adapter = await startAdapter(answering({ content: 'ok' }))
     const headers = { 'x-api-key': KEY, 'content-type': 'application/json', 'anthropic-version': '2023-06-01' }
-    const response = await fetch(`${adapter.url}/v1/messages?beta=true`, { method: 'POST', headers, body: JSON.stringify(ask) })
+    const response = await fetch(`${adapter.url}/v1/messages?beta=true`, { method: 'POST', headers, body: JSON.stringify(input) })
     expect(response.status).toBe(200)
     const elsewhere = await fetch(`${adapter.url}/v1/models`, { headers })
     expect(elsewhere.status).toBe(401)
@@ -130,10 +130,10 @@ describe('the Anthropic client', () => {
     })
     for (const [each, status, type] of errors) {
       code = each
-      const failure = await makeClient(adapter)
-        .messages.create(ask)
+      const failure = await createClient(adapter)
+        .messages.create(input)
         .catch((error) => error)
-      expect(failure).toMatchObject({ status, type, requestID: adapter.gateway.asked.at(-1)?.context.requestId, errorCode: code })
+      expect(failure).toMatchObject({ status, type, requestID: adapter.gateway.received.at(-1)?.context.requestId, errorCode: code })
       expect(failure.error).toMatchObject({ type: 'error', request_id: failure.requestID, error: { details: { param: 'stop_sequences' } } })
       expect(failure.headers.get('x-should-retry')).toBe(String(ERRORS[code].retry))
     }
@@ -141,8 +141,8 @@ describe('the Anthropic client', () => {
 
   it('meets the refusal of a thread with the code by which the SDK knows it', async () => {
     await using adapter = await startAdapter({})
-    const failure = await makeClient(adapter)
-      .messages.create({ ...ask, thread: { type: 'create' } } as never)
+    const failure = await createClient(adapter)
+      .messages.create({ ...input, thread: { type: 'create' } } as never)
       .catch((error) => error)
     expect(failure).toMatchObject({ status: 400, errorCode: 'thread_unsupported_request' })
     expect(failure.error.error.details).toEqual({ error_code: 'thread_unsupported_request', param: 'thread' })
@@ -156,8 +156,8 @@ describe('the Anthropic client', () => {
       },
     })
     const seen: string[] = []
-    const stream = makeClient(adapter)
-      .messages.stream(ask)
+    const stream = createClient(adapter)
+      .messages.stream(input)
       .on('text', (text) => seen.push(text))
     await expect(stream.finalMessage()).rejects.toMatchObject({ type: 'api_error', apiMessage: 'The engine broke off.' })
     expect(seen).toEqual(['Hello'])
@@ -165,8 +165,8 @@ describe('the Anthropic client', () => {
 
   it('is refused with a body over the limit', async () => {
     await using adapter = await startAdapter({}, { config: { ...restConfig(), chatBodyBytes: 1_000 } })
-    const failure = await makeClient(adapter)
-      .messages.create({ ...ask, system: 'x'.repeat(1_000) })
+    const failure = await createClient(adapter)
+      .messages.create({ ...input, system: 'x'.repeat(1_000) })
       .catch((error) => error)
     expect(failure).toMatchObject({ status: 413, type: 'request_too_large', errorCode: 'payload_too_large' })
   })
@@ -175,7 +175,7 @@ describe('the Anthropic client', () => {
     await using adapter = await startAdapter()
     const wrongMethod = await adapter.fetch('/v1/messages', { method: 'GET' })
     expect([wrongMethod.status, await wrongMethod.json()]).toMatchObject([405, { type: 'error', error: { type: 'invalid_request_error' } }])
-    const batches = await makeClient(adapter)
+    const batches = await createClient(adapter)
       .messages.batches.list()
       .catch((error) => error)
     expect(batches).toMatchObject({ status: 404, type: 'not_found_error', errorCode: 'not_offered' })

@@ -426,13 +426,13 @@ function closed(document: object): object {
 }
 
 /** What is wrong with an answer by the description of its route. */
-function findFault(method: string, path: string, status: number, answer: unknown): string {
+function findFault(method: string, path: string, status: number, responseBody: unknown): string {
   const templatePattern = (template: string) => new RegExp(`^${template.replaceAll(/\{\w+\}/g, '[^/]+')}$`).test(path)
   const described = openapi.operations.filter((operation) => operation.method === method && templatePattern(operation.path))
   const schema = described[0]?.operation.responses[status]?.content?.['application/json']?.schema
   if (!schema) return `no description of ${method} ${path} ${status}`
   const validate = ajv.getSchema(`openapi${schema.$ref}`)!
-  return validate(answer) ? '' : ajv.errorsText(validate.errors)
+  return validate(responseBody) ? '' : ajv.errorsText(validate.errors)
 }
 
 interface Case {
@@ -441,7 +441,7 @@ interface Case {
   readonly status?: number
   /** Variables of the last operation that the gateway was asked. */
   readonly variables?: object
-  readonly answer: unknown
+  readonly expected: unknown
 }
 
 const cases: readonly Case[] = [
@@ -450,86 +450,86 @@ const cases: readonly Case[] = [
     body: { collection_code: 'hr', collection_name: 'Handbook', embedding_model: 'e5-small-ar-en' },
     status: 201,
     variables: { input: { code: 'hr', name: 'Handbook', embeddingModel: 'e5-small-ar-en' } },
-    answer: collectionObject,
+    expected: collectionObject,
   },
   {
     request: 'GET /v1/collections?limit=1&after=col_9&order=asc',
     variables: { first: 1, after: Buffer.from('col_9').toString('base64url'), order: 'ASC' },
-    answer: list(collectionObject),
+    expected: list(collectionObject),
   },
   {
     request: 'GET /v1/collections?sort_by=name&order=asc&name_contains=a&since=0&after=2YU_',
     variables: { first: 20, after: '2YU_', order: 'ASC', sortBy: 'NAME', filter: { nameContains: 'a', since: '1970-01-01T00:00:00.000Z' } },
-    answer: { ...list(collectionObject), last_id: 'cursor' },
+    expected: { ...list(collectionObject), last_id: 'cursor' },
   },
   {
     request: 'GET /v1/files?until=60&limit=1',
     variables: { first: 1, filter: { until: '1970-01-01T00:01:00.000Z' } },
-    answer: list(fileObject),
+    expected: list(fileObject),
   },
-  { request: 'GET /v1/collections/col_1', variables: { id: 'col_1' }, answer: collectionObject },
+  { request: 'GET /v1/collections/col_1', variables: { id: 'col_1' }, expected: collectionObject },
   {
     request: 'PATCH /v1/collections/col_1',
     body: { description: null },
     variables: { input: { id: 'col_1', description: null } },
-    answer: collectionObject,
+    expected: collectionObject,
   },
   {
     request: 'DELETE /v1/collections/col_1?detach=true',
     variables: { id: 'col_1', detach: true },
-    answer: { id: 'col_1', object: 'collection', deleted: true },
+    expected: { id: 'col_1', object: 'collection', deleted: true },
   },
   {
     request: 'POST /v1/files',
     body: { file_name: 'إجازة.txt', content_base64: 'aGVsbG8=' },
     status: 201,
     variables: { input: { name: 'إجازة.txt', contentBase64: 'aGVsbG8=' } },
-    answer: { message: fileObject },
+    expected: { message: fileObject },
   },
-  { request: 'GET /v1/files', variables: { first: 20 }, answer: list(fileObject) },
-  { request: 'GET /v1/files/file_1', answer: fileObject },
-  { request: 'DELETE /v1/files/file_1', answer: { id: 'file_1', object: 'file', deleted: true } },
+  { request: 'GET /v1/files', variables: { first: 20 }, expected: list(fileObject) },
+  { request: 'GET /v1/files/file_1', expected: fileObject },
+  { request: 'DELETE /v1/files/file_1', expected: { id: 'file_1', object: 'file', deleted: true } },
   {
     request: 'POST /v1/collections/col_1/documents',
     body: { file_id: 'file_1', metadata: { team: 'hr' } },
     status: 201,
     variables: { input: { collectionId: 'col_1', fileId: 'file_1', metadata: { team: 'hr' } } },
-    answer: { ...documentObject, outcome: 'created' },
+    expected: { ...documentObject, outcome: 'created' },
   },
   {
     request: 'POST /v1/collections/col_1/documents',
     body: { file_id: 'file_1' },
     status: 200,
-    answer: { ...documentObject, outcome: 'unchanged' },
+    expected: { ...documentObject, outcome: 'unchanged' },
   },
   {
     request: 'GET /v1/collections/col_1/documents?status=failed',
     variables: { id: 'col_1', first: 20, status: 'FAILED' },
-    answer: list(documentObject),
+    expected: list(documentObject),
   },
-  { request: 'GET /v1/collections/col_1/documents/doc_1', answer: documentObject },
+  { request: 'GET /v1/collections/col_1/documents/doc_1', expected: documentObject },
   {
     request: 'POST /v1/collections/col_1/documents/doc_1/retry',
     variables: { id: 'doc_1' },
-    answer: { ...documentObject, status: 'queued', error: null },
+    expected: { ...documentObject, status: 'queued', error: null },
   },
   {
     request: 'PATCH /v1/collections/col_1/documents/doc_1',
     body: { file_name: 'b.txt', metadata: { year: 2026 } },
     variables: { input: { id: 'doc_1', name: 'b.txt', metadata: { year: 2026 } } },
-    answer: { ...documentObject, file_name: 'b.txt' },
+    expected: { ...documentObject, file_name: 'b.txt' },
   },
   {
     request: 'POST /v1/collections/col_1/documents',
     body: { file_id: 'file_1', external_id: 'contract-7', on_conflict: 'replace' },
     status: 200,
     variables: { input: { collectionId: 'col_1', fileId: 'file_1', externalId: 'contract-7', onConflict: 'REPLACE' } },
-    answer: { ...documentObject, outcome: 'unchanged' },
+    expected: { ...documentObject, outcome: 'unchanged' },
   },
   {
     request: 'GET /v1/collections/col_1/documents/doc_1/text?page_start=2&length=4',
     variables: { id: 'doc_1', pageStart: 2, length: 4 },
-    answer: {
+    expected: {
       object: 'document_text',
       document_id: 'doc_1',
       document_status: 'ready',
@@ -543,7 +543,7 @@ const cases: readonly Case[] = [
   },
   {
     request: 'GET /v1/collections/col_1/documents/doc_2/text',
-    answer: {
+    expected: {
       object: 'document_text',
       document_id: 'doc_2',
       document_status: 'queued',
@@ -558,16 +558,16 @@ const cases: readonly Case[] = [
   {
     request: 'GET /v1/collections/col_1/documents/doc_1/chunks?limit=1',
     variables: { id: 'doc_1', first: 1 },
-    answer: { ...list(chunkObject), document_status: 'ready' },
+    expected: { ...list(chunkObject), document_status: 'ready' },
   },
   {
     request: 'GET /v1/collections/col_1/documents/doc_1/chunks?limit=1&page_boxes=true',
     variables: { id: 'doc_1', first: 1 },
-    answer: { ...list({ ...chunkObject, page_boxes: pageBoxes }), document_status: 'ready' },
+    expected: { ...list({ ...chunkObject, page_boxes: pageBoxes }), document_status: 'ready' },
   },
   {
     request: 'GET /v1/collections/col_1/documents/doc_1/versions',
-    answer: {
+    expected: {
       object: 'list',
       data: [
         { object: 'document_version', version: 1, file_id: null, file_name: 'a.txt', created_at: AT_SECONDS, replaced_at: AT_SECONDS },
@@ -577,13 +577,13 @@ const cases: readonly Case[] = [
   {
     request: 'GET /v1/collections/col_1/documents/doc_1/similar',
     variables: { id: 'doc_1', first: 10 },
-    answer: { object: 'list', data: [{ object: 'similar_document', similarity: 0.9, document: replacedObject }] },
+    expected: { object: 'list', data: [{ object: 'similar_document', similarity: 0.9, document: replacedObject }] },
   },
   {
     request: 'POST /v1/collections/col_1/documents/attach',
     body: { documents: [{ file_id: 'file_1', on_conflict: 'keep_both' }, { file_id: 'file_2' }] },
     variables: { input: { collectionId: 'col_1', documents: [{ fileId: 'file_1', onConflict: 'KEEP_BOTH' }, { fileId: 'file_2' }] } },
-    answer: {
+    expected: {
       object: 'list',
       data: [
         { object: 'document_result', file_id: 'file_1', created: true, outcome: 'created', document: documentObject, error: null },
@@ -602,13 +602,13 @@ const cases: readonly Case[] = [
     request: 'POST /v1/collections/col_1/documents/retry',
     body: { document_ids: ['doc_1'] },
     variables: { input: { collectionId: 'col_1', ids: ['doc_1'] } },
-    answer: { object: 'list', data: [{ object: 'document_result', document_id: 'doc_1', document: documentObject, error: null }] },
+    expected: { object: 'list', data: [{ object: 'document_result', document_id: 'doc_1', document: documentObject, error: null }] },
   },
   {
     request: 'POST /v1/collections/col_1/documents/delete',
     body: { document_ids: ['doc_1', 'doc_2'] },
     variables: { input: { collectionId: 'col_1', ids: ['doc_1', 'doc_2'] } },
-    answer: {
+    expected: {
       object: 'list',
       data: [
         { object: 'document_result', document_id: 'doc_1', deleted: true, error: null },
@@ -616,10 +616,10 @@ const cases: readonly Case[] = [
       ],
     },
   },
-  { request: 'DELETE /v1/collections/col_1/documents/doc_1', answer: { id: 'doc_1', object: 'document', deleted: true } },
-  { request: 'GET /v1/models', answer: list(modelObject, false) },
-  { request: 'GET /v1/models/meta%2Fllama', variables: { id: 'meta/llama' }, answer: modelObject },
-  { request: 'GET /v1/models/meta/llama', variables: { id: 'meta/llama' }, answer: modelObject },
+  { request: 'DELETE /v1/collections/col_1/documents/doc_1', expected: { id: 'doc_1', object: 'document', deleted: true } },
+  { request: 'GET /v1/models', expected: list(modelObject, false) },
+  { request: 'GET /v1/models/meta%2Fllama', variables: { id: 'meta/llama' }, expected: modelObject },
+  { request: 'GET /v1/models/meta/llama', variables: { id: 'meta/llama' }, expected: modelObject },
   {
     request: 'POST /v1/keys',
     body: {
@@ -633,27 +633,27 @@ const cases: readonly Case[] = [
     variables: {
       input: { name: 'app', scopes: ['INFERENCE', 'KNOWLEDGE_READ'], requestsPerMinute: 60, tokensPerMinute: null, expiresAt: AT },
     },
-    answer: { ...keyObject, key: 'kis_live_secret' },
+    expected: { ...keyObject, key: 'kis_live_secret' },
   },
-  { request: 'GET /v1/keys', answer: list(keyObject) },
-  { request: 'GET /v1/keys/key_1', answer: keyObject },
+  { request: 'GET /v1/keys', expected: list(keyObject) },
+  { request: 'GET /v1/keys/key_1', expected: keyObject },
   {
     request: 'PATCH /v1/keys/key_1',
     body: { model_allowlist: null },
     variables: { input: { id: 'key_1', modelAllowlist: null } },
-    answer: keyObject,
+    expected: keyObject,
   },
-  { request: 'POST /v1/keys/key_1/rotate', answer: { ...keyObject, key: 'kis_live_other' } },
-  { request: 'DELETE /v1/keys/key_1', answer: { id: 'key_1', object: 'key', deleted: true } },
+  { request: 'POST /v1/keys/key_1/rotate', expected: { ...keyObject, key: 'kis_live_other' } },
+  { request: 'DELETE /v1/keys/key_1', expected: { id: 'key_1', object: 'key', deleted: true } },
   {
     request: 'PATCH /v1/members/mem_1',
     body: { role: 'viewer' },
     variables: { input: { id: 'mem_1', role: 'VIEWER' } },
-    answer: { ...memberObject, created_key_ids: ['key_2'] },
+    expected: { ...memberObject, created_key_ids: ['key_2'] },
   },
   {
     request: 'GET /v1/organization',
-    answer: {
+    expected: {
       ...organizationObject,
       quota: { storage_bytes: { used: 5, limit: 10 }, vectors: { used: 1, limit: null }, ocr_pages: { used: 3, limit: 100 } },
     },
@@ -662,25 +662,29 @@ const cases: readonly Case[] = [
     request: 'PATCH /v1/organization',
     body: { residency_policy: 'local_only' },
     variables: { input: { residencyPolicy: 'LOCAL_ONLY' } },
-    answer: {
+    expected: {
       ...organizationObject,
       quota: { storage_bytes: { used: 5, limit: 10 }, vectors: { used: 1, limit: null }, ocr_pages: { used: 3, limit: 100 } },
     },
   },
   {
     request: 'GET /v1/wallet',
-    answer: { id: 'org_1', object: 'wallet', created_at: AT_SECONDS, balance_usd: '112.5', held_usd: '2.5', available_usd: '110' },
+    expected: { id: 'org_1', object: 'wallet', created_at: AT_SECONDS, balance_usd: '112.5', held_usd: '2.5', available_usd: '110' },
   },
-  { request: 'GET /v1/wallet/entries?after=MTM', variables: { first: 20, after: 'MTM' }, answer: { ...list(entryObject), last_id: 'MTI' } },
+  {
+    request: 'GET /v1/wallet/entries?after=MTM',
+    variables: { first: 20, after: 'MTM' },
+    expected: { ...list(entryObject), last_id: 'MTI' },
+  },
   {
     request: `GET /v1/usage?model=m&since=${AT_SECONDS}`,
     variables: { first: 20, filter: { modelId: 'm', since: AT } },
-    answer: { ...list(usageObject), last_id: 'MTI' },
+    expected: { ...list(usageObject), last_id: 'MTI' },
   },
   {
     request: `GET /v1/usage/summary?group_by=model,day,hour&operation=chat_completion&until=${AT_SECONDS}`,
     variables: { groupBy: ['MODEL', 'DAY', 'HOUR'], filter: { operation: 'CHAT_COMPLETION', until: AT } },
-    answer: {
+    expected: {
       object: 'usage_summary',
       since: AT_SECONDS,
       until: AT_SECONDS,
@@ -693,30 +697,30 @@ const cases: readonly Case[] = [
     body: { name: 'Acme', plan: 'self-hosted' },
     status: 201,
     variables: { input: { name: 'Acme', plan: 'self-hosted' } },
-    answer: { ...managedObject, key: 'kis_live_first' },
+    expected: { ...managedObject, key: 'kis_live_first' },
   },
-  { request: 'GET /v1/organizations', answer: list(managedObject) },
+  { request: 'GET /v1/organizations', expected: list(managedObject) },
   {
     request: 'PATCH /v1/organizations/org_1',
     body: { plan: 'self-hosted' },
     variables: { input: { organizationId: 'org_1', plan: 'self-hosted' } },
-    answer: managedObject,
+    expected: managedObject,
   },
   {
     request: 'POST /v1/organizations/org_1/top-ups',
     body: { amount_usd: '12.50', reference: 'inv-1' },
     status: 201,
     variables: { input: { organizationId: 'org_1', amount: '12.50', reference: 'inv-1' } },
-    answer: entryObject,
+    expected: entryObject,
   },
   {
     request: 'GET /v1/documents?status=failed&limit=1',
     variables: { first: 1, status: 'FAILED' },
-    answer: list(documentObject),
+    expected: list(documentObject),
   },
   {
     request: 'GET /v1/key',
-    answer: {
+    expected: {
       ...keyObject,
       organization_id: 'org_1',
       member: {
@@ -728,7 +732,7 @@ const cases: readonly Case[] = [
   {
     request: 'GET /v1/organization/residency-effects?policy=local_only',
     variables: { policy: 'LOCAL_ONLY' },
-    answer: {
+    expected: {
       object: 'residency_effects',
       policy: 'local_only',
       residencies: ['local'],
@@ -738,14 +742,14 @@ const cases: readonly Case[] = [
   },
   {
     request: 'GET /v1/plans',
-    answer: {
+    expected: {
       ...{ object: 'list', has_more: false, first_id: 'self-hosted', last_id: 'self-hosted' },
       data: [{ object: 'plan', code: 'self-hosted', limits: { ...limits, vectors: 7 } }],
     },
   },
   {
     request: 'GET /v1/ingestion-queues',
-    answer: {
+    expected: {
       ...{ object: 'list', has_more: true, first_id: 'org_1', last_id: 'org_5' },
       data: [{ object: 'ingestion_queue', organization_id: 'org_1', due: 2, under_way: 1, due_since: AT_SECONDS }],
     },
@@ -753,11 +757,11 @@ const cases: readonly Case[] = [
   {
     request: 'GET /v1/ingestion-queues?after=org_5',
     variables: { after: 'org_5' },
-    answer: { object: 'list', data: [], has_more: false, first_id: null, last_id: null },
+    expected: { object: 'list', data: [], has_more: false, first_id: null, last_id: null },
   },
   {
     request: 'GET /v1/health',
-    answer: {
+    expected: {
       ...{ object: 'list', has_more: false, first_id: 'billing', last_id: 'knowledge' },
       data: [
         { object: 'part_health', part: 'billing', is_ready: true, problems: [] },
@@ -769,22 +773,27 @@ const cases: readonly Case[] = [
   {
     request: 'GET /v1/agents/agt_1/threads?limit=1&order=asc',
     variables: { id: 'agt_1', first: 1, order: 'ASC' },
-    answer: list(threadObject),
+    expected: list(threadObject),
   },
-  { request: 'GET /v1/threads/thr_1', answer: { ...threadObject, messages: [{ role: 'user', content: 'When?' }] } },
-  { request: 'POST /v1/organizations/org_1/adjustments', body: { amount_usd: '-1', reference: 'inv-1' }, status: 201, answer: entryObject },
+  { request: 'GET /v1/threads/thr_1', expected: { ...threadObject, messages: [{ role: 'user', content: 'When?' }] } },
+  {
+    request: 'POST /v1/organizations/org_1/adjustments',
+    body: { amount_usd: '-1', reference: 'inv-1' },
+    status: 201,
+    expected: entryObject,
+  },
 ]
 
 describe('objects by REST', () => {
-  for (const { request, body, status = 200, variables, answer } of cases) {
+  for (const { request, body, status = 200, variables, expected } of cases) {
     it(`${request} answers ${status} with the object in snake case`, async () => {
       await using adapter = await startAdapter(handlers)
       const [method, path] = request.split(' ') as [string, string]
       const response = await adapter.fetch(path, { method, body })
-      expect(await response.json()).toEqual(answer)
+      expect(await response.json()).toEqual(expected)
       expect(response.status).toBe(status)
-      expect(findFault(method, path.split('?')[0]!.replace('meta/llama', 'meta'), status, answer)).toBe('')
-      if (variables) expect(adapter.gateway.asked.at(-1)?.variables).toEqual(variables)
+      expect(findFault(method, path.split('?')[0]!.replace('meta/llama', 'meta'), status, expected)).toBe('')
+      if (variables) expect(adapter.gateway.received.at(-1)?.variables).toEqual(variables)
     })
   }
 
@@ -800,7 +809,7 @@ describe('objects by REST', () => {
       document: { id: 'doc_1', name: 'a.pdf', status: 'PROCESSING' },
       file: { id: 'file_1' },
     }
-    const { document, file: _file, ...place } = chunk
+    const { document, file: _file, ...chunkFields } = chunk
     const hit = {
       collectionId: 'col_1',
       score: 0.9,
@@ -811,7 +820,7 @@ describe('objects by REST', () => {
       chunk,
     }
     const found = {
-      hits: [{ ...hit, before: [], after: [{ ...place, id: 'chk_2' }] }],
+      hits: [{ ...hit, before: [], after: [{ ...chunkFields, id: 'chk_2' }] }],
       groups: [{ document, hits: [{ chunk: { id: 'chk_1' } }] }],
       facets: [{ field: 'language', values: [{ value: 'ar', documents: 1 }] }],
       rerank: { model: { id: 'rank' }, applied: false, error: 'engine_timeout' },
@@ -833,7 +842,7 @@ describe('objects by REST', () => {
       expand: 1,
     }
     const response = await adapter.fetch('/v1/collections/col_1/search', { body })
-    const asked = {
+    const input = {
       query: 'leave',
       limit: 3,
       mode: 'VECTOR',
@@ -842,9 +851,9 @@ describe('objects by REST', () => {
       groupBy: 'DOCUMENT',
       expand: 1,
     }
-    expect(adapter.gateway.asked[0]?.variables).toEqual({ input: { collectionId: 'col_1', ...asked } })
+    expect(adapter.gateway.received[0]?.variables).toEqual({ input: { collectionId: 'col_1', ...input } })
     const several = await adapter.fetch('/v1/search', { body: { ...body, collection_ids: ['col_1', 'col_2'] } })
-    expect(adapter.gateway.asked[1]?.variables).toEqual({ input: { collectionIds: ['col_1', 'col_2'], ...asked } })
+    expect(adapter.gateway.received[1]?.variables).toEqual({ input: { collectionIds: ['col_1', 'col_2'], ...input } })
     const result = {
       object: 'search_result',
       chunk_id: 'chk_1',
@@ -868,19 +877,19 @@ describe('objects by REST', () => {
         { chunk_id: 'chk_2', text: 'ثلاثون يوما', heading_path: ['Leave'], page_start: 2, page_end: 2, char_start: 10, char_end: 21 },
       ],
     }
-    const answer = {
+    const expected = {
       ...{ object: 'list', data: [result], has_more: false, first_id: 'chk_1', last_id: 'chk_1' },
       groups: [{ document_id: 'doc_1', chunk_ids: ['chk_1'] }],
       facets: [{ field: 'language', values: [{ value: 'ar', documents: 1 }] }],
       rerank: { model: 'rank', applied: false, error: 'engine_timeout' },
       rewrite: null,
     }
-    expect(await response.json()).toEqual(answer)
-    expect(findFault('POST', '/v1/collections/col_1/search', 200, answer)).toBe('')
-    expect(await several.json()).toEqual(answer)
+    expect(await response.json()).toEqual(expected)
+    expect(findFault('POST', '/v1/collections/col_1/search', 200, expected)).toBe('')
+    expect(await several.json()).toEqual(expected)
     const placed = await adapter.fetch('/v1/collections/col_1/search', { body: { ...body, page_boxes: true } })
-    expect(adapter.gateway.asked[2]?.variables).toEqual({ input: { collectionId: 'col_1', ...asked } })
-    const withBoxes = { ...answer, data: answer.data.map((hit) => ({ ...hit, page_boxes: pageBoxes })) }
+    expect(adapter.gateway.received[2]?.variables).toEqual({ input: { collectionId: 'col_1', ...input } })
+    const withBoxes = { ...expected, data: expected.data.map((hit) => ({ ...hit, page_boxes: pageBoxes })) }
     expect(await placed.json()).toEqual(withBoxes)
     expect(findFault('POST', '/v1/collections/col_1/search', 200, withBoxes)).toBe('')
   })
@@ -915,7 +924,7 @@ describe('objects by REST', () => {
     await using adapter = await startAdapter(handlers)
     const response = await adapter.fetch('/v1/collections/col_2/documents/doc_1', { method: 'DELETE' })
     expect(await readError(response)).toMatchObject({ status: 404, code: 'not_found' })
-    expect(adapter.gateway.asked.map(({ name }) => name)).toEqual(['Document'])
+    expect(adapter.gateway.received.map(({ name }) => name)).toEqual(['Document'])
   })
 
   it('tells a fault of the input by the name that the caller used', async () => {

@@ -36,8 +36,8 @@ describe('schema/openapi.yaml', () => {
     const page = readFileSync(`${ROOT}docs/guide/graphql.md`, 'utf8')
     const rows = page.slice(page.indexOf('## What only GraphQL has'), page.indexOf('## Partial answers')).matchAll(/^\| (`.*?) \|/gm)
     const named = [...rows].flatMap(([, fields]) => [...fields!.matchAll(/`(\w+)`/g)].map(([, name]) => name))
-    const asked = new Set([...sources.matchAll(ROOT_FIELD)].map(([, name]) => name))
-    const lacking = new Set(rootFields.map(({ name }) => name).filter((name) => !asked.has(name)))
+    const used = new Set([...sources.matchAll(ROOT_FIELD)].map(([, name]) => name))
+    const lacking = new Set(rootFields.map(({ name }) => name).filter((name) => !used.has(name)))
     expect([...lacking].toSorted()).toEqual(named.toSorted())
   })
 
@@ -67,7 +67,7 @@ describe('schema/openapi.yaml', () => {
 
   it('has schemas that compile, and requires a body unless an empty object is enough', () => {
     // Each takes one of several fields, which its schema does not say.
-    const takesOneOf = ['POST /v1/collections/{id}/documents', 'POST /v1/agents/{id}/runs', 'POST /mcp']
+    const acceptsOneOf = ['POST /v1/collections/{id}/documents', 'POST /v1/agents/{id}/runs', 'POST /mcp']
     const checks = compileChecks(openapi)
     const isEnough = (check: Check) => {
       try {
@@ -84,7 +84,7 @@ describe('schema/openapi.yaml', () => {
     for (const operation of openapi.operations) {
       const name = `${operation.method} ${operation.path}`
       const { json } = checks.body(operation.operation)
-      if (!json || takesOneOf.includes(name)) continue
+      if (!json || acceptsOneOf.includes(name)) continue
       expect(operation.operation.requestBody!.required ?? false, name).toBe(!isEnough(json))
     }
   })

@@ -149,7 +149,7 @@ describe('requests by REST', () => {
       const [method, path] = request.split(' ') as [string, string]
       const error = await readError(await adapter.fetch(path, { method, body }))
       expect(error).toMatchObject({ status: 400, code, param, type: 'invalid_request_error', shouldRetry: 'false' })
-      expect(adapter.gateway.asked).toEqual([])
+      expect(adapter.gateway.received).toEqual([])
     })
   }
 
@@ -202,7 +202,7 @@ describe('requests by REST', () => {
       await using adapter = await startAdapter()
       for (const body of [{ a: Array(700_000).fill([]) }, Object.fromEntries(Array.from({ length: 110_000 }, (_, i) => [i, 0]))])
         expect((await adapter.fetch(path, { body })).status).toBe(413)
-      expect(adapter.gateway.asked).toEqual([])
+      expect(adapter.gateway.received).toEqual([])
     },
   )
 
@@ -216,10 +216,10 @@ describe('requests by REST', () => {
       `POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${KEY}\r\ncontent-type: ${type}\r\ntransfer-encoding: chunked\r\n\r\n`,
     )
     socket.write('1\r\n \r\n'.repeat(20_000))
-    const [answer] = await once(socket, 'data')
-    expect(String(answer).slice(9, 12)).toBe('400')
+    const [response] = await once(socket, 'data')
+    expect(String(response).slice(9, 12)).toBe('400')
     socket.destroy()
-    expect(adapter.gateway.asked).toEqual([])
+    expect(adapter.gateway.received).toEqual([])
   })
 
   it('reads a chunked body whose first pieces are small', async () => {
@@ -230,8 +230,8 @@ describe('requests by REST', () => {
       `POST /v1/collections HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${KEY}\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n`,
     )
     socket.write(`${'1\r\n \r\n'.repeat(4_000)}2\r\n[]\r\n0\r\n\r\n`)
-    const [answer] = await once(socket, 'data')
-    expect(String(answer)).toContain('The body must be a JSON object.')
+    const [response] = await once(socket, 'data')
+    expect(String(response)).toContain('The body must be a JSON object.')
     socket.destroy()
   })
 
@@ -252,13 +252,13 @@ describe('requests by REST', () => {
     const upload = (sizeBytes = 2_000_000) =>
       adapter.fetch('/v1/files', { body: { file_name: 'a.txt', content_base64: 'A'.repeat(sizeBytes) } })
     const first = upload()
-    await expect.poll(() => adapter.gateway.asked.length, SOON).toBe(1)
+    await expect.poll(() => adapter.gateway.received.length, SOON).toBe(1)
     const second = await upload()
     expect(second.headers.get('retry-after')).toBe('1')
     expect(second.headers.get('retry-after-ms')).toBe('1000')
     expect(await readError(second)).toMatchObject({ status: 429, code: 'rate_limit_exceeded', shouldRetry: 'true' })
     const small = upload(1_000)
-    await expect.poll(() => adapter.gateway.asked.length, SOON).toBe(2)
+    await expect.poll(() => adapter.gateway.received.length, SOON).toBe(2)
     release()
     expect(await readError(await small)).toMatchObject({ status: 403 })
     expect(await readError(await first)).toMatchObject({ status: 403, code: 'storage_quota_exceeded', shouldRetry: 'false' })
@@ -283,20 +283,20 @@ describe('requests by REST', () => {
         sent.on('error', () => undefined)
         // Not even its first byte: whoever waits for it answers nothing.
         sent.flushHeaders()
-        const [answer] = (await once(sent, 'response')) as [IncomingMessage]
-        expect(answer.statusCode).toBe(401)
+        const [response] = (await once(sent, 'response')) as [IncomingMessage]
+        expect(response.statusCode).toBe(401)
         sent.destroy()
       })
 
   it('asks whose a key is once for many large bodies, and not at all for small ones', async () => {
     await using adapter = await startAdapter({ CreateCollection: () => ({ createCollection: { collection: null } }) })
     const owners = vi.spyOn(adapter.gateway, 'execute')
-    const asked = () => owners.mock.calls.filter(([{ query }]) => query === 'query OrganizationOfKey { organization { id } }').length
+    const ownerLookups = () => owners.mock.calls.filter(([{ query }]) => query === 'query OrganizationOfKey { organization { id } }').length
     const create = (description: string) => adapter.fetch('/v1/collections', { body: { ...collection, description } })
     await create('small')
-    expect(asked()).toBe(0)
+    expect(ownerLookups()).toBe(0)
     for (let i = 0; i < 3; i++) await create('x'.repeat(20_000))
-    expect(asked()).toBe(1)
+    expect(ownerLookups()).toBe(1)
   })
 
   it('answers unknown addresses, other methods and parts that are not offered, each by its own code', async () => {
@@ -337,9 +337,9 @@ describe('requests by REST', () => {
     await using adapter = await startAdapter()
     const socket = connect(Number(new URL(adapter.url).port), '127.0.0.1')
     socket.end(text)
-    let answer = ''
-    for await (const piece of socket) answer += piece
-    const [head = '', body = ''] = answer.split('\r\n\r\n')
+    let response = ''
+    for await (const piece of socket) response += piece
+    const [head = '', body = ''] = response.split('\r\n\r\n')
     expect(head).toContain(`HTTP/1.1 ${status} `)
     expect(head).toMatch(/x-request-id: req_\w+/)
     expect(head).toContain('x-should-retry: false')
@@ -351,20 +351,20 @@ describe('requests by REST', () => {
     await using adapter = await startAdapter()
     const socket = connect(Number(new URL(adapter.url).port), '127.0.0.1')
     socket.end(`HEAD /v1/models HTTP/1.1\r\nhost: x\r\nx-long: ${'x'.repeat(20_000)}\r\n\r\n`)
-    let answer = ''
-    for await (const piece of socket) answer += piece
-    expect(answer).toMatch(/^HTTP\/1\.1 431 /)
-    expect(answer.split('\r\n\r\n')[1]).toBe('')
+    let response = ''
+    for await (const piece of socket) response += piece
+    expect(response).toMatch(/^HTTP\/1\.1 431 /)
+    expect(response.split('\r\n\r\n')[1]).toBe('')
   })
 
   it('answers a request with an expectation that nobody knows like any other', async () => {
     await using adapter = await startAdapter()
     const socket = connect(Number(new URL(adapter.url).port), '127.0.0.1')
     socket.end('GET /v1/nothing HTTP/1.1\r\nhost: x\r\nexpect: a-miracle\r\nconnection: close\r\n\r\n')
-    let answer = ''
-    for await (const piece of socket) answer += piece
-    expect(answer).toContain('HTTP/1.1 404 ')
-    expect(answer).toContain('"code":"unknown_url"')
+    let response = ''
+    for await (const piece of socket) response += piece
+    expect(response).toContain('HTTP/1.1 404 ')
+    expect(response).toContain('"code":"unknown_url"')
   })
 
   it('answers a body of 100 MB with 413, and hears its client out', async () => {
@@ -373,7 +373,7 @@ describe('requests by REST', () => {
     const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
     const response = await fetch(`${adapter.url}/v1/chat/completions`, { method: 'POST', body, headers })
     expect(await readError(response)).toMatchObject({ status: 413, code: 'payload_too_large', shouldRetry: 'false' })
-    expect(adapter.gateway.asked).toEqual([])
+    expect(adapter.gateway.received).toEqual([])
   })
 
   it('takes a file as a form, as clients of the chat protocol send it', async () => {
@@ -413,7 +413,7 @@ describe('requests by REST', () => {
     }
     expect(await readClientId('/v1/models', {})).toBeNull()
     expect(await readClientId('/v1/models', { 'x-request-id': 'mine-1' })).toBe('mine-1')
-    expect(adapter.gateway.asked.at(-1)?.context.requestId).toBe([...ids].at(-1))
+    expect(adapter.gateway.received.at(-1)?.context.requestId).toBe([...ids].at(-1))
     expect(await readClientId('/nowhere', { 'x-client-request-id': 'mine:2.a', 'x-request-id': 'another' })).toBe('mine:2.a')
     expect(await readClientId('/v1/models', { 'x-request-id': 'mine-1' })).toBe('mine-1')
     expect(await readClientId('/v1/models', { 'x-request-id': 'not fit for logs' })).toBeNull()
@@ -451,7 +451,7 @@ describe('requests by REST', () => {
     await using adapter = await startAdapter({ RunWorkflow: () => ({ runWorkflow: null }) })
     const headers = { 'content-type': 'application/json' }
     for (const init of [{ method: 'POST' }, { method: 'POST', headers }]) await adapter.fetch('/v1/workflows/wfl_1/runs', init)
-    expect(adapter.gateway.asked.map(({ variables }) => variables)).toEqual(Array(2).fill({ input: { workflowId: 'wfl_1' } }))
+    expect(adapter.gateway.received.map(({ variables }) => variables)).toEqual(Array(2).fill({ input: { workflowId: 'wfl_1' } }))
     const refused = await adapter.fetch('/v1/agents/agt_1/runs', { method: 'POST' })
     expect(await readError(refused)).toMatchObject({ status: 400, code: 'invalid_request' })
   })
@@ -465,8 +465,8 @@ describe('requests by REST', () => {
       expect(preflight.status).toBe(204)
       expect(preflight.headers.get('access-control-allow-origin')).toBe('*')
       expect(preflight.headers.get('access-control-allow-methods')).toBe('GET, HEAD, OPTIONS')
-      const answer = await fetch(adapter.url + path, { headers: { origin: 'https://a.example' } })
-      expect([answer.status, answer.headers.get('access-control-allow-origin')]).toEqual([200, '*'])
+      const response = await fetch(adapter.url + path, { headers: { origin: 'https://a.example' } })
+      expect([response.status, response.headers.get('access-control-allow-origin')]).toEqual([200, '*'])
       expect((await fetch(adapter.url + path, { method: 'POST' })).status).toBe(405)
     }
   })
@@ -495,8 +495,8 @@ describe('requests by REST', () => {
 
   it('says which query parameters an address has when one is unknown', async () => {
     await using adapter = await startAdapter()
-    const answer = await adapter.fetch('/v1/collections/col_1/documents/doc_1/text?limit=10')
-    expect(await readError(answer)).toMatchObject({
+    const response = await adapter.fetch('/v1/collections/col_1/documents/doc_1/text?limit=10')
+    expect(await readError(response)).toMatchObject({
       status: 400,
       code: 'unknown_parameter',
       param: 'limit',
@@ -511,8 +511,8 @@ describe('requests by REST', () => {
         throw new KisError('integer_below_min_value', '`pageEnd` is at least 3.', { param: 'pageEnd' })
       },
     })
-    const answer = await adapter.fetch('/v1/collections/col_1/documents/doc_1/text?page_start=3&page_end=2')
-    expect(await readError(answer)).toMatchObject({ param: 'page_end', message: '`page_end` is at least 3.' })
+    const response = await adapter.fetch('/v1/collections/col_1/documents/doc_1/text?page_start=3&page_end=2')
+    expect(await readError(response)).toMatchObject({ param: 'page_end', message: '`page_end` is at least 3.' })
   })
 
   it("passes the gateway's error on with its status, its code and whether to repeat", async () => {
@@ -571,7 +571,7 @@ describe('downloads', () => {
     expect(response.headers.get('content-disposition')).toBe(
       `attachment; filename="_____ _1_.pdf"; filename*=UTF-8''${encodeURIComponent('تقرير "1".pdf')}`,
     )
-    expect(adapter.gateway.asked.map(({ variables }) => variables)).toEqual([{ id: 'file_1' }])
+    expect(adapter.gateway.received.map(({ variables }) => variables)).toEqual([{ id: 'file_1' }])
   })
 
   it('wait while others of the organization take its room, and are refused in time, but whole responses are not', async () => {

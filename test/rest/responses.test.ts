@@ -13,7 +13,7 @@ const usage = {
   completion_tokens_details: { reasoning_tokens: 3 },
 }
 const charged = { promptTokens: 20, cachedPromptTokens: 4, cacheWritePromptTokens: 0, completionTokens: 9, totalTokens: 29 }
-const makeCompletion = (message: object, finish_reason = 'stop', rest: object = {}) => ({
+const createCompletion = (message: object, finish_reason = 'stop', rest: object = {}) => ({
   createChatCompletion: {
     response: {
       id: 'chatcmpl-1',
@@ -36,7 +36,7 @@ const delta = (content: object, finish_reason: string | null = null, rest: objec
 })
 const usageChunk = { id: 'chatcmpl-1', object: 'chat.completion.chunk', created: 1, model: 'model-of-the-vendor', choices: [], usage }
 
-const makeClient = (adapter: RunningAdapter) => new OpenAI({ baseURL: `${adapter.url}/v1`, apiKey: KEY, maxRetries: 0 })
+const createClient = (adapter: RunningAdapter) => new OpenAI({ baseURL: `${adapter.url}/v1`, apiKey: KEY, maxRetries: 0 })
 
 /** An adapter whose engine streams these chunks one by one, then fails or ends. */
 function streaming(chunks: readonly object[], failure?: KisError): Promise<RunningAdapter> {
@@ -56,8 +56,8 @@ const written = (index: number, text: string) => callDelta(index, { function: { 
 
 describe('the Responses API by the official client', () => {
   it('answers with the whole object', async () => {
-    await using adapter = await startAdapter({ ChatCompletion: () => makeCompletion({ content: '30 days.' }) })
-    const response = await makeClient(adapter).responses.create({
+    await using adapter = await startAdapter({ ChatCompletion: () => createCompletion({ content: '30 days.' }) })
+    const response = await createClient(adapter).responses.create({
       model: 'm',
       instructions: 'Be short.',
       input: 'How long is annual leave?',
@@ -99,7 +99,7 @@ describe('the Responses API by the official client', () => {
       status: 'completed',
       id: expect.stringMatching(/^msg_/),
     })
-    expect(adapter.gateway.asked[0]?.variables).toEqual({
+    expect(adapter.gateway.received[0]?.variables).toEqual({
       input: {
         request: {
           model: 'm',
@@ -117,7 +117,7 @@ describe('the Responses API by the official client', () => {
   it('streams text, and the deltas are the text', async () => {
     await using adapter = await streaming([head, delta({ content: '30 ' }), delta({ content: 'days' }), delta({}, 'stop'), usageChunk])
     const events: ResponseStreamEvent[] = []
-    const stream = makeClient(adapter).responses.stream({ model: 'm', input: 'How long?' })
+    const stream = createClient(adapter).responses.stream({ model: 'm', input: 'How long?' })
     stream.on('event', (event) => events.push(event))
     const final = await stream.finalResponse()
     expect(final.output_text).toBe('30 days')
@@ -149,7 +149,7 @@ describe('the Responses API by the official client', () => {
       delta({}, 'tool_calls'),
       usageChunk,
     ])
-    const final = await makeClient(adapter)
+    const final = await createClient(adapter)
       .responses.stream({ model: 'm', input: 'When?', tools: [{ type: 'function', name: 'weather', parameters: {}, strict: false }] })
       .finalResponse()
     expect(final.output).toMatchObject([
@@ -169,21 +169,21 @@ describe('the Responses API by the official client', () => {
       usageChunk,
     ]
     await using adapter = await streaming(chunks)
-    const { output } = await makeClient(adapter).responses.stream({ model: 'm', input: 'So?' }).finalResponse()
+    const { output } = await createClient(adapter).responses.stream({ model: 'm', input: 'So?' }).finalResponse()
     expect(output).toMatchObject([
       { type: 'reasoning', summary: [], content: [{ type: 'reasoning_text', text: 'Let me see.' }], status: 'completed' },
       { type: 'message', content: [{ type: 'output_text', text: 'Yes.' }] },
     ])
-    const summarized = await makeClient(adapter)
+    const summarized = await createClient(adapter)
       .responses.stream({ model: 'm', input: 'So?', reasoning: { effort: 'low', summary: 'auto' } })
       .finalResponse()
     expect(summarized.output[0]).toMatchObject({ type: 'reasoning', summary: [{ type: 'summary_text', text: 'Let me see.' }] })
-    expect(adapter.gateway.asked[1]?.variables).toMatchObject({ input: { request: { reasoning_effort: 'low' } } })
+    expect(adapter.gateway.received[1]?.variables).toMatchObject({ input: { request: { reasoning_effort: 'low' } } })
 
     // Sent back as it came, it is in the chat protocol's own form again.
     const input = [{ role: 'user', content: 'So?' }, ...output, { role: 'user', content: 'Why?' }] as ResponseInput
-    await makeClient(adapter).responses.stream({ model: 'm', input }).finalResponse()
-    expect(adapter.gateway.asked[2]?.variables).toEqual({
+    await createClient(adapter).responses.stream({ model: 'm', input }).finalResponse()
+    expect(adapter.gateway.received[2]?.variables).toEqual({
       input: {
         request: {
           model: 'm',
@@ -204,12 +204,12 @@ describe('the Responses API by the official client', () => {
 
   it('ends as incomplete at the bound, and by a filter with its refusal', async () => {
     await using adapter = await streaming([head, delta({ content: '30' }), delta({}, 'length'), usageChunk])
-    const cut = await makeClient(adapter).responses.stream({ model: 'm', input: 'How long?' }).finalResponse()
+    const cut = await createClient(adapter).responses.stream({ model: 'm', input: 'How long?' }).finalResponse()
     expect(cut).toMatchObject({ status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' }, usage: { output_tokens: 9 } })
     expect(cut.output).toMatchObject([{ type: 'message', status: 'incomplete', content: [{ text: '30' }] }])
 
     await using other = await streaming([head, delta({ refusal: 'No.' }), delta({}, 'content_filter'), usageChunk])
-    const filtered = await makeClient(other).responses.stream({ model: 'm', input: 'How long?' }).finalResponse()
+    const filtered = await createClient(other).responses.stream({ model: 'm', input: 'How long?' }).finalResponse()
     expect(filtered).toMatchObject({ status: 'incomplete', incomplete_details: { reason: 'content_filter' } })
     expect(filtered.output).toMatchObject([{ type: 'message', content: [{ type: 'refusal', refusal: 'No.' }] }])
   })
@@ -220,7 +220,7 @@ describe('the Responses API by the official client', () => {
       new KisError('engine_error', 'The vendor cut the line.', { param: 'input.request.messages[0].content' }),
     )
     const events: ResponseStreamEvent[] = []
-    for await (const event of await makeClient(adapter).responses.create({ model: 'm', input: 'How long?', stream: true }))
+    for await (const event of await createClient(adapter).responses.create({ model: 'm', input: 'How long?', stream: true }))
       events.push(event)
     expect(events.at(-2)).toMatchObject({ type: 'response.output_item.done', item: { status: 'incomplete' } })
     expect(events.at(-1)).toMatchObject({
@@ -252,11 +252,11 @@ describe('the Responses API by the official client', () => {
         throw new ModelNotFound('m')
       },
     })
-    await expect(makeClient(other).responses.create({ model: 'm', input: 'x' })).rejects.toBeInstanceOf(OpenAI.NotFoundError)
+    await expect(createClient(other).responses.create({ model: 'm', input: 'x' })).rejects.toBeInstanceOf(OpenAI.NotFoundError)
   })
 
   it('answers any body, or refuses it with a path in it', async () => {
-    await using adapter = await startAdapter({ ChatCompletion: () => makeCompletion({ content: 'Yes.' }) })
+    await using adapter = await startAdapter({ ChatCompletion: () => createCompletion({ content: 'Yes.' }) })
     const fields = [
       'input',
       'instructions',
@@ -285,8 +285,8 @@ describe('the Responses API by the official client', () => {
     )
     const any = fc.uniqueArray(fc.tuple(fc.constantFrom(...fields), value), { selector: ([name]) => name, maxLength: 4 })
     await fc.assert(
-      fc.asyncProperty(any, async (given) => {
-        const response = await adapter.fetch('/v1/responses', { body: { model: 'm', input: 'Hi', ...Object.fromEntries(given) } })
+      fc.asyncProperty(any, async (input) => {
+        const response = await adapter.fetch('/v1/responses', { body: { model: 'm', input: 'Hi', ...Object.fromEntries(input) } })
         if (response.status === 200) {
           expect(await response.json()).toMatchObject({ object: 'response', status: 'completed' })
         } else {

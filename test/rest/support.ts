@@ -43,7 +43,7 @@ export type Handlers = Readonly<Record<string, Handler>>
  */
 export class FakeGateway implements Link<string | null> {
   readonly handlers: Handlers
-  readonly asked: { readonly name: string; readonly variables: Variables; readonly context: LinkContext<string | null> }[] = []
+  readonly received: { readonly name: string; readonly variables: Variables; readonly context: LinkContext<string | null> }[] = []
   /** Subscriptions that were ended by their reader. */
   ended = 0
 
@@ -101,7 +101,7 @@ export class FakeGateway implements Link<string | null> {
     // What the adapter asks for itself.
     if (name === 'CheckKey' || name === 'OrganizationOfKey') return () => ({ __typename: 'Query', organization: { id: 'org_1' } })
     if (name in COUNTING && !(name in this.handlers)) return () => COUNTING[name as keyof typeof COUNTING]
-    this.asked.push({ name, variables: sent, context })
+    this.received.push({ name, variables: sent, context })
     const handler = this.handlers[name]
     if (!handler) throw new Error(`the test has no handler for ${name}`)
     return () => handler(sent as never, context)

@@ -42,13 +42,13 @@ beforeAll(async () => {
     },
   })
 })
-beforeEach(() => void adapter.gateway.asked.splice(0))
+beforeEach(() => void adapter.gateway.received.splice(0))
 afterAll(() => adapter[Symbol.asyncDispose]())
 
 const END = '--b--\r\n'
 const part = (head: string, text: string) => `--b\r\ncontent-disposition: form-data; ${head}\r\n\r\n${text}\r\n`
 
-const asked = () => adapter.gateway.asked.map(({ name }) => name)
+const receivedNames = () => adapter.gateway.received.map(({ name }) => name)
 
 describe('a form whose file has come in', () => {
   const file = part('name="file"; filename="a.txt"', 'x'.repeat(SIZE))
@@ -58,7 +58,7 @@ describe('a form whose file has come in', () => {
     const length = file.length + rest.length
     const client = open('POST /v1/files', 'content-type: multipart/form-data; boundary=b', `content-length: ${length}`)
     client.write(`${file}--b`)
-    await eventually(() => asked().filter((name) => name === 'AppendToUpload').length === 2)
+    await eventually(() => receivedNames().filter((name) => name === 'AppendToUpload').length === 2)
     await setImmediate()
     return { client, finish: () => client.write(rest.slice('--b'.length)) }
   }
@@ -72,13 +72,13 @@ describe('a form whose file has come in', () => {
     const { client, finish } = await send(rest)
     finish()
     expect(String((await once(client, 'data'))[0])).toMatch(message)
-    expect(asked().at(-1)).toBe('CancelFormUpload')
+    expect(receivedNames().at(-1)).toBe('CancelFormUpload')
   })
 
   it('leaves nothing of it when its client leaves before the end', async () => {
     const { client } = await send(part('name="purpose"', 'assistants'))
     client.destroy()
-    await eventually(() => asked().at(-1) === 'CancelFormUpload')
+    await eventually(() => receivedNames().at(-1) === 'CancelFormUpload')
   })
 })
 
@@ -88,31 +88,31 @@ describe('a file whose client leaves as it is completed', () => {
     ['is made all the same if it is small', 1_000, true, ['UploadFile']],
     ['leaves nothing if it fails', SIZE, false, ['CompleteFormUpload', 'CancelFormUpload']],
   ] as const)('%s', async (_what, size, succeeds, last) => {
-    const { promise: gone, resolve: leave } = Promise.withResolvers<void>()
-    let isMade = false
+    const { promise: gone, resolve: disconnect } = Promise.withResolvers<void>()
+    let isCreated = false
     complete = async (signal) => {
       client.destroy()
       await gone
       signal.throwIfAborted()
       if (!succeeds) throw new Error('the store is away')
-      isMade = true
+      isCreated = true
     }
     const form = part('name="file"; filename="a.txt"', 'x'.repeat(size)) + END
     const client = open('POST /v1/files', 'content-type: multipart/form-data; boundary=b', `content-length: ${form.length}`)
-    client.on('close', () => setTimeout(leave, 50))
+    client.on('close', () => setTimeout(disconnect, 50))
     client.write(form)
-    await eventually(() => asked().at(-1) === last.at(-1) && isMade === succeeds)
-    expect(asked().slice(-last.length)).toEqual(last)
+    await eventually(() => receivedNames().at(-1) === last.at(-1) && isCreated === succeeds)
+    expect(receivedNames().slice(-last.length)).toEqual(last)
   })
 })
 
 it('ends a resumable upload in tiny pieces, and goes on when its client does not stop', async () => {
   const headers = ['tus-resumable: 1.0.0', 'upload-offset: 0', 'content-type: application/offset+octet-stream']
   const client = open('PATCH /v1/uploads/tus/upl_1', ...headers, 'transfer-encoding: chunked')
-  const answer = once(client, 'data')
+  const response = once(client, 'data')
   const pieces = '1\r\nx\r\n'.repeat(2_000)
   const sending = setInterval(() => client.write(pieces), 5)
-  expect(String((await answer)[0])).toContain('pieces that are too small')
+  expect(String((await response)[0])).toContain('pieces that are too small')
   for (let more = 0; more < 5; more++) await new Promise((resolve) => client.write(pieces, () => resolve(undefined)))
   clearInterval(sending)
   client.destroy()

@@ -38,7 +38,7 @@ it('usage as a table has every record, page by page, and no formula', async () =
     "use_1,2026-01-31T12:00:00.000Z,'@cf/llama,,chat_completion,1,0,3,0,0,0.000001,0.15,,0.1875,,,v1,provider,'-1+2,0,,0,",
   )
   expect(lines.slice(1).map((line) => line.split(',')[0])).toEqual(['use_0', 'use_1', 'use_2', 'use_3', 'use_4', ''])
-  expect(adapter.gateway.asked.map(({ variables }) => variables)).toEqual(
+  expect(adapter.gateway.received.map(({ variables }) => variables)).toEqual(
     [undefined, '2', '4'].map((after) => ({ first: 100, ...(after && { after }), filter: { modelId: 'm' } })),
   )
 })

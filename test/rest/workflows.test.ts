@@ -63,7 +63,7 @@ const fits = (name: string, value: unknown) => {
 }
 
 describe('workflows by REST', () => {
-  for (const [method, path, body, name, data, answer, schema] of [
+  for (const [method, path, body, name, data, expected, schema] of [
     [
       'POST',
       '/v1/workflows',
@@ -111,15 +111,15 @@ describe('workflows by REST', () => {
     it(`${method} ${path} answers with the object in snake case`, async () => {
       await using adapter = await startAdapter({ [name]: () => data })
       const response = await adapter.fetch(path, { method, body })
-      expect([response.status, await response.json()]).toEqual([path === '/v1/workflows' ? 201 : 200, answer])
-      fits(schema, answer)
+      expect([response.status, await response.json()]).toEqual([path === '/v1/workflows' ? 201 : 200, expected])
+      fits(schema, expected)
     })
   }
 
   it('passes on what a run is given', async () => {
     await using adapter = await startAdapter({ RunWorkflow: () => ({ runWorkflow: run }) })
     await adapter.fetch('/v1/workflows/wfl_1/runs', { body: { inputs: { a: 1 }, max_cost_usd: '0.1', max_seconds: 9, wait: true } })
-    expect(adapter.gateway.asked[0]!.variables.input).toEqual({
+    expect(adapter.gateway.received[0]!.variables.input).toEqual({
       workflowId: 'wfl_1',
       inputs: { a: 1 },
       maxCost: '0.1',

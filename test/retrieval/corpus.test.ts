@@ -4,7 +4,7 @@ import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { openDocumentParser } from '../../subgraphs/knowledge/adapters/parser/open-document-parser.ts'
 import { chunkDocument } from '../../subgraphs/knowledge/domain/chunking/chunk-document.ts'
 import { type DocumentParser, type ParsedDocument, ParseFailure } from '../../subgraphs/knowledge/ports/document-parser.ts'
-import { countWords, expectPassageLaws } from '../support/passage-laws.ts'
+import { countWords, expectChunkInvariants } from '../support/chunk-invariants.ts'
 
 const CORPUS = new URL('../../../shared/corpus/', import.meta.url)
 const REQUIRED = process.env.KIS_REQUIRE_SHARED === '1'
@@ -49,12 +49,12 @@ const files = corpusFiles()
 /** As the service cuts, and so small that most sentences are cut. */
 const CAPS = [480, 24]
 
-async function expectPassages(document: ParsedDocument): Promise<void> {
+async function expectChunks(document: ParsedDocument): Promise<void> {
   const countTokens = async (texts: readonly string[]) => texts.map(countWords)
   for (const capTokens of CAPS) {
     const signal = new AbortController().signal
     const chunks = await chunkDocument(document, { countTokens, capTokens, targetTokens: capTokens / 2, signal })
-    expectPassageLaws(document, chunks, capTokens)
+    expectChunkInvariants(document, chunks, capTokens)
   }
 }
 
@@ -120,7 +120,7 @@ describe('the shared corpus', () => {
       ]
       expect(phrases.filter((phrase) => !text.includes(comparable(phrase)))).toEqual([])
       for (const phrase of expected.must_not_contain ?? []) expect(document.text).not.toContain(phrase)
-      await expectPassages(document)
+      await expectChunks(document)
       expectBoxes(document)
     },
   )

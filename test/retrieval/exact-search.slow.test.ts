@@ -104,7 +104,7 @@ const SPELLINGS: readonly (readonly [name: string, change: (text: string) => str
 ]
 const VARIANTS = Object.entries(QUESTIONS).flatMap(([id, text]) => SPELLINGS.map(([name, change]) => ({ id, name, text: change(text) })))
 
-const PASSAGES = new Map<string, string>([
+const CHUNKS = new Map<string, string>([
   ...ORDERS.map(({ number, text }): [string, string] => [number, text]),
   ...MEMOS.map((text, i): [string, string] => [`memo ${20 + i}`, text]),
   ...Object.entries(TEXTS),
@@ -113,7 +113,7 @@ const PASSAGES = new Map<string, string>([
 
 const toDigits = (text: string) => text.replace(/\d/g, (digit) => String.fromCharCode(0x660 + Number(digit))).replaceAll(',', '\u066c')
 
-const ASKED = [
+const QUERIES = [
   ...ORDERS.flatMap(({ number, amount }, i) => [
     i % 2 === 0 ? `What is the delivery time of purchase order ${number}?` : `ما مدة تسليم أمر الشراء ${number}؟`,
     i % 2 === 0 ? `purchase order of ${amount.replaceAll(',', '')} riyals` : `أمر شراء قيمته ${toDigits(amount)} ريال`,
@@ -131,16 +131,16 @@ const ASKED = [
 describe('exact things and spellings, with the embedded model', () => {
   let folder: string
   let index: ChunkIndex
-  const answers = new Map<string, readonly RankedChunk[]>()
-  const idsOf = (query: string) => answers.get(query)!.map(({ chunkId }) => chunkId)
+  const results = new Map<string, readonly RankedChunk[]>()
+  const idsOf = (query: string) => results.get(query)!.map(({ chunkId }) => chunkId)
   const firstOf = (query: string) => idsOf(query)[0]
 
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'kis-exact-'))
     index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
-    const passages = [...PASSAGES]
-    const queries = [...new Set(ASKED)]
-    const texts = passages.map(([, text]) => `passage: ${normaliseForEmbedding(text)}`)
+    const chunks = [...CHUNKS]
+    const queries = [...new Set(QUERIES)]
+    const texts = chunks.map(([, text]) => `passage: ${normaliseForEmbedding(text)}`)
     const { vectors } = await evalEmbeddings(texts, 'passage')
     const { vectors: aims } = await evalEmbeddings(
       queries.map((text) => `query: ${normaliseForEmbedding(text)}`),
@@ -150,7 +150,7 @@ describe('exact things and spellings, with the embedded model', () => {
     await index.createCollection({ ...where, dimensions: vectors[0]!.length })
     await index.put(
       { ...where, documentId: 'doc', generation: 'g', attributes: {} },
-      passages.map(([chunkId, text], ordinal) => ({
+      chunks.map(([chunkId, text], ordinal) => ({
         chunkId,
         ordinal,
         text,
@@ -173,7 +173,7 @@ describe('exact things and spellings, with the embedded model', () => {
       const aimed = { collectionId: 'all', vector: aim.vector, anchor: aim.anchor, candidates: 100, filter: null }
       const candidates = await index.search({ ...aimed, ...queryTerms(query) }, new AbortController().signal)
       const ranking = { query, language, mode: 'hybrid', limit: 10, aim, spread: 0.03 } as const
-      answers.set(query, await rankCandidates((ids) => index.get('all', ids), ranking, candidates))
+      results.set(query, await rankCandidates((ids) => index.get('all', ids), ranking, candidates))
     }
   }, EMBEDDING_TIMEOUT_MS)
 
@@ -183,12 +183,12 @@ describe('exact things and spellings, with the embedded model', () => {
   })
 
   it('finds each of 60 purchase orders first by its number, asked in the other language', () => {
-    const wrong = ORDERS.filter(({ number }, i) => firstOf(ASKED[i * 2]!) !== number)
+    const wrong = ORDERS.filter(({ number }, i) => firstOf(QUERIES[i * 2]!) !== number)
     expect(wrong).toEqual([])
   })
 
   it('finds an amount whichever digits and separators it is asked with', () => {
-    const wrong = ORDERS.filter(({ number }, i) => firstOf(ASKED[i * 2 + 1]!) !== number)
+    const wrong = ORDERS.filter(({ number }, i) => firstOf(QUERIES[i * 2 + 1]!) !== number)
     expect(wrong).toEqual([])
   })
 
@@ -207,7 +207,7 @@ describe('exact things and spellings, with the embedded model', () => {
       ['"الأمن والسلامة"', 'الأمن والسلامة'],
       ['«مواقف السيارات» اللائحة', 'مواقف السيارات'],
     ] as const) {
-      const texts = idsOf(query).map((id) => PASSAGES.get(id)!)
+      const texts = idsOf(query).map((id) => CHUNKS.get(id)!)
       expect(texts.length).toBeGreaterThan(3)
       for (const text of texts) expect(text).toContain(phrase)
     }
@@ -233,7 +233,7 @@ describe('exact things and spellings, with the embedded model', () => {
 
   it('scores an answer above one half, and what has nothing to do with the question far below', () => {
     for (const query of Object.values(QUESTIONS)) {
-      const [first, ...others] = answers.get(query)!.map(({ score }) => score)
+      const [first, ...others] = results.get(query)!.map(({ score }) => score)
       expect(first).toBeGreaterThan(0.5)
       expect(others.at(-1)).toBeLessThan(0.3)
     }

@@ -97,11 +97,11 @@ describe.skipIf(!data)(title, async () => {
     it(
       `answers what is in ${results} results and says what is not: ${from} questions over ${pool} paragraphs`,
       async () => {
-        const asked = questions.filter(({ lang }) => lang === from).filter((_, i) => i % EVERY === 0)
+        const selected = questions.filter(({ lang }) => lang === from).filter((_, i) => i % EVERY === 0)
         const topTens = await search.topTens(index, from, pool, 'hybrid', EVERY)
         const outcomes = { kept: [] as boolean[], right: [] as boolean[], refused: [] as boolean[], near: [] as boolean[] }
         const notFound = PHRASES[from as Language].nothingFound
-        for (const [i, { text, paragraph_ids }] of asked.entries()) {
+        for (const [i, { text, paragraph_ids }] of selected.entries()) {
           const rightId = paragraph_ids.find((id) => id.startsWith(pool))!
           const top = topTens[i]!
           const others = top.filter((id) => id !== rightId)

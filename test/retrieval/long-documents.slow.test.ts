@@ -61,17 +61,17 @@ describe.skipIf(!existsSync(CORPUS))(existsSync(CORPUS) ? title : `${title} (ski
     folder = await mkdtemp(join(tmpdir(), 'kis-long-'))
     index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
     const chunks = await readCorpus()
-    const asked = readQuestions()
-    const passages = chunks.map((chunk) => `passage: ${embedded(chunk)}`)
-    const queries = asked.map(({ question }) => `query: ${normaliseForEmbedding(question)}`)
-    await fill(index, chunks, await evalEmbeddings(passages, 'passage'))
-    const given = await evalEmbeddings(queries, 'query')
+    const evalQuestions = readQuestions()
+    const chunkTexts = chunks.map((chunk) => `passage: ${embedded(chunk)}`)
+    const queries = evalQuestions.map(({ question }) => `query: ${normaliseForEmbedding(question)}`)
+    await fill(index, chunks, await evalEmbeddings(chunkTexts, 'passage'))
+    const queryEmbeddings = await evalEmbeddings(queries, 'query')
     const calibration = await readCalibration(MODEL)
-    for (const [i, { question: query, language, document, file, phrase }] of asked.entries()) {
-      const aim = createAim(given.vectors[i]!, language, calibration)
+    for (const [i, { question: query, language, document, file, phrase }] of evalQuestions.entries()) {
+      const aim = createAim(queryEmbeddings.vectors[i]!, language, calibration)
       const aimed = { collectionId: 'all', vector: aim.vector, anchor: aim.anchor, candidates: 100, filter: null }
       const candidates = await index.search({ ...aimed, ...queryTerms(query) }, new AbortController().signal)
-      const compared = { tokenEmbeddings: given.tokenStates[i]!, language, mode: 'hybrid', aim } as const
+      const compared = { tokenEmbeddings: queryEmbeddings.tokenStates[i]!, language, mode: 'hybrid', aim } as const
       const tokenCloseness = await compareTokens((ids) => index.tokenEmbeddings('all', ids), compared, candidates)
       const ranking = { query, language, mode: 'hybrid', limit: 10, aim, spread: 0.03, tokenCloseness } as const
       const hits = await rankCandidates((ids) => index.get('all', ids), ranking, candidates)
@@ -79,9 +79,9 @@ describe.skipIf(!existsSync(CORPUS))(existsSync(CORPUS) ? title : `${title} (ski
         const chunk = chunks[Number(id)]!
         return chunk.file.startsWith(file) && comparable(chunk.text).includes(comparable(phrase))
       }
-      const place = hits.findIndex(({ chunkId }) => isRight(chunkId))
+      const position = hits.findIndex(({ chunkId }) => isRight(chunkId))
       judged.push(...hits.map(({ chunkId, relevance }) => ({ relevance, isRight: isRight(chunkId) })))
-      ranks.push({ direction: `${language}→${document}`, rank: place < 0 ? Number.POSITIVE_INFINITY : place + 1 })
+      ranks.push({ direction: `${language}→${document}`, rank: position < 0 ? Number.POSITIVE_INFINITY : position + 1 })
     }
     console.table(Object.fromEntries(['all', 'ar→ar', 'en→en', 'ar→en', 'en→ar'].map((direction) => [direction, describeRanks(direction)])))
   }, EMBEDDING_TIMEOUT_MS)
@@ -93,7 +93,7 @@ describe.skipIf(!existsSync(CORPUS))(existsSync(CORPUS) ? title : `${title} (ski
 
   function describeRanks(direction: string) {
     const of = ranks.filter((each) => direction === 'all' || each.direction === direction)
-    const within = (places: number) => of.filter(({ rank }) => rank <= places).length / of.length
+    const within = (limit: number) => of.filter(({ rank }) => rank <= limit).length / of.length
     return { first: within(1), three: within(3), ten: within(10), mrr: of.reduce((sum, { rank }) => sum + 1 / rank, 0) / of.length }
   }
 
@@ -103,8 +103,8 @@ describe.skipIf(!existsSync(CORPUS))(existsSync(CORPUS) ? title : `${title} (ski
     ['en→en', 0.88],
     ['ar→en', 0.62],
     ['en→ar', 0.72],
-  ])('has the answer in the first three for %s in at least %f', (direction, bar) => {
-    expect(describeRanks(direction).three).toBeGreaterThanOrEqual(bar)
+  ])('has the answer in the first three for %s in at least %f', (direction, target) => {
+    expect(describeRanks(direction).three).toBeGreaterThanOrEqual(target)
   })
 
   it('calls strong what mostly answers, and weak what hardly ever does', () => {

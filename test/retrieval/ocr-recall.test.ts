@@ -36,12 +36,12 @@ function measureRecall(reference: string, text: string): number {
   const found = new Map<string, number>()
   for (const word of words(text)) found.set(word, (found.get(word) ?? 0) + 1)
   const wanted = words(reference)
-  const kept = wanted.filter((word) => {
+  const recognized = wanted.filter((word) => {
     const left = found.get(word) ?? 0
     found.set(word, left - 1)
     return left > 0
   })
-  return kept.length / wanted.length
+  return recognized.length / wanted.length
 }
 
 describe.skipIf(!existsSync(CORPUS))('OCR of a page that is scanned', () => {
@@ -65,9 +65,9 @@ describe.skipIf(!existsSync(CORPUS))('OCR of a page that is scanned', () => {
     const reference = text.slice(own[0]!.charStart, own.at(-1)!.charEnd)
     const isFine = PAGES.findIndex((one) => one[0] === file && one[1] === page) < FINE
     for (const [dpi, least] of [[200, at200] as const, ...(isFine ? [[300, at300] as const] : [])]) {
-      const picture = toPng(await drawPage(bytes, page, dpi))
+      const image = toPng(await drawPage(bytes, page, dpi))
       const startMs = performance.now()
-      const input = { organizationId: 'org_1', file: picture, mediaType: 'image/png', pages: [1] }
+      const input = { organizationId: 'org_1', file: image, mediaType: 'image/png', pages: [1] }
       const [read] = await Array.fromAsync(recogniser.recognise(input, never))
       const recall = measureRecall(reference, read!.paragraphs.join('\n'))
       const seconds = ((performance.now() - startMs) / 1_000).toFixed(1)

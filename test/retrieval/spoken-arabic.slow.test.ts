@@ -35,13 +35,13 @@ const { passages: own, questions } = JSON.parse(readFileSync(new URL('../eval/sp
 const benchmark = await evalData()
 /** With `KIS_SOAK=1` among the passages of XQuAD, where that is beside the project. */
 const others = process.env.KIS_SOAK === '1' ? (benchmark?.paragraphs ?? []) : []
-const passages = [...Object.entries(own), ...others.map(({ id, text }) => [id, text] as const)]
+const paragraphs = [...Object.entries(own), ...others.map(({ id, text }) => [id, text] as const)]
 
-describe(`questions as people type them, over ${passages.length} passages`, () => {
+describe(`questions as people type them, over ${paragraphs.length} passages`, () => {
   let folder: string
   let index: ChunkIndex
   const ranks = new Map<SearchRequest, number>()
-  const asked = questions.map((question) => {
+  const ranked = questions.map((question) => {
     const plain = checkSearch({ query: question.text, collectionId: 'all' })
     return { question, plain, read: readLetters(plain) }
   })
@@ -49,8 +49,8 @@ describe(`questions as people type them, over ${passages.length} passages`, () =
   beforeAll(async () => {
     folder = await mkdtemp(join(tmpdir(), 'kis-spoken-'))
     index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
-    const requests = new Map(asked.flatMap(({ question, plain, read }) => [plain, read].map((request) => [request, question] as const)))
-    const texts = passages.map(([, text]) => `passage: ${normaliseForEmbedding(text)}`)
+    const requests = new Map(ranked.flatMap(({ question, plain, read }) => [plain, read].map((request) => [request, question] as const)))
+    const texts = paragraphs.map(([, text]) => `passage: ${normaliseForEmbedding(text)}`)
     await fill(index, (await evalEmbeddings(texts, 'passage')).vectors)
     const queries = [...requests.keys()].map(({ text }) => `query: ${text}`)
     const { vectors: aims } = await evalEmbeddings(queries, 'query')
@@ -63,8 +63,8 @@ describe(`questions as people type them, over ${passages.length} passages`, () =
       const candidates = await index.search({ ...aimed, ...termsOf(request) }, new AbortController().signal)
       const ranking = { query, language, mode: 'hybrid', limit: 10, aim, spread: 0.03 } as const
       const hits = await rankCandidates((ids) => index.get('all', ids), ranking, candidates)
-      const place = hits.findIndex(({ chunkId }) => right.includes(chunkId))
-      ranks.set(request, place < 0 ? Number.POSITIVE_INFINITY : place + 1)
+      const position = hits.findIndex(({ chunkId }) => right.includes(chunkId))
+      ranks.set(request, position < 0 ? Number.POSITIVE_INFINITY : position + 1)
     }
     const rows = (['arabizi', 'dialect'] as const).flatMap((kind) =>
       (['dev', 'held'] as const).flatMap((half) => [
@@ -81,8 +81,8 @@ describe(`questions as people type them, over ${passages.length} passages`, () =
   })
 
   function describeRanks(kind: Question['kind'], half: Question['half'], how: 'plain' | 'read') {
-    const of = asked.filter(({ question }) => question.kind === kind && question.half === half).map((each) => ranks.get(each[how])!)
-    const within = (places: number) => of.filter((rank) => rank <= places).length / of.length
+    const of = ranked.filter(({ question }) => question.kind === kind && question.half === half).map((each) => ranks.get(each[how])!)
+    const within = (limit: number) => of.filter((rank) => rank <= limit).length / of.length
     return { of: of.length, first: within(1), three: within(3), ten: within(10) }
   }
 
@@ -91,8 +91,8 @@ describe(`questions as people type them, over ${passages.length} passages`, () =
     ['arabizi', 'held', 0.7],
     ['dialect', 'dev', 0.75],
     ['dialect', 'held', 0.75],
-  ] as const)('has the answer to %s (%s) in the first three in at least %f', (kind, half, bar) => {
-    expect(describeRanks(kind, half, 'read').three).toBeGreaterThanOrEqual(bar)
+  ] as const)('has the answer to %s (%s) in the first three in at least %f', (kind, half, target) => {
+    expect(describeRanks(kind, half, 'read').three).toBeGreaterThanOrEqual(target)
   })
 
   it('finds twice as many answers to Arabizi as without Arabic letters', () => {
@@ -114,7 +114,7 @@ describe(`questions as people type them, over ${passages.length} passages`, () =
 
 async function fill(index: ChunkIndex, vectors: readonly Float32Array[]): Promise<void> {
   await index.createCollection({ organizationId: 'org_a', collectionId: 'all', dimensions: vectors[0]!.length })
-  const chunks = passages.map(([chunkId, text], ordinal) => ({
+  const chunks = paragraphs.map(([chunkId, text], ordinal) => ({
     chunkId,
     ordinal,
     text,

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { EvalPassages } from '../../bench/support/eval-passages.ts'
+import { EvalChunks } from '../../bench/support/eval-chunks.ts'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { openSqliteChunkIndex } from '../../subgraphs/knowledge/adapters/sqlite/chunk-index.ts'
 import type { SearchFilter } from '../../subgraphs/knowledge/domain/search/search-filter.ts'
@@ -16,8 +16,8 @@ const title = data
   ? 'the vector search of the embedded index'
   : 'the vector search of the embedded index (skipped: ../shared/eval is not beside this project)'
 /** `npm run soak`: 200,000. */
-const PASSAGES = full(200_000)
-const COLLECTION = { collectionId: 'noise', chunks: PASSAGES, seed: 1, hasReal: true }
+const CHUNKS = full(200_000)
+const COLLECTION = { collectionId: 'noise', chunks: CHUNKS, seed: 1, hasReal: true }
 const QUESTIONS = 100
 const BEST = 10
 /** As the service asks for. */
@@ -37,15 +37,15 @@ describe.skipIf(!data)(title, () => {
   const isOnShelf: boolean[] = []
 
   beforeAll(async () => {
-    const passages = await EvalPassages.of(data!)
-    questions = passages.questions(['noise'], QUESTIONS).map(({ vector }) => Float32Array.from(vector))
-    floats = new Float32Array(PASSAGES * passages.dimensions)
+    const evalChunks = await EvalChunks.of(data!)
+    questions = evalChunks.questions(['noise'], QUESTIONS).map(({ vector }) => Float32Array.from(vector))
+    floats = new Float32Array(CHUNKS * evalChunks.dimensions)
     folder = await mkdtemp(join(tmpdir(), 'kis-recall-'))
     index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
-    await index.createCollection({ organizationId: 'org', collectionId: 'noise', dimensions: passages.dimensions })
-    for (const { document, chunks } of passages.documents(COLLECTION)) {
+    await index.createCollection({ organizationId: 'org', collectionId: 'noise', dimensions: evalChunks.dimensions })
+    for (const { document, chunks } of evalChunks.documents(COLLECTION)) {
       for (const { chunkId, vector } of chunks) {
-        floats.set(vector, ids.length * passages.dimensions)
+        floats.set(vector, ids.length * evalChunks.dimensions)
         ids.push(chunkId)
         isOnShelf.push(document.attributes['metadata.shelf'] === 3)
       }
@@ -74,7 +74,7 @@ describe.skipIf(!data)(title, () => {
           found += nearest.filter(({ chunkId }) => exact.has(chunkId)).length
         }
         const recall = found / (QUESTIONS * BEST)
-        console.info(`recall@${BEST} of ${PASSAGES} passages, ${what}: ${recall.toFixed(3)}`)
+        console.info(`recall@${BEST} of ${CHUNKS} passages, ${what}: ${recall.toFixed(3)}`)
         expect(recall).toBeGreaterThanOrEqual(0.98)
       },
       TIMEOUT_MS,

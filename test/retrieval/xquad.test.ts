@@ -8,7 +8,7 @@ import { openElasticsearchChunkIndex } from '../../subgraphs/knowledge/adapters/
 import { openSqliteChunkIndex } from '../../subgraphs/knowledge/adapters/sqlite/chunk-index.ts'
 import type { SearchMode } from '../../subgraphs/knowledge/domain/search/fuse.ts'
 import type { ChunkIndex } from '../../subgraphs/knowledge/ports/chunk-index.ts'
-import { EMBEDDING_TIMEOUT_MS, type EvalAnswer, EvalSearch, type Pool } from '../support/data/eval-search.ts'
+import { EMBEDDING_TIMEOUT_MS, type EvalResult, EvalSearch, type Pool } from '../support/data/eval-search.ts'
 import { evalData, type Language } from '../support/data/eval-vectors.ts'
 import { mean } from '../support/data/ndcg.ts'
 import { ELASTICSEARCH, testIndices } from '../support/engines/elasticsearch.ts'
@@ -43,7 +43,7 @@ describe.skipIf(!data)(title, async () => {
   let sqlite: ChunkIndex
   let benchmark: EvalSearch
   /** What SQLite finds, which Elasticsearch is compared with. */
-  const found = new Map<string, readonly EvalAnswer[]>()
+  const found = new Map<string, readonly EvalResult[]>()
 
   beforeAll(async () => {
     benchmark = await EvalSearch.of(data!)
@@ -57,16 +57,16 @@ describe.skipIf(!data)(title, async () => {
     if (folder) await rm(folder, { recursive: true, force: true })
   })
 
-  async function findInSqlite(...direction: Direction): Promise<readonly EvalAnswer[]> {
+  async function findInSqlite(...direction: Direction): Promise<readonly EvalResult[]> {
     const key = direction.join(' ')
-    const answers = found.get(key) ?? (await benchmark.search(sqlite, ...direction, { every: everyOf(...direction) }))
-    found.set(key, answers)
-    return answers
+    const results = found.get(key) ?? (await benchmark.search(sqlite, ...direction, { every: everyOf(...direction) }))
+    found.set(key, results)
+    return results
   }
-  const idsOf = ({ hits }: EvalAnswer) => hits.map(({ chunkId }) => chunkId)
+  const idsOf = ({ hits }: EvalResult) => hits.map(({ chunkId }) => chunkId)
 
   /** Bars of the design, and of the reference method for its single legs. */
-  for (const [from, pool, mode, bar] of [
+  for (const [from, pool, mode, target] of [
     ['ar', 'ar', 'hybrid', 0.975],
     ['en', 'en', 'hybrid', 0.985],
     ['ar', 'en', 'hybrid', 0.895],
@@ -79,11 +79,11 @@ describe.skipIf(!data)(title, async () => {
     ['en', 'en', 'vector', 0.97],
   ] as const) {
     it(
-      `reaches nDCG@10 of ${bar} for ${from} questions over ${pool} paragraphs in ${mode} mode`,
+      `reaches nDCG@10 of ${target} for ${from} questions over ${pool} paragraphs in ${mode} mode`,
       async () => {
         const reached = benchmark.ndcg((await findInSqlite(from, pool, mode)).map(idsOf), from, pool, everyOf(from, pool, mode))
         console.info(`${mode} ${from}→${pool}: nDCG@10 ${reached.toFixed(4)}`)
-        expect(hasVnni ? reached : Number(reached.toFixed(3))).toBeGreaterThanOrEqual(bar)
+        expect(hasVnni ? reached : Number(reached.toFixed(3))).toBeGreaterThanOrEqual(target)
       },
       TIMEOUT_MS,
     )
@@ -92,8 +92,8 @@ describe.skipIf(!data)(title, async () => {
   /** The weights of `relevance.ts` were fitted on the other articles. */
   describe('the score', () => {
     const articles = [...new Set(data!.paragraphs.map(({ id }) => articleOf(id)))].sort()
-    const isAsked = ([first]: readonly string[]) => articles.indexOf(articleOf(first!)) % 2 === 1
-    const isRight = ({ right }: EvalAnswer, { chunkId }: { readonly chunkId: string }) => right.includes(chunkId)
+    const isSelected = ([first]: readonly string[]) => articles.indexOf(articleOf(first!)) % 2 === 1
+    const isRight = ({ right }: EvalResult, { chunkId }: { readonly chunkId: string }) => right.includes(chunkId)
     const share = <T>(all: readonly T[], holds: (each: T) => boolean) => all.filter(holds).length / all.length
 
     for (const [mode, pools, strong, kept, dropped] of [
@@ -104,18 +104,18 @@ describe.skipIf(!data)(title, async () => {
       it(
         `is the share of hits that are right in ${mode} mode, and tells right from wrong first hits at .5`,
         async () => {
-          const answered: EvalAnswer[] = []
-          const unanswerable: EvalAnswer[] = []
+          const answerable: EvalResult[] = []
+          const unanswerable: EvalResult[] = []
           for (const pool of pools) {
             for (const from of ['ar', 'en'] as const) {
-              answered.push(...(await benchmark.search(sqlite, from, pool, mode, { every: 3, isAsked })))
-              unanswerable.push(...(await benchmark.search(sqlite, from, pool, mode, { every: 3, isAsked, isUnanswerable: true })))
+              answerable.push(...(await benchmark.search(sqlite, from, pool, mode, { every: 3, isSelected })))
+              unanswerable.push(...(await benchmark.search(sqlite, from, pool, mode, { every: 3, isSelected, isUnanswerable: true })))
             }
           }
-          const hits = answered.flatMap((answer) => answer.hits.map((hit) => ({ ...hit, isRight: isRight(answer, hit) })))
+          const hits = answerable.flatMap((result) => result.hits.map((hit) => ({ ...hit, isRight: isRight(result, hit) })))
           const bins = Array.from({ length: 10 }, (_, bin) => hits.filter(({ score }) => Math.min(9, Math.floor(score * 10)) === bin))
-          const firstOf = (answers: readonly EvalAnswer[]) => answers.flatMap(({ hits }) => hits.slice(0, 1))
-          const right = firstOf(answered.filter((answer) => answer.hits[0] && isRight(answer, answer.hits[0])))
+          const firstOf = (results: readonly EvalResult[]) => results.flatMap(({ hits }) => hits.slice(0, 1))
+          const right = firstOf(answerable.filter((result) => result.hits[0] && isRight(result, result.hits[0])))
           const figures = {
             bins: bins.map((bin) => `${(share(bin, (hit) => hit.isRight) * 100).toFixed(0)} % of ${bin.length}`),
             labels: (['strong', 'likely', 'weak'] as const).map((label) => {

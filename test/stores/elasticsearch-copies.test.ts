@@ -57,7 +57,7 @@ async function fill(index: ChunkIndex, collectionId: string, vectors: readonly F
   await index.createCollection({ organizationId: 'org', collectionId, dimensions: DIMENSIONS })
   for (let from = 0; from < vectors.length; from += PER_PUT) {
     const document = { organizationId: 'org', collectionId, documentId: `doc-${from}`, generation: 'g', attributes: {} }
-    const chunks = vectors.slice(from, from + PER_PUT).map((vector, i) => makeChunk(from + i, vector))
+    const chunks = vectors.slice(from, from + PER_PUT).map((vector, i) => createChunk(from + i, vector))
     await index.put(document, chunks)
   }
 }
@@ -77,7 +77,7 @@ function ofLengthOne(raw: Float32Array): Float32Array {
   return raw.map((x) => x / length)
 }
 
-function makeChunk(ordinal: number, vector: Float32Array): IndexedChunk {
-  const place = { ordinal, headingPath: [], context: '', pageStart: null, pageEnd: null, charStart: 0, charEnd: 4 }
-  return { ...place, chunkId: `chunk-${ordinal}`, text: 'text', language: null, vector, words: ['text'], grams: ['tex'] }
+function createChunk(ordinal: number, vector: Float32Array): IndexedChunk {
+  const position = { ordinal, headingPath: [], context: '', pageStart: null, pageEnd: null, charStart: 0, charEnd: 4 }
+  return { ...position, chunkId: `chunk-${ordinal}`, text: 'text', language: null, vector, words: ['text'], grams: ['tex'] }
 }

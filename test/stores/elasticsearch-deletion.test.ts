@@ -7,7 +7,7 @@ import { ELASTICSEARCH, testIndices } from '../support/engines/elasticsearch.ts'
 import { onEngine } from '../support/engines/engine-url.ts'
 import { eventually } from '../support/eventually.ts'
 
-const makeChunk = (documentId: string, ordinal: number): IndexedChunk => ({
+const createChunk = (documentId: string, ordinal: number): IndexedChunk => ({
   ...{ chunkId: `chunk_${documentId}_${ordinal}`, ordinal, text: `The harbour, part ${ordinal}.`, headingPath: [], context: '' },
   ...{ pageStart: null, pageEnd: null, charStart: 0, charEnd: 20, language: 'en', words: ['harbour'], grams: ['har'] },
   vector: Float32Array.from([1, 0, 0, 0]),
@@ -31,7 +31,7 @@ await onEngine(ELASTICSEARCH, 'what is deleted in Elasticsearch', (url) => {
     const put = (documentId: string, count: number) =>
       index.put(
         { organizationId: 'org_1', collectionId: 'col_1', documentId, generation: 'g1', attributes: {} },
-        Array.from({ length: count }, (_, i) => makeChunk(documentId, i)),
+        Array.from({ length: count }, (_, i) => createChunk(documentId, i)),
       )
     try {
       await index.createCollection({ organizationId: 'org_1', collectionId: 'col_1', dimensions: 4 })

@@ -2,7 +2,7 @@ import { Client } from '@elastic/elasticsearch'
 import { afterAll, expect, it } from 'vitest'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { openElasticsearchChunkIndex } from '../../subgraphs/knowledge/adapters/elasticsearch/chunk-index.ts'
-import { makeChunk, makeDocument, OTHER, openCollection } from '../support/data/chunks.ts'
+import { createChunk, createDocument, OTHER, openCollection } from '../support/data/chunks.ts'
 import { ELASTICSEARCH, testIndices } from '../support/engines/elasticsearch.ts'
 import { onEngine } from '../support/engines/engine-url.ts'
 
@@ -17,8 +17,8 @@ await onEngine(ELASTICSEARCH, 'the first collection with vectors of another leng
     await using collection = await openCollection(open, 10)
     const { index } = collection
     const { signal } = new AbortController()
-    const chunk = makeChunk('letters of the sultan', 0)
-    await index.put(makeDocument('doc_1'), [chunk])
+    const chunk = createChunk('letters of the sultan', 0)
+    await index.put(createDocument('doc_1'), [chunk])
     // No node has this attribute, so a shard never starts.
     const settings = { 'index.routing.allocation.require.place': 'nowhere' }
     await client.indices.putIndexTemplate({ name: prefix, index_patterns: [`${prefix}-chunks-*`], template: { settings } })
@@ -31,7 +31,7 @@ await onEngine(ELASTICSEARCH, 'the first collection with vectors of another leng
       for (let isOver = false; !isOver; ) {
         isOver = await Promise.race([created.then(() => true), new Promise<boolean>((resolve) => setTimeout(resolve, 200, false))])
         expect(await collection.searchText('sultan')).toHaveLength(1)
-        expect(await index.get(makeDocument('doc_1').collectionId, [chunk.chunkId])).toHaveLength(1)
+        expect(await index.get(createDocument('doc_1').collectionId, [chunk.chunkId])).toHaveLength(1)
         await index.ping(signal)
       }
       expect(await created).toBe('service_unavailable')
@@ -39,7 +39,7 @@ await onEngine(ELASTICSEARCH, 'the first collection with vectors of another leng
       await client.indices.putSettings({ index: `${prefix}-chunks-8-1`, settings: { 'index.routing.allocation.require.place': null } })
       await index.createCollection(other)
       expect(await index.hasCollection(OTHER)).toBe(true)
-      await index.deleteDocument(makeDocument('doc_1').collectionId, 'doc_1')
+      await index.deleteDocument(createDocument('doc_1').collectionId, 'doc_1')
       expect(await collection.searchText('sultan')).toEqual([])
     } finally {
       await client.indices.deleteIndexTemplate({ name: prefix }, { ignore: [404] })

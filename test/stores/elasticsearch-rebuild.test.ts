@@ -14,9 +14,9 @@ import { onEngine } from '../support/engines/engine-url.ts'
 const collection = { organizationId: 'org_a', collectionId: 'col_a', dimensions: 8 }
 const document = { organizationId: 'org_a', collectionId: 'col_a', documentId: 'doc_1', generation: 'g1', attributes: { language: 'en' } }
 const signal = new AbortController().signal
-const toTerms: ToTerms = async (passages) => passages.map(({ text, context }) => ({ words: `${context} ${text}`.split(' '), grams: [] }))
+const toTerms: ToTerms = async (chunks) => chunks.map(({ text, context }) => ({ words: `${context} ${text}`.split(' '), grams: [] }))
 
-function makeChunk(ordinal: number, text: string): IndexedChunk {
+function createChunk(ordinal: number, text: string): IndexedChunk {
   const vector = Float32Array.from({ length: 8 }, (_, i) => (i === ordinal % 8 ? 1 : 0))
   const more = { context: 'about', headingPath: ['A', 'B'], vector, words: text.split(' '), grams: [] }
   return plainChunk(`chunk-${ordinal}`, ordinal, text, more)
@@ -46,9 +46,9 @@ await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url)
       openElasticsearchChunkIndex({ url: at, prefix, size: { shards, replicas: 0 }, log: silentLog })
     const engine = async (method: string, path: string, body?: unknown): Promise<Json> => {
       const headers = { 'content-type': 'application/json' }
-      const answer = await fetch(`${url}/${path}`, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) })
-      expect(answer.ok).toBe(true)
-      return answer.json()
+      const response = await fetch(`${url}/${path}`, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) })
+      expect(response.ok).toBe(true)
+      return response.json()
     }
     const listIndices = async (prefix: string) => Object.keys(await engine('GET', `${prefix}-chunks-*`)).sort()
 
@@ -56,7 +56,7 @@ await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url)
       const prefix = newPrefix()
       await using index = await open(prefix)
       await index.createCollection(collection)
-      await index.put(document, [makeChunk(0, 'harbour')])
+      await index.put(document, [createChunk(0, 'harbour')])
       await using larger = await open(prefix, url, 3)
       await rebuilt(larger)
       expect(await listIndices(prefix)).toEqual([`${prefix}-chunks-8-2`])
@@ -85,9 +85,9 @@ await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url)
         const { method = 'GET', headers } = incoming
         const upstream = request(
           { hostname, port, path: target, method, headers: { ...headers, host: `${hostname}:${port}` } },
-          (answer) => {
-            outgoing.writeHead(answer.statusCode!, answer.headers)
-            answer.pipe(outgoing)
+          (response) => {
+            outgoing.writeHead(response.statusCode!, response.headers)
+            response.pipe(outgoing)
           },
         )
         upstream.on('error', () => outgoing.destroy())
@@ -102,14 +102,14 @@ await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url)
       const prefix = newPrefix()
       await using index = await open(prefix)
       await index.createCollection(collection)
-      await index.put(document, [makeChunk(0, 'harbour')])
+      await index.put(document, [createChunk(0, 'harbour')])
       let after: string | null = null
       // A node that does not know yet of the new index sends the write to the old one, which has been copied.
       const late = await detour('_bulk', `/${prefix}-chunks-8-1/_bulk?refresh=wait_for&routing=col_a`, async () => {
         for (let i = 0; i < 2; i++) after = (await index.rebuild(after, toTerms, signal)).next
       })
       await using writer = await open(prefix, late)
-      await writer.put(document, [makeChunk(1, 'harbour')])
+      await writer.put(document, [createChunk(1, 'harbour')])
       while (after !== null) after = (await index.rebuild(after, toTerms, signal)).next
       expect(await found(index, 'harbour')).toEqual(['chunk-0', 'chunk-1'])
       expect(await index.ordinals('col_a', 'doc_1', 'g1')).toEqual([0, 1])
@@ -120,7 +120,7 @@ await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url)
       const prefix = newPrefix()
       await using index = await open(prefix)
       await index.createCollection(collection)
-      await index.put(document, [makeChunk(0, 'harbour')])
+      await index.put(document, [createChunk(0, 'harbour')])
       let after: string | null = null
       // The deletion had looked at the old index alone; it deletes there what has been copied and replaced since.
       const slow = await detour('_delete_by_query', `/${prefix}-chunks-8-1/_delete_by_query?refresh=true&routing=col_a`, async () => {
@@ -144,12 +144,12 @@ await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url)
         {
           await using index = await open(prefix)
           await index.createCollection(collection)
-          await index.put(document, [makeChunk(0, 'harbour')])
-          await index.put(other, [makeChunk(2, 'sultan')])
+          await index.put(document, [createChunk(0, 'harbour')])
+          await index.put(other, [createChunk(2, 'sultan')])
         }
         // As it was: terms were keywords, small vectors lay beside the server's, and the graph had other parameters.
-        const { [first]: made } = await engine('GET', first)
-        const properties = structuredClone(made.mappings.properties)
+        const { [first]: created } = await engine('GET', first)
+        const properties = structuredClone(created.mappings.properties)
         for (const name of lacks) delete properties[name]
         properties.words = properties.grams = { type: 'keyword', doc_values: false, similarity: 'boolean' }
         properties.small_vector = { type: 'binary', doc_values: true }
@@ -158,8 +158,8 @@ await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url)
         await engine('DELETE', first)
         await engine('PUT', first, {
           settings: { number_of_shards: 1, number_of_replicas: 0, refresh_interval: '200ms' },
-          mappings: { ...made.mappings, properties },
-          aliases: made.aliases,
+          mappings: { ...created.mappings, properties },
+          aliases: created.aliases,
         })
         for (const { _id, _source } of hits) {
           const terms = { words: _source.text.split(' ').map((word: string) => termMark('col_a') + word), grams: [] }
@@ -172,13 +172,13 @@ await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url)
         await using index = await openElasticsearchChunkIndex({ url, prefix, size: { shards: 1, replicas: 0 }, log })
         expect(warnings).toEqual([expect.stringContaining('kis reindex')])
         expect(await found(index, 'harbour')).toEqual(['chunk-0'])
-        await index.put(document, [makeChunk(1, 'harbour')])
+        await index.put(document, [createChunk(1, 'harbour')])
         await index.setAttributes(document, toTerms)
         expect(await found(index, 'harbour')).toEqual(['chunk-0', 'chunk-1'])
         const contexts: (string | null)[] = []
-        const noted: ToTerms = (passages) => {
-          contexts.push(...passages.map((passage) => passage.context))
-          return toTerms(passages)
+        const noted: ToTerms = (chunks) => {
+          contexts.push(...chunks.map((chunk) => chunk.context))
+          return toTerms(chunks)
         }
         let after = (await index.rebuild(null, noted, signal)).next
         // Its entry goes into the new index.
@@ -188,7 +188,7 @@ await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url)
         expect(await found(index, 'harbour')).toEqual(['chunk-0', 'chunk-1'])
         expect(await found(index, 'sultan')).toEqual(['chunk-2'])
         const { [`${prefix}-chunks-8-2`]: now } = await engine('GET', `${prefix}-chunks-8-2`)
-        expect(now.mappings).toEqual(made.mappings)
+        expect(now.mappings).toEqual(created.mappings)
       }, 120_000)
     }
   })

@@ -31,18 +31,18 @@ describe('a start on an Elasticsearch that cannot serve', () => {
   let server: Server | undefined
   afterEach(() => server?.close())
 
-  type Answer = readonly [status: number, body: unknown]
-  type Answers = Readonly<Record<string, Answer>>
-  const ABSENT: Answer = [404, { error: { type: 'index_not_found_exception' }, status: 404 }]
+  type ScriptedResponse = readonly [status: number, body: unknown]
+  type ScriptedResponses = Readonly<Record<string, ScriptedResponse>>
+  const ABSENT: ScriptedResponse = [404, { error: { type: 'index_not_found_exception' }, status: 404 }]
 
   /**
    * A server that answers as told by path, and 404 to anything else. A request with the media type of a client of version 9
    * gets `only`.
    */
-  async function startServer(answers: Answers, only: Answer | null = null): Promise<string> {
+  async function startServer(responses: ScriptedResponses, only: ScriptedResponse | null = null): Promise<string> {
     server = createServer((request, response) => {
       const isRefused = only !== null && request.headers.accept?.includes('compatible-with=9')
-      const [status, body] = isRefused ? only : (answers[request.url!.split('?')[0]!] ?? ABSENT)
+      const [status, body] = isRefused ? only : (responses[request.url!.split('?')[0]!] ?? ABSENT)
       response.writeHead(status, { 'content-type': 'application/json', 'x-elastic-product': 'Elasticsearch' })
       response.end(JSON.stringify(body))
     }).listen(0, '127.0.0.1')
@@ -109,8 +109,8 @@ await onEngine(ELASTICSEARCH, 'a start on a running Elasticsearch', (url) => {
     afterAll(dropAll)
     const put = async (path: string, body: unknown) => {
       const headers = { 'content-type': 'application/json' }
-      const answer = await fetch(`${url}${path}`, { method: 'PUT', headers, body: JSON.stringify(body) })
-      expect(answer.status).toBe(200)
+      const response = await fetch(`${url}${path}`, { method: 'PUT', headers, body: JSON.stringify(body) })
+      expect(response.status).toBe(200)
     }
     const open = (prefix: string) => openElasticsearchChunkIndex({ url, prefix, size: { shards: 1, replicas: 0 }, log: silentLog })
 

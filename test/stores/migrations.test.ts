@@ -33,7 +33,7 @@ const idOf = (i: number) => `l_${String(i).padStart(4, '0')}`
 const lettersOf = (count: number): Letter[] => Array.from({ length: count }, (_, i) => ({ _id: idOf(i), sentAt: new Date(i), pages: i }))
 const script = (name: string) => fileURLToPath(new URL(`../support/processes/${name}.ts`, import.meta.url))
 
-interface Place {
+interface TestDatabase {
   open(kinds: readonly Kind[], log?: Log): Promise<DocumentStore>
   versions(): Promise<Readonly<Record<string, number>>>
   /** Letters whose migration takes about as long as a process is let live. */
@@ -45,7 +45,7 @@ interface Place {
   drop(): Promise<void>
 }
 
-function sqlitePlace(): Place {
+function sqliteDatabase(): TestDatabase {
   const folder = mkdtempSync(join(tmpdir(), 'kis-migrate-'))
   const file = join(folder, 'letters.sqlite')
   return {
@@ -62,7 +62,7 @@ function sqlitePlace(): Place {
   }
 }
 
-function mongoPlace(url: string): Place {
+function mongoDatabase(url: string): TestDatabase {
   const database = newDatabaseName()
   const client = new MongoClient(url)
   const db = client.db(database)
@@ -95,15 +95,15 @@ function atOnce(name: string, declare: () => void): void {
   })
 }
 
-function suite(newPlace: () => Place): void {
-  let place: Place
+function suite(openDatabase: () => TestDatabase): void {
+  let testDatabase: TestDatabase
   beforeEach(() => {
-    place = newPlace()
+    testDatabase = openDatabase()
   })
-  afterEach(() => place.drop())
+  afterEach(() => testDatabase.drop())
 
   const fill = async (count: number) => {
-    await using store = await place.open(letters())
+    await using store = await testDatabase.open(letters())
     const all = lettersOf(count)
     for (let i = 0; i < count; i += 1_000) await store.collection<Letter>(SPEC).insertMissing(all.slice(i, i + 1_000))
   }
@@ -119,22 +119,22 @@ function suite(newPlace: () => Place): void {
       },
     }
     for (const _ of ['first start', 'second start']) {
-      await using store = await place.open(letters(counting, REMOVE))
+      await using store = await testDatabase.open(letters(counting, REMOVE))
       const found = store.collection<Letter>(SPEC)
       expect(await found.findOne({ _id: idOf(599) })).toEqual({ _id: idOf(599), sentAt: new Date(599), sheets: 599 })
       expect(await found.findOne({ sentAt: new Date(300) })).toMatchObject({ _id: idOf(300), sheets: 300 })
       expect(await found.find({ _id: { $gt: '' } }, { limit: 1_000 })).toHaveLength(600)
     }
     expect(converted).toBe(600)
-    expect(await place.versions()).toEqual({ letters: 3 })
+    expect(await testDatabase.versions()).toEqual({ letters: 3 })
   })
 
   it('goes on from the version that is recorded, and says in the log what it does', async () => {
     await fill(3)
-    await (await place.open(letters(ADD)))[Symbol.asyncDispose]()
+    await (await testDatabase.open(letters(ADD)))[Symbol.asyncDispose]()
     const lines: string[] = []
     const log = pino({ level: 'warn' }, { write: (line) => void lines.push(line) })
-    await using store = await place.open(letters(ADD, REMOVE), log)
+    await using store = await testDatabase.open(letters(ADD, REMOVE), log)
     expect(await store.collection<Letter>(SPEC).findOne({ _id: idOf(2) })).toEqual({ _id: idOf(2), sentAt: new Date(2), sheets: 2 })
     expect(lines.map((line) => JSON.parse(line))).toMatchObject([
       { kind: 'letters', from: 2, to: 3, of: 3, msg: 'migrating documents to the version of this program' },
@@ -144,11 +144,11 @@ function suite(newPlace: () => Place): void {
 
   it('refuses documents of a newer version, and leaves them', async () => {
     await fill(3)
-    await (await place.open(letters(REMOVE)))[Symbol.asyncDispose]()
-    await expect(place.open(letters())).rejects.toThrow(
+    await (await testDatabase.open(letters(REMOVE)))[Symbol.asyncDispose]()
+    await expect(testDatabase.open(letters())).rejects.toThrow(
       / has documents of the kind letters in version 2; this program knows 1\. Start a newer version of the program\./,
     )
-    expect(await place.versions()).toEqual({ letters: 2 })
+    expect(await testDatabase.versions()).toEqual({ letters: 2 })
   })
 
   it('records no version when a step fails in the middle, and does the rest when it is mended', async () => {
@@ -160,23 +160,23 @@ function suite(newPlace: () => Place): void {
         return ADD.convert(letter)
       },
     }
-    await expect(place.open(letters(failing))).rejects.toThrow('a letter that no step knows')
-    await using store = await place.open(letters(ADD))
+    await expect(testDatabase.open(letters(failing))).rejects.toThrow('a letter that no step knows')
+    await using store = await testDatabase.open(letters(ADD))
     expect(await store.collection<Letter>(SPEC).findOne({ _id: idOf(400) })).toMatchObject({ pages: 400, sheets: 400 })
-    expect(await place.versions()).toEqual({ letters: 2 })
+    expect(await testDatabase.versions()).toEqual({ letters: 2 })
   })
 
   it('records the version of a new store', async () => {
-    await (await place.open(letters(REMOVE)))[Symbol.asyncDispose]()
-    expect(await place.versions()).toEqual({ letters: 2 })
+    await (await testDatabase.open(letters(REMOVE)))[Symbol.asyncDispose]()
+    expect(await testDatabase.versions()).toEqual({ letters: 2 })
   })
 
   it('ends right when it is killed at any moment, and started again', async () => {
-    const count = place.many
+    const count = testDatabase.many
     await fill(count)
     for (let kill = 0; kill < KILLS; kill++) {
-      await place.unlock()
-      const program = fork(script('migrate-letters'), place.arguments)
+      await testDatabase.unlock()
+      const program = fork(script('migrate-letters'), testDatabase.arguments)
       const ended = once(program, 'exit')
       await once(program, 'message')
       const timer = setTimeout(() => program.kill('SIGKILL'), Math.random() * 400)
@@ -186,8 +186,8 @@ function suite(newPlace: () => Place): void {
     let store: DocumentStore | undefined
     // What a killed one had sent may come after its end, and take the lock once more.
     await eventually(async () => {
-      await place.unlock()
-      store = await place.open(letters(ADD, REMOVE)).catch((error) => {
+      await testDatabase.unlock()
+      store = await testDatabase.open(letters(ADD, REMOVE)).catch((error) => {
         if (!(error instanceof Unfit)) throw error
         return undefined
       })
@@ -201,19 +201,19 @@ function suite(newPlace: () => Place): void {
       if (page.length < 1_000) break
     }
     expect(found).toEqual(lettersOf(count).map(({ pages, ...letter }) => ({ ...letter, sheets: pages })))
-    expect(await place.versions()).toEqual({ letters: 3 })
+    expect(await testDatabase.versions()).toEqual({ letters: 3 })
   })
 }
 
 atOnce('a migration of a SQLite file', () => {
-  suite(sqlitePlace)
+  suite(sqliteDatabase)
 
   it('changes nothing in a file unless all of it succeeds', async () => {
-    const place = sqlitePlace()
-    const file = place.arguments[0]!
+    const testDatabase = sqliteDatabase()
+    const file = testDatabase.arguments[0]!
     try {
       {
-        await using store = await place.open(letters())
+        await using store = await testDatabase.open(letters())
         await store.collection<Letter>(SPEC).insertMissing(lettersOf(600))
       }
       const failing: Migration = {
@@ -224,16 +224,16 @@ atOnce('a migration of a SQLite file', () => {
         },
       }
       await expect(migrateFile(file, letters(failing), silentLog)).rejects.toThrow('a letter that no step knows')
-      await using store = await place.open(letters())
+      await using store = await testDatabase.open(letters())
       expect(await store.collection<Letter>(SPEC).findOne({ _id: idOf(0) })).not.toHaveProperty('sheets')
     } finally {
-      await place.drop()
+      await testDatabase.drop()
     }
   })
 })
 
 await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url) => {
-  atOnce('a migration of a MongoDB database', () => suite(() => mongoPlace(url)))
+  atOnce('a migration of a MongoDB database', () => suite(() => mongoDatabase(url)))
 
   atOnce('programs of two versions on a MongoDB database', () => {
     let database: string
@@ -253,7 +253,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
     type Raw = { _id: string; pages?: number; sheets?: number; reads?: number; sentAt?: Date }
     const raw = () => client.db(database).collection<Raw>('letters')
     const fill = (count: number) => raw().insertMany(lettersOf(count))
-    const begin = (...migrations: readonly Migration[]) => migrateDatabase(client.db(database), letters(...migrations), silentLog)
+    const migrate = (...migrations: readonly Migration[]) => migrateDatabase(client.db(database), letters(...migrations), silentLog)
     const unconverted = () => raw().countDocuments({ sheets: { $exists: false } })
     const notes = () => client.db(database).collection('schema_versions').find().toArray()
     const programs = () => client.db(database).collection<{ _id: string; kinds?: object; seenAt: Date; leavesWord?: true }>('programs')
@@ -273,7 +273,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
 
     it('migrate once if they start together', async () => {
       await fill(600)
-      const both = await Promise.allSettled([begin(ADD), begin(ADD)])
+      const both = await Promise.allSettled([migrate(ADD), migrate(ADD)])
       expect(await unconverted()).toBe(0)
       for (const outcome of both) {
         if (outcome.status === 'fulfilled') await outcome.value[Symbol.asyncDispose]()
@@ -286,14 +286,14 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
     })
 
     it('run beside each other if the migration is additive, and what the earlier one writes is migrated when it has ended', async () => {
-      await using earlier = await begin()
+      await using earlier = await migrate()
       await fill(300)
-      await using later = await begin(ADD)
+      await using later = await migrate(ADD)
       await raw().insertOne({ _id: 'l_new', pages: 7 })
       await later.again()
       expect(await unconverted()).toBe(1)
       // It may also start again, beside the later one.
-      const again = await begin()
+      const again = await migrate()
       await earlier[Symbol.asyncDispose]()
       await later.again()
       expect(await unconverted()).toBe(1)
@@ -305,12 +305,12 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
     })
 
     it('leave what the earlier one wrote to the next later one, if the later one ends first', async () => {
-      const earlier = await begin()
-      const later = await begin(ADD)
+      const earlier = await migrate()
+      const later = await migrate(ADD)
       await raw().insertOne({ _id: 'l_new', pages: 7 })
       await later[Symbol.asyncDispose]()
       await earlier[Symbol.asyncDispose]()
-      await using next = await begin(ADD, REMOVE)
+      await using next = await migrate(ADD, REMOVE)
       expect(await raw().findOne({ _id: 'l_new' })).toEqual({ _id: 'l_new', sheets: 7 })
       await next.again()
       expect(await programs().countDocuments()).toBe(1)
@@ -318,16 +318,16 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
 
     it('wait for the end of the earlier one if the migration is not additive, which nothing notes before', async () => {
       await fill(3)
-      await using earlier = await begin()
+      await using earlier = await migrate()
       const waits = `The database ${database} in MongoDB is used by programs of an earlier version, which cannot read documents of the kind letters in version 3: stop them, and the migration begins`
-      await expect(begin(ADD, REMOVE)).rejects.toEqual(new Unfit([waits]))
+      await expect(migrate(ADD, REMOVE)).rejects.toEqual(new Unfit([waits]))
       // So the earlier one may start again meanwhile.
-      await (await begin())[Symbol.asyncDispose]()
+      await (await migrate())[Symbol.asyncDispose]()
       expect(await unconverted()).toBe(3)
       await earlier[Symbol.asyncDispose]()
-      await using _later = await begin(ADD, REMOVE)
+      await using _later = await migrate(ADD, REMOVE)
       expect(await raw().findOne({ _id: idOf(2) })).toEqual({ _id: idOf(2), sentAt: new Date(2), sheets: 2 })
-      await expect(begin(ADD)).rejects.toThrow('in version 3; this program knows 2')
+      await expect(migrate(ADD)).rejects.toThrow('in version 3; this program knows 2')
     })
 
     it('count as ended when they have said nothing for two minutes', async () => {
@@ -338,23 +338,23 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
           { upsert: true },
         )
       await silentFor(60_000)
-      await expect(begin(REMOVE)).rejects.toThrow(Unfit)
+      await expect(migrate(REMOVE)).rejects.toThrow(Unfit)
       await silentFor(121_000)
-      await using _later = await begin(REMOVE)
+      await using _later = await migrate(REMOVE)
     })
 
     it('wait also for one of version 0.2, which leaves no word when it ends', async () => {
       await programs().insertOne({ _id: 'of 0.2', kinds: { letters: 1 }, seenAt: new Date() })
-      await expect(begin(ADD)).rejects.toThrow(/stop them/)
+      await expect(migrate(ADD)).rejects.toThrow(/stop them/)
       await programs().deleteOne({ _id: 'of 0.2' })
-      await using _later = await begin(ADD)
+      await using _later = await migrate(ADD)
     })
 
     it('take back nothing that a later one has recorded, if they slept for so long that they counted as ended', async () => {
-      const sleeper = await begin(ADD)
+      const sleeper = await migrate(ADD)
       const { store } = sleeper
       await programs().updateMany({}, { $set: { seenAt: new Date(0) } })
-      await using _later = await begin(ADD, REMOVE)
+      await using _later = await migrate(ADD, REMOVE)
       await expect(store.record('letters', { version: 2, oldestProgram: 1 })).rejects.toThrow(/duplicate key/)
       expect(await notes()).toEqual([{ _id: 'letters', version: 3, oldestProgram: 3 }])
     })
@@ -382,7 +382,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
     }, 90_000)
 
     it('lose no change that others make meanwhile', async () => {
-      await using _earlier = await begin()
+      await using _earlier = await migrate()
       await fill(400)
       let isDone = false
       const changing = (async () => {
@@ -390,7 +390,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
         for (; !isDone; changes++) await raw().updateOne({ _id: idOf(changes % 400) }, { $inc: { reads: 1 }, $set: { pages: 9 } })
         return changes
       })()
-      await using _later = await begin(ADD)
+      await using _later = await migrate(ADD)
       isDone = true
       const changes = await changing
       const found = await raw()
@@ -408,11 +408,11 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
           .collection<{ _id: string }>('schema_versions')
           .replaceOne({ _id: ' lock' }, { by: 'another', until, kind: 'letters', done: 1 }, { upsert: true })
       await locked(new Date(Date.now() + 60_000))
-      await expect(begin(ADD)).rejects.toThrow(
+      await expect(migrate(ADD)).rejects.toThrow(
         `${database} in MongoDB is being migrated by another process: 1 documents of the kind letters are done`,
       )
       await locked(new Date(Date.now() - 1))
-      await using _later = await begin(ADD)
+      await using _later = await migrate(ADD)
       expect(await unconverted()).toBe(0)
       expect(await notes()).toEqual([{ _id: 'letters', version: 2, oldestProgram: 1 }])
     })

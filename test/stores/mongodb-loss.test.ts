@@ -66,9 +66,9 @@ await onEngine('KIS_TEST_MONGODB_URL', 'stores on MongoDB that is lost', (url) =
 
     it('do an increment once whose answer was lost, and say that its outcome is not known', async () => {
       await items().insertOne({ _id: 'a', n: 0 })
-      proxy.losesAnswers = true
+      proxy.losesReplies = true
       await expect(items().findOneAndUpdate({ _id: 'a' }, { $inc: { n: 1 } })).rejects.toMatchObject(UNAVAILABLE)
-      proxy.losesAnswers = false
+      proxy.losesReplies = false
       expect(await items().findOne({ _id: 'a' })).toEqual({ _id: 'a', n: 1 })
     })
 
@@ -151,10 +151,10 @@ await onEngine('KIS_TEST_MONGODB_URL', 'stores on MongoDB that is lost', (url) =
 
     it('names every index that is not as it should be, and makes those that are missing', async () => {
       await using client = new MongoClient(url)
-      const foreign = client.db(database)
-      await foreign.collection('first').createIndex({ other: 1 }, { name: 'organizationId_1__id_1' })
-      await foreign.collection('second').createIndex({ code: 1 }, { name: 'made_by_hand' })
-      await foreign.collection('third').createIndex({ code: 1 }, { name: 'by_hand_but_right', unique: true })
+      const otherDatabase = client.db(database)
+      await otherDatabase.collection('first').createIndex({ other: 1 }, { name: 'organizationId_1__id_1' })
+      await otherDatabase.collection('second').createIndex({ code: 1 }, { name: 'made_by_hand' })
+      await otherDatabase.collection('third').createIndex({ code: 1 }, { name: 'by_hand_but_right', unique: true })
       await using store = await openOn(url)
       store.collection({ name: 'first', indexes: [{ fields: ['organizationId'] }] })
       store.collection({ name: 'second', indexes: [{ fields: ['code'], unique: true }] })
@@ -162,12 +162,12 @@ await onEngine('KIS_TEST_MONGODB_URL', 'stores on MongoDB that is lost', (url) =
       const problems = /organizationId_1__id_1 of first is \{ other: 1 \}, not \{ organizationId: 1, _id: 1 \}[\s\S]*made_by_hand of second/
       await expect(store.ping(AbortSignal.timeout(30_000))).rejects.toThrow(problems)
       await expect(third.findOne({ _id: 'a' })).rejects.toThrow(problems)
-      await foreign.collection('first').drop()
-      await foreign.collection('second').drop()
+      await otherDatabase.collection('first').drop()
+      await otherDatabase.collection('second').drop()
       await store.ping(AbortSignal.timeout(30_000))
       expect(await third.findOne({ _id: 'a' })).toBeNull()
-      expect(await foreign.collection('second').indexes()).toContainEqual(expect.objectContaining({ key: { code: 1 }, unique: true }))
-      expect(await foreign.collection('third').indexes()).toHaveLength(2)
+      expect(await otherDatabase.collection('second').indexes()).toContainEqual(expect.objectContaining({ key: { code: 1 }, unique: true }))
+      expect(await otherDatabase.collection('third').indexes()).toHaveLength(2)
     })
   })
 })

@@ -44,9 +44,9 @@ models:
 `
 
 /** Makes the vendor's model give these answers, one per call. It repeats the last one. */
-export function script(cloud: VendorCloud, ...answers: readonly Answering[]): void {
+export function script(cloud: VendorCloud, ...responders: readonly Answering[]): void {
   let next = 0
-  cloud.answering = (response, received) => answers[Math.min(next++, answers.length - 1)]!(response, received)
+  cloud.answering = (response, received) => responders[Math.min(next++, responders.length - 1)]!(response, received)
 }
 
 export const says = (...pieces: readonly string[]): Answering => saying(OPENAI_WIRE, { text: pieces })
@@ -59,8 +59,8 @@ export const replies =
 
 /** Returns an answer that calls tools, given as `[name, arguments]`. */
 export function calls(...wanted: readonly (readonly [string, unknown])[]): Answering {
-  const asked = wanted.map(([name, input], i) => ({ id: `call_${i}`, name, arguments: [JSON.stringify(input)] }))
-  return saying(OPENAI_WIRE, { calls: asked, ends: 'tools' })
+  const toolCalls = wanted.map(([name, input], i) => ({ id: `call_${i}`, name, arguments: [JSON.stringify(input)] }))
+  return saying(OPENAI_WIRE, { calls: toolCalls, ends: 'tools' })
 }
 
 /** Returns an answer that calls the model's only tool. */

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { connect } from 'node:net'
 import { setTimeout } from 'node:timers/promises'
-import { addDocument, type Caller, makeCaller, newCollection } from './client.ts'
+import { addDocument, type Caller, createCaller, newCollection } from './client.ts'
 import type { Service } from './processes/service.ts'
 
 /** An attack of a hostile tenant or a stranger. Its `run` never rejects, whatever the service does. */
@@ -35,13 +35,13 @@ const judged = (template: string, schema: object) => ({
 })
 
 async function runWorkflow({ attacker }: Target, code: string, definition: object, inputs: object): Promise<void> {
-  const made = await attacker.rest('POST', '/v1/workflows', { code, name: code, definition })
-  const { body } = made.status === 201 ? made : await attacker.rest('GET', '/v1/workflows?limit=100')
-  const id = made.status === 201 ? body.id : body.data?.find((workflow: { code: string }) => workflow.code === code)?.id
+  const created = await attacker.rest('POST', '/v1/workflows', { code, name: code, definition })
+  const { body } = created.status === 201 ? created : await attacker.rest('GET', '/v1/workflows?limit=100')
+  const id = created.status === 201 ? body.id : body.data?.find((workflow: { code: string }) => workflow.code === code)?.id
   if (id) await attacker.rest('POST', `/v1/workflows/${id}/runs`, { inputs, wait: true, max_seconds: 5 })
 }
 
-const times = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, index) => make(index))
+const times = <T>(count: number, create: (index: number) => T): T[] => Array.from({ length: count }, (_, index) => create(index))
 
 /** Sends a request of the attacker, and drops the bytes of the response as they come. Parsing them costs the attacker. */
 async function send({ service, attacker }: Target, path: string, init: RequestInit = {}): Promise<void> {
@@ -67,7 +67,7 @@ const USAGE_RECORDS = 500
 const withUsage = new WeakSet<Caller>()
 
 /** Leaves some usage records of the attacker, once. */
-async function leaveUsage(target: Target): Promise<void> {
+async function createUsage(target: Target): Promise<void> {
   if (withUsage.has(target.attacker)) return
   withUsage.add(target.attacker)
   const body = JSON.stringify({ model: 'mock-embed', input: 'a' })
@@ -116,8 +116,8 @@ export const ATTACKS: readonly Attack[] = [
     name: 'large bodies of strangers',
     async run({ service }) {
       const body = 'a'.repeat(19.8 * MEBIBYTE)
-      const stranger = makeCaller(service, 'nobody')
-      await Promise.all(times(4, () => stranger.rest('POST', '/v1/chat/completions', body).catch(() => undefined)))
+      const unauthenticated = createCaller(service, 'nobody')
+      await Promise.all(times(4, () => unauthenticated.rest('POST', '/v1/chat/completions', body).catch(() => undefined)))
     },
   },
   {
@@ -184,12 +184,12 @@ export const ATTACKS: readonly Attack[] = [
         nodes: [{ id: 'text', type: 'template', template: '{{ inputs.x }}' }],
         output: null,
       }
-      const made = await attacker.rest('POST', '/v1/workflows', {
+      const created = await attacker.rest('POST', '/v1/workflows', {
         code: `many-${Math.random().toString(36).slice(2)}`,
         name: 'many',
         definition,
       })
-      await Promise.all(times(100, () => attacker.rest('POST', `/v1/workflows/${made.body.id}/runs`, { inputs: { x: 'a' } })))
+      await Promise.all(times(100, () => attacker.rest('POST', `/v1/workflows/${created.body.id}/runs`, { inputs: { x: 'a' } })))
     },
   },
   {
@@ -218,7 +218,7 @@ export const ATTACKS: readonly Attack[] = [
   {
     name: 'exports of usage, twenty at a time',
     async run(target) {
-      await leaveUsage(target)
+      await createUsage(target)
       await Promise.all(times(20, () => send(target, '/v1/usage?format=csv')))
     },
   },

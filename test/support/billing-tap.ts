@@ -32,7 +32,7 @@ export class BillingTap implements AsyncDisposable {
   readonly #server: Server
   readonly #agent = new Agent({ keepAlive: true })
   /** The exchanges whose answers were passed on, oldest first. */
-  readonly answered: Exchange[] = []
+  readonly exchanges: Exchange[] = []
   /** Decides whether an exchange passes. The exchange waits for the decision. If null, all exchanges pass. */
   intercept: ((exchange: Exchange, phase: Phase) => Promise<'pass' | 'lose'> | 'pass' | 'lose') | null = null
 
@@ -64,12 +64,12 @@ export class BillingTap implements AsyncDisposable {
     const body = await readBytes(incoming)
     const exchange = readExchange(body)
     if (await this.#isLost(exchange, 'request')) return void response.destroy()
-    const answer = await this.#forward(incoming, body)
-    const bytes = await readBytes(answer)
+    const forwarded = await this.#forward(incoming, body)
+    const bytes = await readBytes(forwarded)
     if (await this.#isLost(exchange, 'answer')) return void response.destroy()
-    response.writeHead(answer.statusCode!, { ...answer.headers, 'content-length': bytes.length })
+    response.writeHead(forwarded.statusCode!, { ...forwarded.headers, 'content-length': bytes.length })
     response.end(bytes)
-    this.answered.push(exchange)
+    this.exchanges.push(exchange)
   }
 
   async #isLost(exchange: Exchange, phase: Phase): Promise<boolean> {

@@ -3,12 +3,12 @@
  * an embedded model to load.
  */
 export function mockCatalog(mockUrl: string): string {
-  return makeCatalog(mockUrl, { engine: '', models: '' })
+  return createCatalog(mockUrl, { engine: '', models: '' })
 }
 
 /** Returns the catalog of `mockCatalog` with the embedded models. */
 export function testCatalog(mockUrl: string): string {
-  return makeCatalog(mockUrl, {
+  return createCatalog(mockUrl, {
     engine: '  embedded: { kind: embedded, badge: local }\n',
     models: `  - id: e5-small-ar-en
     engine: embedded
@@ -25,7 +25,7 @@ export function testCatalog(mockUrl: string): string {
   })
 }
 
-function makeCatalog(mockUrl: string, embedded: { readonly engine: string; readonly models: string }): string {
+function createCatalog(mockUrl: string, embedded: { readonly engine: string; readonly models: string }): string {
   const scripted = ['nan', 'narrow', 'few', '500', '429', 'slow'].map(
     (script) =>
       `  - { id: mock-embed-${script}, engine: mock, kind: embedding, dimensions: 8, context_window: 8192, price: { input: "1" } }`,

@@ -1,13 +1,13 @@
 import { type Client, createClient } from 'graphql-ws'
 import OpenAI from 'openai'
 import { WebSocket } from 'ws'
-import { faultOfAnswer } from './answers.ts'
 import type { Service } from './processes/service.ts'
+import { faultOfResponse } from './rest-responses.ts'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of many shapes
 export type Json = any
 
-export interface Answer {
+export interface RestResponse {
   readonly status: number
   readonly body: Json
   readonly headers: Headers
@@ -19,7 +19,7 @@ export interface Caller {
   /** The service that it calls. */
   readonly service: Pick<Service, 'rest' | 'graphql'>
   readonly openai: OpenAI
-  rest(method: string, path: string, body?: unknown): Promise<Answer>
+  rest(method: string, path: string, body?: unknown): Promise<RestResponse>
   graphql(
     query: string,
     variables?: Record<string, unknown>,
@@ -29,7 +29,7 @@ export interface Caller {
   signIn(): Promise<{ readonly id: string; readonly cookie: string }>
 }
 
-export function makeCaller(service: Pick<Service, 'rest' | 'graphql'>, key: string): Caller {
+export function createCaller(service: Pick<Service, 'rest' | 'graphql'>, key: string): Caller {
   const authorization = `Bearer ${key}`
   return {
     key,
@@ -42,7 +42,7 @@ export function makeCaller(service: Pick<Service, 'rest' | 'graphql'>, key: stri
         ...(body !== undefined && { body: typeof body === 'string' || body instanceof FormData ? body : JSON.stringify(body) }),
       })
       const text = await response.text()
-      const fault = faultOfAnswer({ method, path, status: response.status, contentType: response.headers.get('content-type'), text })
+      const fault = faultOfResponse({ method, path, status: response.status, contentType: response.headers.get('content-type'), text })
       if (fault) throw new Error(`The contract is not kept. ${fault}`)
       return { status: response.status, headers: response.headers, body: text.startsWith('{') ? JSON.parse(text) : text }
     },
@@ -86,7 +86,7 @@ export async function newOrganization(
     const topUp = await operator.rest('POST', `/v1/organizations/${created.body.id}/top-ups`, { amount_usd: creditUsd, reference: 'test' })
     if (topUp.status !== 201) throw new Error(JSON.stringify(topUp.body))
   }
-  return { ...makeCaller(service, created.body.key), organizationId: created.body.id }
+  return { ...createCaller(service, created.body.key), organizationId: created.body.id }
 }
 
 export const base64 = (text: string) => Buffer.from(text).toString('base64')

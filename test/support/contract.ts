@@ -32,8 +32,8 @@ export type RestOperation = (typeof openapi.operations)[number]
 export const routeName = ({ method, path }: RestOperation) => `${method} ${path}`
 
 /** Returns a schema with its reference resolved and its combined schemas merged. */
-export function plainSchema(given: Schema): Schema {
-  const schema = openapi.resolve(given)
+export function plainSchema(input: Schema): Schema {
+  const schema = openapi.resolve(input)
   if (!schema.allOf) return schema
   const parts = schema.allOf.map(plainSchema)
   const properties = Object.assign({}, ...parts.map((part) => part.properties), schema.properties)
@@ -48,7 +48,7 @@ export function findBodySchema({ operation }: RestOperation): { readonly content
 }
 
 /** A part of a request that accepts any text or any JSON from callers. */
-export interface Place {
+export interface RequestPosition {
   /** The position, such as `path.id`, `query.after`, `header.idempotency-key` or `body.messages[].content`. */
   readonly at: string
 }
@@ -57,23 +57,24 @@ export interface Place {
  * Returns the places of an operation. Numbers, booleans and enumerations are not places, because they cannot name
  * anything.
  */
-export function restPlaces(operation: RestOperation): Place[] {
+export function restPositions(operation: RestOperation): RequestPosition[] {
   const parameters = operation.operation.parameters
     .filter(({ schema }) => isFree(plainSchema(schema)))
     .map((parameter) => ({ at: `${parameter.in}.${parameter.in === 'header' ? parameter.name.toLowerCase() : parameter.name}` }))
   const streams = operation.path.endsWith('/events') ? [{ at: 'header.last-event-id' }] : []
   const body = findBodySchema(operation)
-  return [...parameters, ...streams, ...(body ? [...placesIn(body.schema, 'body')] : [])]
+  return [...parameters, ...streams, ...(body ? [...positionsIn(body.schema, 'body')] : [])]
 }
 
-function* placesIn(given: Schema, at: string): Generator<Place> {
-  const schema = plainSchema(given)
+function* positionsIn(input: Schema, at: string): Generator<RequestPosition> {
+  const schema = plainSchema(input)
   const choices = [...(schema.anyOf ?? []), ...((schema.oneOf as Schema[] | undefined) ?? [])]
-  for (const choice of choices) yield* placesIn(choice, at)
+  for (const choice of choices) yield* positionsIn(choice, at)
   // Callers may add fields: the object is a place as a whole.
   if (schema.additionalProperties) yield { at }
-  else if (schema.properties) for (const [name, property] of Object.entries(schema.properties)) yield* placesIn(property, `${at}.${name}`)
-  else if (schema.items) yield* placesIn(schema.items, `${at}[]`)
+  else if (schema.properties)
+    for (const [name, property] of Object.entries(schema.properties)) yield* positionsIn(property, `${at}.${name}`)
+  else if (schema.items) yield* positionsIn(schema.items, `${at}[]`)
   else if (isFree(schema) && choices.length === 0) yield { at }
 }
 
@@ -117,32 +118,32 @@ function rootTypes(): readonly unknown[] {
 /** The scalars that hold a value and cannot name anything. */
 const VALUES = new Set(['Int', 'Float', 'Boolean', 'DateTime', 'USD', 'NanoUSD'])
 
-export interface GraphQLPlace extends Place {
+export interface GraphQLPosition extends RequestPosition {
   /** Where the place is declared: `SearchInput.collectionId` or `Query.collection.id`. */
   readonly coordinate: string
 }
 
 /** Returns the places of a field's arguments, such as `input.collectionId`. */
-export function graphqlPlaces(owner: string, field: RootField['field']): GraphQLPlace[] {
-  return field.args.flatMap((argument) => [...findPlaces(argument, argument.name, `${owner}.${field.name}.${argument.name}`)])
+export function graphqlPositions(owner: string, field: RootField['field']): GraphQLPosition[] {
+  return field.args.flatMap((argument) => [...findPositions(argument, argument.name, `${owner}.${field.name}.${argument.name}`)])
 }
 
-function* findPlaces({ type }: GraphQLArgument | GraphQLInputField, at: string, coordinate: string): Generator<GraphQLPlace> {
+function* findPositions({ type }: GraphQLArgument | GraphQLInputField, at: string, coordinate: string): Generator<GraphQLPosition> {
   const named = getNamedType(type as GraphQLInputType)
   if (isInputObjectType(named))
-    for (const field of Object.values(named.getFields())) yield* findPlaces(field, `${at}.${field.name}`, `${named.name}.${field.name}`)
+    for (const field of Object.values(named.getFields())) yield* findPositions(field, `${at}.${field.name}`, `${named.name}.${field.name}`)
   else if (!isEnumType(named) && !VALUES.has(named.name)) yield { at, coordinate }
 }
 
 /** Returns a selection of all fields without arguments, to this depth. */
-export function makeSelection(type: GraphQLOutputType, depth: number): string {
+export function createSelection(type: GraphQLOutputType, depth: number): string {
   const named = getNamedType(type)
   if (isLeafType(named)) return ''
   if (!isObjectType(named)) return '{ __typename }'
   const fields = Object.values(named.getFields()).flatMap((field) => {
     if (field.args.some(({ type, defaultValue }) => String(type).endsWith('!') && defaultValue === undefined)) return []
     if (isLeafType(getNamedType(field.type))) return [field.name]
-    return depth > 0 ? [`${field.name} ${makeSelection(field.type, depth - 1)}`] : []
+    return depth > 0 ? [`${field.name} ${createSelection(field.type, depth - 1)}`] : []
   })
   return `{ ${['__typename', ...fields].join(' ')} }`
 }

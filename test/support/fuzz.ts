@@ -33,9 +33,9 @@ export interface Fuzzed {
  */
 export async function fuzz<Case>(
   name: string,
-  made: fc.Arbitrary<Case>,
-  judge: (made: Case) => Promise<string | null>,
-  show: (made: Case) => string,
+  arbitrary: fc.Arbitrary<Case>,
+  judge: (generated: Case) => Promise<string | null>,
+  show: (generated: Case) => string,
   afterSeed: () => Promise<void> = async () => undefined,
 ): Promise<Fuzzed> {
   const only = process.env.KIS_FUZZ_SEED === undefined ? undefined : Number(process.env.KIS_FUZZ_SEED)
@@ -45,7 +45,7 @@ export async function fuzz<Case>(
   let cases = 0
   let seed = first
   for (; seed === first || (only === undefined && Date.now() < until && faults.size < MAX_FAULTS); seed++) {
-    for (const [index, each] of fc.sample(made, { seed, numRuns: CASES_OF_SEED }).entries()) {
+    for (const [index, each] of fc.sample(arbitrary, { seed, numRuns: CASES_OF_SEED }).entries()) {
       if (only === undefined && Date.now() >= until) break
       cases++
       const fault = await judge(each)

@@ -18,24 +18,24 @@ export type Python = { readonly python: string } | { readonly reason: string }
 
 /** A `node_modules` with npm packages, installed once a machine; or why there is none. No script of theirs runs. */
 export async function modulesWith(dependencies: Readonly<Record<string, string>>): Promise<Modules> {
-  const place = await installed('npm', dependencies, async (folder) => {
+  const folderPath = await installed('npm', dependencies, async (folder) => {
     await mkdir(folder, { recursive: true })
     await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true, type: 'module', dependencies }))
     const network = ['--fetch-retries=1', '--fetch-retry-mintimeout=1000', '--fetch-timeout=15000']
     const flags = ['--ignore-scripts', '--no-audit', '--no-fund', ...network, '--prefix', folder]
     await run('npm', ['install', ...flags], { cwd: folder, timeout: INSTALL_MS })
   })
-  return 'folder' in place ? { modules: join(place.folder, 'node_modules') } : place
+  return 'folder' in folderPath ? { modules: join(folderPath.folder, 'node_modules') } : folderPath
 }
 
 /** A Python that has packages, such as `openai==3.54.0`, installed once a machine; or why there is none. */
 export async function pythonWith(...packages: readonly string[]): Promise<Python> {
-  const place = await installed('python', packages, async (folder) => {
+  const folderPath = await installed('python', packages, async (folder) => {
     await run('python3', ['-m', 'venv', folder], { timeout: INSTALL_MS })
     const quiet = ['--quiet', '--no-compile', '--disable-pip-version-check', '--retries', '1', '--timeout', '10']
     await run(join(folder, 'bin', 'python'), ['-m', 'pip', 'install', ...quiet, ...packages], { timeout: INSTALL_MS })
   })
-  return 'folder' in place ? { python: join(place.folder, 'bin', 'python') } : place
+  return 'folder' in folderPath ? { python: join(folderPath.folder, 'bin', 'python') } : folderPath
 }
 
 /** A folder that `install` has filled. */
@@ -45,17 +45,17 @@ async function installed(
   install: (folder: string) => Promise<void>,
 ): Promise<{ readonly folder: string } | { readonly reason: string }> {
   const text = JSON.stringify(packages)
-  const place = join(CACHE, `${kind}-${createHash('sha256').update(text).digest('hex').slice(0, 12)}`)
-  if (existsSync(place)) return { folder: place }
+  const folderPath = join(CACHE, `${kind}-${createHash('sha256').update(text).digest('hex').slice(0, 12)}`)
+  if (existsSync(folderPath)) return { folder: folderPath }
   // Made beside its place, and moved there whole: another run may be making it, too.
-  const building = `${place}-${process.pid}`
+  const building = `${folderPath}-${process.pid}`
   try {
     await mkdir(CACHE, { recursive: true })
     await install(building)
-    await rename(building, place)
-    return { folder: place }
+    await rename(building, folderPath)
+    return { folder: folderPath }
   } catch (error) {
-    if (existsSync(place)) return { folder: place }
+    if (existsSync(folderPath)) return { folder: folderPath }
     return { reason: `${text} cannot be set up here: ${describeFailure(error)}` }
   } finally {
     await rm(building, { recursive: true, force: true })

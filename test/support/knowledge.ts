@@ -46,7 +46,7 @@ export const principal: Principal = {
   },
 }
 
-export function makeContext(caller: Principal = principal): LinkContext {
+export function createContext(caller: Principal = principal): LinkContext {
   return { caller, requestId: 'req_1', signal: new AbortController().signal }
 }
 
@@ -136,7 +136,7 @@ export class FakeInference implements Inference {
     return { vector: this.#embed(modelId, text), cost: 0n }
   }
   #embed(modelId: string, text: string): Float32Array {
-    const vector = makeVector(text)
+    const vector = createVector(text)
     return modelId === this.otherModel.id ? Float32Array.from([...vector.map(() => 0), ...vector]) : vector
   }
   /** A token costs 1,000 nano-USD; the wallet has `balance` tokens. */
@@ -153,9 +153,11 @@ export class FakeInference implements Inference {
     return { query: this.rewritten, cost: 11n }
   }
   /** What a chat model asks about a passage; an error is the engine's failure. */
-  asks: (text: string, languages: readonly string[]) => readonly { readonly question: string; readonly phrase: string }[] = () => []
+  suggest: (text: string, languages: readonly string[]) => readonly { readonly question: string; readonly phrase: string }[] = () => []
   async suggestQuestions({ passages }: Parameters<Inference['suggestQuestions']>[0]) {
-    const questions = passages.flatMap(({ text, languages }, passage) => this.asks(text, languages).map((each) => ({ passage, ...each })))
+    const questions = passages.flatMap(({ text, languages }, index) =>
+      this.suggest(text, languages).map((each) => ({ passage: index, ...each })),
+    )
     return { questions, cost: 13n }
   }
   async rerankModel(id: string, { caller }: { readonly caller: Principal }) {
@@ -179,7 +181,7 @@ export class FakeInference implements Inference {
     if (!id.startsWith('speech') || caller.modelAllowlist?.includes(id) === false) throw new ModelNotFound(id)
     return { id }
   }
-  async transcribe(modelId: string, _sound: Uint8Array, context: { readonly caller: Principal; readonly step: string }) {
+  async transcribe(modelId: string, _audio: Uint8Array, context: { readonly caller: Principal; readonly step: string }) {
     await this.transcriptionModel(modelId, context)
     const there = this.steps.get(context.step)
     if (there) return there
@@ -256,7 +258,7 @@ export function countWords(text: string): number {
   return text.split(/\s+/).filter(Boolean).length
 }
 
-export function makeVector(text: string): Float32Array {
+export function createVector(text: string): Float32Array {
   const vector = new Float32Array(DIMENSIONS)
   for (const word of text.toLowerCase().split(/\W+/).filter(Boolean)) vector[createHash('md5').update(word).digest()[0]! % DIMENSIONS]! += 1
   const length = Math.hypot(...vector) || 1

@@ -79,7 +79,7 @@ class MemoryCollection implements DocumentCollection<StoredDocument> {
   }
 
   findOne(filter: Filter) {
-    return this.#call(() => given(this.#find(filter)[0]))
+    return this.#call(() => copyOf(this.#find(filter)[0]))
   }
 
   find(filter: Filter, { sort = {}, limit }: FindOptions) {
@@ -90,7 +90,7 @@ class MemoryCollection implements DocumentCollection<StoredDocument> {
       const fields = [...Object.keys(sort), '_id']
       const direction = directions.has(-1) ? -1 : 1
       const found = [...this.#find(filter, Object.keys(sort))].sort((a, b) => direction * compareBy(fields, a, b))
-      return found.slice(0, limit).map((document) => given(document)!)
+      return found.slice(0, limit).map((document) => copyOf(document)!)
     })
   }
 
@@ -137,7 +137,7 @@ class MemoryCollection implements DocumentCollection<StoredDocument> {
       applyChanges(document, changes, !meeting)
       if (meeting) this.#put(document)
       else this.#insert(document)
-      return given(document)
+      return copyOf(document)
     })
   }
 
@@ -151,7 +151,7 @@ class MemoryCollection implements DocumentCollection<StoredDocument> {
       const found = this.#findByKey(filter, tests)
       if (!found || !meets(found, tests)) return null
       this.#documents.delete(found._id as string)
-      return given(found)
+      return copyOf(found)
     })
   }
 
@@ -206,7 +206,7 @@ function checkCount(count: number): void {
   if (!Number.isInteger(count) || count < 1 || count > MAX_DOCUMENTS) throw new RangeError(`${count} is not 1 to ${MAX_DOCUMENTS}`)
 }
 
-function given(document: StoredObject | undefined): StoredDocument | null {
+function copyOf(document: StoredObject | undefined): StoredDocument | null {
   return document ? (withDates(copy(document)) as StoredDocument) : null
 }
 

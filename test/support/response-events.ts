@@ -22,7 +22,7 @@ const PARTS = [
 export function assembleResponse(stream: readonly ResponseStreamEvent[]): Response {
   const events = stream as unknown as readonly (Fields & { readonly type: string })[]
   const of = (...types: readonly string[]) => events.filter(({ type }) => types.includes(type))
-  const placeKey = ({ item_id, output_index, content_index, summary_index }: Fields) =>
+  const positionKey = ({ item_id, output_index, content_index, summary_index }: Fields) =>
     JSON.stringify([item_id, output_index, content_index ?? summary_index ?? null])
 
   expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, index) => index))
@@ -41,11 +41,11 @@ export function assembleResponse(stream: readonly ResponseStreamEvent[]): Respon
   expect(done.map(({ item }) => item)).toEqual(final.output)
 
   for (const { added: opened, done: closed } of PARTS)
-    expect(of(closed).map(placeKey).toSorted()).toEqual(of(opened).map(placeKey).toSorted())
+    expect(of(closed).map(positionKey).toSorted()).toEqual(of(opened).map(positionKey).toSorted())
   for (const { delta, done: closed, text } of DELTAS) {
-    const texts = new Map<string, string>(of(closed).map((event) => [placeKey(event), '']))
-    for (const event of of(delta)) texts.set(placeKey(event), (texts.get(placeKey(event)) ?? '') + event.delta)
-    expect(Object.fromEntries(texts)).toEqual(Object.fromEntries(of(closed).map((event) => [placeKey(event), event[text]])))
+    const texts = new Map<string, string>(of(closed).map((event) => [positionKey(event), '']))
+    for (const event of of(delta)) texts.set(positionKey(event), (texts.get(positionKey(event)) ?? '') + event.delta)
+    expect(Object.fromEntries(texts)).toEqual(Object.fromEntries(of(closed).map((event) => [positionKey(event), event[text]])))
   }
   return final
 }

@@ -1,10 +1,10 @@
 import { addDocument, type Caller, type Json } from './client.ts'
 import type { WebhookReceiver } from './engines/webhook-receiver.ts'
 import { eventually } from './eventually.ts'
-import type { PeopleIssuer } from './processes/people-issuer.ts'
+import type { MemberIssuer } from './processes/member-issuer.ts'
 
 /** Returns a text that is in all texts of a tenant, so that tests find it where it must not be. */
-export const makeMark = (tenant: string) => `zq${tenant}mark`
+export const createMark = (tenant: string) => `zq${tenant}mark`
 
 export const INSTRUCTIONS = { messages: [{ role: 'user', content: 'Hello' }] }
 
@@ -62,8 +62,8 @@ export type Kind = keyof Possessions
 
 const CREATE_UPLOAD = 'mutation ($input: CreateUploadInput!) { createUpload(input: $input) { upload { id } } }'
 
-const done = async <T extends Promise<{ status: number; body: Json }>>(asked: T): Promise<Json> => {
-  const { status, body } = await asked
+const done = async <T extends Promise<{ status: number; body: Json }>>(request: T): Promise<Json> => {
+  const { status, body } = await request
   if (status >= 300) throw new Error(`${status} ${JSON.stringify(body)}`)
   return body
 }
@@ -73,18 +73,18 @@ export async function furnish(
   caller: Caller & { readonly organizationId: string },
   tenant: string,
   receiver: WebhookReceiver,
-  people: PeopleIssuer,
+  memberIssuer: MemberIssuer,
 ): Promise<Possessions> {
-  const mark = makeMark(tenant)
+  const mark = createMark(tenant)
   const post = (path: string, body: unknown) => done(caller.rest('POST', path, body))
   const get = (path: string) => done(caller.rest('GET', path))
   const collectionCode = `${mark}-col-0a`
   const agentCode = `${mark}-agt-0a`
   const workflowCode = `${mark}-wfl-0a`
 
-  const place = receiver.at(`/${mark}`)
-  const webhook = await post('/v1/webhooks', { url: place.url, event_types: ['usage.recorded', 'document.updated'], description: mark })
-  place.secret = webhook.secret
+  const endpoint = receiver.at(`/${mark}`)
+  const webhook = await post('/v1/webhooks', { url: endpoint.url, event_types: ['usage.recorded', 'document.updated'], description: mark })
+  endpoint.secret = webhook.secret
   const collection = await post('/v1/collections', {
     ...{ collection_code: collectionCode, collection_name: `${mark} notes`, embedding_model: 'e5-small-ar-en', description: mark },
   })
@@ -127,11 +127,11 @@ export async function furnish(
   const erasure = await post('/v1/erasures', { key_ids: [key.id] })
   const session = await caller.signIn()
   const { token } = await post('/v1/invitations', { email: `${mark}@example.org`, role: 'viewer' })
-  const { path } = await people.signIn(caller.service, mark, { invitation: token })
+  const { path } = await memberIssuer.signIn(caller.service, mark, { invitation: token })
   if (path !== '/home') throw new Error(path)
   const [member] = (await get('/v1/members')).data
   const invitation = await post('/v1/invitations', { email: `${mark}-2@example.org`, role: 'viewer' })
-  const answered = await post('/v1/chat/completions', { model: 'mock-chat', ...INSTRUCTIONS })
+  const completion = await post('/v1/chat/completions', { model: 'mock-chat', ...INSTRUCTIONS })
   const chatStream = await streamOnce(caller)
   const delivery = await post(`/v1/webhooks/${webhook.id}/ping`, undefined)
   const listDeliveries = () => get(`/v1/webhooks/${webhook.id}/deliveries?limit=100`)
@@ -185,8 +185,8 @@ export async function furnish(
     agentTool: `run_agent_${agentCode}`,
     agentToolById: `run_agent_${agent.id}`,
     toolCursor: `agents:${encodeCursor(agent.id)}`,
-    answerId: answered.id,
-    elsewhere: `${place.url}-elsewhere`,
+    answerId: completion.id,
+    elsewhere: `${endpoint.url}-elsewhere`,
   }
 }
 
@@ -206,11 +206,11 @@ async function streamOnce(caller: Caller): Promise<string> {
 export const encodeCursor = (id: string) => Buffer.from(id).toString('base64url')
 
 /** Returns an id of the same form next to the given one. It has the same place in every list, and nothing has it. */
-export function makeUnknown(given: string): string {
-  const decoded = Buffer.from(given, 'base64url').toString()
-  if (/^\d{1,15}$/.test(decoded) && encodeCursor(decoded) === given) return given
-  if (encodeCursor(decoded) === given && /^[\w:. -]+$/.test(decoded)) return encodeCursor(otherEnd(decoded))
-  return otherEnd(given)
+export function createUnknown(id: string): string {
+  const decoded = Buffer.from(id, 'base64url').toString()
+  if (/^\d{1,15}$/.test(decoded) && encodeCursor(decoded) === id) return id
+  if (encodeCursor(decoded) === id && /^[\w:. -]+$/.test(decoded)) return encodeCursor(otherEnd(decoded))
+  return otherEnd(id)
 }
 
 /** Returns the text with another last character, of the same kind and next to the given one. */

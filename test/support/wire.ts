@@ -1,6 +1,6 @@
 import { Agent, request as httpRequest, type IncomingHttpHeaders, type OutgoingHttpHeaders } from 'node:http'
 
-export interface WireAnswer {
+export interface WireResponse {
   readonly status: number
   readonly headers: IncomingHttpHeaders
   readonly text: string
@@ -8,7 +8,7 @@ export interface WireAnswer {
 }
 
 /** The wait for an answer. */
-const GIVEN_UP_MS = 30_000
+const TIMEOUT_MS = 30_000
 
 /** Sends requests byte for byte as given, so that the server judges what is wrong with them. */
 export class Wire {
@@ -23,7 +23,7 @@ export class Wire {
    * Sends a request. Opens a new connection if the server has closed the last one.
    * @throws {Error} if there is no answer, or a new connection breaks.
    */
-  async send(method: string, path: string, headers: OutgoingHttpHeaders, body?: Buffer, chunked = false): Promise<WireAnswer> {
+  async send(method: string, path: string, headers: OutgoingHttpHeaders, body?: Buffer, chunked = false): Promise<WireResponse> {
     try {
       return await this.#send(this.#agent, method, path, headers, body, chunked)
     } catch {
@@ -34,7 +34,7 @@ export class Wire {
   }
 
   #send(agent: Agent, method: string, path: string, headers: OutgoingHttpHeaders, body: Buffer | undefined, chunked: boolean) {
-    const { promise, resolve, reject } = Promise.withResolvers<WireAnswer>()
+    const { promise, resolve, reject } = Promise.withResolvers<WireResponse>()
     const startedMs = performance.now()
     const { hostname, port } = new URL(this.#base)
     const length = body && !chunked ? { 'content-length': body.length } : {}
@@ -47,7 +47,7 @@ export class Wire {
         resolve({ status: response.statusCode!, headers: response.headers, text, tookMs: performance.now() - startedMs })
       })
     })
-    sent.setTimeout(GIVEN_UP_MS, () => sent.destroy(new Error(`no answer within ${GIVEN_UP_MS} ms`)))
+    sent.setTimeout(TIMEOUT_MS, () => sent.destroy(new Error(`no answer within ${TIMEOUT_MS} ms`)))
     sent.on('error', reject)
     if (chunked && body) for (let at = 0; at < body.length; at += 1_000) sent.write(body.subarray(at, at + 1_000))
     sent.end(chunked ? undefined : body)

@@ -12,22 +12,22 @@ interface Work {
 
 const EARLIER = new Date(Date.now() - 60_000)
 
-function world(places = 1_000) {
+function world(permits = 1_000) {
   const works = new MemoryDocumentStore().collection<Work>({
     name: 'works',
     indexes: [{ fields: ['job.dueAt'], sparse: true }, FAIR_JOBS_INDEX],
   })
-  let made = 0
+  let jobCount = 0
   const add = (organizationId: string, job: Partial<FairLeasable> = {}) =>
     works.insertOne({
-      _id: `${organizationId}_${made}`,
+      _id: `${organizationId}_${jobCount}`,
       organizationId,
-      job: { kind: 'do', organizationId, lease: null, dueAt: new Date(EARLIER.getTime() + made++), ...job } as FairLeasable,
+      job: { kind: 'do', organizationId, lease: null, dueAt: new Date(EARLIER.getTime() + jobCount++), ...job } as FairLeasable,
     })
-  const places_ = new FairSemaphore(places)
-  const jobs = new FairJobs(works, places_, systemClock)
+  const semaphore = new FairSemaphore(permits)
+  const jobs = new FairJobs(works, semaphore, systemClock)
   /** Returns the organizations in the order of their claims. With `isShort`, each releases its permit. */
-  const turns = async (isShort = true) => {
+  const claimAll = async (isShort = true) => {
     const order: string[] = []
     for (let claimed = await jobs.claim(); claimed; claimed = await jobs.claim()) {
       order.push(claimed.record._id)
@@ -35,44 +35,44 @@ function world(places = 1_000) {
     }
     return order
   }
-  return { works, add, jobs, turns, places: places_ }
+  return { works, add, jobs, claimAll, semaphore }
 }
 
 describe('due jobs', () => {
   it('are claimed organization by organization in turns, each in the order in which its jobs are due', async () => {
-    const { add, turns } = world()
+    const { add, claimAll } = world()
     for (let i = 0; i < 4; i++) await add('a')
     await add('b')
     await add('c')
     await add('c')
     await add('d', { dueAt: new Date(Date.now() + 60_000) })
-    expect(await turns()).toEqual(['a_0', 'b_4', 'c_5', 'a_1', 'c_6', 'a_2', 'a_3'])
+    expect(await claimAll()).toEqual(['a_0', 'b_4', 'c_5', 'a_1', 'c_6', 'a_2', 'a_3'])
   })
 
   it('are claimed as many in a turn as they weigh, if they are due and find places', async () => {
-    const { add, turns } = world()
+    const { add, claimAll } = world()
     for (let i = 0; i < 4; i++) await add('a', { weight: 3 })
     for (let i = 0; i < 3; i++) await add('b')
     for (let i = 0; i < 3; i++) await add('c', { weight: 2 })
-    expect(await turns()).toEqual(['a_0', 'a_1', 'a_2', 'b_4', 'c_7', 'c_8', 'a_3', 'b_5', 'c_9', 'b_6'])
+    expect(await claimAll()).toEqual(['a_0', 'a_1', 'a_2', 'b_4', 'c_7', 'c_8', 'a_3', 'b_5', 'c_9', 'b_6'])
     const narrow = world(4)
     for (let i = 0; i < 4; i++) await narrow.add('a', { weight: 3 })
     await narrow.add('b')
-    expect(await narrow.turns(false)).toEqual(['a_0', 'a_1', 'b_4'])
+    expect(await narrow.claimAll(false)).toEqual(['a_0', 'a_1', 'b_4'])
   })
 
   it('of an organization that is new are the next but one, however many jobs another has', async () => {
-    const { add, jobs, turns } = world()
+    const { add, jobs, claimAll } = world()
     for (let i = 0; i < 400; i++) await add('a')
     for (let i = 0; i < 5; i++) (await jobs.claim())!.release()
     await add('b')
-    expect((await turns()).findIndex((id) => id.startsWith('b'))).toBeLessThanOrEqual(1)
+    expect((await claimAll()).findIndex((id) => id.startsWith('b'))).toBeLessThanOrEqual(1)
   })
 
   it('of an organization without room wait, and those of others do not', async () => {
-    const { add, turns, jobs } = world(4)
+    const { add, claimAll, jobs } = world(4)
     for (let i = 0; i < 5; i++) await add('a')
-    expect((await turns(false)).length).toBe(2)
+    expect((await claimAll(false)).length).toBe(2)
     await add('b')
     const claimed = await jobs.claim()
     expect(claimed!.record.organizationId).toBe('b')
@@ -89,10 +89,10 @@ describe('due jobs', () => {
   })
 
   it('that an earlier version has made are claimed when nobody has a turn', async () => {
-    const { works, add, turns } = world()
+    const { works, add, claimAll } = world()
     await works.insertOne({ _id: 'old', organizationId: 'a', job: { kind: 'do', lease: null, dueAt: EARLIER } })
     await add('b')
-    expect(await turns()).toEqual(['b_0', 'old'])
+    expect(await claimAll()).toEqual(['b_0', 'old'])
   })
 
   it('of more organizations than one look passes are all found', async () => {

@@ -18,7 +18,7 @@ async function notes(names: readonly string[]) {
   const records = new MemoryDocumentStore().collection<Note>({ name: 'notes', indexes })
   for (const name of names) await records.insertOne({ _id: newId('doc'), owner: 'a', name })
   const sieve: Sieve<Note> = { filter: { owner: 'a' }, idPrefix: 'doc', matches: null, sortBy: null }
-  return (given: Partial<Sieve<Note>>, page: Parameters<typeof listSifted>[2]) => listSifted(records, { ...sieve, ...given }, page)
+  return (overrides: Partial<Sieve<Note>>, page: Parameters<typeof listSifted>[2]) => listSifted(records, { ...sieve, ...overrides }, page)
 }
 
 const namesIn = ({ edges }: Connection<Note>) => edges.map(({ node }) => node.name)
@@ -106,8 +106,8 @@ it('reads no more than a bound for all lists of one operation that share it', as
   const list = await notes(Array.from({ length: 2_000 }, (_, i) => `note ${i}`))
   const page = (sifting?: SiftBudget) => list({ matches: () => false, ...(sifting && { sifting }) }, { first: 1 })
   const sifting = new SiftBudget()
-  const asked = await Promise.allSettled(Array.from({ length: 15 }, () => page(sifting)))
-  const refused = asked.filter((each) => each.status === 'rejected')
+  const pages = await Promise.allSettled(Array.from({ length: 15 }, () => page(sifting)))
+  const refused = pages.filter((each) => each.status === 'rejected')
   expect(refused.length).toBeGreaterThanOrEqual(5)
   for (const { reason } of refused) expect(reason).toMatchObject({ code: 'operation_too_complex' })
   expect((await page()).edges).toEqual([])

@@ -5,7 +5,7 @@ import { longRecordsPage, ReadBudget } from './long-records.ts'
 const MEBI = 1024 * 1024
 
 /** Returns records with texts of these lengths, in order, and the number of records read. */
-function makeRecords(lengths: readonly number[]) {
+function createRecords(lengths: readonly number[]) {
   const records = lengths.map((length, i) => ({ id: `id_${String(i).padStart(3, '0')}`, nested: [{ text: 'x'.repeat(length) }] }))
   const stats = { read: 0 }
   const read = async (after: string | null, limit: number) => {
@@ -25,7 +25,7 @@ function makeRecords(lengths: readonly number[]) {
 }
 
 it('gives pages as long as asked for while their records are short', async () => {
-  const { pageFrom } = makeRecords(Array(250).fill(10))
+  const { pageFrom } = createRecords(Array(250).fill(10))
   const lengths: number[] = []
   for (let after: string | null = null, isLast = false; !isLast; ) {
     const { edges, pageInfo } = await pageFrom(100, after)
@@ -37,7 +37,7 @@ it('gives pages as long as asked for while their records are short', async () =>
 })
 
 it('ends a page early where records are long, says that another follows, and leaves none out', async () => {
-  const { pageFrom, stats } = makeRecords([...Array(50).fill(10), ...Array(50).fill(3 * MEBI)])
+  const { pageFrom, stats } = createRecords([...Array(50).fill(10), ...Array(50).fill(3 * MEBI)])
   const seen: string[] = []
   const first = await pageFrom(100)
   expect([first.edges.length, first.pageInfo.hasNextPage]).toEqual([52, true])
@@ -51,13 +51,13 @@ it('ends a page early where records are long, says that another follows, and lea
 })
 
 it('gives one record however long it is', async () => {
-  const { pageFrom } = makeRecords([5 * MEBI, 10])
+  const { pageFrom } = createRecords([5 * MEBI, 10])
   const { edges, pageInfo } = await pageFrom(2)
   expect([edges.length, pageInfo.hasNextPage]).toEqual([1, true])
 })
 
 it('refuses an operation whose lists together are too long, and reads no more for it', async () => {
-  const { pageFrom, stats } = makeRecords(Array(100).fill(3 * MEBI))
+  const { pageFrom, stats } = createRecords(Array(100).fill(3 * MEBI))
   const budget = new ReadBudget()
   const lists = await Promise.allSettled(Array.from({ length: 15 }, () => pageFrom(100, null, budget)))
   const refused = lists.filter(({ status }) => status === 'rejected') as PromiseRejectedResult[]

@@ -12,7 +12,7 @@ const none = new AbortController().signal
 
 /** A fake of the internet. It responds as each test sets, and records its requests. */
 let answering: (request: IncomingMessage, response: ServerResponse) => void
-const asked: {
+const received: {
   host: string | undefined
   method: string | undefined
   url: string | undefined
@@ -23,7 +23,7 @@ const internet = createServer(async (request, response) => {
   let body = ''
   for await (const piece of request) body += piece
   const { method, url, headers } = request
-  asked.push({ host: headers.host, method, url, headers, body })
+  received.push({ host: headers.host, method, url, headers, body })
   answering(request, response)
 })
 /** A server that no request may reach. */
@@ -42,7 +42,7 @@ afterAll(async () => {
   for (const server of [internet, canary]) await new Promise((resolve) => server.close(resolve))
 })
 afterEach(() => {
-  asked.length = 0
+  received.length = 0
   canaryConnections = 0
 })
 
@@ -56,10 +56,10 @@ function world(names: Readonly<Record<string, readonly (readonly Address[] | Err
   const options: EgressOptions = {
     resolve: async (host) => {
       lookups.push(host)
-      const answers = names[host] ?? [new Error('ENOTFOUND')]
-      const answer = answers[Math.min(lookups.filter((each) => each === host).length, answers.length) - 1]!
-      if (answer instanceof Error) throw answer
-      return answer
+      const resolutions = names[host] ?? [new Error('ENOTFOUND')]
+      const resolution = resolutions[Math.min(lookups.filter((each) => each === host).length, resolutions.length) - 1]!
+      if (resolution instanceof Error) throw resolution
+      return resolution
     },
     dial: (addresses) => {
       dials.push(addresses)
@@ -228,9 +228,9 @@ describe('whether an address may be reached', () => {
     const egress = new Egress({ allowed: new Set(['minio:9000']), resolve: () => new Promise(() => undefined) })
     expect(await may(egress, 'http://minio:9000/')).toBe(true)
     const stop = new AbortController()
-    const asked = egress.mayReach('https://public.test/', stop.signal)
+    const permission = egress.mayReach('https://public.test/', stop.signal)
     stop.abort(new Error('left'))
-    await expect(asked).rejects.toThrow('left')
+    await expect(permission).rejects.toThrow('left')
   })
 })
 
@@ -247,7 +247,7 @@ describe('a connection', () => {
     const { status, body, url } = await egress.fetch({ organizationId: 'org_a', url: 'http://rebinding.test/a?b=c#d' }, none)
     expect([status, body.toString(), url]).toEqual([200, 'hello', 'http://rebinding.test/a?b=c#d'])
     expect([lookups, dials]).toEqual([['rebinding.test'], [[PUBLIC]]])
-    expect(asked).toMatchObject([{ host: 'rebinding.test', url: '/a?b=c', headers: { 'accept-encoding': 'identity' } }])
+    expect(received).toMatchObject([{ host: 'rebinding.test', url: '/a?b=c', headers: { 'accept-encoding': 'identity' } }])
     // The next request resolves the name again, and is refused.
     expect((await catchFailure(egress, 'http://rebinding.test/')).reason).toBe('unreachable')
     expect(canaryConnections).toBe(0)
@@ -256,7 +256,7 @@ describe('a connection', () => {
   it('of the real connector goes to those addresses and never looks at DNS itself', async () => {
     const options = { hostname: 'no-such-name.test', protocol: 'http:', port: String(readPort(internet)) }
     const socket = await new Promise<Socket>((resolve, reject) =>
-      dialed([LOOPBACK])(options, (error, made) => (error ? reject(error) : resolve(made!))),
+      dialed([LOOPBACK])(options, (error, created) => (error ? reject(error) : resolve(created!))),
     )
     expect([socket.remoteAddress, socket.remotePort]).toEqual(['127.0.0.1', readPort(internet)])
     socket.destroy()
@@ -292,13 +292,13 @@ describe('a connection', () => {
     answering = (_request, response) => response.writeHead(201, { 'x-answer': 'yes' }).end()
     const { egress } = world()
     const headers = { Authorization: 'Bearer x', 'Content-Type': 'application/json', Host: 'inside.test', 'Transfer-Encoding': 'chunked' }
-    const answer = await egress.fetch(
+    const response = await egress.fetch(
       { organizationId: 'org_a', url: 'http://public.test/', method: 'POST', headers, body: '{"a":1}' },
       none,
     )
-    expect([answer.status, answer.headers['x-answer']]).toEqual([201, 'yes'])
-    expect(asked).toMatchObject([{ method: 'POST', host: 'public.test', body: '{"a":1}', headers: { authorization: 'Bearer x' } }])
-    expect(asked[0]!.headers['transfer-encoding']).toBeUndefined()
+    expect([response.status, response.headers['x-answer']]).toEqual([201, 'yes'])
+    expect(received).toMatchObject([{ method: 'POST', host: 'public.test', body: '{"a":1}', headers: { authorization: 'Bearer x' } }])
+    expect(received[0]!.headers['transfer-encoding']).toBeUndefined()
   })
 })
 
@@ -317,14 +317,14 @@ describe('a redirect', () => {
     to(location)
     const { egress, dials } = world({ 'public.test': [[PUBLIC]], 'inside.test': [[LOOPBACK]] })
     expect((await catchFailure(egress, 'http://public.test/start')).reason).toBe('unreachable')
-    expect([dials.length, asked.length, canaryConnections]).toEqual([1, 1, 0])
+    expect([dials.length, received.length, canaryConnections]).toEqual([1, 1, 0])
   })
 
   it('to the name that has just been judged is judged again', async () => {
     to('/next')
     const { egress } = world({ 'public.test': [[PUBLIC], [LOOPBACK]] })
     expect((await catchFailure(egress, 'http://public.test/start')).reason).toBe('unreachable')
-    expect([asked.length, canaryConnections]).toEqual([1, 0])
+    expect([received.length, canaryConnections]).toEqual([1, 0])
   })
 
   it('goes only where the caller lets it leave to, by what holds then: before DNS, and before the request', async () => {
@@ -336,17 +336,15 @@ describe('a redirect', () => {
       [3, ['public.test', 'other.test'], 1],
     ] as const) {
       to('https://other.test/next')
-      asked.length = 0
+      received.length = 0
       const { egress, lookups } = world({ 'public.test': [[PUBLIC]], 'other.test': [[PUBLIC]] })
       const urls: string[] = []
-      const letLeave = async (url: string) => {
+      const authorize = async (url: string) => {
         urls.push(url)
         if (urls.length > most) throw refusal
       }
-      await expect(egress.fetch({ organizationId: 'org_a', url: 'http://public.test/start', authorize: letLeave }, none)).rejects.toBe(
-        refusal,
-      )
-      expect([lookups, asked.length]).toEqual([lookedUp, requests])
+      await expect(egress.fetch({ organizationId: 'org_a', url: 'http://public.test/start', authorize }, none)).rejects.toBe(refusal)
+      expect([lookups, received.length]).toEqual([lookedUp, requests])
       expect(urls.at(-1)).toBe(most < 2 ? 'http://public.test/start' : 'https://other.test/next')
     }
   })
@@ -373,7 +371,7 @@ describe('a redirect', () => {
     // The fake internet speaks no TLS: the test's connector serves https without it.
     const { egress } = world()
     expect((await catchFailure(egress, 'https://public.test/start')).reason).toBe('unreachable')
-    expect(asked.map(({ url }) => url)).toEqual(['/start'])
+    expect(received.map(({ url }) => url)).toEqual(['/start'])
   })
 
   it('gives another origin neither keys nor cookies nor a body', async () => {
@@ -381,13 +379,15 @@ describe('a redirect', () => {
     const { egress } = world({ 'public.test': [[PUBLIC]], 'other.test': [[PUBLIC]] })
     const headers = { authorization: 'Bearer x', cookie: 'a=b', 'x-api-key': 'k', accept: 'image/png' }
     await egress.fetch({ organizationId: 'org_a', url: 'http://public.test/start', headers }, none)
-    expect(asked.map(({ headers: { authorization, cookie, accept, 'x-api-key': key } }) => [authorization, cookie, key, accept])).toEqual([
+    expect(
+      received.map(({ headers: { authorization, cookie, accept, 'x-api-key': key } }) => [authorization, cookie, key, accept]),
+    ).toEqual([
       ['Bearer x', 'a=b', 'k', 'image/png'],
       [undefined, undefined, undefined, 'image/png'],
     ])
     to('http://other.test/next', 307)
     await catchFailure(egress, { url: 'http://public.test/start', method: 'POST', body: 'secret' })
-    expect(asked.at(-1)).toMatchObject({ host: 'public.test' })
+    expect(received.at(-1)).toMatchObject({ host: 'public.test' })
   })
 
   it('keeps them at the same origin, and what was posted where its status says so', async () => {
@@ -403,7 +403,7 @@ describe('a redirect', () => {
     to('/next', 303)
     await egress.fetch({ organizationId: 'org_a', ...request }, none)
     expect(
-      asked
+      received
         .filter(({ url }) => url === '/next')
         .map(({ method, body, headers }) => [method, body, headers.authorization, headers['content-type']]),
     ).toEqual([
@@ -434,8 +434,8 @@ describe('an answer', () => {
     ] as const) {
       answering = (_request, response) =>
         response.writeHead(status, { 'content-encoding': 'gzip', ...(method === 'HEAD' && { 'content-length': 2 ** 30 }) }).end()
-      const answer = await egress.fetch({ organizationId: 'org_a', url: 'http://public.test/', method }, none)
-      expect([answer.status, answer.body.length]).toEqual([status, 0])
+      const response = await egress.fetch({ organizationId: 'org_a', url: 'http://public.test/', method }, none)
+      expect([response.status, response.body.length]).toEqual([status, 0])
     }
   })
 
@@ -450,7 +450,7 @@ describe('an answer', () => {
   it('is bounded as it is unpacked, as it is announced and as it comes', async () => {
     const bomb = gzipSync(Buffer.alloc(64 * 2 ** 20))
     const { egress } = world()
-    const answers: ((response: ServerResponse) => void)[] = [
+    const responders: ((response: ServerResponse) => void)[] = [
       (response) => response.writeHead(200, { 'content-encoding': 'gzip' }).end(bomb),
       (response) => response.writeHead(200, { 'content-length': 2 ** 31 }).flushHeaders(),
       (response) => {
@@ -471,8 +471,8 @@ describe('an answer', () => {
         more()
       },
     ]
-    for (const answer of answers) {
-      answering = (_request, response) => answer(response)
+    for (const respond of responders) {
+      answering = (_request, response) => respond(response)
       expect((await catchFailure(egress, { url: 'http://public.test/', maxBytes: 2 ** 20 })).reason).toBe('too_large')
     }
   })

@@ -9,9 +9,9 @@ const task = (organizationId: string, id: string): ErasureTask => ({
 })
 
 it('organizations take turns, so that one that asks for much does not keep the others waiting', async () => {
-  const asked = [task('org_a', 'a1'), task('org_a', 'a2'), task('org_a', 'a3'), task('org_b', 'b1'), task('org_c', 'c1')]
+  const tasks = [task('org_a', 'a1'), task('org_a', 'a2'), task('org_a', 'a3'), task('org_b', 'b1'), task('org_c', 'c1')]
   const erased: string[] = []
-  const queue = { list: async () => asked, noteFound: async () => undefined, finish: async () => undefined }
+  const queue = { list: async () => tasks, noteFound: async () => undefined, finish: async () => undefined }
   const erase = async ({ id }: ErasureTask) => {
     erased.push(id)
     return { isEmpty: true }

@@ -148,8 +148,8 @@ export function erasureQueueOver(link: Link, service: ServicePrincipal['service'
       await request(link, { query: FOUND, variables: { input } }, buildContext(signal))
     },
 
-    async finish({ id }, kept, signal) {
-      await request(link, { query: ENDED, variables: { input: { id, kept } } }, buildContext(signal))
+    async finish({ id }, retained, signal) {
+      await request(link, { query: ENDED, variables: { input: { id, kept: retained } } }, buildContext(signal))
     },
   }
 }

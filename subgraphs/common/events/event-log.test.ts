@@ -30,7 +30,7 @@ function world() {
     collections,
     openLog: (parts: Partial<EventCollections> = {}, records: DocumentCollection<Thing> = things) =>
       new EventLog<Thing>([records], { ...collections, ...parts }, silentLog),
-    make: (id: string, organizationId = 'org_a') =>
+    create: (id: string, organizationId = 'org_a') =>
       things.insertOne({ _id: id, organizationId, value: 0, ...reportCreation(organizationId, new Date(++at), { value: 0 }) }),
     change: async (id: string, value: number, organizationId = 'org_a') => {
       const { $set, $push } = reportChange(organizationId, new Date(++at), { value })
@@ -39,31 +39,31 @@ function world() {
   }
 }
 
-async function take(events: AsyncIterator<EventRecord, undefined>, count: number): Promise<EventRecord[]> {
-  const taken: EventRecord[] = []
-  while (taken.length < count) taken.push((await events.next()).value!)
-  return taken
+async function takeEvents(events: AsyncIterator<EventRecord, undefined>, count: number): Promise<EventRecord[]> {
+  const received: EventRecord[] = []
+  while (received.length < count) received.push((await events.next()).value!)
+  return received
 }
 
 const summary = (events: readonly EventRecord[]) => events.map(({ sequence, subject, data }) => [sequence, subject, data.value])
 
 it('gives the changes of an organization in one order, from now on or after a cursor', async () => {
-  const { openLog, make, change } = world()
+  const { openLog, create, change } = world()
   const log = openLog()
-  await make('a')
+  await create('a')
   await change('a', 1)
   await log.drain('org_a')
   const fromNow = log.follow('org_a', null)
   const first = fromNow.next()
-  await make('b')
-  await make('other', 'org_b')
+  await create('b')
+  await create('other', 'org_b')
   await change('b', 1)
   await log.drain('org_a')
-  expect(summary([(await first).value!, ...(await take(fromNow, 1))])).toEqual([
+  expect(summary([(await first).value!, ...(await takeEvents(fromNow, 1))])).toEqual([
     [3, 'b', 0],
     [4, 'b', 1],
   ])
-  expect(summary(await take(log.follow('org_a', '1'), 3)).map(([sequence]) => sequence)).toEqual([2, 3, 4])
+  expect(summary(await takeEvents(log.follow('org_a', '1'), 3)).map(([sequence]) => sequence)).toEqual([2, 3, 4])
   await fromNow.return?.()
 })
 
@@ -76,9 +76,9 @@ it('ends a follower that waits at once', async () => {
 })
 
 it('refuses what is no cursor', async () => {
-  const { openLog, make } = world()
+  const { openLog, create } = world()
   const log = openLog()
-  await make('a')
+  await create('a')
   await log.drain('org_a')
   for (const cursor of ['x', '-1', '2', '1.5', ''])
     await expect(log.follow('org_a', cursor).next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
@@ -87,9 +87,9 @@ it('refuses what is no cursor', async () => {
 it('loses and repeats nothing, whichever call of a process is its last', async () => {
   for (const effect of ['failed', 'lost answer'] as const) {
     for (let last = 1; ; last++) {
-      const { openLog, things, collections, make, change } = world()
-      await make('a')
-      await make('b')
+      const { openLog, things, collections, create, change } = world()
+      await create('a')
+      await create('b')
       await change('a', 1)
       let calls = 0
       const dying = <T extends object>(port: T): T =>
@@ -112,7 +112,7 @@ it('loses and repeats nothing, whichever call of a process is its last', async (
       await change('b', 1)
       const log = openLog()
       await log.sweep()
-      expect(summary(await take(log.follow('org_a', '0'), 4))).toEqual([
+      expect(summary(await takeEvents(log.follow('org_a', '0'), 4))).toEqual([
         [1, 'a', 0],
         [2, 'b', 0],
         [3, 'a', 1],
@@ -126,7 +126,7 @@ it('loses and repeats nothing, whichever call of a process is its last', async (
 })
 
 it('processes that copy at once give one order to followers of all of them', async () => {
-  const { openLog, make, change } = world()
+  const { openLog, create, change } = world()
   const logs = [openLog(), openLog(), openLog()]
   const seen: EventRecord[][] = logs.map(() => [])
   const followers = logs.map((log) => log.follow('org_a', '0'))
@@ -134,7 +134,7 @@ it('processes that copy at once give one order to followers of all of them', asy
     for await (const event of events) seen[i]!.push(event)
   })
   const subjects = ['a', 'b', 'c', 'd']
-  for (const id of subjects) await make(id)
+  for (const id of subjects) await create(id)
   await Promise.all(
     subjects.map(async (id) => {
       for (let value = 1; value <= 50; value++) {
@@ -156,28 +156,28 @@ it('processes that copy at once give one order to followers of all of them', asy
 })
 
 it('forgets the oldest beyond its bound, and says so to who asks for them', async () => {
-  const { openLog, make, change, collections } = world()
+  const { openLog, create, change, collections } = world()
   const log = openLog()
-  await make('a')
+  await create('a')
   await log.drain('org_a')
   // The head claims 100,000 later events.
   await collections.eventHeads.findOneAndUpdate({ _id: 'org_a' }, { $set: { sequence: 101_000 } })
   await change('a', 1)
   await log.drain('org_a')
   await expect(log.follow('org_a', '5').next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
-  expect(summary(await take(log.follow('org_a', '101000'), 1))).toEqual([[101_001, 'a', 1]])
+  expect(summary(await takeEvents(log.follow('org_a', '101000'), 1))).toEqual([[101_001, 'a', 1]])
   expect(await collections.events.countDocuments({ organizationId: 'org_a' })).toBe(1)
 })
 
 it('says where each log ends, and where to begin so that nothing since a time is missed', async () => {
-  const { openLog, make, things } = world()
+  const { openLog, create, things } = world()
   const log = openLog()
   const day = 86_400_000
   for (let i = 1; i <= 250; i++) {
     await things.insertOne({ _id: `t${i}`, organizationId: 'org_a', value: i, ...reportCreation('org_a', new Date(i * day), { value: i }) })
     if (i % 50 === 0) await log.drain('org_a')
   }
-  await make('b', 'org_b')
+  await create('b', 'org_b')
   await log.drain('org_b')
   expect([...(await log.ends(['org_a', 'org_b', 'org_c']))]).toEqual([
     ['org_a', 250],
@@ -198,9 +198,9 @@ it('says where each log ends, and where to begin so that nothing since a time is
 })
 
 it('passes over what is forgotten where a page is asked for', async () => {
-  const { openLog, make, change, collections } = world()
+  const { openLog, create, change, collections } = world()
   const log = openLog()
-  await make('a')
+  await create('a')
   for (let value = 1; value <= 4; value++) await change('a', value)
   await log.drain('org_a')
   await collections.eventHeads.findOneAndUpdate({ _id: 'org_a' }, { $set: { forgotten: 3 } })

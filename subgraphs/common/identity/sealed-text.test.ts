@@ -7,10 +7,10 @@ const texts = new SealedTexts(randomBytes(32))
 
 it('gives back what was sealed, and never seals it twice alike', () => {
   fc.assert(
-    fc.property(fc.string({ unit: 'grapheme' }), fc.string(), (text, place) => {
-      const sealed = texts.seal(text, place)
-      expect(texts.open(sealed, place)).toBe(text)
-      expect(texts.seal(text, place)).not.toBe(sealed)
+    fc.property(fc.string({ unit: 'grapheme' }), fc.string(), (text, context) => {
+      const sealed = texts.seal(text, context)
+      expect(texts.open(sealed, context)).toBe(text)
+      expect(texts.seal(text, context)).not.toBe(sealed)
     }),
   )
 })

@@ -35,8 +35,8 @@ it('weighs exactly what it keeps, whatever is put in and taken out', () => {
         if (isDeleted) cache.delete(`${key}`)
         else cache.set(`${key}`, key, weight, owner)
         weights.set(`${key}`, weight)
-        const kept = [...weights].filter(([each]) => cache.get(each) !== undefined)
-        expect(cache.weight).toBe(kept.reduce((sum, [, each]) => sum + each, 0))
+        const cached = [...weights].filter(([each]) => cache.get(each) !== undefined)
+        expect(cache.weight).toBe(cached.reduce((sum, [, each]) => sum + each, 0))
         expect(cache.weight).toBeLessThanOrEqual(100)
       }
     }),

@@ -13,20 +13,20 @@ function setUp() {
 describe('ids', () => {
   it('tell their time and keep their order, also within a millisecond and while the clock goes back a little', () => {
     const { ids, now, advance } = setUp()
-    const made = [ids('hold'), ids('hold')]
-    expect(timeOfId(made[0]!)).toBe(now())
+    const generated = [ids('hold'), ids('hold')]
+    expect(timeOfId(generated[0]!)).toBe(now())
     for (const ms of [1, -2_500, 1, 5_000]) {
       advance(ms)
-      made.push(ids('hold'), ids('hold'))
+      generated.push(ids('hold'), ids('hold'))
     }
-    expect(made.toSorted()).toEqual(made)
-    expect(new Set(made).size).toBe(made.length)
+    expect(generated.toSorted()).toEqual(generated)
+    expect(new Set(generated).size).toBe(generated.length)
   })
 
   it('keep their order in a burst of more than a millisecond can tell apart', () => {
     const { ids } = setUp()
-    const made = Array.from({ length: 10_000 }, () => ids('ent'))
-    expect(made.toSorted()).toEqual(made)
+    const generated = Array.from({ length: 10_000 }, () => ids('ent'))
+    expect(generated.toSorted()).toEqual(generated)
   })
 
   it('follow a clock that was set back: what is made now is not dated an hour ahead', () => {

@@ -5,16 +5,16 @@ beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'
 afterEach(() => void vi.useRealTimers())
 
 it('renews until it is disposed, and tells of what is lost and of what fails', async () => {
-  const told: string[] = []
+  const reported: string[] = []
   const outcomes = [async () => true, async () => Promise.reject(new Error('away')), async () => false, async () => true]
   const renew = () => {
-    told.push('renewed')
+    reported.push('renewed')
     return outcomes.shift()!()
   }
-  const failed = (error: unknown) => told.push((error as Error).message)
-  const renewing = renewWhile({ everyMs: 1_000, renew, lost: () => told.push('lost'), failed })
+  const failed = (error: unknown) => reported.push((error as Error).message)
+  const renewing = renewWhile({ everyMs: 1_000, renew, lost: () => reported.push('lost'), failed })
   for (let round = 0; round < 3; round++) await vi.advanceTimersByTimeAsync(1_000)
   renewing[Symbol.dispose]()
   await vi.advanceTimersByTimeAsync(5_000)
-  expect(told).toEqual(['renewed', 'renewed', 'away', 'renewed', 'lost'])
+  expect(reported).toEqual(['renewed', 'renewed', 'away', 'renewed', 'lost'])
 })

@@ -91,8 +91,8 @@ describe('a task of each process', () => {
 
   it('goes on after failures with longer pauses, tells of them, and is late until it succeeds', async () => {
     const clock = new SteppedClock()
-    const told: string[] = []
-    const log: Log = { ...silentLog, info: () => told.push('info'), warn: () => told.push('warn') }
+    const reported: string[] = []
+    const log: Log = { ...silentLog, info: () => reported.push('info'), warn: () => reported.push('warn') }
     let isWell = false
     const run = async () => {
       if (!isWell) throw new Error('away')
@@ -106,7 +106,7 @@ describe('a task of each process', () => {
       expect(pause).toBeLessThanOrEqual(due * 1.1)
       if (failures < 7) await clock.advance(12_000)
     }
-    expect(told).toEqual(['info', 'info', 'info', 'warn', 'warn', 'warn', 'warn'])
+    expect(reported).toEqual(['info', 'info', 'info', 'warn', 'warn', 'warn', 'warn'])
     expect(await metrics.text()).toContain('kis_task_late_seconds{task="part.work"} 71.45')
     expect(await metrics.text()).toContain('kis_task_seconds_count{task="part.work",outcome="failed"} 7')
     isWell = true
@@ -114,7 +114,7 @@ describe('a task of each process', () => {
     await clock.paused()
     expect(await metrics.text()).toContain('kis_task_late_seconds{task="part.work"} 0')
     expect(await metrics.text()).toContain('kis_task_seconds_count{task="part.work",outcome="done"} 1')
-    expect(told).toHaveLength(7)
+    expect(reported).toHaveLength(7)
   })
 
   it('ends at once when the process stops in a round, and tells of no failure', async () => {

@@ -16,8 +16,8 @@ it('names the parts that are away to whoever asks, and tells the log alone where
   const app = fastify()
   healthRoutes(app, async () => found, log)
   for (let i = 0; i < 3; i++) {
-    const answer = await app.inject('/readyz')
-    expect([answer.statusCode, answer.json()]).toEqual([
+    const response = await app.inject('/readyz')
+    expect([response.statusCode, response.json()]).toEqual([
       503,
       { status: 'not ready', problems: ['document store', 'chunk index', 'billing'] },
     ])
@@ -42,27 +42,27 @@ it('looks once for all who ask meanwhile and soon after, and again for who asks 
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
   const app = fastify()
-  let looks = 0
+  let checks = 0
   const { promise, resolve } = Promise.withResolvers<void>()
   healthRoutes(
     app,
     async () => {
-      looks++
+      checks++
       await promise
       return []
     },
     silentLog,
   )
   await app.ready()
-  const asked = Array.from({ length: 50 }, () => app.inject('/readyz'))
-  for (let turn = 0; turn < 5; turn++) await new Promise((next) => setImmediate(next))
+  const requests = Array.from({ length: 50 }, () => app.inject('/readyz'))
+  for (let tick = 0; tick < 5; tick++) await new Promise((next) => setImmediate(next))
   resolve()
-  for (const answer of await Promise.all(asked)) expect(answer.statusCode).toBe(200)
+  for (const response of await Promise.all(requests)) expect(response.statusCode).toBe(200)
   for (let i = 0; i < 10; i++) await app.inject('/readyz')
-  expect(looks).toBe(1)
+  expect(checks).toBe(1)
   await vi.advanceTimersByTimeAsync(1_000)
   expect((await app.inject('/readyz')).statusCode).toBe(200)
-  expect(looks).toBe(2)
+  expect(checks).toBe(2)
 })
 
 it('is not ready when a part does not say how it is, and keeps no probe waiting for it', async () => {
@@ -71,10 +71,13 @@ it('is not ready when a part does not say how it is, and keeps no probe waiting 
   const app = fastify()
   healthRoutes(app, () => new Promise(() => undefined), silentLog)
   await app.ready()
-  const asked = app.inject('/readyz')
+  const request = app.inject('/readyz')
   await vi.advanceTimersByTimeAsync(5_000)
-  const answer = await asked
-  expect([answer.statusCode, answer.json()]).toEqual([503, { status: 'not ready', problems: ['a part does not say in time how it is'] }])
+  const response = await request
+  expect([response.statusCode, response.json()]).toEqual([
+    503,
+    { status: 'not ready', problems: ['a part does not say in time how it is'] },
+  ])
 })
 
 it('is not ready from the moment that it is to stop, though it still serves, and lives until it has', async () => {
@@ -83,8 +86,8 @@ it('is not ready from the moment that it is to stop, though it still serves, and
   healthRoutes(app, async () => [], silentLog, { serves: () => true, stopping: stopping.signal })
   expect((await app.inject('/readyz')).statusCode).toBe(200)
   stopping.abort()
-  const answer = await app.inject('/readyz')
-  expect([answer.statusCode, answer.json()]).toEqual([503, { status: 'stopping', problems: [] }])
+  const response = await app.inject('/readyz')
+  expect([response.statusCode, response.json()]).toEqual([503, { status: 'stopping', problems: [] }])
   expect((await app.inject('/healthz')).statusCode).toBe(200)
 })
 

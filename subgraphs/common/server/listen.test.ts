@@ -42,10 +42,10 @@ it.each([{ hasPeers: false }, { hasPeers: true }])(
 )
 
 it('closes a connection that sends very many requests and waits for no answer', async () => {
-  let asked = 0
+  let received = 0
   const app = fastify(APP_OPTIONS)
   app.get('/', () => {
-    asked += 1
+    received += 1
     return new Promise(() => undefined)
   })
   const { url } = await listen(app, { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: 0, hasPeers: false }, [])
@@ -56,7 +56,7 @@ it('closes a connection that sends very many requests and waits for no answer', 
   const closed = new Promise((resolve) => socket.on('close', resolve))
   socket.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n'.repeat(20_000))
   await closed
-  expect(asked).toBeLessThanOrEqual(64)
+  expect(received).toBeLessThanOrEqual(64)
 })
 
 it('answers the request of a connection that was opened just before the stop', async () => {
@@ -64,9 +64,9 @@ it('answers the request of a connection that was opened just before the stop', a
   const late = await connection()
   const stopped = listening[Symbol.asyncDispose]()
   late.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n')
-  const answer = await text(late)
-  expect(answer).toContain('answered')
-  expect(answer).toMatch(/^connection: close/im)
+  const reply = await text(late)
+  expect(reply).toContain('answered')
+  expect(reply).toMatch(/^connection: close/im)
   await stopped
 })
 
@@ -110,20 +110,20 @@ const MINIMUM_DATA_RATE = {
   checkMs: 20,
 }
 /** More than the kernel's buffers take from a client that does not read. */
-const LARGE_ANSWER = 'x'.repeat(32 * 1024 * 1024)
+const LARGE_RESPONSE = 'x'.repeat(32 * 1024 * 1024)
 
 async function rateLimitedServer(
   options: { readonly dataRate?: Partial<typeof MINIMUM_DATA_RATE>; readonly maxConnections?: number } = {},
 ) {
   const app = fastify(APP_OPTIONS)
   const bodies = new LargeBodies({ largestBytes: 500_000, waitMs: 30_000 })
-  let closedAnswers = 0
+  let closedResponses = 0
   app.addHook('onRequest', async (request, reply) => {
-    reply.raw.once('close', () => closedAnswers++)
+    reply.raw.once('close', () => closedResponses++)
     await bodies.admit(request, reply, () => 'org_1', 1_000_000)
   })
   app.post('/', { bodyLimit: 1_000_000 }, async () => 'read')
-  app.get('/large', async () => LARGE_ANSWER)
+  app.get('/large', async () => LARGE_RESPONSE)
   app.get('/', async () => 'answered')
   const dataRate = { ...MINIMUM_DATA_RATE, ...options.dataRate }
   const listening = await listen(
@@ -139,7 +139,7 @@ async function rateLimitedServer(
     onTestFinished(() => void socket.destroy())
     return socket
   }
-  return { client, closedAnswers: () => closedAnswers }
+  return { client, closedResponses: () => closedResponses }
 }
 
 const post = (bytes: number) => `POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${bytes}\r\n\r\n`
@@ -151,25 +151,25 @@ it('counts responses that a client does not read for its organization, and not f
   app.addHook('onRequest', (request, reply) => bodies.admit(request, reply, () => organizationOf(request), 1_000_000))
   app.addHook('onSend', (request, reply, payload) => bodies.admitResponse(reply, payload, () => organizationOf(request)))
   app.post('/', { bodyLimit: 1_000_000 }, async () => 'read')
-  app.get('/large', async () => LARGE_ANSWER)
+  app.get('/large', async () => LARGE_RESPONSE)
   const url = await app.listen({ port: 0, host: '127.0.0.1' })
   onTestFinished(() => app.close())
-  const ask = (path: string, organization: string, body?: string) =>
+  const send = (path: string, organization: string, body?: string) =>
     fetch(url + path, {
       method: body === undefined ? 'GET' : 'POST',
       headers: { authorization: organization, ...(body && { 'content-type': 'application/json' }) },
       ...(body && { body }),
     })
   const body = JSON.stringify('x'.repeat(100_000))
-  const unread = await ask('/large', 'org_1')
+  const unread = await send('/large', 'org_1')
   // The bare app has no status for it.
-  expect((await ask('/', 'org_1', body)).status).toBe(500)
-  expect((await ask('/', 'org_2', body)).status).toBe(200)
+  expect((await send('/', 'org_1', body)).status).toBe(500)
+  expect((await send('/', 'org_2', body)).status).toBe(200)
   // A response is not refused, although it exceeds the capacity of its organization.
-  const second = await ask('/large', 'org_1')
-  expect([second.status, (await second.text()).length]).toEqual([200, LARGE_ANSWER.length])
+  const second = await send('/large', 'org_1')
+  expect([second.status, (await second.text()).length]).toEqual([200, LARGE_RESPONSE.length])
   await unread.body!.cancel()
-  await eventually(async () => (await ask('/', 'org_1', body)).status === 200)
+  await eventually(async () => (await send('/', 'org_1', body)).status === 200)
 })
 
 it('counts a response of unknown length, which waits before it is read', async () => {
@@ -228,12 +228,12 @@ describe('a client that is too slow', () => {
       if (everyMs > 0) for (const socket of slow) socket.write(' ')
     }, everyMs || 1_000)
     onTestFinished(() => clearInterval(trickling))
-    const answers = slow.map(async (socket) => String((await once(socket, 'data'))[0]))
+    const replies = slow.map(async (socket) => String((await once(socket, 'data'))[0]))
     const waiting = client(post(400_000))
     waiting.write(`"${'x'.repeat(400_000 - 2)}"`)
-    const [answer] = await once(waiting, 'data')
-    expect(String(answer)).toContain('200 OK')
-    for (const text of await Promise.all(answers)) expect(text).toContain('The request arrived too slowly')
+    const [reply] = await once(waiting, 'data')
+    expect(String(reply)).toContain('200 OK')
+    for (const text of await Promise.all(replies)) expect(text).toContain('The request arrived too slowly')
   })
 
   it('is heard out while it keeps the least rate', async () => {
@@ -254,13 +254,13 @@ describe('a client that is too slow', () => {
   })
 
   it('and does not read an answer is cut', async () => {
-    const { client, closedAnswers } = await rateLimitedServer()
+    const { client, closedResponses } = await rateLimitedServer()
     const deaf = client('GET /large HTTP/1.1\r\nhost: a\r\n\r\n')
     deaf.pause()
-    await eventually(() => closedAnswers() === 1)
+    await eventually(() => closedResponses() === 1)
     let bytes = 0
     for await (const piece of deaf) bytes += piece.length
-    expect(bytes).toBeLessThan(LARGE_ANSWER.length)
+    expect(bytes).toBeLessThan(LARGE_RESPONSE.length)
   })
 
   it('but reads, gets all of a large answer', async () => {
@@ -272,14 +272,16 @@ describe('a client that is too slow', () => {
       bytes += piece.length
       await new Promise((resolve) => setTimeout(resolve, 2))
     }
-    expect(bytes).toBeGreaterThan(LARGE_ANSWER.length)
+    expect(bytes).toBeGreaterThan(LARGE_RESPONSE.length)
   })
 
   it('goes before the others when all together leave too much unread', async () => {
-    const { client, closedAnswers } = await rateLimitedServer({ dataRate: { responseWindowMs: 600_000, maxUnreadBytes: 70 * 1024 * 1024 } })
+    const { client, closedResponses } = await rateLimitedServer({
+      dataRate: { responseWindowMs: 600_000, maxUnreadBytes: 70 * 1024 * 1024 },
+    })
     const deaf = Array.from({ length: 4 }, () => client('GET /large HTTP/1.1\r\nhost: a\r\n\r\n').pause())
-    await eventually(() => closedAnswers() >= 1)
-    expect(closedAnswers()).toBeLessThan(deaf.length)
+    await eventually(() => closedResponses() >= 1)
+    expect(closedResponses()).toBeLessThan(deaf.length)
   })
 })
 
@@ -287,17 +289,17 @@ it('makes room for a new connection by idle ones', async () => {
   const { client } = await rateLimitedServer({ maxConnections: 3 })
   const idle = Array.from({ length: 3 }, () => client('GET / HTTP/1.1\r\nhost: a\r\n\r\n'))
   for (const socket of idle) await once(socket, 'data')
-  const answered = async () => text(client('GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')).catch(() => '')
-  await eventually(async () => (await answered()).includes('answered'))
+  const readReply = async () => text(client('GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')).catch(() => '')
+  await eventually(async () => (await readReply()).includes('answered'))
 })
 
 it('lets a client that asks first send its body when there is room, and not before', async () => {
   const { client } = await rateLimitedServer({ dataRate: { bodyWindowMs: 600_000 } })
   const filling = [client(post(500_000)), client(post(500_000))]
-  const asking = client(post(400_000).replace('\r\n\r\n', '\r\nexpect: 100-continue\r\n\r\n'))
-  const answer = once(asking, 'data')
+  const socket = client(post(400_000).replace('\r\n\r\n', '\r\nexpect: 100-continue\r\n\r\n'))
+  const reply = once(socket, 'data')
   await text(client('GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n'))
-  expect(asking.bytesRead).toBe(0)
+  expect(socket.bytesRead).toBe(0)
   filling[0]!.destroy()
-  expect(String((await answer)[0])).toContain('100 Continue')
+  expect(String((await reply)[0])).toContain('100 Continue')
 })

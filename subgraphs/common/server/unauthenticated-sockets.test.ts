@@ -14,7 +14,7 @@ import { refuseUpgrade, UnauthenticatedSockets } from './unauthenticated-sockets
 /** Above the limit of unauthenticated clients, below that of callers. */
 const FRAME = 'x'.repeat(512 * 1024)
 
-const doors = {
+const servers = {
   async gateway() {
     const { wsUrl } = await startGateway()
     return { url: wsUrl, authorization: `Bearer ${KEY}` }
@@ -36,13 +36,13 @@ function open(url: string): WebSocket {
   return socket
 }
 
-for (const [name, start] of Object.entries(doors)) {
+for (const [name, start] of Object.entries(servers)) {
   it(`reads no long message of a stranger at a ${name}, but those of its callers`, async () => {
     const { url, authorization } = await start()
-    const stranger = open(url)
-    await once(stranger, 'open')
-    stranger.send(FRAME)
-    const [code] = await once(stranger, 'close')
+    const unauthenticated = open(url)
+    await once(unauthenticated, 'open')
+    unauthenticated.send(FRAME)
+    const [code] = await once(unauthenticated, 'close')
     // The connection is cut; a server that had read the whole message would have reported what is wrong with it.
     expect(code).toBe(1006)
 
@@ -56,22 +56,22 @@ for (const [name, start] of Object.entries(doors)) {
 }
 
 it('has room for a thousand strangers, one more when one is known, and one more when one is gone', async () => {
-  const strangers = new UnauthenticatedSockets()
+  const sockets = new UnauthenticatedSockets()
   const connections = Array.from({ length: 1_002 }, () => new PassThrough())
-  for (const connection of connections.slice(0, 1_000)) strangers.enter(connection)
-  expect(strangers.isFull).toBe(true)
-  strangers.know(connections[0]!)
-  expect(strangers.isFull).toBe(false)
-  strangers.enter(connections[1_000]!)
-  expect(strangers.isFull).toBe(true)
+  for (const connection of connections.slice(0, 1_000)) sockets.enter(connection)
+  expect(sockets.isFull).toBe(true)
+  sockets.know(connections[0]!)
+  expect(sockets.isFull).toBe(false)
+  sockets.enter(connections[1_000]!)
+  expect(sockets.isFull).toBe(true)
   connections[1]!.destroy()
   await once(connections[1]!, 'close')
-  expect(strangers.isFull).toBe(false)
+  expect(sockets.isFull).toBe(false)
 })
 
 it('whoever finds no room for a socket hears when to come again', async () => {
   const connection = new PassThrough()
   refuseUpgrade(connection, '503 Service Unavailable')
-  const [answer] = await once(connection, 'data')
-  expect(String(answer).split('\r\n')).toEqual(['HTTP/1.1 503 Service Unavailable', 'Retry-After: 1', 'Connection: close', '', ''])
+  const [reply] = await once(connection, 'data')
+  expect(String(reply).split('\r\n')).toEqual(['HTTP/1.1 503 Service Unavailable', 'Retry-After: 1', 'Connection: close', '', ''])
 })

@@ -10,6 +10,6 @@ it.each([
   ['10.1.2.3', '203.0.114.9, <script>', '10.1.2.3'],
   ['::1', '2001:db8::1', '2001:db8::1'],
 ])('a request of %s with x-forwarded-for %s comes from %s', (remoteAddress, forwarded, expected) => {
-  const asking = { socket: { remoteAddress }, headers: { 'x-forwarded-for': forwarded } }
-  expect(clientAddress(asking as unknown as Parameters<typeof clientAddress>[0])).toBe(expected)
+  const request = { socket: { remoteAddress }, headers: { 'x-forwarded-for': forwarded } }
+  expect(clientAddress(request as unknown as Parameters<typeof clientAddress>[0])).toBe(expected)
 })

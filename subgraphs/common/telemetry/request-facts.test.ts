@@ -5,15 +5,15 @@ const charge = { inputTokens: 30, outputTokens: 5, costNanoUsd: 40_000n }
 
 describe('what is known of a request', () => {
   it('passes from process to process once, and adds up where it arrives', () => {
-    const [gateway, door] = [new RequestFacts(true), new RequestFacts(true)]
-    for (const each of [gateway, door]) each.start('req_1')
+    const [gateway, restAdapter] = [new RequestFacts(true), new RequestFacts(true)]
+    for (const each of [gateway, restAdapter]) each.start('req_1')
     gateway.report('req_1', { organizationId: 'org_1', apiKeyId: 'key_1' })
     gateway.spent('req_1', charge)
-    door.merge('req_1', gateway.drainUnsent('req_1'))
+    restAdapter.merge('req_1', gateway.drainUnsent('req_1'))
     expect(gateway.drainUnsent('req_1')).toBeUndefined()
     gateway.spent('req_1', charge)
-    door.merge('req_1', gateway.drainUnsent('req_1'))
-    expect(door.end('req_1')).toMatchObject({
+    restAdapter.merge('req_1', gateway.drainUnsent('req_1'))
+    expect(restAdapter.end('req_1')).toMatchObject({
       organizationId: 'org_1',
       apiKeyId: 'key_1',
       inputTokens: 60,

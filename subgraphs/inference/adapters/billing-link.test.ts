@@ -26,21 +26,21 @@ const texts = {
   searchUnits: '0',
 }
 const quantities = { inputTokens: 1, cachedInputTokens: 2, cacheWriteTokens: 4, outputTokens: 3, audioMilliseconds: 0, searchUnits: 0 }
-const makeContext = (signal: AbortSignal) => ({ caller: somebody, requestId: 'req_1', signal })
-const context = makeContext(new AbortController().signal)
+const createContext = (signal: AbortSignal) => ({ caller: somebody, requestId: 'req_1', signal })
+const context = createContext(new AbortController().signal)
 
 /** A link with scripted results; an error in the list is thrown. */
-function scripted(...answers: (ExecutionResult | Error)[]) {
-  const asked: Operation[] = []
+function scripted(...results: (ExecutionResult | Error)[]) {
+  const operations: Operation[] = []
   const link = {
     async execute(operation: Operation) {
-      asked.push(operation)
-      const answer = answers.length > 1 ? answers.shift()! : answers[0]!
-      if (answer instanceof Error) throw answer
-      return answer
+      operations.push(operation)
+      const result = results.length > 1 ? results.shift()! : results[0]!
+      if (result instanceof Error) throw result
+      return result
     },
   } as unknown as Link
-  return { billing: billingOver(link, { ...systemClock, sleep: (_ms, signal) => systemClock.sleep(1, signal) }), asked }
+  return { billing: billingOver(link, { ...systemClock, sleep: (_ms, signal) => systemClock.sleep(1, signal) }), operations }
 }
 
 const refusal = (code: 'not_found' | 'internal' | 'insufficient_quota') => {
@@ -54,8 +54,8 @@ const ended = {
 describe('billing over a link', () => {
   it('asks in operations of the contract, with money as decimal strings', async () => {
     const quoteHolds = [{ amount: '0.25', isCovered: false }]
-    const answers = { settleHold: { charged: '0.0015', state: 'SETTLED' }, placeHold: {}, voidHold: { charged: '0' }, quoteHolds }
-    const { billing, asked } = scripted({ data: answers })
+    const responseData = { settleHold: { charged: '0.0015', state: 'SETTLED' }, placeHold: {}, voidHold: { charged: '0' }, quoteHolds }
+    const { billing, operations } = scripted({ data: responseData })
     await billing.placeHold(
       { id: 'hold_1', operation: 'chat_completion', modelId: 'm', rateCard, ceiling: quantities, ttlSeconds: 60, holder: null },
       context,
@@ -68,8 +68,8 @@ describe('billing over a link', () => {
 
     const sdl = readFileSync(new URL('../../../schema/billing.graphql', import.meta.url), 'utf8')
     const schema = buildASTSchema(parse(sdl), { assumeValidSDL: true })
-    for (const { query } of asked) expect(validate(schema, parse(query))).toEqual([])
-    expect(asked[0]?.variables).toEqual({
+    for (const { query } of operations) expect(validate(schema, parse(query))).toEqual([])
+    expect(operations[0]?.variables).toEqual({
       input: {
         id: 'hold_1',
         operation: 'CHAT_COMPLETION',
@@ -81,14 +81,14 @@ describe('billing over a link', () => {
         holder: null,
       },
     })
-    expect(asked[3]?.variables).toEqual({ input: { id: 'hold_1', quantities, source: 'COUNTED' } })
+    expect(operations[3]?.variables).toEqual({ input: { id: 'hold_1', quantities, source: 'COUNTED' } })
   })
 
   it("asks once to place and to dispatch: a lost answer is the caller's to judge", async () => {
-    for (const answer of [new ServiceUnavailable('Billing'), refusal('insufficient_quota')]) {
-      const { billing, asked } = scripted(answer)
+    for (const failure of [new ServiceUnavailable('Billing'), refusal('insufficient_quota')]) {
+      const { billing, operations } = scripted(failure)
       await expect(billing.dispatchHold('hold_1', quantities, context)).rejects.toBeInstanceOf(KisError)
-      expect(asked).toHaveLength(1)
+      expect(operations).toHaveLength(1)
     }
   })
 
@@ -98,18 +98,18 @@ describe('billing over a link', () => {
     expect(await settle.billing.settleHold('hold_1', quantities, 'provider', context)).toEqual({ charged: 1_000_000_000n, isOwn: false })
     const free = scripted(...lost, { data: { voidHold: { charged: '0' } } })
     await free.billing.voidHold('hold_1', context)
-    expect([settle.asked.length, free.asked.length]).toEqual([4, 4])
+    expect([settle.operations.length, free.operations.length]).toEqual([4, 4])
   })
 
   it('takes a refusal as an answer', async () => {
-    const { billing, asked } = scripted(refusal('not_found'))
+    const { billing, operations } = scripted(refusal('not_found'))
     await expect(billing.settleHold('hold_1', quantities, 'provider', context)).rejects.toMatchObject({ code: 'not_found' })
-    expect(asked).toHaveLength(1)
+    expect(operations).toHaveLength(1)
   })
 
   it('gives up when its time is over, and tells the caller not to repeat the call', async () => {
     const { billing } = scripted(new ServiceUnavailable('Billing'))
-    const soon = makeContext(AbortSignal.timeout(30))
+    const soon = createContext(AbortSignal.timeout(30))
     await expect(billing.settleHold('hold_1', quantities, 'provider', soon)).rejects.toMatchObject({
       code: 'service_unavailable',
       shouldRetry: false,
@@ -137,7 +137,7 @@ describe('billing that says nothing', () => {
     } as unknown as Link
     return billingOver(link, systemClock)
   }
-  const place = (billing: ReturnType<typeof billingOver>) =>
+  const placeHold = (billing: ReturnType<typeof billingOver>) =>
     billing.placeHold(
       { id: 'hold_1', operation: 'embedding', modelId: 'm', rateCard, ceiling: quantities, ttlSeconds: 60, holder: null },
       context,
@@ -145,7 +145,7 @@ describe('billing that says nothing', () => {
 
   it('is unavailable to who would begin, and can be asked again', async () => {
     vi.useFakeTimers()
-    const outcome = place(mute(() => false)).catch((error) => error)
+    const outcome = placeHold(mute(() => false)).catch((error) => error)
     await vi.advanceTimersByTimeAsync(2_500)
     expect(await outcome).toMatchObject({ code: 'service_unavailable', shouldRetry: true, retryAfterMs: 1_000 })
   })
@@ -154,7 +154,7 @@ describe('billing that says nothing', () => {
     vi.useFakeTimers()
     const billing = mute(({ query }) => query.includes('checkpointHold'))
     let hasEnded = false
-    const outcome = place(billing)
+    const outcome = placeHold(billing)
       .catch((error) => error)
       .finally(() => {
         hasEnded = true

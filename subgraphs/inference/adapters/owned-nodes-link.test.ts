@@ -5,15 +5,15 @@ import { ownedNodesOver } from './owned-nodes-link.ts'
 const context = { requestId: 'req_1', caller: null, signal: new AbortController().signal }
 
 /** A link with the same result for every operation. */
-function answering(answer: object) {
-  const asked: unknown[] = []
+function answering(result: object) {
+  const operations: unknown[] = []
   const link = {
     execute: async (operation: unknown) => {
-      asked.push(operation)
-      return answer
+      operations.push(operation)
+      return result
     },
   } as unknown as Link
-  return { asked, link }
+  return { operations, link }
 }
 
 const has = (link: Link, ...ids: readonly string[]) => {
@@ -23,18 +23,18 @@ const has = (link: Link, ...ids: readonly string[]) => {
 const error = (path?: readonly unknown[]) => ({ message: 'No.', ...(path && { path }), extensions: { code: 'SERVICE_UNAVAILABLE' } })
 
 it('asks once for all, and an object that fails leaves the others', async () => {
-  const { asked, link } = answering({ data: { _entities: [{}, null, null] }, errors: [error(['_entities', 2])] })
+  const { operations, link } = answering({ data: { _entities: [{}, null, null] }, errors: [error(['_entities', 2])] })
   expect(await has(link, 'doc_1', 'doc_2', 'chunk_3')).toEqual([
     { status: 'fulfilled', value: true },
     { status: 'fulfilled', value: false },
     { status: 'rejected', reason: expect.objectContaining({ code: 'service_unavailable' }) },
   ])
-  expect(asked).toHaveLength(1)
+  expect(operations).toHaveLength(1)
 })
 
 it('fails for all where the owner fails', async () => {
-  for (const answer of [{ errors: [error()] }, { data: null }, { data: null, errors: [error(['_entities'])] }]) {
-    const found = await has(answering(answer).link, 'doc_1', 'doc_2')
+  for (const result of [{ errors: [error()] }, { data: null }, { data: null, errors: [error(['_entities'])] }]) {
+    const found = await has(answering(result).link, 'doc_1', 'doc_2')
     for (const each of found) expect(each).toMatchObject({ status: 'rejected', reason: { code: 'service_unavailable' } })
   }
 })

@@ -16,7 +16,7 @@ import { resolvers } from './index.ts'
 
 const scopes: readonly Scope[] = ['agents']
 const owner: Principal = { ...somebody, scopes }
-const stranger: Principal = { ...owner, organizationId: 'org_b' }
+const otherOwner: Principal = { ...owner, organizationId: 'org_b' }
 
 const open: AgentRuns[] = []
 afterEach(async () => {
@@ -43,14 +43,16 @@ function served(scripts: readonly (readonly Step[])[] = []) {
     [Symbol.asyncDispose]: async () => undefined,
   }
   const link = localLink(subgraph, silentLog)
-  const ask = async (query: string, variables: object = {}, context: LinkContext = createRequestContext(owner)) => {
+  const execute = async (query: string, variables: object = {}, context: LinkContext = createRequestContext(owner)) => {
     const data = await request(link, { query: query as OperationText<unknown, unknown>, variables: { ...variables } }, context)
     return JSON.parse(JSON.stringify(data)) as Record<string, unknown>
   }
   const create = async (input: object = {}) => {
     const query = `mutation ($input: CreateAgentInput!) { createAgent(input: $input) { agent { ${AGENT} } } }`
-    const given = { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['col_ports'], ...input }
-    const { createAgent } = (await ask(query, { input: given })) as { createAgent: { agent: { id: string } & Record<string, unknown> } }
+    const agentInput = { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['col_ports'], ...input }
+    const { createAgent } = (await execute(query, { input: agentInput })) as {
+      createAgent: { agent: { id: string } & Record<string, unknown> }
+    }
     return createAgent.agent
   }
   const follow = async (query: string, variables: object) => {
@@ -61,7 +63,7 @@ function served(scripts: readonly (readonly Step[])[] = []) {
     }
     return found
   }
-  return { ...under, link, ask, create, follow }
+  return { ...under, link, execute, create, follow }
 }
 
 const AGENT = `id code name model { id } instructions collections { id } temperature topP maxOutputTokens responseSchema maxSteps maxCost version`
@@ -72,7 +74,7 @@ const EVENT = `type runId cursor number textDelta toolCall { id name arguments }
   usage { kind cost } run { id status outputText }`
 
 it('makes, changes, lists and deletes agents of the caller’s organization', async () => {
-  const { ask, create } = served()
+  const { execute, create } = served()
   const agent = await create()
   expect(agent).toMatchObject({
     id: expect.stringMatching(/^agt_/),
@@ -90,31 +92,31 @@ it('makes, changes, lists and deletes agents of the caller’s organization', as
   const { id } = agent
   const change = `mutation ($input: UpdateAgentInput!) { updateAgent(input: $input) { agent { ${AGENT} } } }`
   const input = { id, instructions: 'Be brief.', topP: 0.5, maxCost: '0.25', responseSchema: { type: 'object' } }
-  expect(await ask(change, { input })).toMatchObject({
+  expect(await execute(change, { input })).toMatchObject({
     updateAgent: {
       agent: { ...agent, instructions: 'Be brief.', topP: 0.5, maxCost: '0.25', responseSchema: { type: 'object' }, version: 2 },
     },
   })
-  expect(await ask(change, { input: { id, topP: null, responseSchema: null } })).toMatchObject({
+  expect(await execute(change, { input: { id, topP: null, responseSchema: null } })).toMatchObject({
     updateAgent: { agent: { topP: null, responseSchema: null, instructions: 'Be brief.', version: 3 } },
   })
   const second = await create({ code: 'second' })
   const list = 'query ($after: String) { agents(first: 1, after: $after) { edges { node { id } cursor } pageInfo { hasNextPage } } }'
-  const { agents } = (await ask(list)) as { agents: { edges: { node: { id: string }; cursor: string }[] } }
+  const { agents } = (await execute(list)) as { agents: { edges: { node: { id: string }; cursor: string }[] } }
   expect(agents).toMatchObject({ edges: [{ node: { id: second.id } }], pageInfo: { hasNextPage: true } })
-  expect(await ask(list, { after: agents.edges[0]!.cursor })).toMatchObject({ agents: { edges: [{ node: { id } }] } })
-  expect(await ask('{ agents { edges { node { id } } } }', {}, createRequestContext(stranger))).toEqual({ agents: { edges: [] } })
+  expect(await execute(list, { after: agents.edges[0]!.cursor })).toMatchObject({ agents: { edges: [{ node: { id } }] } })
+  expect(await execute('{ agents { edges { node { id } } } }', {}, createRequestContext(otherOwner))).toEqual({ agents: { edges: [] } })
   const one = 'query ($id: ID!) { agent(id: $id) { id } }'
-  expect(await ask(one, { id: 'agent/guide' })).toEqual({ agent: { id } })
-  expect(await ask(one, { id }, createRequestContext(stranger))).toEqual({ agent: null })
-  expect(await ask('mutation ($id: ID!) { deleteAgent(id: $id) { id } }', { id })).toEqual({ deleteAgent: { id } })
-  expect(await ask(one, { id })).toEqual({ agent: null })
+  expect(await execute(one, { id: 'agent/guide' })).toEqual({ agent: { id } })
+  expect(await execute(one, { id }, createRequestContext(otherOwner))).toEqual({ agent: null })
+  expect(await execute('mutation ($id: ID!) { deleteAgent(id: $id) { id } }', { id })).toEqual({ deleteAgent: { id } })
+  expect(await execute(one, { id })).toEqual({ agent: null })
 })
 
 it('runs an agent in one call, with its citations and its receipt, and keeps the run', async () => {
-  const { ask, create, billing } = served([calls(['search_col_ports', { query: 'harbour' }]), says('In 1931 [#1].')])
+  const { execute, create, billing } = served([calls(['search_col_ports', { query: 'harbour' }]), says('In 1931 [#1].')])
   const { id } = await create()
-  const { runAgent } = (await ask(`mutation ($input: RunAgentInput!) { runAgent(input: $input) { ${RUN} } }`, {
+  const { runAgent } = (await execute(`mutation ($input: RunAgentInput!) { runAgent(input: $input) { ${RUN} } }`, {
     input: { agentId: id, input: 'When?' },
   })) as { runAgent: Record<string, unknown> }
   expect(runAgent).toMatchObject({
@@ -139,35 +141,35 @@ it('runs an agent in one call, with its citations and its receipt, and keeps the
   })
   expect(billing.held).toBe(0n)
   const read = `query ($id: ID!) { agentRun(id: $id) { ${RUN} } }`
-  expect(await ask(read, { id: runAgent.id })).toEqual({ agentRun: runAgent })
-  expect(await ask(read, { id: runAgent.id }, createRequestContext(stranger))).toEqual({ agentRun: null })
+  expect(await execute(read, { id: runAgent.id })).toEqual({ agentRun: runAgent })
+  expect(await execute(read, { id: runAgent.id }, createRequestContext(otherOwner))).toEqual({ agentRun: null })
   const list = 'query ($id: ID!) { agent(id: $id) { runs { edges { node { id agent { id } } } } } }'
-  expect(await ask(list, { id })).toEqual({ agent: { runs: { edges: [{ node: { id: runAgent.id, agent: { id } } }] } } })
+  expect(await execute(list, { id })).toEqual({ agent: { runs: { edges: [{ node: { id: runAgent.id, agent: { id } } }] } } })
 })
 
 it('reads the agents of a list of runs at once, and none that is deleted', async () => {
-  const { deps, ask, create } = served([says('One.'), says('Two.'), says('Three.')])
+  const { deps, execute, create } = served([says('One.'), says('Two.'), says('Three.')])
   const ids: string[] = []
   for (const code of ['one', 'two', 'three']) ids.push((await create({ code, collectionIds: [] })).id)
   for (const agentId of ids)
-    await ask('mutation ($input: RunAgentInput!) { runAgent(input: $input) { id } }', { input: { agentId, input: 'Hello' } })
-  await ask('mutation ($id: ID!) { deleteAgent(id: $id) { id } }', { id: ids[0] })
+    await execute('mutation ($input: RunAgentInput!) { runAgent(input: $input) { id } }', { input: { agentId, input: 'Hello' } })
+  await execute('mutation ($id: ID!) { deleteAgent(id: $id) { id } }', { id: ids[0] })
   const reads = [vi.spyOn(deps.collections.agents, 'find'), vi.spyOn(deps.collections.agents, 'findOne')]
-  const listed = await ask('{ agentRuns { edges { node { agent { id } } } } }')
+  const listed = await execute('{ agentRuns { edges { node { agent { id } } } } }')
   expect(listed).toEqual({ agentRuns: { edges: [ids[2], ids[1], null].map((id) => ({ node: { agent: id ? { id } : null } })) } })
   const byId = reads.flatMap(({ mock }) => mock.calls.map(([filter]) => filter)).filter((filter) => '_id' in filter)
   expect(byId).toHaveLength(1)
 })
 
 it('fails a call whose run fails, by the run’s code, and names the run', async () => {
-  const { ask, create } = served([says('no'), says('no'), says('no')])
+  const { execute, create } = served([says('no'), says('no'), says('no')])
   await create({ responseSchema: { type: 'object' } })
-  const failed = await ask('mutation ($input: RunAgentInput!) { runAgent(input: $input) { id } }', {
+  const failed = await execute('mutation ($input: RunAgentInput!) { runAgent(input: $input) { id } }', {
     input: { agentId: 'agent/guide', input: 'When?' },
   }).catch((error) => error)
   expect(failed).toMatchObject({ code: 'output_schema_failed', message: expect.stringMatching(/It was: no.*`run_\w+`/s) })
   const id = /run_\w+/.exec(failed.message)![0]
-  expect(await ask('query ($id: ID!) { agentRun(id: $id) { status error { code } cost } }', { id })).toMatchObject({
+  expect(await execute('query ($id: ID!) { agentRun(id: $id) { status error { code } cost } }', { id })).toMatchObject({
     agentRun: { status: 'FAILED', error: { code: 'OUTPUT_SCHEMA_FAILED' }, cost: expect.stringMatching(/^0\.0/) },
   })
 })
@@ -203,19 +205,21 @@ for (const [what, input, code, param] of [
   ['an agent that there is not', { input: 'a', agentId: 'agt_x' }, 'not_found', 'input.agentId'],
 ] as const) {
   it(`refuses ${what}, and holds nothing`, async () => {
-    const { ask, create, billing } = served()
+    const { execute, create, billing } = served()
     await create()
-    const run = ask('mutation ($input: RunAgentInput!) { runAgent(input: $input) { id } }', { input: { agentId: 'agent/guide', ...input } })
+    const run = execute('mutation ($input: RunAgentInput!) { runAgent(input: $input) { id } }', {
+      input: { agentId: 'agent/guide', ...input },
+    })
     await expect(run).rejects.toMatchObject({ code, param })
     expect(billing.writes).toEqual([])
   })
 }
 
 it('cancels the run when its client disconnects', async () => {
-  const { ask, create, billing, deps, far } = served([['wait']])
+  const { execute, create, billing, deps, far } = served([['wait']])
   const { id: agentId } = await create()
   const left = new AbortController()
-  const run = ask(
+  const run = execute(
     'mutation ($input: RunAgentInput!) { runAgent(input: $input) { status } }',
     { input: { agentId: 'agent/guide', input: 'When?' } },
     createRequestContext(owner, left.signal),
@@ -229,21 +233,23 @@ it('cancels the run when its client disconnects', async () => {
 })
 
 it('asks for the scope `agents` and for no other', async () => {
-  const { ask } = served()
+  const { execute } = served()
   const caller: Principal = { ...owner, scopes: SCOPES.filter((scope) => !['agents', 'admin', 'operator'].includes(scope)) }
   for (const query of [
     '{ agents { edges { cursor } } }',
     '{ agentRun(id: "run_x") { id } }',
     'mutation { cancelAgentRun(id: "run_x") { id } }',
   ])
-    await expect(ask(query, {}, createRequestContext(caller))).rejects.toMatchObject({ code: 'permission_denied' })
+    await expect(execute(query, {}, createRequestContext(caller))).rejects.toMatchObject({ code: 'permission_denied' })
 })
 
 const CHAT =
   'mutation ($input: ChatCompletionInput!) { createChatCompletion(input: $input) { response warnings cost replayed usage { totalTokens } model { id } } }'
 const CHUNKS =
   'subscription ($input: ChatCompletionInput!) { chatCompletion(input: $input) { chunks warnings cost replayed usage { totalTokens } } }'
-const asked = (fields: object = {}) => ({ request: { model: 'agent/guide', messages: [{ role: 'user', content: 'When?' }], ...fields } })
+const chatInput = (fields: object = {}) => ({
+  request: { model: 'agent/guide', messages: [{ role: 'user', content: 'When?' }], ...fields },
+})
 const both: Principal = { ...owner, scopes: ['agents', 'inference'] }
 interface Chunk {
   readonly choices: readonly { readonly delta: Record<string, unknown>; readonly finish_reason: string | null }[]
@@ -252,10 +258,10 @@ interface Chunk {
 
 describe('an agent as a chat model', () => {
   it('answers as a model does, with what it cites as annotations, and what its run used and cost', async () => {
-    const { ask, create, far } = served([calls(['search_col_ports', { query: 'harbour' }]), says('In 1931 [#1], not [#9].')])
+    const { execute, create, far } = served([calls(['search_col_ports', { query: 'harbour' }]), says('In 1931 [#1], not [#9].')])
     await create({ temperature: 0.1 })
     const fields = { temperature: 0.9, max_tokens: 7, metadata: { a: 'b' }, mystery: 1, 'bad name': 2 }
-    const { createChatCompletion } = (await ask(CHAT, { input: asked(fields) }, createRequestContext(both))) as {
+    const { createChatCompletion } = (await execute(CHAT, { input: chatInput(fields) }, createRequestContext(both))) as {
       createChatCompletion: Record<string, unknown>
     }
     expect(createChatCompletion).toMatchObject({
@@ -295,7 +301,7 @@ describe('an agent as a chat model', () => {
     expect(far.requests[0]).toMatchObject({ temperature: 0.9, max_completion_tokens: 7 })
     expect(far.requests[0]).not.toHaveProperty('max_tokens')
     expect(far.requests[0]).not.toHaveProperty('metadata')
-    const { agentRun } = (await ask('query ($id: ID!) { agentRun(id: $id) { cost } }', {
+    const { agentRun } = (await execute('query ($id: ID!) { agentRun(id: $id) { cost } }', {
       id: (createChatCompletion.response as { id: string }).id,
     })) as { agentRun: { cost: string } }
     expect(createChatCompletion.cost).toBe(agentRun.cost)
@@ -308,7 +314,7 @@ describe('an agent as a chat model', () => {
     ])
     await create()
     const events: { chunks: Chunk[]; warnings: string[] | null; cost: string | null }[] = []
-    for await (const { data, errors } of link.subscribe({ query: CHUNKS, variables: { input: asked() } }, createRequestContext(both))) {
+    for await (const { data, errors } of link.subscribe({ query: CHUNKS, variables: { input: chatInput() } }, createRequestContext(both))) {
       expect(errors).toBeUndefined()
       events.push(JSON.parse(JSON.stringify(data!.chatCompletion)))
     }
@@ -327,31 +333,33 @@ describe('an agent as a chat model', () => {
   })
 
   it('holds an answer to the caller’s schema back until it fits', async () => {
-    const { link, create, ask } = served([says('no'), says('{"year": 1931}'), says('{"year": 1931}')])
+    const { link, create, execute } = served([says('no'), says('{"year": 1931}'), says('{"year": 1931}')])
     await create()
     const schema = { type: 'object', properties: { year: { type: 'integer' } }, required: ['year'] }
-    const input = asked({ response_format: { type: 'json_schema', json_schema: { name: 'year', schema } } })
+    const input = chatInput({ response_format: { type: 'json_schema', json_schema: { name: 'year', schema } } })
     let text = ''
     for await (const { data } of link.subscribe({ query: CHUNKS, variables: { input } }, createRequestContext(both))) {
       const { chunks } = data!.chatCompletion as { chunks: Chunk[] }
       text += chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('')
     }
     expect(text).toBe('{"year": 1931}')
-    expect(await ask(CHAT, { input }, createRequestContext(both))).toMatchObject({
+    expect(await execute(CHAT, { input }, createRequestContext(both))).toMatchObject({
       createChatCompletion: { response: { choices: [{ message: { content: '{"year": 1931}' } }] } },
     })
   })
 
   it('gives a repeat with the same idempotency key the same run, charged once', async () => {
-    const { ask, create, far } = served([says('In 1931.')])
+    const { execute, create, far } = served([says('In 1931.')])
     await create()
-    const input = { ...asked(), idempotencyKey: 'k1' }
-    const first = (await ask(CHAT, { input }, createRequestContext(both))) as { createChatCompletion: object }
-    expect(await ask(CHAT, { input }, createRequestContext(both))).toEqual({
+    const input = { ...chatInput(), idempotencyKey: 'k1' }
+    const first = (await execute(CHAT, { input }, createRequestContext(both))) as { createChatCompletion: object }
+    expect(await execute(CHAT, { input }, createRequestContext(both))).toEqual({
       createChatCompletion: { ...first.createChatCompletion, replayed: true },
     })
     expect(far.chats).toBe(1)
-    await expect(ask(CHAT, { input: { ...asked({ seed: 1 }), idempotencyKey: 'k1' } }, createRequestContext(both))).rejects.toMatchObject({
+    await expect(
+      execute(CHAT, { input: { ...chatInput({ seed: 1 }), idempotencyKey: 'k1' } }, createRequestContext(both)),
+    ).rejects.toMatchObject({
       code: 'idempotency_conflict',
     })
   })
@@ -359,7 +367,7 @@ describe('an agent as a chat model', () => {
   it('is cancelled when the reader of its stream leaves', async () => {
     const { link, create, far, billing } = served([[...says('A few words').slice(0, 1), 'wait']])
     await create()
-    const events = link.subscribe({ query: CHUNKS, variables: { input: asked() } }, createRequestContext(both))
+    const events = link.subscribe({ query: CHUNKS, variables: { input: chatInput() } }, createRequestContext(both))
     await events.next()
     await events.return?.()
     await expect.poll(() => [far.ended, billing.held], { timeout: 10_000 }).toEqual([1, 0n])
@@ -368,7 +376,7 @@ describe('an agent as a chat model', () => {
   it('fails before the first chunk by what its run failed with', async () => {
     const { link, create } = served([[new KisError('context_length_exceeded', 'Too long.')]])
     await create()
-    const { value } = await link.subscribe({ query: CHUNKS, variables: { input: asked() } }, createRequestContext(both)).next()
+    const { value } = await link.subscribe({ query: CHUNKS, variables: { input: chatInput() } }, createRequestContext(both)).next()
     expect(value.errors).toMatchObject([{ extensions: { code: 'CONTEXT_LENGTH_EXCEEDED' } }])
   })
 
@@ -386,19 +394,19 @@ describe('an agent as a chat model', () => {
     ],
   ] as const) {
     it(`refuses ${what}`, async () => {
-      const { ask, create, billing } = served()
+      const { execute, create, billing } = served()
       await create()
-      await expect(ask(CHAT, { input: asked(fields) }, createRequestContext(both))).rejects.toMatchObject({ code, param })
+      await expect(execute(CHAT, { input: chatInput(fields) }, createRequestContext(both))).rejects.toMatchObject({ code, param })
       expect(billing.writes).toEqual([])
     })
   }
 
   it('has no quote, and needs both scopes', async () => {
-    const { ask, create } = served()
+    const { execute, create } = served()
     await create()
-    const { request } = asked()
+    const { request } = chatInput()
     await expect(
-      ask(
+      execute(
         'query ($request: ChatProtocolRequest!) { quoteChatCompletion(request: $request) { amount } }',
         { request },
         createRequestContext(both),
@@ -408,7 +416,7 @@ describe('an agent as a chat model', () => {
       param: 'model',
     })
     for (const scope of ['agents', 'inference'] as const)
-      await expect(ask(CHAT, { input: asked() }, createRequestContext({ ...owner, scopes: [scope] }))).rejects.toMatchObject({
+      await expect(execute(CHAT, { input: chatInput() }, createRequestContext({ ...owner, scopes: [scope] }))).rejects.toMatchObject({
         code: 'permission_denied',
       })
   })

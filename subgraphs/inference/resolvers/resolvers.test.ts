@@ -21,16 +21,16 @@ function served() {
     [Symbol.asyncDispose]: async () => undefined,
   }
   const link = localLink(subgraph, silentLog)
-  const ask = async (query: string, variables: object = {}, context: LinkContext = createRequestContext()) => {
+  const execute = async (query: string, variables: object = {}, context: LinkContext = createRequestContext()) => {
     const data = await request(link, { query: query as OperationText<unknown, unknown>, variables: { ...variables } }, context)
     return JSON.parse(JSON.stringify(data)) as Record<string, unknown>
   }
-  return { ...under, link, ask }
+  return { ...under, link, execute }
 }
 
 it('lists the models of allowlist and policy, by id, with their facts and prices', async () => {
-  const { ask } = served()
-  const ids = async (fields: object) => (await ask('{ models { id } }', {}, createRequestContext({ ...somebody, ...fields }))).models
+  const { execute } = served()
+  const ids = async (fields: object) => (await execute('{ models { id } }', {}, createRequestContext({ ...somebody, ...fields }))).models
   expect(await ids({})).toEqual(
     ['careful', 'chat', 'embed', 'embed-far', 'plain', 'rank', 'rank-tokens', 'speech', 'speech-live', 'speech-tokens'].map((id) => ({
       id,
@@ -38,9 +38,9 @@ it('lists the models of allowlist and policy, by id, with their facts and prices
   )
   expect(await ids({ residencyPolicy: 'local_only' })).toEqual([{ id: 'embed' }, { id: 'plain' }])
   expect(await ids({ modelAllowlist: ['chat', 'unplugged'] })).toEqual([{ id: 'chat' }])
-  expect((await ask('{ models(kind: EMBEDDING) { id } }')).models).toHaveLength(2)
+  expect((await execute('{ models(kind: EMBEDDING) { id } }')).models).toHaveLength(2)
   expect(
-    await ask(`{ model(id: "chat") { id kind vendor residency supportsVision supportsTools supportsResponseSchema contextWindow maxOutputTokens
+    await execute(`{ model(id: "chat") { id kind vendor residency supportsVision supportsTools supportsResponseSchema contextWindow maxOutputTokens
       dimensions createdAt price { input cachedInput output audioMinute } } }`),
   ).toEqual({
     model: {
@@ -61,23 +61,23 @@ it('lists the models of allowlist and policy, by id, with their facts and prices
 })
 
 it('hides a model outside the allowlist, but resolves references to any of the catalog', async () => {
-  const { ask } = served()
+  const { execute } = served()
   const narrow = createRequestContext({ ...somebody, modelAllowlist: [] })
-  expect(await ask('{ model(id: "chat") { id } }', {}, narrow)).toEqual({ model: null })
+  expect(await execute('{ model(id: "chat") { id } }', {}, narrow)).toEqual({ model: null })
   const representations = ['chat', 'unplugged', 'gone'].map((id) => ({ __typename: 'Model', id }))
   const query = 'query ($representations: [_Any!]!) { _entities(representations: $representations) { ... on Model { id vendor } } }'
-  expect(await ask(query, { representations }, narrow)).toEqual({
+  expect(await execute(query, { representations }, narrow)).toEqual({
     _entities: [{ id: 'chat', vendor: 'far' }, { id: 'unplugged', vendor: 'off' }, null],
   })
-  await expect(ask('{ models { id } }', {}, createRequestContext({ ...somebody, scopes: ['billing:read'] }))).rejects.toMatchObject({
+  await expect(execute('{ models { id } }', {}, createRequestContext({ ...somebody, scopes: ['billing:read'] }))).rejects.toMatchObject({
     code: 'permission_denied',
   })
 })
 
 it('gives a completion as the engine did, with what the protocol requires, and typed fields of it', async () => {
-  const { ask, far } = served()
+  const { execute, far } = served()
   const toolCall = { id: 'call_1', type: 'function', function: { name: 'look_up', arguments: '{"a":1}' } }
-  const answer = completion({
+  const response = completion({
     usage: usage(20, 5, 4),
     vendor_extra: { kept: [true] },
     choices: [
@@ -86,15 +86,15 @@ it('gives a completion as the engine did, with what the protocol requires, and t
       { index: 2, message: {}, finish_reason: 'eos_token' },
     ],
   })
-  far.completions = [answer]
+  far.completions = [response]
   const input = { request: { model: 'chat', messages: [{ role: 'user', content: 'Hi' }] } }
   const query = `mutation ($input: ChatCompletionInput!) { createChatCompletion(input: $input) { response id text finishReason cost model { id }
     usage { promptTokens cachedPromptTokens completionTokens totalTokens }
     choices { index text refusal finishReason toolCalls { id name arguments } } } }`
-  expect(await ask(query, { input })).toEqual({
+  expect(await execute(query, { input })).toEqual({
     createChatCompletion: {
       response: {
-        ...answer,
+        ...response,
         choices: [
           { index: 0, message: { role: 'assistant', content: 'Hello', refusal: null }, logprobs: null, finish_reason: 'stop' },
           {
@@ -148,12 +148,12 @@ it('streams chunks with their text, then usage and cost', async () => {
 })
 
 it('gives vectors as numbers or as base64 of little-endian floats', async () => {
-  const { ask, near } = served()
+  const { execute, near } = served()
   near.createVector = () => Float32Array.from([0, 0.5, -0.5, 1])
   const query = `mutation ($input: EmbeddingsInput!) { createEmbeddings(input: $input) { promptTokens cost model { id } data { index float base64 } } }`
   const vector = [0, 0.5, -0.5, 1]
   const base64 = 'AAAAAAAAAD8AAAC/AACAPw=='
-  expect(await ask(query, { input: { model: 'embed', input: ['a', 'b'] } })).toEqual({
+  expect(await execute(query, { input: { model: 'embed', input: ['a', 'b'] } })).toEqual({
     createEmbeddings: {
       promptTokens: 20,
       cost: '0.000008',
@@ -164,27 +164,27 @@ it('gives vectors as numbers or as base64 of little-endian floats', async () => 
       ],
     },
   })
-  const { createEmbeddings } = await ask(query, { input: { model: 'embed', input: 'a', encodingFormat: 'BASE64' } })
+  const { createEmbeddings } = await execute(query, { input: { model: 'embed', input: 'a', encodingFormat: 'BASE64' } })
   expect(createEmbeddings).toMatchObject({ data: [{ index: 0, float: null, base64 }] })
 })
 
 it('serves the calls of other services', async () => {
-  const { ask, near, billing } = served()
+  const { execute, near, billing } = served()
   near.createVector = () => Float32Array.from([0, 0.5, -0.5, 1])
   const vector = 'AAAAAAAAAD8AAAC/AACAPw=='
-  expect(await ask('mutation { embedQuery(modelId: "embed", text: "a") { vector tokens } }')).toEqual({
+  expect(await execute('mutation { embedQuery(modelId: "embed", text: "a") { vector tokens } }')).toEqual({
     embedQuery: { vector, tokens: 10 },
   })
-  const { openEmbedding } = await ask('mutation { openEmbedding(modelId: "embed", tokens: 50) { holdId } }')
+  const { openEmbedding } = await execute('mutation { openEmbedding(modelId: "embed", tokens: 50) { holdId } }')
   const { holdId } = openEmbedding as { holdId: string }
   const input = { holdId, modelId: 'embed', texts: ['a'], tokensBefore: 0 }
-  expect(await ask('mutation ($input: EmbedPassagesInput!) { embedPassages(input: $input) { vectors tokens } }', { input })).toEqual({
+  expect(await execute('mutation ($input: EmbedPassagesInput!) { embedPassages(input: $input) { vectors tokens } }', { input })).toEqual({
     embedPassages: { vectors: [vector], tokens: 10 },
   })
-  expect(await ask('mutation ($holdId: ID!) { closeEmbedding(holdId: $holdId, tokens: 10) { charged } }', { holdId })).toEqual({
+  expect(await execute('mutation ($holdId: ID!) { closeEmbedding(holdId: $holdId, tokens: 10) { charged } }', { holdId })).toEqual({
     closeEmbedding: { charged: '0.00001' },
   })
-  expect(await ask('{ embeddingModel(id: "embed") { id dimensions } countTokens(modelId: "embed", texts: ["a b"]) }')).toEqual({
+  expect(await execute('{ embeddingModel(id: "embed") { id dimensions } countTokens(modelId: "embed", texts: ["a b"]) }')).toEqual({
     embeddingModel: { id: 'embed', dimensions: 4 },
     countTokens: [2],
   })

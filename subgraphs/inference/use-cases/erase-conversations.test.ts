@@ -26,7 +26,7 @@ async function world() {
   const runs = new AgentRuns(deps, ofRuns)
   const workflowRuns = new WorkflowRuns(deps, ofRuns)
   open.push(runs, workflowRuns)
-  const ask = async (caller: Principal, collection: 'ports' | 'lamps', query: string, threadId?: string) => {
+  const runSearch = async (caller: Principal, collection: 'ports' | 'lamps', query: string, threadId?: string) => {
     const context = { ...createRequestContext(), caller }
     const code = `${caller.apiKeyId.slice(4)}-${collection}`
     const known = await deps.collections.agents.findOne({ organizationId: caller.organizationId, code })
@@ -35,8 +35,8 @@ async function world() {
     const { run } = await runs.start(context, { agentId: agent._id, input: query, ...(threadId ? { threadId } : { keepThread: true }) })
     return runs.ended(context, run)
   }
-  const anns = await ask(ann, 'ports', 'harbour')
-  const bobs = await ask(bob, 'lamps', 'lamp')
+  const anns = await runSearch(ann, 'ports', 'harbour')
+  const bobs = await runSearch(bob, 'lamps', 'lamp')
   expect([anns.status, bobs.status]).toEqual(['completed', 'completed'])
   const task = (more: Partial<ErasureTask>): ErasureTask => ({
     ...{ id: 'ers_1', organizationId: ann.organizationId, documentId: null, documentIds: [], apiKeyIds: [], isFound: true, notes: null },
@@ -54,7 +54,7 @@ async function world() {
   const erasing = { ...deps, runs, workflowRuns }
   const { signal } = new AbortController()
   const erase = async (one: ErasureTask) => (await eraseConversations(erasing, one, signal)).isEmpty
-  return { deps, ask, anns, bobs, task, left, find: (one: ErasureTask) => findConversations(erasing, one), erase }
+  return { deps, runSearch, anns, bobs, task, left, find: (one: ErasureTask) => findConversations(erasing, one), erase }
 }
 
 describe('an erasure', () => {
@@ -68,13 +68,13 @@ describe('an erasure', () => {
   })
 
   it('of a person finds a thread whose runs are gone, and leaves what began later', async () => {
-    const { deps, ask, anns, task, left, erase } = await world()
+    const { deps, runSearch, anns, task, left, erase } = await world()
     await deps.collections.runs.findOneAndDelete({ _id: anns._id })
     const one = task({ apiKeyIds: ['key_ann', 'key_bob'], requestedAt: new Date(deps.clock.now().getTime() - 1) })
     const later = task({ apiKeyIds: ['key_ann', 'key_bob'] })
     expect(await erase(later)).toBe(false)
     expect(await left()).toMatchObject({ runs: [], threads: [] })
-    const again = await ask(ann, 'ports', 'harbour')
+    const again = await runSearch(ann, 'ports', 'harbour')
     expect(await erase(one)).toBe(true)
     expect(await left()).toMatchObject({ runs: [again._id], threads: [again.threadId] })
   })

@@ -1,7 +1,7 @@
 import { type GraphQLResolveInfo, graphql } from 'graphql'
 import { expect, it } from 'vitest'
 import { newWorld } from '../../../test/support/data/knowledge-library.ts'
-import { base64, depsOn, FakeInference, ManualClock, makeContext, principal } from '../../../test/support/knowledge.ts'
+import { base64, createContext, depsOn, FakeInference, ManualClock, principal } from '../../../test/support/knowledge.ts'
 import { SiftBudget } from '../../common/documents/lists.ts'
 import type { LinkContext } from '../../common/link/link.ts'
 import { subgraphSchema } from '../../common/link/subgraph.ts'
@@ -18,7 +18,7 @@ async function stored() {
   const index = { createCollection: async () => undefined } as unknown as ChunkIndex
   const world = newWorld({ index })
   const deps = depsOn({ ...world, inference: new FakeInference(), clock: new ManualClock() })
-  const context = makeContext()
+  const context = createContext()
   const { _id: collectionId } = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
   const { _id: fileId } = await uploadFile(deps, context, { name: 'a.txt', contentBase64: base64('text') })
   const { document } = await createDocument(deps, context, { collectionId, fileId })
@@ -33,7 +33,7 @@ const toContext = (deps: Deps, context: LinkContext): Context => ({
   sifting: new SiftBudget(),
   problems: async () => [],
 })
-const ask = (deps: Deps, source: string, context: LinkContext) => graphql({ schema, source, contextValue: toContext(deps, context) })
+const execute = (deps: Deps, source: string, context: LinkContext) => graphql({ schema, source, contextValue: toContext(deps, context) })
 
 for (const gone of ['collection', 'file'] as const) {
   it(`answers not_found for the ${gone} of a document when it is deleted between the two reads`, async () => {
@@ -45,8 +45,8 @@ for (const gone of ['collection', 'file'] as const) {
   })
 }
 
-const STRANGER = makeContext({ ...principal, organizationId: 'org_2' })
-const WITHOUT_SCOPE = makeContext({ ...principal, scopes: ['inference'] })
+const OTHER_CONTEXT = createContext({ ...principal, organizationId: 'org_2' })
+const WITHOUT_SCOPE = createContext({ ...principal, scopes: ['inference'] })
 
 it('finds and lists nothing of another organization', async () => {
   const { deps, context, collectionId, fileId, documentId } = await stored()
@@ -57,7 +57,7 @@ it('finds and lists nothing of another organization', async () => {
       { __typename: "Document", id: "${documentId}" }, { __typename: "Chunk", id: "chunk_${documentId.slice(4)}_g1_0" }]) { __typename }
   }`
   const list = (...ids: string[]) => ({ edges: ids.map((id) => ({ node: { id } })) })
-  expect(await ask(deps, query, context)).toMatchObject({
+  expect(await execute(deps, query, context)).toMatchObject({
     data: {
       collection: { id: collectionId },
       collectionByCode: { id: collectionId },
@@ -68,7 +68,7 @@ it('finds and lists nothing of another organization', async () => {
       _entities: [{ __typename: 'Collection' }, { __typename: 'File' }, { __typename: 'Document' }, null],
     },
   })
-  expect(await ask(deps, query, STRANGER)).toMatchObject({
+  expect(await execute(deps, query, OTHER_CONTEXT)).toMatchObject({
     data: {
       collection: null,
       collectionByCode: null,
@@ -91,7 +91,7 @@ for (const field of [
 ]) {
   it(`refuses ${field.split(/\W/)[0]} to a key without \`knowledge:read\``, async () => {
     const { deps } = await stored()
-    const { errors } = await ask(deps, `{ ${field} }`, WITHOUT_SCOPE)
+    const { errors } = await execute(deps, `{ ${field} }`, WITHOUT_SCOPE)
     expect(errors?.[0]?.originalError).toMatchObject({ code: 'permission_denied' })
   })
 }
@@ -100,7 +100,7 @@ it('lists the documents of a collection by status, and counts all', async () => 
   const { deps, context, collectionId, documentId } = await stored()
   const nodes = '{ edges { node { id } } }'
   const query = `{ collection(id: "${collectionId}") { documentCount queued: documents(status: QUEUED) ${nodes} ready: documents(status: READY) ${nodes} } }`
-  expect(await ask(deps, query, context)).toMatchObject({
+  expect(await execute(deps, query, context)).toMatchObject({
     data: { collection: { documentCount: 1, queued: { edges: [{ node: { id: documentId } }] }, ready: { edges: [] } } },
   })
 })
@@ -127,7 +127,7 @@ it('reads the files and collections of a page of documents at once, and each onc
   const watched = { ...store, files: counted('files', store.files), collections: counted('collections', store.collections) }
   const query = `{ collection(id: "${collectionId}") { documents { edges { node {
     file { name } collection { code } } } } } }`
-  const { data, errors } = await ask({ ...deps, store: watched }, query, context)
+  const { data, errors } = await execute({ ...deps, store: watched }, query, context)
   expect(errors).toBeUndefined()
   const names = ['three.txt', 'two.txt', 'one.txt', 'a.txt']
   const edges = names.map((name) => ({ node: { file: { name }, collection: { code: 'c' } } }))

@@ -1,11 +1,11 @@
 import { expect, it } from 'vitest'
 import { newWorld } from '../../../test/support/data/knowledge-library.ts'
-import { depsOn, ManualClock, makeContext, principal } from '../../../test/support/knowledge.ts'
+import { createContext, depsOn, ManualClock, principal } from '../../../test/support/knowledge.ts'
 import { createDocument, deleteDocument } from './documents/documents.ts'
 import { uploadFile } from './files/files.ts'
 import { RecordRoom } from './record-room.ts'
 
-function makeWorld() {
+function createWorld() {
   const clock = new ManualClock()
   const inference = { embeddingModel: async (id: string) => ({ id, dimensions: 3 }) } as never
   const index = { dropCollection: async () => {}, deleteDocument: async () => {} } as never
@@ -15,10 +15,10 @@ function makeWorld() {
 const FULL = { code: 'storage_quota_exceeded', message: expect.stringMatching(/^An organization has at most 3 (files|documents)\. Delete/) }
 
 it('refuses files beyond the most of an organization before it stores a byte, whatever their size, and no others', async () => {
-  const { deps } = makeWorld()
-  const bounded = { ...deps, room: new RecordRoom(deps.store, deps.clock, { files: 3, documents: 3 }) }
+  const { deps } = createWorld()
+  const limited = { ...deps, room: new RecordRoom(deps.store, deps.clock, { files: 3, documents: 3 }) }
   const upload = (organizationId: string, text: string) =>
-    uploadFile(bounded, makeContext({ ...principal, organizationId }), {
+    uploadFile(limited, createContext({ ...principal, organizationId }), {
       name: 'a.txt',
       contentBase64: Buffer.from(text).toString('base64'),
     })
@@ -29,9 +29,9 @@ it('refuses files beyond the most of an organization before it stores a byte, wh
 })
 
 it('counts documents over all collections, by what is there and not by what was asked', async () => {
-  const { clock, deps } = makeWorld()
-  const bounded = { ...deps, room: new RecordRoom(deps.store, clock, { files: 100, documents: 3 }) }
-  const context = makeContext(principal)
+  const { clock, deps } = createWorld()
+  const limited = { ...deps, room: new RecordRoom(deps.store, clock, { files: 100, documents: 3 }) }
+  const context = createContext(principal)
   const { organizationId } = principal
   for (const _id of ['col_1', 'col_2'])
     await deps.store.collections.insertOne({
@@ -46,14 +46,14 @@ it('counts documents over all collections, by what is there and not by what was 
       createdAt: clock.now(),
     })
   const attach = async (collectionId: string, text: string) => {
-    const file = await uploadFile(bounded, context, { name: `${text}.txt`, contentBase64: Buffer.from(text).toString('base64') })
-    return (await createDocument(bounded, context, { collectionId, fileId: file._id })).document
+    const file = await uploadFile(limited, context, { name: `${text}.txt`, contentBase64: Buffer.from(text).toString('base64') })
+    return (await createDocument(limited, context, { collectionId, fileId: file._id })).document
   }
   const first = await attach('col_1', 'a')
   await attach('col_1', 'b')
   await attach('col_2', 'a')
   await expect(attach('col_2', 'b')).rejects.toMatchObject(FULL)
-  await deleteDocument(bounded, context, first._id)
+  await deleteDocument(limited, context, first._id)
   // A deletion takes effect at the next count.
   await expect(attach('col_2', 'b')).rejects.toMatchObject(FULL)
   clock.ms += 5_000

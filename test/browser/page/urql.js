@@ -20,8 +20,8 @@ const client = new Client({
 })
 
 async function run(text, variables) {
-  const asked = text.startsWith('mutation') ? client.mutation(text, variables) : client.query(text, variables)
-  const { data, error } = await asked.toPromise()
+  const request = text.startsWith('mutation') ? client.mutation(text, variables) : client.query(text, variables)
+  const { data, error } = await request.toPromise()
   if (error) throw error
   return data
 }

@@ -47,11 +47,11 @@ function readCode(error) {
 }
 
 /** The three errors that every client must show: of the key, of the model, and of the vendor. */
-export async function thrownErrors(ask) {
+export async function thrownErrors(request) {
   return {
-    key: await thrown(() => ask({ key: 'kis_live_wrong', model: MODEL, prompt: 'chat' })),
-    model: await thrown(() => ask({ key: KEY, model: 'no-such-model', prompt: 'chat' })),
-    vendor: await thrown(() => ask({ key: KEY, model: MODEL, prompt: `refused, asked by ${process.env.KIS_CLIENT}` })),
+    key: await thrown(() => request({ key: 'kis_live_wrong', model: MODEL, prompt: 'chat' })),
+    model: await thrown(() => request({ key: KEY, model: 'no-such-model', prompt: 'chat' })),
+    vendor: await thrown(() => request({ key: KEY, model: MODEL, prompt: `refused, asked by ${process.env.KIS_CLIENT}` })),
   }
 }
 

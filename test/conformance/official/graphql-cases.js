@@ -8,7 +8,7 @@ const CHAT = `mutation Chat($input: ChatCompletionInput!) {
 const EMBED = `mutation Embed($input: EmbeddingsInput!) { createEmbeddings(input: $input) { data { index float } } }`
 const STREAM = `subscription Stream($input: ChatCompletionInput!) { chatCompletion(input: $input) { textDelta } }`
 const CITY = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'], additionalProperties: false }
-const ANSWER = { type: 'object', properties: { capital: { type: 'string' } }, required: ['capital'], additionalProperties: false }
+const RESPONSE_SCHEMA = { type: 'object', properties: { capital: { type: 'string' } }, required: ['capital'], additionalProperties: false }
 
 const userMessage = (content) => ({ role: 'user', content })
 const inputOf = (prompt, rest) => ({ input: { request: { model: MODEL, messages: [userMessage(prompt)], ...rest } } })
@@ -40,7 +40,7 @@ export function runGraphqlCases(connect) {
       return { text, calls: toolCalls.map((call) => ({ name: call.name, arguments: JSON.parse(call.arguments) })) }
     },
     async structured(prompt) {
-      const response_format = { type: 'json_schema', json_schema: { name: 'answer', strict: true, schema: ANSWER } }
+      const response_format = { type: 'json_schema', json_schema: { name: 'answer', strict: true, schema: RESPONSE_SCHEMA } }
       return JSON.parse((await chat(prompt, { response_format })).text)
     },
     async embeddings() {

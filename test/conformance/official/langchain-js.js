@@ -17,11 +17,11 @@ await runCases({
   async tools(prompt) {
     const weather = tool(() => WEATHER, { name: 'weather', description: 'The weather', schema: z.object({ city: z.string() }) })
     const withTools = chat.bindTools([weather])
-    const asked = await withTools.invoke([new HumanMessage(prompt)])
-    const results = await Promise.all(asked.tool_calls.map((call) => weather.invoke(call)))
+    const toolReply = await withTools.invoke([new HumanMessage(prompt)])
+    const results = await Promise.all(toolReply.tool_calls.map((call) => weather.invoke(call)))
     if (!results.every((result) => result instanceof ToolMessage)) throw new Error('a tool gave no message')
-    const { text } = await withTools.invoke([new HumanMessage(prompt), asked, ...results])
-    return { text, calls: asked.tool_calls.map((call) => ({ name: call.name, arguments: call.args })) }
+    const { text } = await withTools.invoke([new HumanMessage(prompt), toolReply, ...results])
+    return { text, calls: toolReply.tool_calls.map((call) => ({ name: call.name, arguments: call.args })) }
   },
   structured: (prompt) => chat.withStructuredOutput(z.object({ capital: z.string() })).invoke(prompt),
   embeddings: () => new OpenAIEmbeddings({ model: EMBEDDING_MODEL, apiKey: KEY, configuration, maxRetries: 0 }).embedDocuments(TEXTS),

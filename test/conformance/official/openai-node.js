@@ -16,13 +16,13 @@ await runCases({
   async tools(prompt) {
     const calls = []
     const parameters = z.toJSONSchema(z.object({ city: z.string() }))
-    const answer = (city) => {
+    const toolResult = (city) => {
       calls.push({ name: 'weather', arguments: city })
       return WEATHER
     }
     const runner = client.chat.completions.runTools({
       ...request(prompt),
-      tools: [{ type: 'function', function: { name: 'weather', parameters, parse: JSON.parse, function: answer } }],
+      tools: [{ type: 'function', function: { name: 'weather', parameters, parse: JSON.parse, function: toolResult } }],
     })
     return { text: await runner.finalContent(), calls }
   },

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ARABIC_FILE, agentCatalog, says, script, searches } from '../../support/agents.ts'
-import { addDocument, balancedWallet, type Json, makeCaller, nano, newCollection, newOrganization } from '../../support/client.ts'
+import { addDocument, balancedWallet, createCaller, type Json, nano, newCollection, newOrganization } from '../../support/client.ts'
 import { VendorCloud } from '../../support/engines/vendor-cloud.ts'
 import { beginning, OPENAI_WIRE } from '../../support/engines/vendor-wires.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -25,7 +25,7 @@ describe('a run of an agent whose service is killed', () => {
     service = await startEmbedded({ folder, catalog: agentCatalog(cloud) })
     operatorKey ??= service.key
   }
-  const caller = () => makeCaller(service, key)
+  const caller = () => createCaller(service, key)
   const kill = () => service.processes.get('all')!.end('SIGKILL')
   const listRuns = async (): Promise<Json[]> => (await caller().rest('GET', `/v1/agents/${agent.id}/runs?limit=100`)).body.data
   const getRun = async (id: string): Promise<Json> => (await caller().rest('GET', `/v1/runs/${id}`)).body
@@ -46,7 +46,7 @@ describe('a run of an agent whose service is killed', () => {
   beforeAll(async () => {
     cloud = await VendorCloud.start()
     await start()
-    ;({ key } = await newOrganization(makeCaller(service, operatorKey), service))
+    ;({ key } = await newOrganization(createCaller(service, operatorKey), service))
     const collection = await newCollection(caller())
     await addDocument(caller(), collection.id, 'دليل.md', ARABIC_FILE)
     const body = { code: 'guide', name: 'Guide', model: 'scripted', collection_ids: [collection.id] }
@@ -81,13 +81,13 @@ describe('a run of an agent whose service is killed', () => {
     expect(run.steps.map(({ kind }: Json) => kind)).toEqual(['model', 'search', 'model'])
     expect(cloud.received).toHaveLength(4)
     expect(nano(run.cost_usd)).toBe(await charged(id))
-    const told = await events(id)
-    expect(told.map(({ cursor }) => cursor)).toEqual(told.map((_, i) => String(i + 1)))
-    const types = told.map(({ type }) => type)
+    const published = await events(id)
+    expect(published.map(({ cursor }) => cursor)).toEqual(published.map((_, i) => String(i + 1)))
+    const types = published.map(({ type }) => type)
     expect(types.filter((type) => !['step_started', 'text_delta'].includes(type))).toEqual([
       ...['run_started', 'usage', 'tool_call', 'search', 'usage', 'usage', 'done'],
     ])
-    const last = told.slice(types.lastIndexOf('step_started'))
+    const last = published.slice(types.lastIndexOf('step_started'))
     expect(last.map(({ delta }) => delta ?? '').join('')).toBe('Thirty days.')
     await eventually(async () => (await caller().rest('GET', '/v1/wallet')).body.held_usd === '0', ENDED_MS)
     await balancedWallet(caller())
@@ -96,21 +96,21 @@ describe('a run of an agent whose service is killed', () => {
   it('answers a repeat of its idempotency key over the chat protocol, and is charged once', { timeout: 120_000 }, async () => {
     script(cloud, hanging)
     const headers = { 'idempotency-key': 'the-one-answer' }
-    const ask = () =>
+    const startRun = () =>
       caller().openai.chat.completions.create(
         { model: 'agent/guide', messages: [{ role: 'user', content: 'And how many?' }] },
         { headers, maxRetries: 0, timeout: ENDED_MS },
       )
     const before = cloud.received.length
-    ask().catch(() => undefined)
+    startRun().catch(() => undefined)
     await eventually(() => cloud.received.length === before + 1, ENDED_MS)
     await kill()
     script(cloud, says('Thirty.'))
     await start()
-    const { id, choices } = await ask()
+    const { id, choices } = await startRun()
     expect(choices[0]!.message.content).toBe('Thirty.')
     expect(nano((await ended(id)).cost_usd)).toBe(await charged(id))
-    expect((await ask()).id).toBe(id)
+    expect((await startRun()).id).toBe(id)
     await balancedWallet(caller())
   })
 })

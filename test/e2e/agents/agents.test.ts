@@ -5,8 +5,8 @@ import {
   addDocument,
   balancedWallet,
   type Caller,
+  createCaller,
   type Json,
-  makeCaller,
   nano,
   newCollection,
   newOrganization,
@@ -20,14 +20,14 @@ describe('agents, end to end', () => {
   let cloud: VendorCloud
   let service: Service
   let caller: Caller & { readonly organizationId: string }
-  let stranger: Caller
+  let otherTenant: Caller
   let collection: Json
   beforeAll(async () => {
     cloud = await VendorCloud.start()
     service = await startEmbedded({ catalog: agentCatalog(cloud) })
-    const operator = makeCaller(service, service.key)
+    const operator = createCaller(service, service.key)
     caller = await newOrganization(operator, service)
-    stranger = await newOrganization(operator, service)
+    otherTenant = await newOrganization(operator, service)
     collection = await newCollection(caller)
     await addDocument(caller, collection.id, 'دليل.md', ARABIC_FILE)
     await addDocument(caller, collection.id, 'travel.md', ENGLISH_FILE)
@@ -134,16 +134,16 @@ describe('agents, end to end', () => {
     it('tells the model of a collection’s contents as they change', async () => {
       const changing = await newCollection(caller)
       const agent = await newAgent({ collection_ids: [changing.id] })
-      const toldOf = async () => {
+      const toolDescription = async () => {
         script(cloud, says('Well.'))
         await run(agent, { input: 'What is there?' })
         return cloud.last.body.tools[0].function.description
       }
-      expect(await toldOf()).toContain('no documents yet')
+      expect(await toolDescription()).toContain('no documents yet')
       const document = await addDocument(caller, changing.id, 'dates.md', '# Dates and palms\n\nPalms grow in oases.')
-      expect(await toldOf()).toContain('“Dates and palms” (dates.md)')
+      expect(await toolDescription()).toContain('“Dates and palms” (dates.md)')
       await caller.rest('DELETE', `/v1/collections/${changing.id}/documents/${document.id}`)
-      expect(await toldOf()).toContain('no documents yet')
+      expect(await toolDescription()).toContain('no documents yet')
     })
 
     it('keeps its collections from deletion, and says so when one was deleted all the same', async () => {
@@ -181,8 +181,8 @@ describe('agents, end to end', () => {
     })
 
     it('reaches nothing by an order that stands in a document: no other tool, and no other organization’s collection', async () => {
-      const foreign = await newCollection(stranger, 'e5-small-ar-en', 'secrets')
-      await addDocument(stranger, foreign.id, 'secret.txt', 'The password of the vault is swordfish.')
+      const otherCollection = await newCollection(otherTenant, 'e5-small-ar-en', 'secrets')
+      await addDocument(otherTenant, otherCollection.id, 'secret.txt', 'The password of the vault is swordfish.')
       const lured = await newCollection(caller)
       await addDocument(
         caller,
@@ -194,21 +194,23 @@ describe('agents, end to end', () => {
         code: 'thief',
         name: 'Thief',
         model: 'scripted',
-        collection_ids: [lured.id, foreign.id],
+        collection_ids: [lured.id, otherCollection.id],
       })
       expect([refused.status, refused.body.error.code, refused.body.error.param]).toEqual([404, 'not_found', 'collection_ids[1]'])
       const agent = await newAgent({ collection_ids: [lured.id] })
       script(
         cloud,
         searches('note'),
-        calls(['delete_everything', {}], ['search_secrets', { query: 'password', collection_id: foreign.id }]),
+        calls(['delete_everything', {}], ['search_secrets', { query: 'password', collection_id: otherCollection.id }]),
         says('I cannot.'),
       )
       const { body } = await run(agent, { input: 'What does the note say?' })
       expect(body).toMatchObject({ status: 'completed', output_text: 'I cannot.' })
-      const answers = cloud.last.body.messages.filter(({ role }: Json) => role === 'tool').map(({ content }: Json) => JSON.parse(content))
-      expect(answers[0].notice).toMatch(/never follow instructions/i)
-      expect(answers.slice(1)).toEqual([
+      const toolResults = cloud.last.body.messages
+        .filter(({ role }: Json) => role === 'tool')
+        .map(({ content }: Json) => JSON.parse(content))
+      expect(toolResults[0].notice).toMatch(/never follow instructions/i)
+      expect(toolResults.slice(1)).toEqual([
         { error: expect.stringContaining('delete_everything') },
         { error: expect.stringContaining('search_secrets') },
       ])
@@ -267,27 +269,27 @@ describe('agents, end to end', () => {
           headers: { authorization: `Bearer ${caller.key}`, 'content-type': 'application/json', 'idempotency-key': `once-${agent.id}` },
           body: JSON.stringify({ input: 'Say it.' }),
         })
-      const answers = await Promise.all([once(), once()])
-      const [first, second] = await Promise.all(answers.map((answer) => answer.json()))
+      const responses = await Promise.all([once(), once()])
+      const [first, second] = await Promise.all(responses.map((response) => response.json()))
       expect(second).toEqual(first)
-      expect(answers.map(({ headers }) => headers.get('idempotent-replayed'))).toEqual(expect.arrayContaining([null, 'true']))
+      expect(responses.map(({ headers }) => headers.get('idempotent-replayed'))).toEqual(expect.arrayContaining([null, 'true']))
       expect((await caller.rest('GET', `/v1/agents/${agent.id}/runs`)).body.data).toHaveLength(1)
     })
 
     it('answers through the Responses and the Messages API too, with what it cites', async () => {
       const agent = await newAgent()
       const model = `agent/${agent.code}`
-      const answers = [searches('meals'), replies((body) => `60 dollars ${findMark(body, '60')}.`)] as const
-      script(cloud, ...answers)
+      const scriptedReplies = [searches('meals'), replies((body) => `60 dollars ${findMark(body, '60')}.`)] as const
+      script(cloud, ...scriptedReplies)
       const response = await caller.openai.responses.create({ model, input: 'How much are meals?' })
       expect(response.output_text).toMatch(/^60 dollars \[#\d+\]\.$/)
       const [part] = (response.output[0] as Json).content
       expect(part.annotations).toMatchObject([{ type: 'file_citation', filename: 'travel.md', file_id: expect.stringMatching(/^file_/) }])
       const anthropic = new Anthropic({ baseURL: service.rest, apiKey: caller.key, maxRetries: 0 })
       const messages = [{ role: 'user' as const, content: 'How much are meals?' }]
-      script(cloud, ...answers)
+      script(cloud, ...scriptedReplies)
       const whole = await anthropic.messages.create({ model, max_tokens: 100, messages })
-      script(cloud, ...answers)
+      script(cloud, ...scriptedReplies)
       const streamed = await anthropic.messages.stream({ model, max_tokens: 100, messages }).finalMessage()
       for (const { content, stop_reason } of [whole, streamed]) {
         expect(stop_reason).toBe('end_turn')
@@ -310,12 +312,12 @@ describe('agents, end to end', () => {
     it('ends when it is cancelled, the engine with it, and pays for what was produced', async () => {
       const agent = await newAgent()
       script(cloud, hanging)
-      const answer = run(agent, { input: 'Go on.' })
+      const response = run(agent, { input: 'Go on.' })
       const running = await awaitRun(agent)
       await eventually(async () => (await textSoFar(running.id)).includes('words'))
       const cancelled = await caller.rest('POST', `/v1/runs/${running.id}/cancel`)
       expect(cancelled.status).toBe(200)
-      const { status, body } = await answer
+      const { status, body } = await response
       expect([status, body.status]).toEqual([200, 'cancelled'])
       expect(body.steps.map(({ kind }: Json) => kind)).toEqual(['cut'])
       await cloud.last.closed
@@ -392,7 +394,7 @@ describe('agents, end to end', () => {
 
     it('is told by SSE why it did not begin, by status', async () => {
       const agent = await newAgent()
-      const poor = await newOrganization(makeCaller(service, service.key), service, { creditUsd: '0' })
+      const poor = await newOrganization(createCaller(service, service.key), service, { creditUsd: '0' })
       const theirs = await newAgent({ collection_ids: [] }, poor)
       const refused = await poor.rest('POST', `/v1/agents/${theirs.id}/runs`, { input: 'Hi', stream: true })
       expect([refused.status, refused.body.error.code]).toEqual([429, 'insufficient_quota'])
@@ -416,18 +418,18 @@ describe('agents, end to end', () => {
       ['GET', `/v1/runs/${ours.id}/events`],
       ['POST', `/v1/runs/${ours.id}/cancel`],
     ] as const)
-      expect((await stranger.rest(method, path, body)).status, `${method} ${path}`).toBe(404)
-    const asked = stranger.rest('POST', '/v1/chat/completions', {
+      expect((await otherTenant.rest(method, path, body)).status, `${method} ${path}`).toBe(404)
+    const request = otherTenant.rest('POST', '/v1/chat/completions', {
       model: `agent/${agent.code}`,
       messages: [{ role: 'user', content: 'Hi' }],
     })
-    expect((await asked).body.error).toMatchObject({ code: 'model_not_found', param: 'model' })
-    expect((await stranger.rest('GET', '/v1/agents')).body.data).toEqual([])
+    expect((await request).body.error).toMatchObject({ code: 'model_not_found', param: 'model' })
+    expect((await otherTenant.rest('GET', '/v1/agents')).body.data).toEqual([])
   })
 
   it('asks only for the scope `agents`, and for the models that the key may call', async () => {
     const keyWith = async (fields: object) =>
-      makeCaller(service, (await caller.rest('POST', '/v1/keys', { name: 'k', ...fields })).body.key)
+      createCaller(service, (await caller.rest('POST', '/v1/keys', { name: 'k', ...fields })).body.key)
     const agent = await newAgent()
     script(cloud, searches('leave'), says('30 days.'))
     const only = await keyWith({ scopes: ['agents'] })
@@ -440,7 +442,8 @@ describe('agents, end to end', () => {
   })
 
   it('is made and changed over a collection only with the scope `knowledge:read`, as is a workflow that transcribes', async () => {
-    const keyWith = async (scopes: string[]) => makeCaller(service, (await caller.rest('POST', '/v1/keys', { name: 'k', scopes })).body.key)
+    const keyWith = async (scopes: string[]) =>
+      createCaller(service, (await caller.rest('POST', '/v1/keys', { name: 'k', scopes })).body.key)
     const [blind, reader] = [await keyWith(['agents']), await keyWith(['agents', 'knowledge:read'])]
     const denied = { status: 403, body: { error: { code: 'permission_denied' } } }
     const over = { collection_ids: [collection.id] }
@@ -453,15 +456,15 @@ describe('agents, end to end', () => {
     const search = { id: 'end', type: 'search', collection_id: collection.id, query: 'leave' }
     const heard = { id: 'end', type: 'transcribe', model: 'speech', file_id: '{{ inputs.file }}' }
     const flow = (end: object) => ({ code: 'blind', name: 'Blind', definition: { nodes: [end], output: 1 } })
-    const made = await blind.rest('POST', '/v1/workflows', flow({ id: 'end', type: 'template', template: '' }))
+    const created = await blind.rest('POST', '/v1/workflows', flow({ id: 'end', type: 'template', template: '' }))
     for (const node of [search, heard]) {
       expect(await blind.rest('POST', '/v1/workflows', { ...flow(node), code: 'more' })).toMatchObject(denied)
-      expect(await blind.rest('PATCH', `/v1/workflows/${made.body.id}`, { definition: flow(node).definition })).toMatchObject(denied)
+      expect(await blind.rest('PATCH', `/v1/workflows/${created.body.id}`, { definition: flow(node).definition })).toMatchObject(denied)
     }
-    expect(await reader.rest('PATCH', `/v1/workflows/${made.body.id}`, { definition: flow(search).definition })).toMatchObject({
+    expect(await reader.rest('PATCH', `/v1/workflows/${created.body.id}`, { definition: flow(search).definition })).toMatchObject({
       status: 200,
     })
-    const started = await blind.rest('POST', `/v1/workflows/${made.body.id}/runs`, {})
+    const started = await blind.rest('POST', `/v1/workflows/${created.body.id}/runs`, {})
     expect(started.status).toBeLessThan(300)
     await eventually(async () => (await blind.rest('GET', `/v1/workflow-runs/${started.body.id}`)).body.status === 'completed')
   })

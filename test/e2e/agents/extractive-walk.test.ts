@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { PHRASES } from '../../../subgraphs/inference/adapters/embedded/extractive/phrases.ts'
 import { agentCatalog } from '../../support/agents.ts'
-import { addDocument, type Caller, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
+import { addDocument, type Caller, createCaller, type Json, newCollection, newOrganization } from '../../support/client.ts'
 import { VendorCloud } from '../../support/engines/vendor-cloud.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
@@ -41,7 +41,7 @@ describe('a conversation with an agent of the embedded model', () => {
   beforeAll(async () => {
     cloud = await VendorCloud.start()
     service = await startEmbedded({ catalog: agentCatalog(cloud) })
-    caller = await newOrganization(makeCaller(service, service.key), service)
+    caller = await newOrganization(createCaller(service, service.key), service)
     const collection = await newCollection(caller)
     for (const [name, text] of Object.entries(FILES)) await addDocument(caller, collection.id, name, text)
     const body = { code: 'guide', name: 'Guide', model: 'extractive', collection_ids: [collection.id] }
@@ -96,14 +96,14 @@ describe('a conversation with an agent of the embedded model', () => {
   }
 
   it('says what is in the collection, a line for each file', async () => {
-    const ask = async (input: string) => (await caller.rest('POST', `/v1/agents/${agent.id}/runs`, { input })).body
-    for (const [question, begin] of [
+    const startRun = async (input: string) => (await caller.rest('POST', `/v1/agents/${agent.id}/runs`, { input })).body
+    for (const [question, opening] of [
       ['What is in this collection?', en.overview],
       ['لخّص المستندات', ar.overview],
     ] as const) {
-      const { output_text: text, citations } = await ask(question)
+      const { output_text: text, citations } = await startRun(question)
       const [first, ...lines] = text.split('\n')
-      expect(first).toBe(begin)
+      expect(first).toBe(opening)
       expect(lines.length).toBeGreaterThanOrEqual(2)
       const files = lines.map((line: string) => /^- ([^:]+\.(?:md|csv)): .+ \[#\d+\]$/.exec(line)?.[1])
       expect(new Set(files).size).toBe(lines.length)

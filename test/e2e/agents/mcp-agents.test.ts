@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { agentCatalog, calls, replies, says, script } from '../../support/agents.ts'
-import { balancedWallet, type Caller, type Json, makeCaller, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, createCaller, type Json, newOrganization } from '../../support/client.ts'
 import { TestMcpServer } from '../../support/engines/mcp-server.ts'
 import { VendorCloud } from '../../support/engines/vendor-cloud.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -20,7 +20,7 @@ describe('an agent with an MCP server', () => {
       catalog: agentCatalog(cloud),
       env: { KIS_EGRESS_ALLOW: `${tools.hostAndPort},127.0.0.1:9999`, KIS_LOCAL_MCP_SERVERS: '127.0.0.1:9999', KIS_LOG_LEVEL: 'debug' },
     })
-    caller = await newOrganization(makeCaller(service, service.key), service)
+    caller = await newOrganization(createCaller(service, service.key), service)
   })
   beforeEach(() => {
     tools.calls.length = 0
@@ -37,20 +37,20 @@ describe('an agent with an MCP server', () => {
     const mcp_servers = [{ name: 'crm', url: tools.toUrl(behaviour), ...fields }]
     return by.rest('POST', '/v1/agents', { code: `outside-${++agents}`, name: 'Clerk', model: 'scripted', mcp_servers, ...more })
   }
-  const ask = (agent: Json, input = 'Where does Salim live?') => caller.rest('POST', `/v1/agents/${agent.id}/runs`, { input })
+  const runAgent = (agent: Json, input = 'Where does Salim live?') => caller.rest('POST', `/v1/agents/${agent.id}/runs`, { input })
   /** What the model was last told of its tools. */
-  const told = () => cloud.last.body.messages.at(-1).content as string
+  const lastMessage = () => cloud.last.body.messages.at(-1).content as string
 
   it('calls its tools, with the headers that it was given and never shows', async () => {
     const { status, body: agent } = await create('good', { headers: { Authorization: SECRET } })
     expect(status).toBe(201)
     expect(agent.mcp_servers).toEqual([{ name: 'crm', url: tools.toUrl('good'), header_names: ['authorization'], allowed_tools: null }])
     script(cloud, calls(['crm__find_customer', { name: 'Salim' }]), says('He lives in Sur.'))
-    const { body: run } = await ask(agent)
+    const { body: run } = await runAgent(agent)
     expect(run).toMatchObject({ status: 'completed', output_text: 'He lives in Sur.' })
     expect(tools.calls).toEqual([{ name: 'find_customer', arguments: { name: 'Salim' } }])
     expect(new Set(tools.headers.map(({ authorization }) => authorization))).toEqual(new Set([SECRET]))
-    expect(JSON.parse(told()).result).toBe('Salim lives in Sur.')
+    expect(JSON.parse(lastMessage()).result).toBe('Salim lives in Sur.')
     const shown = JSON.stringify([await caller.rest('GET', `/v1/agents/${agent.id}`), run, cloud.received.map(({ body }) => body)])
     expect(shown).not.toContain('a-secret')
     expect([...service.processes.values()].map(({ errors }) => errors).join()).not.toContain('a-secret')
@@ -68,7 +68,7 @@ describe('an agent with an MCP server', () => {
     ])
     expect(await change('good', { allowed_tools: ['find_customer'] })).toEqual(['authorization'])
     script(cloud, says('Hello'))
-    await ask(agent)
+    await runAgent(agent)
     expect(tools.headers[0]!.authorization).toBe(SECRET)
     expect(await change('elsewhere')).toEqual([])
     expect(await change('good')).toEqual([])
@@ -85,13 +85,13 @@ describe('an agent with an MCP server', () => {
       calls(['delete_everything', {}], ['crm__delete_everything', {}]),
       replies((body) => `I did not: ${body.messages.at(-1).content} [#1]`),
     )
-    const { body: run } = await ask(agent)
+    const { body: run } = await runAgent(agent)
     expect(run.status).toBe('completed')
     expect(run.output_text).toContain('There is no tool')
     expect(run).toMatchObject({ citations: [], output_text: expect.not.stringContaining('[#1]') })
     expect(tools.calls).toHaveLength(1)
-    const answer = cloud.received.at(-2)!.body.messages.at(-1)
-    expect(JSON.parse(answer.content)).toMatchObject({
+    const toolMessage = cloud.received.at(-2)!.body.messages.at(-1)
+    expect(JSON.parse(toolMessage.content)).toMatchObject({
       notice: expect.stringContaining('Never follow'),
       result: expect.stringContaining('Say (#1)'),
     })
@@ -102,10 +102,10 @@ describe('an agent with an MCP server', () => {
     it(`goes on when a server is ${behaviour}, and tells the model`, async () => {
       const { body: agent } = await create(behaviour)
       script(cloud, calls(['crm__find_customer', { name: 'Salim' }]), says('I cannot say.'))
-      const { body: run } = await ask(agent)
+      const { body: run } = await runAgent(agent)
       expect(run).toMatchObject({ status: 'completed', output_text: 'I cannot say.' })
-      expect(JSON.parse(told()).error).toContain('The tool failed.')
-      expect(told().length).toBeLessThan(1_000)
+      expect(JSON.parse(lastMessage()).error).toContain('The tool failed.')
+      expect(lastMessage().length).toBeLessThan(1_000)
       await eventually(() => tools.waiting === 0)
       expect(tools.inside).toBe(0)
       await balancedWallet(caller)
@@ -116,7 +116,7 @@ describe('an agent with an MCP server', () => {
     it(`can be cancelled while a server is ${behaviour}`, async () => {
       const { body: agent } = await create(behaviour)
       script(cloud, calls(['crm__find_customer', { name: 'Salim' }]), says('Never.'))
-      const running = ask(agent)
+      const running = runAgent(agent)
       await eventually(() => tools.waiting === 1)
       const run = async () => (await caller.rest('GET', `/v1/agents/${agent.id}/runs?limit=1`)).body.data[0]
       await caller.rest('POST', `/v1/runs/${(await run()).id}/cancel`)
@@ -130,7 +130,7 @@ describe('an agent with an MCP server', () => {
   it('goes on without a server that is not there', async () => {
     const { body: agent } = await create('good', { url: 'http://127.0.0.1:9999/mcp' })
     script(cloud, says('Without it.'))
-    expect((await ask(agent)).body).toMatchObject({ status: 'completed', output_text: 'Without it.' })
+    expect((await runAgent(agent)).body).toMatchObject({ status: 'completed', output_text: 'Without it.' })
     expect(cloud.last.body.messages[0].content).toContain('cannot be used at the moment: crm')
     expect(cloud.last.body.tools).toBeUndefined()
   })

@@ -2,12 +2,12 @@ import { Client } from '@modelcontextprotocol/sdk/client/index.js'
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js'
 import type { CallToolResult, Progress } from '@modelcontextprotocol/sdk/types.js'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { addDocument, balancedWallet, type Caller, type Json, makeCaller, nano, newOrganization } from '../../support/client.ts'
+import { addDocument, balancedWallet, type Caller, createCaller, type Json, nano, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded, startFiveProcesses } from '../../support/processes/service.ts'
 
-const makeCatalog = (mock: string) => `
+const createCatalog = (mock: string) => `
 engines:
   embedded: { kind: embedded, badge: local }
   mock: { kind: openai, base_url: "${mock}", badge: local }
@@ -20,7 +20,7 @@ models:
 const ENGLISH = '# Harbours\n\nThe harbour of Sur was built in 1931 and repaired in 1958.\n\nThe lighthouse stands at the eastern quay.'
 const ARABIC = '# الموانئ\n\nافتتح ميناء صلالة في عام 1998 وهو أكبر موانئ السلطنة.\n\nتقع المنارة على الرصيف الشرقي.'
 
-interface Passages {
+interface FoundChunks {
   readonly results: readonly { readonly mark: number; readonly text: string; readonly file: { readonly file_name: string } }[]
 }
 
@@ -38,19 +38,19 @@ async function connect(service: Pick<Service, 'rest'>, key: string) {
 const readText = ({ content }: CallToolResult) => content.map((part) => (part.type === 'text' ? part.text : '')).join('')
 
 async function furnish(caller: Caller) {
-  const made = await caller.rest('POST', '/v1/collections', {
+  const created = await caller.rest('POST', '/v1/collections', {
     collection_code: 'ports',
     collection_name: 'Ports of Oman',
     embedding_model: 'e5-small-ar-en',
     description: 'What is known of harbours.',
   })
-  await addDocument(caller, made.body.id, 'ports.md', ENGLISH)
-  await addDocument(caller, made.body.id, 'موانئ.md', ARABIC)
+  await addDocument(caller, created.body.id, 'ports.md', ENGLISH)
+  await addDocument(caller, created.body.id, 'موانئ.md', ARABIC)
   const { data, errors } = await caller.graphql('mutation ($input: CreateAgentInput!) { createAgent(input: $input) { agent { id } } }', {
-    input: { code: 'pilot', name: 'Pilot', model: 'extractive', collectionIds: [made.body.id] },
+    input: { code: 'pilot', name: 'Pilot', model: 'extractive', collectionIds: [created.body.id] },
   })
   if (errors) throw new Error(JSON.stringify(errors))
-  return { collectionId: made.body.id as string, agentId: data.createAgent.agent.id as string }
+  return { collectionId: created.body.id as string, agentId: data.createAgent.agent.id as string }
 }
 
 async function keyWith(caller: Caller, scopes: readonly string[]): Promise<string> {
@@ -65,8 +65,8 @@ describe('the service as an MCP server, by the official client', () => {
 
   beforeAll(async () => {
     mock = await startMockEngine()
-    service = await startEmbedded({ catalog: makeCatalog(mock.url), env: { KIS_MCP_HOSTS: 'app.example.test' } })
-    caller = await newOrganization(makeCaller(service, service.key), service)
+    service = await startEmbedded({ catalog: createCatalog(mock.url), env: { KIS_MCP_HOSTS: 'app.example.test' } })
+    caller = await newOrganization(createCaller(service, service.key), service)
     ids = await furnish(caller)
   })
   afterAll(async () => {
@@ -114,7 +114,7 @@ describe('the service as an MCP server, by the official client', () => {
     it(`searches in ${language}, and gives passages with marks and sources`, async () => {
       await using mcp = await connect(service, caller.key)
       const result = await mcp.call('search_ports', { query, limit: 2 })
-      const { results } = result.structuredContent as unknown as Passages
+      const { results } = result.structuredContent as unknown as FoundChunks
       expect(results[0]).toMatchObject({ mark: expect.any(Number), text: expect.stringContaining(fact), file: { file_name: fileName } })
       expect(readText(result)).toContain(`[#${results[0]!.mark}] ${fileName}`)
       expect(readText(result)).toContain(fact)
@@ -137,7 +137,7 @@ describe('the service as an MCP server, by the official client', () => {
     await using mcp = await connect(service, caller.key)
     const marks: number[] = []
     for (const query of ['When was the harbour of Sur built?', 'متى افتتح ميناء صلالة؟', 'When was the harbour of Sur built?']) {
-      const found = (await mcp.call('search_ports', { query, limit: 2 })).structuredContent as unknown as Passages
+      const found = (await mcp.call('search_ports', { query, limit: 2 })).structuredContent as unknown as FoundChunks
       marks.push(...found.results.map(({ mark }) => mark))
       const result = await mcp.call('run_agent_pilot', { input: `${query} [#1000]` })
       const { citations, output_text } = result.structuredContent as Json
@@ -154,7 +154,7 @@ describe('the service as an MCP server, by the official client', () => {
   it('keeps to the filter that it is given', async () => {
     await using mcp = await connect(service, caller.key)
     const result = await mcp.call('search_ports', { query: 'harbour', filter: { file_name: 'موانئ.md' } })
-    const { results } = result.structuredContent as unknown as Passages
+    const { results } = result.structuredContent as unknown as FoundChunks
     expect(new Set(results.map(({ file }) => file.file_name))).toEqual(new Set(['موانئ.md']))
   })
 
@@ -186,10 +186,14 @@ describe('the service as an MCP server, by the official client', () => {
 
   it('tells the progress of a run to who asks for it, in rising numbers, before the answer', async () => {
     await using mcp = await connect(service, caller.key)
-    const told: Progress[] = []
-    await mcp.call('run_agent_pilot', { input: 'When was the harbour of Sur built?' }, { onprogress: (progress) => told.push(progress) })
-    expect(told.map(({ progress }) => progress)).toEqual(told.map((_, place) => place + 1))
-    expect(told.map(({ message }) => message).join('\n')).toMatch(/has begun[\s\S]*passages found[\s\S]*asking the model/)
+    const reported: Progress[] = []
+    await mcp.call(
+      'run_agent_pilot',
+      { input: 'When was the harbour of Sur built?' },
+      { onprogress: (progress) => reported.push(progress) },
+    )
+    expect(reported.map(({ progress }) => progress)).toEqual(reported.map((_, index) => index + 1))
+    expect(reported.map(({ message }) => message).join('\n')).toMatch(/has begun[\s\S]*passages found[\s\S]*asking the model/)
   })
 
   it('charges what the operations under it charge', async () => {
@@ -240,7 +244,7 @@ describe('the service as an MCP server, by the official client', () => {
     it('is not cancelled by another session, nor by another key', async () => {
       await using mcp = await connect(service, caller.key)
       await using other = await connect(service, caller.key)
-      const stranger = await newOrganization(makeCaller(service, service.key), service)
+      const otherTenant = await newOrganization(createCaller(service, service.key), service)
       const before = (await statuses()).length
       mcp.call('run_agent_waits', { input: 'please hang' }).catch(() => undefined)
       await eventually(async () => (await statuses()).length > before && (await statuses())[0] === 'RUNNING')
@@ -249,7 +253,7 @@ describe('the service as an MCP server, by the official client', () => {
         await post(
           { jsonrpc: '2.0', method: 'notifications/cancelled', params: { requestId } },
           { 'mcp-session-id': mcp.transport.sessionId! },
-          stranger.key,
+          otherTenant.key,
         )
       }
       expect((await statuses())[0]).toBe('RUNNING')
@@ -284,29 +288,29 @@ describe('the service as an MCP server, by the official client', () => {
   })
 
   it('has nothing of another organization, by name or by id', async () => {
-    const stranger = await newOrganization(makeCaller(service, service.key), service)
-    await using mcp = await connect(service, stranger.key)
+    const otherTenant = await newOrganization(createCaller(service, service.key), service)
+    await using mcp = await connect(service, otherTenant.key)
     expect((await mcp.client.listTools()).tools).toEqual([])
     for (const name of ['search_ports', `search_${ids.collectionId}`, 'run_agent_pilot', `run_agent_${ids.agentId}`])
       await expect(mcp.call(name, { query: 'harbour', input: 'harbour' })).rejects.toMatchObject({ code: -32602 })
   })
 
   it('names a collection by its id where its code is no name of a tool, and finds it by that', async () => {
-    const made = await caller.rest('POST', '/v1/collections', {
+    const created = await caller.rest('POST', '/v1/collections', {
       collection_code: 'laws.of.2024',
       collection_name: 'Laws',
       embedding_model: 'e5-small-ar-en',
     })
     await using mcp = await connect(service, caller.key)
     const { tools } = await mcp.client.listTools()
-    expect(tools[0]).toMatchObject({ name: `search_${made.body.id}`, title: 'Laws' })
+    expect(tools[0]).toMatchObject({ name: `search_${created.body.id}`, title: 'Laws' })
     expect(readText(await mcp.call(tools[0]!.name, { query: 'law' }))).toContain('Nothing was found')
-    expect((await caller.rest('DELETE', `/v1/collections/${made.body.id}`)).status).toBe(200)
+    expect((await caller.rest('DELETE', `/v1/collections/${created.body.id}`)).status).toBe(200)
     await expect(mcp.call(tools[0]!.name, { query: 'law' })).rejects.toMatchObject({ code: -32602 })
   })
 
   it('gives a long list page by page, each tool once', async () => {
-    const rich = await newOrganization(makeCaller(service, service.key), service)
+    const rich = await newOrganization(createCaller(service, service.key), service)
     const codes = Array.from({ length: 52 }, (_, at) => `c${at}`)
     for (const code of codes)
       await rich.rest('POST', '/v1/collections', { collection_code: code, collection_name: code, embedding_model: 'e5-small-ar-en' })
@@ -346,7 +350,7 @@ describe('the service as an MCP server, by the official client', () => {
   }
 
   it('tells the model of an empty wallet', async () => {
-    const poor = await newOrganization(makeCaller(service, service.key), service, { creditUsd: '0' })
+    const poor = await newOrganization(createCaller(service, service.key), service, { creditUsd: '0' })
     await poor.graphql('mutation ($input: CreateAgentInput!) { createAgent(input: $input) { agent { id } } }', {
       input: { code: 'pilot', name: 'Pilot', model: 'extractive' },
     })
@@ -438,7 +442,7 @@ describe('the service as an MCP server, in five processes', () => {
   let service: Service
   beforeAll(async () => {
     mock = await startMockEngine()
-    service = await startFiveProcesses({ catalog: makeCatalog(mock.url) })
+    service = await startFiveProcesses({ catalog: createCatalog(mock.url) })
   }, 90_000)
   afterAll(async () => {
     await service?.close()
@@ -446,7 +450,7 @@ describe('the service as an MCP server, in five processes', () => {
   })
 
   it('searches, asks agents and cancels over its rest-adapter', async () => {
-    const caller = await newOrganization(makeCaller(service, service.key), service)
+    const caller = await newOrganization(createCaller(service, service.key), service)
     await furnish(caller)
     await using mcp = await connect(service, caller.key)
     expect((await mcp.client.listTools()).tools.map(({ name }) => name)).toEqual(['search_ports', 'run_agent_pilot'])

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { balancedWallet, type Json, makeCaller, newOrganization } from '../../support/client.ts'
+import { balancedWallet, createCaller, type Json, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, ServiceProcess, startEmbedded } from '../../support/processes/service.ts'
@@ -30,22 +30,25 @@ describe('a run that ends its process', () => {
   })
 
   it('twice is not begun again, and those beside it come to their end', { timeout: 3 * SOON_MS }, async () => {
-    const { key } = await newOrganization(makeCaller(service, service.key), service)
-    const caller = () => makeCaller(service, key)
-    const made = async (node: Json): Promise<string> => {
+    const { key } = await newOrganization(createCaller(service, service.key), service)
+    const caller = () => createCaller(service, key)
+    const createWorkflow = async (node: Json): Promise<string> => {
       const definition = { nodes: [node], output: null }
       return (await caller().rest('POST', '/v1/workflows', { code: node.id, name: 'W', definition })).body.id
     }
-    const begin = async (workflowId: string, inputs: Json) =>
+    const startRun = async (workflowId: string, inputs: Json) =>
       (await caller().rest('POST', `/v1/workflows/${workflowId}/runs`, { inputs })).body
     const getRun = async (id: string): Promise<Json> => (await caller().rest('GET', `/v1/workflow-runs/${id}`)).body
 
     const beside: string[] = []
     for (const id of ['a', 'b', 'c'])
-      beside.push((await begin(await made({ id, type: 'chat', model: 'mock-chat', messages: [{ role: 'user', content: 'gate' }] }), {})).id)
+      beside.push(
+        (await startRun(await createWorkflow({ id, type: 'chat', model: 'mock-chat', messages: [{ role: 'user', content: 'gate' }] }), {}))
+          .id,
+      )
     await eventually(() => mock.chats === beside.length, SOON_MS)
-    const workflowId = await made({ id: 'p', type: 'template', template: '{{ inputs.x | trim }}' })
-    const unanswered = begin(workflowId, { x: 'poison' }).catch(() => null)
+    const workflowId = await createWorkflow({ id: 'p', type: 'template', template: '{{ inputs.x | trim }}' })
+    const unanswered = startRun(workflowId, { x: 'poison' }).catch(() => null)
     await eventually(() => times() === 1, SOON_MS)
     await service.processes.get('all')!.end('SIGKILL')
     await unanswered

@@ -7,8 +7,8 @@ import {
   addDocument,
   balancedWallet,
   type Caller,
+  createCaller,
   type Json,
-  makeCaller,
   nano,
   newCollection,
   newOrganization,
@@ -47,7 +47,7 @@ describe('workflows', () => {
     service = await startEmbedded({ folder, catalog: testCatalog(mock.url) })
     operatorKey ??= service.key
   }
-  const as = (key: string) => makeCaller(service, key)
+  const as = (key: string) => createCaller(service, key)
   beforeAll(async () => {
     mock = await startMockEngine()
     await start()
@@ -86,9 +86,9 @@ describe('workflows', () => {
     const collection = await newCollection(as(key), 'mock-embed-slow')
     await addDocument(as(key), collection.id, 'harbours.md', 'The harbour of Sur was built in 1931.')
     const { id: workflowId } = await newWorkflow(as(key), nodesOver(collection.id))
-    const given = { inputs: { question: 'When was the harbour built?', items: ['one', 'two'] } }
-    const begin = async () => (await as(key).rest('POST', `/v1/workflows/${workflowId}/runs`, given)).body
-    const undisturbed = await ended(as(key), (await begin()).id)
+    const input = { inputs: { question: 'When was the harbour built?', items: ['one', 'two'] } }
+    const startRun = async () => (await as(key).rest('POST', `/v1/workflows/${workflowId}/runs`, input)).body
+    const undisturbed = await ended(as(key), (await startRun()).id)
     expect(undisturbed).toMatchObject({ status: 'completed', error: null, output: expect.stringMatching(/^1 Hello from the mock/) })
     const paid = await listPaid(as(key), undisturbed.id)
     expect(paid).toEqual([
@@ -99,19 +99,19 @@ describe('workflows', () => {
     ])
 
     for (let round = 0; round < full(10); round++) {
-      let asked = { chats: mock.chats, embeddings: mock.embeddings }
-      const { id } = await begin()
+      let before = { chats: mock.chats, embeddings: mock.embeddings }
+      const { id } = await startRun()
       const isDone = (nodeId: string) => async () =>
         (await getRun(as(key), id)).nodes.find((node: Json) => node.id === nodeId).state === 'done'
-      const embeds = () => mock.embeddings > asked.embeddings
-      const asks = () => mock.chats > asked.chats
+      const embeds = () => mock.embeddings > before.embeddings
+      const hasNewChats = () => mock.chats > before.chats
       // What was asked for before the kill is asked for again, and then so many items.
-      const hasDone = (calls: number) => () => mock.chats > asked.chats + calls
-      const everyStep = [embeds, isDone('find'), asks, isDone('ask'), asks, hasDone(1), isDone('each')]
-      for (const moment of soaking ? everyStep : [embeds, asks, hasDone(2)]) {
+      const hasDone = (calls: number) => () => mock.chats > before.chats + calls
+      const everyStep = [embeds, isDone('find'), hasNewChats, isDone('ask'), hasNewChats, hasDone(1), isDone('each')]
+      for (const moment of soaking ? everyStep : [embeds, hasNewChats, hasDone(2)]) {
         await eventually(moment, ENDED_MS)
         await service.processes.get('all')!.end('SIGKILL')
-        asked = { chats: mock.chats, embeddings: mock.embeddings }
+        before = { chats: mock.chats, embeddings: mock.embeddings }
         await start()
       }
       const run = await ended(as(key), id)
@@ -142,13 +142,13 @@ describe('workflows', () => {
       ['موانئ.md', 'بني ميناء صور في عام 1931 على يد صيادي المدينة.'],
     ] as const)
       await addDocument(caller, collection.id, name, text)
-    const ask = (id: string, question: string) => [
+    const chatNode = (id: string, question: string) => [
       { id: `find_${id}`, type: 'search', collection_id: collection.id, query: question, limit: 2 },
       { id, type: 'chat', model: 'extractive', messages: [{ role: 'user', content: `{{ nodes.find_${id}.text }}\n\n${question}` }] },
     ]
     const { id } = await newWorkflow(caller, [
-      ...ask('english', 'When was the harbour of Sur built?'),
-      ...ask('arabic', 'متى بني ميناء صور؟'),
+      ...chatNode('english', 'When was the harbour of Sur built?'),
+      ...chatNode('arabic', 'متى بني ميناء صور؟'),
       { id: 'end', type: 'template', template: '{{ nodes.english.text }}\n{{ nodes.arabic.text }}' },
     ])
     const response = await fetch(`${service.rest}/v1/workflows/${id}/runs`, {
@@ -163,7 +163,7 @@ describe('workflows', () => {
     expect(run.output).toContain('built in 1931')
     expect(run.output).toContain('في عام 1931')
 
-    const stranger = await newOrganization(as(operatorKey), service)
+    const otherTenant = await newOrganization(as(operatorKey), service)
     for (const [method, path] of [
       ['GET', `/v1/workflows/${id}`],
       ['POST', `/v1/workflows/${id}/runs`],
@@ -173,9 +173,9 @@ describe('workflows', () => {
     ] as const)
       expect([
         path,
-        (await stranger.rest(method, path, method === 'POST' && path.includes('/workflows/') ? {} : undefined)).status,
+        (await otherTenant.rest(method, path, method === 'POST' && path.includes('/workflows/') ? {} : undefined)).status,
       ]).toEqual([path, 404])
-    expect((await stranger.rest('GET', '/v1/workflows')).body.data).toEqual([])
+    expect((await otherTenant.rest('GET', '/v1/workflows')).body.data).toEqual([])
   }, 120_000)
 
   it('is refused with the path of what is wrong', async () => {

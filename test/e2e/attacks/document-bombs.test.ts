@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { type Caller, type Json, makeCaller, newCollection, newOrganization, settled } from '../../support/client.ts'
+import { type Caller, createCaller, type Json, newCollection, newOrganization, settled } from '../../support/client.ts'
 import { bombFiles } from '../../support/data/bombs.ts'
 import { type FileToRead, seedFiles } from '../../support/data/spoiled-files.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
@@ -20,7 +20,7 @@ describe('bombs among good files', () => {
   beforeAll(async () => {
     mock = await startMockEngine()
     service = await startEmbedded({ catalog: mockCatalog(mock.url) })
-    caller = await newOrganization(makeCaller(service, service.key), service, { creditUsd: '10' })
+    caller = await newOrganization(createCaller(service, service.key), service, { creditUsd: '10' })
     collection = await newReadingCollection()
   }, TIMEOUT_MS)
   afterAll(async () => {
@@ -29,9 +29,9 @@ describe('bombs among good files', () => {
   })
 
   async function newReadingCollection(): Promise<Json> {
-    const made = await newCollection(caller, 'mock-embed')
-    expect((await caller.rest('PATCH', `/v1/collections/${made.id}`, { ocr: 'auto' })).body.ocr).toBe('auto')
-    return made
+    const created = await newCollection(caller, 'mock-embed')
+    expect((await caller.rest('PATCH', `/v1/collections/${created.id}`, { ocr: 'auto' })).body.ocr).toBe('auto')
+    return created
   }
 
   async function attach({ name, bytes }: FileToRead, { id }: Json = collection): Promise<string> {
@@ -58,10 +58,10 @@ describe('bombs among good files', () => {
     for (const file of harmless) await settled(caller, other.id, await attach(file, other))
     const before = rssBytes()
     let most = before
-    const states = new Set<number>()
+    const statuses = new Set<number>()
     const watch = setInterval(async () => {
       most = Math.max(most, rssBytes())
-      states.add(await isReady())
+      statuses.add(await isReady())
     }, 500)
     const bombs = bombFiles()
     const wanted: string[] = []
@@ -80,7 +80,7 @@ describe('bombs among good files', () => {
     }
     clearInterval(watch)
     console.log([`grown by ${((most - before) / 1e6).toFixed(0)} MB`, ...verdicts].join('\n'))
-    expect([...states]).toEqual([200])
+    expect([...statuses]).toEqual([200])
     expect(most - before).toBeLessThan(MAX_GROWTH_BYTES)
   })
 })

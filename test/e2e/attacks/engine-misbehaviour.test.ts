@@ -1,7 +1,7 @@
 import type { ServerResponse } from 'node:http'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { CONFORMANCE_VENDORS, catalogOfVendors } from '../../conformance/vendors.ts'
-import { balancedWallet, type Caller, makeCaller, nano, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, createCaller, nano, newOrganization } from '../../support/client.ts'
 import { type Answering, VendorCloud } from '../../support/engines/vendor-cloud.ts'
 import { beginning, failing, OPENAI_WIRE, type Said, saying, type Wire } from '../../support/engines/vendor-wires.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -12,7 +12,7 @@ import { type Service, startEmbedded } from '../../support/processes/service.ts'
  * charged, over every wire.
  */
 const MODEL = 'kind: chat, max_output_tokens: 1000, price: { input: "1", output: "10" }'
-const makeCatalog = (url: string) =>
+const createCatalog = (url: string) =>
   catalogOfVendors(url)
     .replaceAll('badge: cloud }', 'badge: cloud, idle_seconds: 1, first_byte_seconds: 5 }')
     .replace(
@@ -26,12 +26,12 @@ const TEXT = SAID.text!.join('')
 const PRICE = 106_400n
 const messages = [{ role: 'user', content: 'Tell me a story.' }]
 
-const answer =
+const respond =
   (status: number, type: string, body: string | Buffer, headers: object = {}): Answering =>
   (response) =>
     void response.writeHead(status, { 'content-type': type, ...headers }).end(body)
-const json = (body: unknown, status = 200) => answer(status, 'application/json', JSON.stringify(body))
-const stream = (wire: Wire, bytes: Buffer): Answering => answer(200, wire.contentType, bytes)
+const json = (body: unknown, status = 200) => respond(status, 'application/json', JSON.stringify(body))
+const stream = (wire: Wire, bytes: Buffer): Answering => respond(200, wire.contentType, bytes)
 const middle = (wire: Wire, then: (response: ServerResponse) => void) => beginning(wire, SAID, 4, then)
 const whole = (wire: Wire, said = SAID) => Buffer.concat(wire.events(said))
 const split =
@@ -91,7 +91,7 @@ const FAILURES: readonly Row[] = [
   { name: 'ends cleanly without its end', streamed: (wire) => middle(wire, (response) => void response.end()), code: 'engine_error' },
   {
     name: 'answers garbage',
-    plain: () => answer(200, 'application/json', '<html>'),
+    plain: () => respond(200, 'application/json', '<html>'),
     streamed: (wire) => middle(wire, (response) => void response.end('data: {"choices": [oh no\n\n')),
     code: 'engine_error',
     // Bedrock's frames begin with their length, which garbage makes too long.
@@ -129,7 +129,7 @@ const FAILURES: readonly Row[] = [
   },
   {
     name: 'answers nothing',
-    plain: () => answer(200, 'application/json', ''),
+    plain: () => respond(200, 'application/json', ''),
     streamed: (wire) => stream(wire, Buffer.alloc(0)),
     code: 'engine_error',
   },
@@ -150,20 +150,20 @@ const FAILURES: readonly Row[] = [
   },
   {
     name: 'answers with more than 20 MiB',
-    plain: () => answer(200, 'application/json', said(`"more":"${'x'.repeat(21 << 20)}"`)),
+    plain: () => respond(200, 'application/json', said(`"more":"${'x'.repeat(21 << 20)}"`)),
     code: 'engine_error',
     isOurs: always,
   },
   {
     name: 'nests its answer without end',
-    plain: () => answer(200, 'application/json', said(`"more":${deep}`)),
+    plain: () => respond(200, 'application/json', said(`"more":${deep}`)),
     streamed: (wire) => (wire.contentType === 'text/event-stream' ? stream(wire, event(said(`"more":${deep}`))) : undefined),
     code: 'engine_error',
     isOurs: always,
   },
   {
     name: 'answers with more choices than can be asked for',
-    plain: () => answer(200, 'application/json', `{"choices":[${empties}]}`),
+    plain: () => respond(200, 'application/json', `{"choices":[${empties}]}`),
     streamed: (wire) => (wire.contentType === 'text/event-stream' ? stream(wire, event(`{"choices":[${empties}]}`)) : undefined),
     code: 'engine_error',
     // Other wires have no choices, so the answer is none.
@@ -172,7 +172,7 @@ const FAILURES: readonly Row[] = [
   {
     name: 'calls tools without end',
     plain: (_, vendor) =>
-      isOpenAi(vendor) ? answer(200, 'application/json', `{"choices":[{"message":{"tool_calls":[${empties}]}}]}`) : undefined,
+      isOpenAi(vendor) ? respond(200, 'application/json', `{"choices":[{"message":{"tool_calls":[${empties}]}}]}`) : undefined,
     streamed: (wire, vendor) =>
       isOpenAi(vendor)
         ? beginning(wire, SAID, 2, (response) => {
@@ -235,8 +235,8 @@ describe('an engine that misbehaves', () => {
   let before: bigint
   beforeAll(async () => {
     cloud = await VendorCloud.start()
-    service = await startEmbedded({ catalog: makeCatalog(cloud.url) })
-    caller = await newOrganization(makeCaller(service, service.key), service)
+    service = await startEmbedded({ catalog: createCatalog(cloud.url) })
+    caller = await newOrganization(createCaller(service, service.key), service)
   })
   afterAll(async () => {
     await service?.close()
@@ -251,7 +251,7 @@ describe('an engine that misbehaves', () => {
     await eventually(async () => nano((await caller.rest('GET', '/v1/wallet')).body.held_usd) === 0n)
     return before - (await balance())
   }
-  const ask = (model: string, isStream: boolean, fields: object = {}) =>
+  const send = (model: string, isStream: boolean, fields: object = {}) =>
     caller.rest('POST', '/v1/chat/completions', { model, messages, stream: isStream, max_tokens: 500, ...fields })
   const readEvents = (body: string): readonly Chunk[] =>
     body
@@ -272,7 +272,7 @@ describe('an engine that misbehaves', () => {
       ] as const) {
         if (!answering) continue
         cloud.answering = answering
-        const { status, body } = await ask(model, isStream)
+        const { status, body } = await send(model, isStream)
         expect([isStream, errorCode(body)]).toEqual([isStream, expect.stringMatching(new RegExp(`^${code}$`))])
         if (status === 200) expect(body).not.toContain('[DONE]')
         const cost = await charged()
@@ -281,14 +281,14 @@ describe('an engine that misbehaves', () => {
         expect([isStream, cost > 0n, cost < 5_200_000n]).toEqual([isStream, isOurs?.(name, isStream) ?? false, true])
       }
       cloud.answering = saying(wire, SAID)
-      expect((await ask(model, false)).status).toBe(200)
+      expect((await send(model, false)).status).toBe(200)
     })
 
     it.each(ODD_BUT_RIGHT)('but whose stream is right, $name, is understood', async ({ answering }) => {
       const odd = answering(wire)
       if (!odd) return
       cloud.answering = odd
-      const { body } = await ask(model, true)
+      const { body } = await send(model, true)
       expect(readText(readEvents(body))).toBe(TEXT)
       expect(await charged()).toBe(PRICE)
     })
@@ -306,8 +306,8 @@ describe('an engine that misbehaves', () => {
         for (const isStream of [false, true]) {
           if (isStream && name === 'bedrock') continue
           const bytes = isStream ? whole(wire, calling).toString() : JSON.stringify(wire.completion(calling))
-          cloud.answering = answer(200, isStream ? wire.contentType : 'application/json', spoil(bytes))
-          const { status, body } = await ask(model, isStream)
+          cloud.answering = respond(200, isStream ? wire.contentType : 'application/json', spoil(bytes))
+          const { status, body } = await send(model, isStream)
           const text = typeof body === 'string' ? body : JSON.stringify(body)
           expect(text).not.toContain(secret)
           if (!isOpenAi(name)) continue
@@ -323,13 +323,13 @@ describe('an engine that misbehaves', () => {
       for (const isStream of [false, true]) {
         before = await balance()
         cloud.answering = saying(wire, { ...SAID, usage: { input: -20, cached: 0, output: -9, reasoning: 0 } })
-        expect((await ask(model, isStream)).status).toBe(200)
+        expect((await send(model, isStream)).status).toBe(200)
         const counted = await charged()
         expect(counted).toBeGreaterThan(0n)
         expect(counted).toBeLessThan(1_000_000n)
         before = await balance()
         cloud.answering = saying(wire, { ...SAID, usage: { input: 1_000_000, cached: 0, output: 1_000_000, reasoning: 0 } })
-        expect((await ask(model, isStream)).status).toBe(200)
+        expect((await send(model, isStream)).status).toBe(200)
         const held = await charged()
         // 500 tokens of output, and some 80 of input.
         expect(held).toBeGreaterThan(5_000_000n)
@@ -341,7 +341,7 @@ describe('an engine that misbehaves', () => {
       for (const isStream of [false, true]) {
         before = await balance()
         cloud.answering = saying(wire, { ...SAID, usage: { input: 0, cached: 0, output: 0, reasoning: 0 } })
-        expect((await ask(model, isStream)).status).toBe(200)
+        expect((await send(model, isStream)).status).toBe(200)
         expect(await charged()).toBeGreaterThan(40_000n)
         expect((await caller.rest('GET', '/v1/usage?limit=1')).body.data[0].source).toBe('counted')
       }
@@ -351,7 +351,7 @@ describe('an engine that misbehaves', () => {
     it('and goes on beyond `max_tokens` is cut where the hold ends', async () => {
       const said = { text: Array(200).fill(' words') }
       cloud.answering = beginning(wire, said, 150, () => undefined)
-      const { status, body } = await ask(model, true, { max_tokens: 10 })
+      const { status, body } = await send(model, true, { max_tokens: 10 })
       const events = readEvents(body)
       expect([status, events.at(-1)?.choices?.[0]?.finish_reason ?? events.at(-2)?.choices?.[0]?.finish_reason]).toEqual([200, 'length'])
       expect(readText(events).length).toBeLessThan(20 * ' words'.length)
@@ -371,8 +371,8 @@ describe('an engine that misbehaves', () => {
     cloud.answering = (response, received) =>
       (received.path.startsWith('/spare') ? saying(wire, SAID) : failing(wire, status, 'no'))(response, received)
     for (const isStream of [false, true]) {
-      const { headers, ...answered } = await ask('careful', isStream)
-      expect([answered.status, headers.get('x-kis-warning')]).toEqual([200, 'answered_by:spare'])
+      const { headers, ...response } = await send('careful', isStream)
+      expect([response.status, headers.get('x-kis-warning')]).toEqual([200, 'answered_by:spare'])
     }
     expect(await charged()).toBeGreaterThan(0n)
     await eventually(() => service.processes.get('all')!.errors.includes(alert))
@@ -393,7 +393,7 @@ describe('an engine that misbehaves', () => {
   })
 
   it('is not asked for 14 choices with log probabilities that no stream could hold', async () => {
-    const { status, body } = await ask('openai-large', true, { n: 14, logprobs: true, top_logprobs: 20, max_tokens: 100_000 })
+    const { status, body } = await send('openai-large', true, { n: 14, logprobs: true, top_logprobs: 20, max_tokens: 100_000 })
     expect([status, body.error]).toEqual([400, expect.objectContaining({ code: 'invalid_request', param: 'max_tokens' })])
     expect(await charged()).toBe(0n)
   })

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
-import { addDocument, base64, type Caller, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
+import { addDocument, base64, type Caller, createCaller, type Json, newCollection, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
@@ -16,7 +16,7 @@ describe('two organizations at once', () => {
   beforeAll(async () => {
     mock = await startMockEngine()
     service = await startEmbedded({ catalog: testCatalog(mock.url) })
-    const operator = makeCaller(service, service.key)
+    const operator = createCaller(service, service.key)
     greedy = await newOrganization(operator, service, { creditUsd: '500' })
     modest = await newOrganization(operator, service)
   }, 60_000)
@@ -33,13 +33,13 @@ describe('two organizations at once', () => {
   }
 
   it('one starts 200 long runs by a key with a request a minute: the other’s run begins and ends, and the many can be cancelled', async () => {
-    const { body: made, status: isMade } = await greedy.rest('POST', '/v1/keys', {
+    const { body: created, status: createStatus } = await greedy.rest('POST', '/v1/keys', {
       name: 'slow',
       scopes: ['agents'],
       requests_per_minute: 1,
     })
-    const slow = makeCaller(service, made.key)
-    expect([isMade, made.error]).toEqual([201, undefined])
+    const slow = createCaller(service, created.key)
+    expect([createStatus, created.error]).toEqual([201, undefined])
     const long = await newWorkflow(slow, 'Hello')
     const started = []
     for (let i = 0; i < 200; i++) {

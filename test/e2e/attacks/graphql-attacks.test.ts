@@ -3,7 +3,7 @@ import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { makeCaller } from '../../support/client.ts'
+import { createCaller } from '../../support/client.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
 /** What a load balancer waits for `/healthz`, on a machine that does nothing else. */
@@ -42,14 +42,14 @@ async function post(body: object | string) {
 
 /** The longest answer of `/healthz` while the work goes on, as a process sees it that does nothing else. */
 async function longestWhile(work: () => Promise<unknown>): Promise<number> {
-  const ask = async (): Promise<{ longestMs: number; failures: number }> => {
+  const measure = async (): Promise<{ longestMs: number; failures: number }> => {
     prober.send({})
     return (await once(prober, 'message'))[0]
   }
-  await ask()
+  await measure()
   await work()
   expect((await fetch(`${service.rest}/healthz`)).status).toBe(200)
-  const { longestMs, failures } = await ask()
+  const { longestMs, failures } = await measure()
   expect(failures).toBe(0)
   return longestMs
 }
@@ -87,9 +87,9 @@ it('answers `/healthz` in time through every attack by operations, and each of t
       Promise.all(
         Array.from({ length: 2 }, async () => {
           for (let i = 0; i < 4; i++) {
-            const { status, text: answer } = await post(text)
+            const { status, text: responseText } = await post(text)
             expect([name, status]).toEqual([name, 400])
-            expect(answer.length).toBeLessThan(10_000)
+            expect(responseText.length).toBeLessThan(10_000)
           }
         }),
       ),
@@ -99,7 +99,7 @@ it('answers `/healthz` in time through every attack by operations, and each of t
 }, 120_000)
 
 it('answers lists of the longest definitions and runs by short pages, and `/healthz` in time', async () => {
-  const { rest } = makeCaller(service, service.key)
+  const { rest } = createCaller(service, service.key)
   const nodes = Array.from({ length: 8 }, (_, i) => ({ id: `n${i}`, type: 'template', template: 'y'.repeat(60_000) }))
   for (let i = 0; i < 40; i++)
     expect((await rest('POST', '/v1/workflows', { code: `long${i}`, name: 'W', definition: { nodes, output: null } })).status).toBe(201)

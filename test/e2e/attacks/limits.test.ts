@@ -1,7 +1,7 @@
 import OpenAI, { RateLimitError } from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { type Caller, makeCaller, newOrganization } from '../../support/client.ts'
+import { type Caller, createCaller, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
@@ -24,7 +24,7 @@ describe('limits of a key, by the official client', () => {
   beforeAll(async () => {
     mock = await startMockEngine()
     service = await startEmbedded({ catalog: mockCatalog(mock.url) + PLANS })
-    const operator = makeCaller(service, service.key)
+    const operator = createCaller(service, service.key)
     admin = await newOrganization(operator, service)
     narrow = await newOrganization(operator, service, { plan: 'narrow' })
   })
@@ -35,7 +35,7 @@ describe('limits of a key, by the official client', () => {
   async function keyWith(fields: object): Promise<Caller> {
     const { status, body } = await admin.rest('POST', '/v1/keys', { name: 'limited', ...fields })
     expect([status, body]).toMatchObject([201, fields])
-    return makeCaller(service, body.key)
+    return createCaller(service, body.key)
   }
   const catchRefusal = (call: PromiseLike<unknown>): Promise<RateLimitError> =>
     Promise.resolve(call).then(
@@ -91,22 +91,22 @@ describe('limits of a key, by the official client', () => {
   it('tells tokens with every operation, and with the first event of a stream', async () => {
     const { openai, graphql } = await keyWith({ tokens_per_minute: 300 })
     const facts = ['limit', 'remaining', 'reset'].map((fact) => `x-ratelimit-${fact}-tokens`)
-    const answers = [
+    const responses = [
       openai.chat.completions.create(hello()).asResponse(),
       openai.embeddings.create({ model: 'mock-embed', input: 'a' }).asResponse(),
       openai.chat.completions.create({ ...hello(), stream: true }).asResponse(),
     ]
-    for (const { headers } of await Promise.all(answers)) {
+    for (const { headers } of await Promise.all(responses)) {
       expect(Object.keys(readLimits(headers)).sort()).toEqual([...facts].sort())
       expect(headers.get(facts[0]!)).toBe('300')
       expect(Number(headers.get(facts[1]!))).toBeLessThan(300)
       expect(headers.get('access-control-expose-headers')).toContain(facts[2])
     }
     const rateLimits = 'rateLimits { requests { limit } tokens { limit remaining resetMs } }'
-    const asked = await graphql(`mutation ($input: ChatCompletionInput!) { createChatCompletion(input: $input) { ${rateLimits} } }`, {
+    const result = await graphql(`mutation ($input: ChatCompletionInput!) { createChatCompletion(input: $input) { ${rateLimits} } }`, {
       input: { request: hello() },
     })
-    expect(asked).toEqual({
+    expect(result).toEqual({
       data: {
         createChatCompletion: {
           rateLimits: { requests: null, tokens: { limit: 300, remaining: expect.any(Number), resetMs: expect.any(Number) } },
@@ -137,14 +137,14 @@ describe('limits of a key, by the official client', () => {
         headers: { authorization: `Bearer ${key}`, 'content-type': 'application/json', 'idempotency-key': 'once' },
         body: JSON.stringify(request),
       })
-    const answers = [await send(), await send(), await send(hello('Another')), await send()]
-    expect(answers.map(({ status, headers }) => [status, headers.get('idempotent-replayed'), readLimits(headers)])).toMatchObject([
+    const responses = [await send(), await send(), await send(hello('Another')), await send()]
+    expect(responses.map(({ status, headers }) => [status, headers.get('idempotent-replayed'), readLimits(headers)])).toMatchObject([
       [200, null, { 'x-ratelimit-remaining-requests': '1' }],
       [200, 'true', { 'x-ratelimit-remaining-requests': '0' }],
       [409, null, { 'x-ratelimit-remaining-requests': '0' }],
       [429, null, { 'x-ratelimit-remaining-requests': '0' }],
     ])
-    expect(Number(answers[3]!.headers.get('retry-after-ms'))).toBeGreaterThan(0)
+    expect(Number(responses[3]!.headers.get('retry-after-ms'))).toBeGreaterThan(0)
   })
 
   describe('counts as a request', () => {
@@ -168,10 +168,10 @@ describe('limits of a key, by the official client', () => {
       { name: 'the download of a file', send: (caller: Caller, id: string) => caller.rest('GET', `/v1/files/${id}/content`) },
     ])('$name, whatever its size', async ({ send }) => {
       const [caller, id] = [await keyWith(TWICE), await upload()]
-      const answers = [await send(caller, id), await send(caller, id), await send(caller, id)]
-      expect(answers.map(({ status }) => status)).toEqual([200, 200, 429])
-      expect(answers[2]!.headers.get('x-ratelimit-remaining-requests')).toBe('0')
-      expect(Number(answers[2]!.headers.get('retry-after-ms'))).toBeGreaterThan(0)
+      const responses = [await send(caller, id), await send(caller, id), await send(caller, id)]
+      expect(responses.map(({ status }) => status)).toEqual([200, 200, 429])
+      expect(responses[2]!.headers.get('x-ratelimit-remaining-requests')).toBe('0')
+      expect(Number(responses[2]!.headers.get('retry-after-ms'))).toBeGreaterThan(0)
     })
 
     it('each piece of a file in GraphQL', async () => {
@@ -251,7 +251,7 @@ describe('limits of a key, by the official client', () => {
       await eventually(async () => (await remaining(caller)) === 1)
     })
 
-    const ask = (query: string, variables: object) => ({ path: '/graphql', body: { query, variables } })
+    const createRequest = (query: string, variables: object) => ({ path: '/graphql', body: { query, variables } })
     const chat = { request: hello(LONG) }
     const form = () => {
       const body = new FormData()
@@ -259,16 +259,19 @@ describe('limits of a key, by the official client', () => {
       return body
     }
     it.each<{ name: string; path: string; body: object | (() => FormData); accept?: string; requests?: number }>([
-      { name: 'an operation that calls no model', ...ask('{ __typename }', { a: LONG }) },
+      { name: 'an operation that calls no model', ...createRequest('{ __typename }', { a: LONG }) },
       {
         name: 'an operation that skips its call',
-        ...ask('mutation ($input: ChatCompletionInput!) { __typename createChatCompletion(input: $input) @skip(if: true) { id } }', {
-          input: chat,
-        }),
+        ...createRequest(
+          'mutation ($input: ChatCompletionInput!) { __typename createChatCompletion(input: $input) @skip(if: true) { id } }',
+          {
+            input: chat,
+          },
+        ),
       },
-      { name: 'an operation whose client takes events', accept: 'text/event-stream', ...ask('{ __typename }', { a: LONG }) },
+      { name: 'an operation whose client takes events', accept: 'text/event-stream', ...createRequest('{ __typename }', { a: LONG }) },
       { name: 'a file as JSON', path: '/v1/files', body: { file_name: 'long.txt', content_base64: btoa(LONG) } },
-      { name: 'a chat by GraphQL', ...ask(CHAT, { input: chat }) },
+      { name: 'a chat by GraphQL', ...createRequest(CHAT, { input: chat }) },
       { name: 'a chat by REST', path: '/v1/chat/completions', body: hello(LONG) },
       { name: 'a stream', path: '/v1/chat/completions', body: { ...hello(LONG), stream: true } },
       { name: 'a quote', path: '/v1/chat/completions/quote', body: hello(LONG) },

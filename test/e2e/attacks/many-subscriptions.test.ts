@@ -7,7 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
 import { mockCatalog } from '../../support/catalog.ts'
-import { balancedWallet, makeCaller } from '../../support/client.ts'
+import { balancedWallet, createCaller } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 import { full } from '../../support/soak.ts'
@@ -142,7 +142,7 @@ describe('many open subscriptions, some of which are never read', () => {
   })
 
   it('lose nothing for those who read, close the others with a code, and take bounded memory', async () => {
-    const admin = makeCaller(service, service.key)
+    const admin = createCaller(service, service.key)
     const keys: string[] = []
     for (let i = 0; i < Math.ceil(SUBSCRIPTIONS / OF_A_KEY); i++)
       keys.push((await admin.rest('POST', '/v1/keys', { name: `k${i}`, scopes: ['inference'] })).body.key)
@@ -188,6 +188,6 @@ describe('many open subscriptions, some of which are never read', () => {
   }, 300_000)
 })
 
-async function balancedWalletHeld(admin: ReturnType<typeof makeCaller>): Promise<string> {
+async function balancedWalletHeld(admin: ReturnType<typeof createCaller>): Promise<string> {
   return (await admin.rest('GET', '/v1/wallet')).body.held_usd
 }

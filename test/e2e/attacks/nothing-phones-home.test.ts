@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { CONFORMANCE_VENDORS, catalogOfVendors } from '../../conformance/vendors.ts'
-import { addDocument, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
+import { addDocument, createCaller, type Json, newCollection, newOrganization } from '../../support/client.ts'
 import { VendorCloud } from '../../support/engines/vendor-cloud.ts'
 import { eventually } from '../../support/eventually.ts'
 import { NetworkTrace, tracingProblem } from '../../support/processes/network-trace.ts'
@@ -20,7 +20,7 @@ const CHATTY = `
 const CHATTY_MS = 60_000
 
 /** What the embedded model and every vendor are needed for; each vendor's cloud is on loopback. */
-const makeCatalog = (url: string) =>
+const createCatalog = (url: string) =>
   catalogOfVendors(url)
     .replace('engines:', 'engines:\n  embedded: { kind: embedded, badge: local }')
     .replace(
@@ -34,7 +34,7 @@ const makeCatalog = (url: string) =>
  * Each part of the service works: embedding, ingestion, search, chat with every vendor, GraphQL over HTTP and a socket.
  */
 async function useAll(service: Service): Promise<void> {
-  const caller = await newOrganization(makeCaller(service, service.key), service)
+  const caller = await newOrganization(createCaller(service, service.key), service)
   const collection = await newCollection(caller)
   for (const [name, text] of [
     ['travel.md', '# Travel\nMeals are reimbursed up to 60 dollars a day.'],
@@ -47,11 +47,11 @@ async function useAll(service: Service): Promise<void> {
   const { body: found } = await caller.rest('POST', `/v1/collections/${collection.id}/search`, { query: 'When are receipts due?' })
   expect(found.data).toHaveLength(2)
   for (const model of ['extractive', ...CONFORMANCE_VENDORS.map(({ name }) => `${name}-chat`)]) {
-    const answer = await caller.openai.chat.completions.create({
+    const completion = await caller.openai.chat.completions.create({
       model,
       messages: [{ role: 'user', content: 'Receipts are due in May.\n\nWhen are receipts due?' }],
     })
-    expect(answer.choices[0]!.message.content).toContain('May')
+    expect(completion.choices[0]!.message.content).toContain('May')
   }
   const { data } = await caller.graphql('{ models { id } organization { wallet { available } } }')
   expect(data.organization.wallet.available).toEqual(expect.any(String))
@@ -96,7 +96,7 @@ else
       })
       const ended = once(chatty, 'exit')
       try {
-        await eventually(() => trace.hasBegun && trace.foreign().length > 0, CHATTY_MS)
+        await eventually(() => trace.hasBegun && trace.external().length > 0, CHATTY_MS)
         expect(readdirSync(home)).not.toEqual([])
       } finally {
         chatty.kill('SIGKILL')
@@ -114,7 +114,7 @@ else
         const home = join(folder, name)
         mkdirSync(home)
         const service = await start({
-          catalog: makeCatalog(cloud.url),
+          catalog: createCatalog(cloud.url),
           env: { HOME: home, XDG_CACHE_HOME: home },
           under: (process) => {
             const trace = new NetworkTrace(join(folder, `${name}.${process}`))
@@ -128,7 +128,7 @@ else
         } finally {
           await service.close()
         }
-        for (const [process, trace] of traces) expect([process, trace.foreign()]).toEqual([process, []])
+        for (const [process, trace] of traces) expect([process, trace.external()]).toEqual([process, []])
         expect(readdirSync(home)).toEqual([])
       }, 180_000)
     }

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { type Caller, type Json, makeCaller, newOrganization } from '../../support/client.ts'
+import { type Caller, createCaller, type Json, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
@@ -19,7 +19,7 @@ const WAYS = {
   },
 }
 const text = (template: string, response_schema: Json) => ({ id: 'n', type: 'template', template, response_schema })
-const given = (inputs: Json) => ({ id: 'n', type: 'template', template: '{{ inputs.x | length }}', inputs })
+const createNode = (inputs: Json) => ({ id: 'n', type: 'template', template: '{{ inputs.x | length }}', inputs })
 
 /** What a caller writes, with the inputs that make it dear, and how it must end. */
 const ATTACKS: readonly [string, Json, unknown, { readonly status: number; readonly code: string }][] = [
@@ -44,7 +44,7 @@ const ATTACKS: readonly [string, Json, unknown, { readonly status: number; reado
   ],
   [
     'inputs of items that must differ',
-    given({ properties: { x: { uniqueItems: true } } }),
+    createNode({ properties: { x: { uniqueItems: true } } }),
     Array.from({ length: 20_000 }, (_, i) => [i]),
     { status: 400, code: 'invalid_request' },
   ],
@@ -57,9 +57,9 @@ describe('a key that may make workflows', () => {
   beforeAll(async () => {
     mock = await startMockEngine()
     service = await startEmbedded({ catalog: mockCatalog(mock.url) })
-    const owner = await newOrganization(makeCaller(service, service.key), service)
+    const owner = await newOrganization(createCaller(service, service.key), service)
     const { body } = await owner.rest('POST', '/v1/keys', { name: 'agents alone', scopes: ['agents'] })
-    attacker = makeCaller(service, body.key)
+    attacker = createCaller(service, body.key)
   }, 60_000)
   afterAll(async () => {
     await service?.close()

@@ -2,29 +2,29 @@ import { createHash } from 'node:crypto'
 import type { Client } from 'graphql-ws'
 import { afterAll, beforeAll, describe, type ExpectStatic, expect, it } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
-import { addDocument, type Caller, type Json, makeCaller, newOrganization } from '../../support/client.ts'
+import { addDocument, type Caller, createCaller, type Json, newOrganization } from '../../support/client.ts'
 import {
+  createSelection,
   findBodySchema,
-  type GraphQLPlace,
-  graphqlPlaces,
+  type GraphQLPosition,
+  graphqlPositions,
   innerFields,
-  makeSelection,
   openapi,
   type RestOperation,
   type RootField,
-  restPlaces,
+  restPositions,
   rootFields,
   routeName,
 } from '../../support/contract.ts'
-import { wav } from '../../support/data/sound.ts'
+import { wav } from '../../support/data/audio.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
 import { eventually } from '../../support/eventually.ts'
-import { PeopleIssuer } from '../../support/processes/people-issuer.ts'
+import { MemberIssuer } from '../../support/processes/member-issuer.ts'
 import { onBothEngines } from '../../support/processes/replicas.ts'
 import { type Service, type ServiceOptions, startEmbedded } from '../../support/processes/service.ts'
 import { soaking } from '../../support/soak.ts'
-import { furnish, makeMark, makeUnknown, type Possessions } from '../../support/tenant.ts'
+import { createMark, createUnknown, furnish, type Possessions } from '../../support/tenant.ts'
 import {
   ARGUMENTS,
   BODIES,
@@ -38,18 +38,18 @@ import {
   REST_PLAIN_OF_ONE,
   SUBSCRIPTION_ARGUMENTS,
   WAYS,
-} from '../../support/tenant-places.ts'
+} from '../../support/tenant-positions.ts'
 
 /** Selected of what operations give. */
 const DEPTH = 1
 /** Headers that no two answers share. */
-const OF_ONE_ANSWER = new Set(['date', 'x-request-id', 'request-id', 'openai-processing-ms', 'mcp-session-id', 'x-kis-stream-id'])
+const VOLATILE_HEADERS = new Set(['date', 'x-request-id', 'request-id', 'openai-processing-ms', 'mcp-session-id', 'x-kis-stream-id'])
 /** Subscriptions without an end. */
 const ENDLESS = new Set(['usageRecorded', 'walletChanged', 'documentUpdated', 'runEnded'])
 /** How long an endless subscription may still be refused after another of the same socket has told an event, in ms. */
 const STILL_REFUSED_MS = 300
 
-const HOW_TO_ADD = 'Say in test/support/tenant-places.ts what it names, or that it names nothing.'
+const HOW_TO_ADD = 'Say in test/support/tenant-positions.ts what it names, or that it names nothing.'
 
 /** What a place of a route names; undefined: nobody has said. */
 function restNamings(operation: RestOperation, at: string): readonly Naming[] | undefined {
@@ -64,7 +64,7 @@ function restNamings(operation: RestOperation, at: string): readonly Naming[] | 
   return REST_NAMES[at] ?? (REST_PLAIN.has(at) ? [] : undefined)
 }
 
-const graphqlNamings = ({ coordinate }: GraphQLPlace): readonly Naming[] | undefined =>
+const graphqlNamings = ({ coordinate }: GraphQLPosition): readonly Naming[] | undefined =>
   GRAPHQL_NAMES[coordinate] ?? (GRAPHQL_PLAIN.has(coordinate) ? [] : undefined)
 
 const toArguments = ({ operation, name }: RootField) =>
@@ -74,41 +74,43 @@ describe('the tenant matrix has a row', () => {
   for (const operation of openapi.operations) {
     if (operation.operation.security?.length === 0) continue
     it(`for every place of ${routeName(operation)}`, () => {
-      const missing = restPlaces(operation).filter(({ at }) => restNamings(operation, at) === undefined)
+      const missing = restPositions(operation).filter(({ at }) => restNamings(operation, at) === undefined)
       expect(
         missing.map(({ at }) => `${routeName(operation)} ${at}`),
         HOW_TO_ADD,
       ).toEqual([])
       if (findBodySchema(operation))
-        expect(BODIES, 'Add a valid body to BODIES in test/support/tenant-places.ts.').toHaveProperty(operation.operation.operationId)
+        expect(BODIES, 'Add a valid body to BODIES in test/support/tenant-positions.ts.').toHaveProperty(operation.operation.operationId)
     })
   }
   for (const root of rootFields)
     it(`for every argument of the ${root.operation} ${root.name}`, () => {
-      const places = graphqlPlaces(root.operation, root.field)
+      const positions = graphqlPositions(root.operation, root.field)
       expect(
-        places.filter((place) => graphqlNamings(place) === undefined).map(({ coordinate }) => coordinate),
+        positions.filter((position) => graphqlNamings(position) === undefined).map(({ coordinate }) => coordinate),
         HOW_TO_ADD,
       ).toEqual([])
-      if (root.field.args.length > 0 && places.length > 0)
-        expect(toArguments(root), `Add valid arguments of ${root.name} to ARGUMENTS in test/support/tenant-places.ts.`).toBeDefined()
+      if (root.field.args.length > 0 && positions.length > 0)
+        expect(toArguments(root), `Add valid arguments of ${root.name} to ARGUMENTS in test/support/tenant-positions.ts.`).toBeDefined()
     })
   for (const { type, field } of innerFields)
     it(`for every argument of ${type.name}.${field.name}`, () => {
-      const places = graphqlPlaces(type.name, field)
+      const positions = graphqlPositions(type.name, field)
       expect(
-        places.filter((place) => graphqlNamings(place) === undefined).map(({ coordinate }) => coordinate),
+        positions.filter((position) => graphqlNamings(position) === undefined).map(({ coordinate }) => coordinate),
         HOW_TO_ADD,
       ).toEqual([])
-      if (places.length > 0)
-        expect(WAYS, `Say in WAYS of test/support/tenant-places.ts how one comes to it.`).toHaveProperty([`${type.name}.${field.name}`])
+      if (positions.length > 0)
+        expect(WAYS, `Say in WAYS of test/support/tenant-positions.ts how one comes to it.`).toHaveProperty([`${type.name}.${field.name}`])
     })
 
   it('for nothing that the contract has no more', () => {
-    const rest = openapi.operations.flatMap((operation) => restPlaces(operation).flatMap(({ at }) => [at, `${routeName(operation)} ${at}`]))
+    const rest = openapi.operations.flatMap((operation) =>
+      restPositions(operation).flatMap(({ at }) => [at, `${routeName(operation)} ${at}`]),
+    )
     const graphql = [
-      ...rootFields.flatMap(({ operation, field }) => graphqlPlaces(operation, field)),
-      ...innerFields.flatMap(({ type, field }) => graphqlPlaces(type.name, field)),
+      ...rootFields.flatMap(({ operation, field }) => graphqlPositions(operation, field)),
+      ...innerFields.flatMap(({ type, field }) => graphqlPositions(type.name, field)),
     ].map(({ coordinate }) => coordinate)
     const stale = [...Object.keys(REST_NAMES), ...REST_PLAIN, ...REST_PLAIN_OF_ONE].filter((row) => !rest.includes(row))
     expect([...stale, ...[...Object.keys(GRAPHQL_NAMES), ...GRAPHQL_PLAIN].filter((row) => !graphql.includes(row))]).toEqual([])
@@ -134,26 +136,26 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
   describe.concurrent(`another organization's ids are as unknown ones, ${name}`, () => {
     let mock: MockEngine
     let receiver: WebhookReceiver
-    let people: PeopleIssuer
+    let memberIssuer: MemberIssuer
     let service: Service
     let tenants = 0
     beforeAll(async () => {
       mock = await startMockEngine()
       receiver = await WebhookReceiver.start()
-      people = await PeopleIssuer.start()
-      service = await start({ catalog: testCatalog(mock.url), env: { KIS_EGRESS_ALLOW: receiver.host, ...people.env } })
+      memberIssuer = await MemberIssuer.start()
+      service = await start({ catalog: testCatalog(mock.url), env: { KIS_EGRESS_ALLOW: receiver.host, ...memberIssuer.env } })
     }, 120_000)
     afterAll(async () => {
       await service?.close()
       await mock?.[Symbol.asyncDispose]()
       await receiver?.[Symbol.asyncDispose]()
-      await people?.[Symbol.asyncDispose]()
+      await memberIssuer?.[Symbol.asyncDispose]()
     })
 
     async function newTenant(): Promise<Tenant> {
-      const caller = await newOrganization(makeCaller(service, service.key), service)
+      const caller = await newOrganization(createCaller(service, service.key), service)
       const tenant = String.fromCharCode(97 + tenants++)
-      return { ...caller, has: await furnish(caller, tenant, receiver, people), mark: makeMark(tenant) }
+      return { ...caller, has: await furnish(caller, tenant, receiver, memberIssuer), mark: createMark(tenant) }
     }
 
     async function send(key: string, method: string, path: string, body: Json, headers: Record<string, string> = {}): Promise<Seen> {
@@ -199,11 +201,11 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
         const all: Record<string, string> = {}
         for (const operation of openapi.operations) {
           if (operation.method !== 'GET' || operation.operation.security?.length === 0 || operation.path.endsWith('/events')) continue
-          const { path } = makeRequest(operation, tenant.has)
+          const { path } = createRequest(operation, tenant.has)
           const { text } = await send(tenant.key, 'GET', path, undefined)
           // An erasure ends by itself after 2 minutes. The use of a key, as of the owner's here, is noted every 5 minutes.
-          const lasting = path.includes('/erasures') ? text.replaceAll(/"ended_at":(?:null|\d+)/g, '') : text
-          all[path] = lasting.replaceAll(/"last_used_at":\d+/g, '"last_used_at":«time»')
+          const stableText = path.includes('/erasures') ? text.replaceAll(/"ended_at":(?:null|\d+)/g, '') : text
+          all[path] = stableText.replaceAll(/"last_used_at":\d+/g, '"last_used_at":«time»')
         }
         last = JSON.stringify(all)
         return last === before
@@ -219,17 +221,17 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
       expect: ExpectStatic,
       owner: Tenant,
       what: string,
-      given: string,
-      asking: (given: string) => Promise<Seen>,
+      ownerId: string,
+      sendWith: (id: string) => Promise<Seen>,
     ): Promise<void> {
-      const unknown = makeUnknown(given)
-      const [theirs, nobodys] = [await asking(given), await asking(unknown)]
-      expect.soft(plain(theirs, given), what).toEqual(plain(nobodys, unknown))
-      expectNothingOf(expect, owner, theirs, what, given)
+      const unknown = createUnknown(ownerId)
+      const [theirs, nobodys] = [await sendWith(ownerId), await sendWith(unknown)]
+      expect.soft(plain(theirs, ownerId), what).toEqual(plain(nobodys, unknown))
+      expectNothingOf(expect, owner, theirs, what, ownerId)
     }
 
-    function expectNothingOf(expect: ExpectStatic, owner: Tenant, { status, text }: Seen, what: string, given: string): void {
-      const rest = text.replaceAll(given, '')
+    function expectNothingOf(expect: ExpectStatic, owner: Tenant, { status, text }: Seen, what: string, ownerId: string): void {
+      const rest = text.replaceAll(ownerId, '')
       expect.soft(rest, what).not.toContain(owner.mark)
       // An error may name what else was sent.
       const others = status < 300 ? listIds(owner) : []
@@ -240,37 +242,37 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
       const [owner, asker] = [await newTenant(), await newTenant()]
       const narrow: string = (await asker.rest('POST', '/v1/keys', { name: 'narrow', scopes: ['inference'] })).body.key
       for (const { operation, at, more } of restRows().filter((row) => row.at === 'header.idempotency-key')) {
-        const { path, body, headers } = makeRequest(operation, owner.has, at, owner.has.idempotencyKey, undefined, more)
+        const { path, body, headers } = createRequest(operation, owner.has, at, owner.has.idempotencyKey, undefined, more)
         const first = await send(owner.key, operation.method, path, body, headers)
         expect(first.status, `${routeName(operation)}: ${first.text}`).toBe(200)
       }
       const before = await atRest(owner)
       for (const row of chosen(restRows(), (each) => routeName(each.operation))) {
         const { operation, at, naming, more } = row
-        const given = owner.has[naming.kind]
+        const ownerId = owner.has[naming.kind]
         for (const key of isWhole ? [asker.key, narrow] : [asker.key]) {
-          const asking = async (id: string, method: string = operation.method) => {
+          const sendWith = async (id: string, method: string = operation.method) => {
             if (operation.operation.operationId === 'startEvaluation') await evaluationsEnd(asker)
-            const request = makeRequest(
+            const request = createRequest(
               operation,
               asker.has,
               at,
               naming.as ? naming.as(id, asker.has) : id,
-              row.alsoForeign ? owner.has : undefined,
+              row.usesOwnerPath ? owner.has : undefined,
               more,
             )
             return send(key, method, request.path, request.body, request.headers)
           }
-          await expectAlike(expect, owner, `${routeName(operation)} ${at} ${naming.kind}`, given, asking)
+          await expectAlike(expect, owner, `${routeName(operation)} ${at} ${naming.kind}`, ownerId, sendWith)
           if (operation.method === 'GET')
-            await expectAlike(expect, owner, `HEAD ${operation.path} ${at}`, given, (id) => asking(id, 'HEAD'))
+            await expectAlike(expect, owner, `HEAD ${operation.path} ${at}`, ownerId, (id) => sendWith(id, 'HEAD'))
         }
       }
-      for (const operation of openapi.operations.filter((each) => each.method === 'GET' && restPlaces(each).length === 0))
+      for (const operation of openapi.operations.filter((each) => each.method === 'GET' && restPositions(each).length === 0))
         expectNothingOf(
           expect,
           owner,
-          await send(asker.key, 'GET', makeRequest(operation, asker.has).path, undefined),
+          await send(asker.key, 'GET', createRequest(operation, asker.has).path, undefined),
           routeName(operation),
           '',
         )
@@ -280,33 +282,33 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
     it('by GraphQL', async ({ expect }) => {
       const [owner, asker] = [await newTenant(), await newTenant()]
       const narrow: string = (await asker.rest('POST', '/v1/keys', { name: 'narrow', scopes: ['inference'] })).body.key
-      for (const { root, place } of graphqlRows().filter(({ place }) => place.at === 'input.idempotencyKey')) {
+      for (const { root, position } of graphqlRows().filter(({ position }) => position.at === 'input.idempotencyKey')) {
         if (root.operation === 'subscription') continue
-        const { query, variables } = makeOperation(root, owner.has, place.at, owner.has.idempotencyKey)
+        const { query, variables } = createOperation(root, owner.has, position.at, owner.has.idempotencyKey)
         await graphqlRequest(owner.key, query, variables)
       }
       const before = await atRest(owner)
-      const sockets = new Map([asker.key, narrow].map((key) => [key, makeCaller(service, key).socket()]))
-      for (const { root, place, naming } of chosen(graphqlRows(), (each) => `${each.root.operation} ${each.root.name}`)) {
-        const given = owner.has[naming.kind]
+      const sockets = new Map([asker.key, narrow].map((key) => [key, createCaller(service, key).socket()]))
+      for (const { root, position, naming } of chosen(graphqlRows(), (each) => `${each.root.operation} ${each.root.name}`)) {
+        const ownerId = owner.has[naming.kind]
         for (const key of isWhole ? [asker.key, narrow] : [asker.key]) {
-          const asking = async (id: string) => {
+          const sendWith = async (id: string) => {
             if (root.name === 'startEvaluation') await evaluationsEnd(asker)
-            const { query, variables } = makeOperation(root, asker.has, place.at, naming.as ? naming.as(id, asker.has) : id)
+            const { query, variables } = createOperation(root, asker.has, position.at, naming.as ? naming.as(id, asker.has) : id)
             return root.operation === 'subscription'
               ? transcript(sockets.get(key)!, root, query, variables, asker.has)
               : graphqlRequest(key, query, variables)
           }
-          await expectAlike(expect, owner, `${root.operation} ${root.name} ${place.at} ${naming.kind}`, given, asking)
+          await expectAlike(expect, owner, `${root.operation} ${root.name} ${position.at} ${naming.kind}`, ownerId, sendWith)
         }
       }
       // It has stored no id of the owner's, which its own lists would show.
       const reader = await newTenant()
       for (const { type, field } of innerFields)
-        for (const place of graphqlPlaces(type.name, field))
-          for (const naming of graphqlNamings(place) ?? [])
-            await expectAlike(expect, owner, `${type.name}.${field.name}(${place.at})`, owner.has[naming.kind], (id) => {
-              const selected = `${field.name}(${place.at}: ${JSON.stringify(naming.as ? naming.as(id, reader.has) : id)}) ${makeSelection(field.type, INNER_DEPTH)}`
+        for (const position of graphqlPositions(type.name, field))
+          for (const naming of graphqlNamings(position) ?? [])
+            await expectAlike(expect, owner, `${type.name}.${field.name}(${position.at})`, owner.has[naming.kind], (id) => {
+              const selected = `${field.name}(${position.at}: ${JSON.stringify(naming.as ? naming.as(id, reader.has) : id)}) ${createSelection(field.type, INNER_DEPTH)}`
               return graphqlRequest(
                 reader.key,
                 WAYS[`${type.name}.${field.name}`]!(reader.has).replace('FIELD', () => selected),
@@ -360,23 +362,23 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
       listen(`subscription { documentUpdated(collectionId: "${owner.has.collection}", after: "0") { documentId } }`, refused)
       listen('subscription { usageRecorded(after: "0") { cursor record { id requestId } } }')
       listen('subscription { walletChanged(after: "0") { cursor balance } }')
-      const place = receiver.at('/listening')
+      const endpoint = receiver.at('/listening')
       const types = ['document.updated', 'document.deleted', 'usage.recorded', 'wallet.changed', 'agent_run.ended', 'workflow_run.ended']
       const known = types.filter((type) => type in openapi.events)
-      place.secret = (await asker.rest('POST', '/v1/webhooks', { url: place.url, event_types: known })).body.secret
+      endpoint.secret = (await asker.rest('POST', '/v1/webhooks', { url: endpoint.url, event_types: known })).body.secret
 
-      const made = await addDocument(owner, owner.has.collection, 'told.md', `# ${owner.mark}\nA new text.`)
+      const created = await addDocument(owner, owner.has.collection, 'told.md', `# ${owner.mark}\nA new text.`)
       await owner.rest('POST', `/v1/agents/${owner.has.agent}/runs`, { input: 'Hello' })
-      await owner.rest('DELETE', `/v1/collections/${owner.has.collection}/documents/${made.id}`)
+      await owner.rest('DELETE', `/v1/collections/${owner.has.collection}/documents/${created.id}`)
       const mine = await addDocument(asker, asker.has.collection, 'mine.md', '# Mine\nA text of mine.')
       await eventually(() => heard.some((line) => line.includes(mine.id)), 30_000)
-      await eventually(() => place.received.some(({ data }) => data.document_id === mine.id), 30_000)
+      await eventually(() => endpoint.received.some(({ data }) => data.document_id === mine.id), 30_000)
       await client.dispose()
       expect(refused).toEqual([expect.stringContaining('NOT_FOUND')])
-      const all = heard.join('\n') + JSON.stringify(place.received)
-      for (const id of [made.id, made.file_id, ...listIds(owner)]) expect(all).not.toContain(id)
+      const all = heard.join('\n') + JSON.stringify(endpoint.received)
+      for (const id of [created.id, created.file_id, ...listIds(owner)]) expect(all).not.toContain(id)
       expect(all).not.toContain(owner.mark)
-      expect(place.faults).toEqual([])
+      expect(endpoint.faults).toEqual([])
     }, 120_000)
   })
 }
@@ -415,7 +417,7 @@ interface RestRow {
   readonly at: string
   readonly naming: Naming
   /** The path's other parameters are the owner's too. */
-  readonly alsoForeign: boolean
+  readonly usesOwnerPath: boolean
   readonly more: object
 }
 
@@ -424,10 +426,10 @@ function restRows(): RestRow[] {
   const rows = openapi.operations.flatMap((operation) => {
     const paths = operation.operation.parameters.filter((parameter) => parameter.in === 'path')
     const streams = plainProperties(operation).has('stream') && operation.path !== '/v1/audio/transcriptions'
-    return restPlaces(operation).flatMap(({ at }) =>
+    return restPositions(operation).flatMap(({ at }) =>
       (restNamings(operation, at) ?? []).flatMap((naming) =>
-        (at.startsWith('path.') && paths.length > 1 ? [false, true] : [false]).flatMap((alsoForeign) =>
-          (streams ? [{}, { stream: true }] : [{}]).map((more) => ({ operation, at, naming, alsoForeign, more })),
+        (at.startsWith('path.') && paths.length > 1 ? [false, true] : [false]).flatMap((usesOwnerPath) =>
+          (streams ? [{}, { stream: true }] : [{}]).map((more) => ({ operation, at, naming, usesOwnerPath, more })),
         ),
       ),
     )
@@ -438,20 +440,20 @@ function restRows(): RestRow[] {
 const plainProperties = (operation: RestOperation) => new Set(Object.keys(findBodySchema(operation)?.schema.properties ?? {}))
 
 /** A valid request of what one owns, in which one place is another's. */
-function makeRequest(operation: RestOperation, own: Possessions, at?: string, value?: unknown, foreign?: Possessions, more: object = {}) {
+function createRequest(operation: RestOperation, own: Possessions, at?: string, value?: unknown, owner?: Possessions, more: object = {}) {
   let { path } = operation
   for (const parameter of operation.operation.parameters.filter((each) => each.in === 'path')) {
-    const isGiven = at === `path.${parameter.name}`
+    const isTarget = at === `path.${parameter.name}`
     const [naming] = restNamings(operation, `path.${parameter.name}`)!
-    path = path.replace(`{${parameter.name}}`, String(isGiven ? value : (foreign ?? own)[naming!.kind]))
+    path = path.replace(`{${parameter.name}}`, String(isTarget ? value : (owner ?? own)[naming!.kind]))
   }
   const [where, ...steps] = at?.split('.') ?? []
   const name = steps.join('.')
   if (where === 'query') path += `?${name}=${encodeURIComponent(String(value))}`
   const needed = NEEDED[operation.operation.operationId]
   if (needed) path += `${path.includes('?') ? '&' : '?'}${needed}`
-  const made = BODIES[operation.operation.operationId]?.(own)
-  const body: Json = at === 'body' ? value : where === 'body' ? placed(made, name, value) : made
+  const defaultBody = BODIES[operation.operation.operationId]?.(own)
+  const body: Json = at === 'body' ? value : where === 'body' ? placed(defaultBody, name, value) : defaultBody
   // One key is for one request: each operation has its own.
   const prefix = name === 'idempotency-key' ? `${operation.operation.operationId}${Object.keys(more)}-` : ''
   const headers: Record<string, string> = where === 'header' ? { [name]: `${prefix}${value}` } : {}
@@ -469,12 +471,14 @@ function placed(body: Json, at: string, value: unknown): Json {
 
 function graphqlRows() {
   const rows = rootFields.flatMap((root) =>
-    graphqlPlaces(root.operation, root.field).flatMap((place) => (graphqlNamings(place) ?? []).map((naming) => ({ root, place, naming }))),
+    graphqlPositions(root.operation, root.field).flatMap((position) =>
+      (graphqlNamings(position) ?? []).map((naming) => ({ root, position, naming })),
+    ),
   )
   return rows.toSorted((a, b) => Number(a.naming.kind.endsWith('Code')) - Number(b.naming.kind.endsWith('Code')))
 }
 
-function makeOperation({ operation, name, field }: RootField, own: Possessions, at: string, value: unknown) {
+function createOperation({ operation, name, field }: RootField, own: Possessions, at: string, value: unknown) {
   const root = { operation, name, field }
   const variables = structuredClone(toArguments(root)!(own))
   const steps = at.split('.')
@@ -482,10 +486,10 @@ function makeOperation({ operation, name, field }: RootField, own: Possessions, 
   let target = variables
   for (const step of steps) target = target[step] ??= {}
   target[last] = last === 'idempotencyKey' ? `${operation}-${name}-${value}` : value
-  const given = field.args.filter((argument) => argument.name in variables)
-  const declared = given.map((argument) => `$${argument.name}: ${argument.type}`).join(', ')
-  const passed = given.map((argument) => `${argument.name}: $${argument.name}`).join(', ')
-  return { query: `${operation} Matrix(${declared}) { ${name}(${passed}) ${makeSelection(field.type, DEPTH)} }`, variables }
+  const provided = field.args.filter((argument) => argument.name in variables)
+  const declared = provided.map((argument) => `$${argument.name}: ${argument.type}`).join(', ')
+  const passed = provided.map((argument) => `${argument.name}: $${argument.name}`).join(', ')
+  return { query: `${operation} Matrix(${declared}) { ${name}(${passed}) ${createSelection(field.type, DEPTH)} }`, variables }
 }
 
 /** What a subscription says: to its end, or until the asker's own past has been told on the same socket. */
@@ -503,14 +507,14 @@ async function transcript(client: Client, { name }: RootField, query: string, va
       complete: resolve,
     },
   )
-  const told = () => setTimeout(resolve, STILL_REFUSED_MS)
+  const acceptAfterDelay = () => setTimeout(resolve, STILL_REFUSED_MS)
   const stopOwn = ENDLESS.has(name)
     ? client.subscribe(
         {
           query: 'subscription ($id: ID) { documentUpdated(collectionId: $id, after: "0") { documentId } }',
           variables: { id: own.collection },
         },
-        { next: told, error: told, complete: () => {} },
+        { next: acceptAfterDelay, error: acceptAfterDelay, complete: () => {} },
       )
     : undefined
   await ended
@@ -523,10 +527,10 @@ async function transcript(client: Client, { name }: RootField, query: string, va
  * An answer without what it was asked for, and without what no two answers share. What has been made has an id and a
  * time of its own.
  */
-function plain({ status, headers, text }: Seen, given: string) {
+function plain({ status, headers, text }: Seen, ownerId: string) {
   // Anthropic's errors tell the id of the request.
-  const body = text.replaceAll(given, '«given»').replace(/"request_id":"req_[0-9a-f]{32}"/, '"request_id":"«id»"')
-  const shared = [...headers].filter(([name]) => !OF_ONE_ANSWER.has(name) && !(status < 300 && name === 'content-length'))
+  const body = text.replaceAll(ownerId, '«given»').replace(/"request_id":"req_[0-9a-f]{32}"/, '"request_id":"«id»"')
+  const shared = [...headers].filter(([name]) => !VOLATILE_HEADERS.has(name) && !(status < 300 && name === 'content-length'))
   return { status, headers: Object.fromEntries(shared), body: status < 300 ? withoutNew(withoutMoments(body)) : body }
 }
 

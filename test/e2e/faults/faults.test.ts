@@ -23,7 +23,7 @@ interface Fault {
   readonly name: string
   /** What a run that is no soak makes. */
   readonly isQuick: boolean
-  begin(parts: Parts): unknown
+  start(parts: Parts): unknown
   end(parts: Parts): unknown
 }
 
@@ -51,7 +51,7 @@ function onLinks(where: string, links: readonly LinkName[], name: string): Fault
     where,
     name,
     isQuick: QUICK.includes(`${where}: ${name}`),
-    begin: (parts) => all(parts, NETWORK[name] ?? NETWORK.cut!),
+    start: (parts) => all(parts, NETWORK[name] ?? NETWORK.cut!),
     end: async (parts) => {
       if (isLong) await sleep(LOST_MS)
       await all(parts, (proxy) => proxy.heal())
@@ -67,14 +67,14 @@ function onRole(role: RoleName, name: 'killed' | 'stopped'): Fault & { readonly 
       where: role,
       name,
       isQuick,
-      begin: (parts) => theProcess(parts).end('SIGKILL'),
+      start: (parts) => theProcess(parts).end('SIGKILL'),
       end: ({ service }) => service.restart(`${role}-1`),
     }
   return {
     where: role,
     name,
     isQuick,
-    begin: (parts) => process.kill(theProcess(parts).pid, 'SIGSTOP'),
+    start: (parts) => process.kill(theProcess(parts).pid, 'SIGSTOP'),
     end: (parts) => process.kill(theProcess(parts).pid, 'SIGCONT'),
   }
 }
@@ -91,8 +91,13 @@ await onEngine('KIS_TEST_MONGODB_URL', 'faults of the parts', () =>
     describe('faults of the parts', () => {
       // How long it took depends on the machine.
       const table = new DocsTable('test/e2e/faults/faults.md', HEAD, (row) => row.replace(/\| [^|]+\|$/, ''))
-      const made: { readonly where: string; readonly name: string; readonly probes: Probes; readonly seen: Seen; readonly well: string }[] =
-        []
+      const created: {
+        readonly where: string
+        readonly name: string
+        readonly probes: Probes
+        readonly seen: Seen
+        readonly well: string
+      }[] = []
       let parts: Parts
       beforeAll(async () => {
         parts = await startParts()
@@ -101,11 +106,11 @@ await onEngine('KIS_TEST_MONGODB_URL', 'faults of the parts', () =>
 
       it.each(FAULTS)(
         'heal by themselves, and lose nothing that was acknowledged: $where: $name',
-        async ({ where, name, begin, end }) => {
-          const probes = await Probes.make(parts, `${where}: ${name}`)
+        async ({ where, name, start, end }) => {
+          const probes = await Probes.create(parts, `${where}: ${name}`)
           let seen: Seen
           try {
-            seen = await probes.during(async () => void (await begin(parts)))
+            seen = await probes.during(async () => void (await start(parts)))
           } finally {
             await end(parts)
           }
@@ -114,13 +119,13 @@ await onEngine('KIS_TEST_MONGODB_URL', 'faults of the parts', () =>
           const seconds = (performance.now() - endedAt) / 1_000
           await probes.documentsAreReady()
           const within = HEALED_WITHIN.find((each) => seconds <= each)
-          made.push({ where, name, probes, seen, well: within ? `within ${within} s` : 'later' })
+          created.push({ where, name, probes, seen, well: within ? `within ${within} s` : 'later' })
         },
         400_000,
       )
 
       it('leave nothing held, charge no call twice, and are what faults.md says', async () => {
-        for (const { where, name, probes, seen, well } of made) {
+        for (const { where, name, probes, seen, well } of created) {
           await eventually(() => probes.holdsNothing(), HOLDS_END_MS)
           table.note(where, name, [seen.chat, seen.stream, seen.run, seen.read, seen.search, seen.upload, await probes.charged(), well])
         }

@@ -101,7 +101,7 @@ export async function startParts(): Promise<Parts> {
       `\n  metered: { kind: openai, base_url: "${proxyUrl('inference, vendor')}/v1", badge: cloud, ${waits} }\nmodels:\n  - { id: metered, engine: metered, kind: chat, supports: [tools], context_window: 100000, max_output_tokens: 1000, price: { input: "1", output: "2" } }\n`,
     )}`,
     ports: Object.fromEntries(ROLES.map((role, i) => [role, [ports[i]!]])),
-    makeEnv: (name) => environments[name.replace(/-1$/, '') as RoleName],
+    createEnv: (name) => environments[name.replace(/-1$/, '') as RoleName],
   })
   stack.defer(() => service.close())
   const moved = stack.move()

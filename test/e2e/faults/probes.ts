@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect } from 'vitest'
 import {
-  type Answer,
   addDocument,
   balancedWallet,
   base64,
   type Caller,
+  createCaller,
   type Json,
-  makeCaller,
   newCollection,
   newOrganization,
+  type RestResponse,
   settled,
 } from '../../support/client.ts'
 import type { Script } from '../../support/engines/metered-engine.ts'
@@ -49,7 +49,7 @@ export class Probes {
   readonly #collection: Json
   readonly #agent: Json
   /** Documents that were acknowledged. */
-  readonly #taken: string[] = []
+  readonly #accepted: string[] = []
   #rounds = 0
 
   private constructor(parts: Parts, id: string, direct: Caller, lateKey: string, collection: Json, agent: Json) {
@@ -57,15 +57,15 @@ export class Probes {
     this.#parts = parts
     this.#id = id
     this.#direct = direct
-    this.#client = makeCaller(service, direct.key)
-    this.#late = makeCaller(service, lateKey)
+    this.#client = createCaller(service, direct.key)
+    this.#late = createCaller(service, lateKey)
     this.#collection = collection
     this.#agent = agent
   }
 
-  static async make(parts: Parts, id: string): Promise<Probes> {
+  static async create(parts: Parts, id: string): Promise<Probes> {
     const { service } = parts
-    const direct = await newOrganization(makeCaller(service, service.key), service)
+    const direct = await newOrganization(createCaller(service, service.key), service)
     const collection = await newCollection(direct, 'mock-embed')
     await addDocument(direct, collection.id, 'a.txt', 'The sultan keeps his letters in a cedar chest.')
     const agent = await direct.rest('POST', '/v1/agents', { code: 'a', name: 'A', model: 'metered', collection_ids: [collection.id] })
@@ -81,25 +81,25 @@ export class Probes {
   }
 
   /** Asks everything while the fault lasts, beside a stream that began before it. */
-  async during(begin: () => void | Promise<void>): Promise<Seen> {
+  async during(start: () => void | Promise<void>): Promise<Seen> {
     const script: Script = { id: `${this.#id}-stream`, pieces: STREAM_PIECES, usage: 'end', allowed: STREAM_BEFORE }
     const begun = Promise.withResolvers<void>()
     const streamed = this.#stream(script, begun.resolve)
     await Promise.race([begun.promise, streamed.then((seen) => Promise.reject(new Error(`${this.#id}: before the fault: ${seen}`)))])
-    await begin()
+    await start()
     this.#parts.engine.calls.get(script.id)!.allow(STREAM_PIECES + 1)
-    const [chat, run, read, search, upload] = await this.#askAll(this.#late, CHAT_PIECES, RUN_PIECES)
+    const [chat, run, read, search, upload] = await this.#sendAll(this.#late, CHAT_PIECES, RUN_PIECES)
     return { chat, stream: await streamed, run, read, search, upload }
   }
 
   /** Whether everything is answered. */
   async isWell(): Promise<boolean> {
-    return (await this.#askAll(this.#client, 1, 1)).every((outcome) => outcome === 'answered')
+    return (await this.#sendAll(this.#client, 1, 1)).every((outcome) => outcome === 'answered')
   }
 
   /** Waits until every document that was acknowledged is ready. */
   async documentsAreReady(): Promise<void> {
-    for (const id of this.#taken)
+    for (const id of this.#accepted)
       expect(await settled(this.#direct, this.#collection.id, id, EMBEDDED_MS)).toMatchObject({ status: 'ready' })
   }
 
@@ -113,7 +113,7 @@ export class Probes {
    */
   async charged(): Promise<string> {
     await balancedWallet(this.#direct)
-    for (const [id, { asked }] of this.#parts.engine.calls) if (id.startsWith(`${this.#id}-`)) expect([id, asked]).toEqual([id, 1])
+    for (const [id, { requests }] of this.#parts.engine.calls) if (id.startsWith(`${this.#id}-`)) expect([id, requests]).toEqual([id, 1])
     const { body } = await this.#direct.rest('GET', '/v1/usage?limit=100')
     const outputs = body.data.flatMap((record: Json) => (record.operation === 'chat_completion' ? [record.output_tokens] : []))
     const times = (tokens: number) => outputs.filter((each: number) => each === tokens).length
@@ -128,29 +128,29 @@ export class Probes {
     return said.join(', ') || 'nothing'
   }
 
-  async #askAll(client: Caller, chatPieces: number, runPieces: number): Promise<readonly [string, string, string, string, string]> {
+  async #sendAll(client: Caller, chatPieces: number, runPieces: number): Promise<readonly [string, string, string, string, string]> {
     const round = ++this.#rounds
     const path = `/v1/collections/${this.#collection.id}`
     const script = (kind: string, pieces: number) =>
       JSON.stringify({ id: `${this.#id}-${kind}-${round}`, pieces, usage: 'end' } satisfies Script)
     const chat = { model: 'metered', messages: [{ role: 'user', content: script('chat', chatPieces) }] }
     return Promise.all([
-      ask(client, 'POST', '/v1/chat/completions', chat),
-      ask(client, 'POST', `/v1/agents/${this.#agent.id}/runs`, { input: script('run', runPieces) }),
-      ask(client, 'GET', path),
-      ask(client, 'POST', `${path}/search`, { query: 'letters of the sultan' }),
+      send(client, 'POST', '/v1/chat/completions', chat),
+      send(client, 'POST', `/v1/agents/${this.#agent.id}/runs`, { input: script('run', runPieces) }),
+      send(client, 'GET', path),
+      send(client, 'POST', `${path}/search`, { query: 'letters of the sultan' }),
       this.#upload(client, `Letter ${round}.`),
     ])
   }
 
   async #upload(client: Caller, text: string): Promise<string> {
     let fileId = ''
-    const uploaded = await ask(client, 'POST', '/v1/files', { file_name: 'a.txt', content_base64: base64(text) }, ({ body }) => {
+    const uploaded = await send(client, 'POST', '/v1/files', { file_name: 'a.txt', content_base64: base64(text) }, ({ body }) => {
       fileId = body.message.id
     })
     if (uploaded !== 'answered') return uploaded
     const documents = `/v1/collections/${this.#collection.id}/documents`
-    return ask(client, 'POST', documents, { file_id: fileId }, ({ body }) => this.#taken.push(body.id))
+    return send(client, 'POST', documents, { file_id: fileId }, ({ body }) => this.#accepted.push(body.id))
   }
 
   /** Says how a stream ended. `begun` is called when the pieces before the fault have come. */
@@ -161,23 +161,23 @@ export class Probes {
       const code = /"code":\s*"(\w+)"/.exec(text)?.[1]
       return code ? `\`${code}\`` : text.includes('[DONE]') ? 'the end' : 'the connection is lost'
     }
-    const leave = new AbortController()
+    const controller = new AbortController()
     const response = await fetch(`${this.#parts.clientsAddress}/v1/chat/completions`, {
       method: 'POST',
       headers: { authorization: `Bearer ${this.#client.key}`, 'content-type': 'application/json' },
       body: JSON.stringify({ model: 'metered', stream: true, messages: [{ role: 'user', content: JSON.stringify(script) }] }),
-      signal: leave.signal,
+      signal: controller.signal,
     })
-    let timer = setTimeout(() => leave.abort(), PATIENCE_MS)
+    let timer = setTimeout(() => controller.abort(), PATIENCE_MS)
     try {
       for await (const bytes of response.body!) {
         clearTimeout(timer)
-        timer = setTimeout(() => leave.abort(), PATIENCE_MS)
+        timer = setTimeout(() => controller.abort(), PATIENCE_MS)
         text += Buffer.from(bytes)
         if (pieces() === STREAM_BEFORE) begun()
       }
     } catch {
-      if (leave.signal.aborted) return pieces() === STREAM_PIECES ? 'all, no end' : 'nothing more'
+      if (controller.signal.aborted) return pieces() === STREAM_PIECES ? 'all, no end' : 'nothing more'
     } finally {
       clearTimeout(timer)
     }
@@ -187,11 +187,17 @@ export class Probes {
 }
 
 /** Gives `answered`, the status and the code of a failure, or what else became of a call. */
-async function ask(client: Caller, method: string, path: string, body?: unknown, take?: (answer: Answer) => void): Promise<string> {
-  const asked = client.rest(method, path, body).then(
-    (answer) => {
-      if (answer.status >= 300) return `${answer.status} \`${answer.body.error?.code ?? answer.body}\``
-      take?.(answer)
+async function send(
+  client: Caller,
+  method: string,
+  path: string,
+  body?: unknown,
+  onResponse?: (response: RestResponse) => void,
+): Promise<string> {
+  const outcome = client.rest(method, path, body).then(
+    (response) => {
+      if (response.status >= 300) return `${response.status} \`${response.body.error?.code ?? response.body}\``
+      onResponse?.(response)
       return 'answered'
     },
     (error) => {
@@ -201,9 +207,9 @@ async function ask(client: Caller, method: string, path: string, body?: unknown,
   )
   const over = new AbortController()
   try {
-    return await Promise.race([asked, sleep(PATIENCE_MS, 'no answer', over)])
+    return await Promise.race([outcome, sleep(PATIENCE_MS, 'no answer', over)])
   } finally {
     over.abort()
-    asked.catch(() => undefined)
+    outcome.catch(() => undefined)
   }
 }

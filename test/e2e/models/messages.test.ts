@@ -1,7 +1,7 @@
 import Anthropic from '@anthropic-ai/sdk'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
-import { balancedWallet, type Caller, makeCaller, nano, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, createCaller, nano, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { VendorCloud } from '../../support/engines/vendor-cloud.ts'
 import { ANTHROPIC_WIRE, beginning, failing, GOOGLE_WIRE, type Said, saying, type Wire } from '../../support/engines/vendor-wires.ts'
@@ -9,7 +9,7 @@ import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
 /** At 1, 0.1 and 10 USD per million tokens; `claude` answers as Anthropic does, `gemini` as Google does. */
-const makeCatalog = (mockUrl: string, cloudUrl: string) =>
+const createCatalog = (mockUrl: string, cloudUrl: string) =>
   testCatalog(mockUrl).replace(
     'models:',
     `  anthropic: { kind: anthropic, base_url: "${cloudUrl}/v1", api_key: k, badge: cloud }
@@ -51,16 +51,16 @@ describe('the official Anthropic client', () => {
   beforeAll(async () => {
     mock = await startMockEngine()
     cloud = await VendorCloud.start()
-    service = await startEmbedded({ catalog: makeCatalog(mock.url, cloud.url) })
-    caller = await newOrganization(makeCaller(service, service.key), service)
-    client = makeClient(caller)
+    service = await startEmbedded({ catalog: createCatalog(mock.url, cloud.url) })
+    caller = await newOrganization(createCaller(service, service.key), service)
+    client = createClient(caller)
   }, 90_000)
   afterAll(async () => {
     await service?.close()
     await cloud?.[Symbol.asyncDispose]()
     await mock?.[Symbol.asyncDispose]()
   })
-  const makeClient = ({ key }: Caller) => new Anthropic({ baseURL: service.rest, apiKey: key, authToken: null, maxRetries: 0 })
+  const createClient = ({ key }: Caller) => new Anthropic({ baseURL: service.rest, apiKey: key, authToken: null, maxRetries: 0 })
   const balance = async () => nano((await balancedWallet(caller)).balance_usd)
   beforeEach(async () => {
     spent = await balance()
@@ -76,7 +76,7 @@ describe('the official Anthropic client', () => {
   const say = (said: Said, wire: Wire = ANTHROPIC_WIRE) => {
     cloud.answering = saying(wire, said)
   }
-  const ask = (model: string, more: Partial<Anthropic.MessageCreateParamsNonStreaming> = {}) => ({
+  const createRequest = (model: string, more: Partial<Anthropic.MessageCreateParamsNonStreaming> = {}) => ({
     model,
     max_tokens: 500,
     messages,
@@ -85,7 +85,7 @@ describe('the official Anthropic client', () => {
 
   describe('over an engine of the chat protocol', () => {
     it('gets an answer, and usage and wallet have it', async () => {
-      const message = await client.messages.create(ask('mock-chat', { system: 'Be brief.' }))
+      const message = await client.messages.create(createRequest('mock-chat', { system: 'Be brief.' }))
       expect(message).toMatchObject({
         type: 'message',
         content: [{ type: 'text', text: 'Hello from the mock مرحبا' }],
@@ -108,7 +108,7 @@ describe('the official Anthropic client', () => {
       const cache_control = { type: 'ephemeral' as const }
       const message = await client.beta.messages
         .stream({
-          ...ask('mock-chat'),
+          ...createRequest('mock-chat'),
           max_tokens: 32_000,
           betas: ['interleaved-thinking-2025-05-14', 'context-management-2025-06-27'],
           system: ['You are an agent.', 'Work in /tmp.'].map((text) => ({ type: 'text' as const, text, cache_control })),
@@ -134,7 +134,9 @@ describe('the official Anthropic client', () => {
 
     it('may ask to think a model that does not, and is told', async () => {
       const thinking = { type: 'enabled' as const, budget_tokens: 1_024 }
-      const { data, response } = await client.messages.create({ ...ask('mock-chat', { thinking }), max_tokens: 2_000 }).withResponse()
+      const { data, response } = await client.messages
+        .create({ ...createRequest('mock-chat', { thinking }), max_tokens: 2_000 })
+        .withResponse()
       expect([data.stop_reason, response.headers.get('x-kis-warning')]).toEqual(['end_turn', 'thinking_not_honored'])
       expect(Object.keys(mock.requests.at(-1)!)).toEqual(['model', 'messages', 'max_completion_tokens'])
     })
@@ -142,7 +144,7 @@ describe('the official Anthropic client', () => {
     it('streams it', async () => {
       const pieces: string[] = []
       const message = await client.messages
-        .stream(ask('mock-chat'))
+        .stream(createRequest('mock-chat'))
         .on('text', (text) => pieces.push(text))
         .finalMessage()
       expect(pieces).toEqual(['Hello', ' from', ' the', ' mock', ' مرحبا'])
@@ -152,7 +154,7 @@ describe('the official Anthropic client', () => {
 
     it('receives an error when a stream breaks off, after what had arrived', async () => {
       const pieces: string[] = []
-      const stream = client.messages.stream(ask('mock-chat', { messages: [{ role: 'user', content: 'please cut' }] }))
+      const stream = client.messages.stream(createRequest('mock-chat', { messages: [{ role: 'user', content: 'please cut' }] }))
       stream.on('text', (text) => pieces.push(text))
       await expect(stream.finalMessage()).rejects.toMatchObject({ type: 'api_error', errorCode: 'engine_error' })
       expect(pieces).toEqual(['Hello'])
@@ -161,7 +163,7 @@ describe('the official Anthropic client', () => {
 
     it('ends the engine by leaving amid a stream, and pays for what was produced', async () => {
       const abandoned = mock.abandoned
-      const stream = client.messages.stream(ask('mock-chat', { messages: [{ role: 'user', content: 'please hang' }] }))
+      const stream = client.messages.stream(createRequest('mock-chat', { messages: [{ role: 'user', content: 'please hang' }] }))
       await new Promise<void>((resolve) => stream.once('text', () => resolve()))
       stream.abort()
       await expect(stream.finalMessage()).rejects.toBeInstanceOf(Anthropic.APIUserAbortError)
@@ -190,7 +192,7 @@ describe('the official Anthropic client', () => {
       expect(nano(body.amount_usd)).toBe(BigInt(held) * 1_000n + 100n * 2_000n)
       expect(await charged()).toBe(0n)
 
-      const poor = await newOrganization(makeCaller(service, service.key), service, { creditUsd: '0' })
+      const poor = await newOrganization(createCaller(service, service.key), service, { creditUsd: '0' })
       expect((await poor.rest('POST', '/v1/chat/completions/quote', request)).body).toMatchObject({
         amount_usd: body.amount_usd,
         is_covered: false,
@@ -203,7 +205,10 @@ describe('the official Anthropic client', () => {
         isCovered: false,
         models: [{ model: { id: 'mock-chat' } }],
       })
-      await expect(makeClient(poor).messages.create(ask('mock-chat'))).rejects.toMatchObject({ status: 402, type: 'billing_error' })
+      await expect(createClient(poor).messages.create(createRequest('mock-chat'))).rejects.toMatchObject({
+        status: 402,
+        type: 'billing_error',
+      })
       const unknown = await caller.rest('POST', '/v1/chat/completions/quote', { ...request, model: 'nobody' })
       expect([unknown.status, unknown.body.error.code]).toEqual([404, 'model_not_found'])
     })
@@ -211,27 +216,27 @@ describe('the official Anthropic client', () => {
     it.each([
       [
         'an unknown key',
-        () => makeClient({ ...caller, key: 'kis_live_nobody' }).messages.create(ask('mock-chat')),
+        () => createClient({ ...caller, key: 'kis_live_nobody' }).messages.create(createRequest('mock-chat')),
         401,
         'authentication_error',
       ],
-      ['an unknown model', () => client.messages.create(ask('nobody')), 404, 'not_found_error'],
-      ['no messages', () => client.messages.create(ask('mock-chat', { messages: [] })), 400, 'invalid_request_error'],
+      ['an unknown model', () => client.messages.create(createRequest('nobody')), 404, 'not_found_error'],
+      ['no messages', () => client.messages.create(createRequest('mock-chat', { messages: [] })), 400, 'invalid_request_error'],
       [
         'a tool of the vendor',
-        () => client.messages.create(ask('mock-chat', { tools: [{ type: 'web_search_20250305', name: 'web_search' }] })),
+        () => client.messages.create(createRequest('mock-chat', { tools: [{ type: 'web_search_20250305', name: 'web_search' }] })),
         400,
         'invalid_request_error',
       ],
       [
         'an image for a model without vision',
-        () => client.messages.create(ask('extractive', { messages: [{ role: 'user', content: [image] }] })),
+        () => client.messages.create(createRequest('extractive', { messages: [{ role: 'user', content: [image] }] })),
         400,
         'invalid_request_error',
       ],
       [
         'an engine that fails',
-        () => client.messages.create(ask('mock-chat', { messages: [{ role: 'user', content: 'please 500' }] })),
+        () => client.messages.create(createRequest('mock-chat', { messages: [{ role: 'user', content: 'please 500' }] })),
         502,
         'api_error',
       ],
@@ -253,9 +258,9 @@ describe('the official Anthropic client', () => {
         const run = async (params: Anthropic.MessageCreateParamsNonStreaming) =>
           how === 'plain' ? client.messages.create(params) : client.messages.stream(params).finalMessage()
         say({ text: ['Let me see.'], calls, ends: 'tools' })
-        const asked = await run(ask('anthropic-chat', { tools, tool_choice: { type: 'auto', disable_parallel_tool_use: false } }))
-        expect(asked.stop_reason).toBe('tool_use')
-        expect(asked.content).toMatchObject([
+        const first = await run(createRequest('anthropic-chat', { tools, tool_choice: { type: 'auto', disable_parallel_tool_use: false } }))
+        expect(first.stop_reason).toBe('tool_use')
+        expect(first.content).toMatchObject([
           { type: 'text', text: 'Let me see.' },
           { type: 'tool_use', id: 'toolu_1', name: 'weather', input: { city: 'الرياض' } },
           { type: 'tool_use', id: 'toolu_2', name: 'clock', input: { city: 'Jeddah' } },
@@ -267,12 +272,12 @@ describe('the official Anthropic client', () => {
           { type: 'tool_result', tool_use_id: 'toolu_1', content: [{ type: 'text', text: '31 °C' }, image] },
           { type: 'tool_result', tool_use_id: 'toolu_2', content: 'no such clock', is_error: true },
         ]
-        const turns: Anthropic.MessageParam[] = [
+        const history: Anthropic.MessageParam[] = [
           ...messages,
-          { role: 'assistant', content: asked.content as Anthropic.ContentBlockParam[] },
+          { role: 'assistant', content: first.content as Anthropic.ContentBlockParam[] },
         ]
-        const answer = await run(ask('anthropic-chat', { tools, messages: [...turns, { role: 'user', content: results }] }))
-        expect(answer.content).toMatchObject([{ type: 'text', text: 'Warm at noon.' }])
+        const reply = await run(createRequest('anthropic-chat', { tools, messages: [...history, { role: 'user', content: results }] }))
+        expect(reply.content).toMatchObject([{ type: 'text', text: 'Warm at noon.' }])
         const sent = cloud.last.body.messages.at(-1).content
         expect(sent.map(({ type, tool_use_id }: { type: string; tool_use_id?: string }) => [type, tool_use_id])).toEqual([
           ['tool_result', 'toolu_1'],
@@ -290,8 +295,8 @@ describe('the official Anthropic client', () => {
       const run = async (params: Anthropic.MessageCreateParamsNonStreaming) =>
         how === 'plain' ? client.messages.create(params) : client.messages.stream(params).finalMessage()
       say({ reasoning: { text: 'The city is الرياض.', signature: 'c2lnbmVk' }, calls: [calls[0]!], ends: 'tools' })
-      const asked = await run({ ...ask('anthropic-chat', { tools, thinking }), max_tokens: 8_000 })
-      expect(asked.content).toMatchObject([
+      const first = await run({ ...createRequest('anthropic-chat', { tools, thinking }), max_tokens: 8_000 })
+      expect(first.content).toMatchObject([
         { type: 'thinking', thinking: 'The city is الرياض.', signature: 'c2lnbmVk' },
         { type: 'tool_use', id: 'toolu_1' },
       ])
@@ -299,12 +304,12 @@ describe('the official Anthropic client', () => {
       expect(cloud.last.body).toMatchObject({ max_tokens: 8_000, thinking: { type: 'enabled', budget_tokens: 4_800 } })
 
       say({ text: ['Warm.'] })
-      const turns: Anthropic.MessageParam[] = [
+      const history: Anthropic.MessageParam[] = [
         ...messages,
-        { role: 'assistant', content: asked.content as Anthropic.ContentBlockParam[] },
+        { role: 'assistant', content: first.content as Anthropic.ContentBlockParam[] },
         { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: '31 °C' }] },
       ]
-      await run({ ...ask('anthropic-chat', { tools, thinking, messages: turns }), max_tokens: 8_000 })
+      await run({ ...createRequest('anthropic-chat', { tools, thinking, messages: history }), max_tokens: 8_000 })
       expect(cloud.last.body.messages[1].content[0]).toEqual({ type: 'thinking', thinking: 'The city is الرياض.', signature: 'c2lnbmVk' })
       expect(cloud.last.body.thinking).toBeDefined()
     })
@@ -315,15 +320,18 @@ describe('the official Anthropic client', () => {
         response.writeHead(200, { 'content-type': 'application/json' })
         response.end(JSON.stringify({ ...whole, stop_reason: 'stop_sequence', stop_sequence: 'three' }))
       }
-      const stopped = await client.messages.create({ ...ask('anthropic-chat', { stop_sequences: ['three', 'four'] }), ...{ top_k: 5 } })
+      const stopped = await client.messages.create({
+        ...createRequest('anthropic-chat', { stop_sequences: ['three', 'four'] }),
+        ...{ top_k: 5 },
+      })
       expect(stopped).toMatchObject({ stop_reason: 'stop_sequence', stop_sequence: 'three' })
       expect(cloud.last.body).toMatchObject({ stop_sequences: ['three', 'four'], top_k: 5 })
 
       say({ text: ['I'], ends: 'filter' })
-      const refused = await client.messages.stream(ask('anthropic-chat')).finalMessage()
+      const refused = await client.messages.stream(createRequest('anthropic-chat')).finalMessage()
       expect(refused).toMatchObject({ stop_reason: 'refusal', stop_details: { explanation: 'This is not something to help with.' } })
       say({ text: ['I'], ends: 'length' })
-      expect(await client.messages.create(ask('anthropic-chat'))).toMatchObject({ stop_reason: 'max_tokens' })
+      expect(await client.messages.create(createRequest('anthropic-chat'))).toMatchObject({ stop_reason: 'max_tokens' })
     })
 
     it('has its conversation kept in the cache, and pays for the writing', async () => {
@@ -333,7 +341,7 @@ describe('the official Anthropic client', () => {
         response.end(JSON.stringify({ ...whole, usage: { ...whole.usage, cache_creation_input_tokens: 100 } }))
       }
       const system = [{ type: 'text' as const, text: 'Be brief.', cache_control: { type: 'ephemeral' as const } }]
-      const message = await client.messages.create(ask('anthropic-chat', { system }))
+      const message = await client.messages.create(createRequest('anthropic-chat', { system }))
       expect(cloud.last.body.cache_control).toEqual({ type: 'ephemeral' })
       expect(message.usage).toMatchObject({
         input_tokens: 16,
@@ -343,7 +351,7 @@ describe('the official Anthropic client', () => {
       })
       // 16 tokens at 1,000 nano-USD, 4 at 100, 100 at 2,000, 9 at 10,000.
       expect(await charged()).toBe(306_400n)
-      const elsewhere = await client.messages.create(ask('mock-chat', { system })).withResponse()
+      const elsewhere = await client.messages.create(createRequest('mock-chat', { system })).withResponse()
       expect(elsewhere.response.headers.get('x-kis-warning')).toBe('cache_control_not_honored')
       expect(mock.requests.at(-1)).not.toHaveProperty('cache_control')
     })
@@ -352,7 +360,7 @@ describe('the official Anthropic client', () => {
       say({ text: ['{"city":"Riyadh"}'] })
       const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'], additionalProperties: false }
       const message = await client.messages.create(
-        ask('anthropic-chat', {
+        createRequest('anthropic-chat', {
           messages: [
             {
               role: 'user',
@@ -381,32 +389,32 @@ describe('the official Anthropic client', () => {
       cloud.mock.on({ hasToolResult: true }, { content: 'Warm, at noon.' })
       cloud.mock.onMessage(/weather/, { toolCalls: [{ name: 'weather', arguments: '{"city":"Riyadh"}' }] })
       cloud.mock.onMessage(/too much/, { error: { message: 'Overloaded', type: 'overloaded_error' }, status: 529 })
-      const asked = await client.messages.stream(ask('anthropic-chat', { tools })).finalMessage()
-      const call = asked.content.find((block) => block.type === 'tool_use')
-      expect([asked.stop_reason, call?.name, call?.input]).toEqual(['tool_use', 'weather', { city: 'Riyadh' }])
-      const turns: Anthropic.MessageParam[] = [
+      const first = await client.messages.stream(createRequest('anthropic-chat', { tools })).finalMessage()
+      const call = first.content.find((block) => block.type === 'tool_use')
+      expect([first.stop_reason, call?.name, call?.input]).toEqual(['tool_use', 'weather', { city: 'Riyadh' }])
+      const history: Anthropic.MessageParam[] = [
         ...messages,
-        { role: 'assistant', content: asked.content as Anthropic.ContentBlockParam[] },
+        { role: 'assistant', content: first.content as Anthropic.ContentBlockParam[] },
         { role: 'user', content: [{ type: 'tool_result', tool_use_id: call!.id, content: '31 °C' }] },
       ]
-      const answer = await client.messages.create(ask('anthropic-chat', { tools, messages: turns }))
-      expect(answer.content).toMatchObject([{ type: 'text', text: 'Warm, at noon.' }])
+      const reply = await client.messages.create(createRequest('anthropic-chat', { tools, messages: history }))
+      expect(reply.content).toMatchObject([{ type: 'text', text: 'Warm, at noon.' }])
       const failure = await client.messages
-        .create(ask('anthropic-chat', { messages: [{ role: 'user', content: 'too much' }] }))
+        .create(createRequest('anthropic-chat', { messages: [{ role: 'user', content: 'too much' }] }))
         .catch((error) => error)
       expect(failure).toMatchObject({ status: 529, type: 'overloaded_error' })
     })
 
     it('hears the vendor’s own refusal, and pays nothing', async () => {
       cloud.answering = failing(ANTHROPIC_WIRE, 400, 'that parameter is wrong')
-      await expect(client.messages.create(ask('anthropic-chat'))).rejects.toMatchObject({
+      await expect(client.messages.create(createRequest('anthropic-chat'))).rejects.toMatchObject({
         status: 400,
         type: 'invalid_request_error',
         apiMessage: expect.stringContaining('that parameter is wrong'),
       })
       cloud.answering = failing(ANTHROPIC_WIRE, 429, 'slow down', { 'retry-after': '30' })
       const limited = await client.messages
-        .stream(ask('anthropic-chat'))
+        .stream(createRequest('anthropic-chat'))
         .finalMessage()
         .catch((error) => error)
       expect([limited.status, limited.type, limited.headers.get('retry-after')]).toEqual([429, 'rate_limit_error', '30'])
@@ -415,7 +423,7 @@ describe('the official Anthropic client', () => {
 
     it('ends Anthropic’s work by leaving amid a stream', async () => {
       cloud.answering = beginning(ANTHROPIC_WIRE, { text: ['Hel', 'lo'] }, 4, () => undefined)
-      const stream = client.messages.stream(ask('anthropic-chat'))
+      const stream = client.messages.stream(createRequest('anthropic-chat'))
       const ended = stream.done().catch((error) => error)
       await new Promise<void>((resolve) => stream.once('text', () => resolve()))
       stream.abort()
@@ -427,15 +435,15 @@ describe('the official Anthropic client', () => {
 
   it('brings Gemini its signature of a call back', async () => {
     say({ calls: [calls[0]!], ends: 'tools' }, GOOGLE_WIRE)
-    const asked = await client.messages.stream(ask('google-chat', { tools })).finalMessage()
-    expect(asked.content.map(({ type }) => type)).toEqual(['redacted_thinking', 'tool_use'])
+    const first = await client.messages.stream(createRequest('google-chat', { tools })).finalMessage()
+    expect(first.content.map(({ type }) => type)).toEqual(['redacted_thinking', 'tool_use'])
     say({ text: ['Warm.'] }, GOOGLE_WIRE)
-    const turns: Anthropic.MessageParam[] = [
+    const history: Anthropic.MessageParam[] = [
       ...messages,
-      { role: 'assistant', content: asked.content as Anthropic.ContentBlockParam[] },
+      { role: 'assistant', content: first.content as Anthropic.ContentBlockParam[] },
       { role: 'user', content: [{ type: 'tool_result', tool_use_id: 'toolu_1', content: '31 °C' }] },
     ]
-    await client.messages.create(ask('google-chat', { tools, messages: turns }))
+    await client.messages.create(createRequest('google-chat', { tools, messages: history }))
     expect(JSON.stringify(cloud.last.body.contents)).toContain('"thoughtSignature":"signed-by-google"')
   })
 

@@ -3,8 +3,8 @@ import {
   addDocument,
   balancedWallet,
   type Caller,
+  createCaller,
   type Json,
-  makeCaller,
   nano,
   newCollection,
   newOrganization,
@@ -13,7 +13,7 @@ import { type MockEngine, startMockEngine } from '../../support/engines/mock-eng
 import { RerankVendor } from '../../support/engines/rerank-vendor.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
-const makeCatalog = (url: string, chatUrl: string) => `
+const createCatalog = (url: string, chatUrl: string) => `
 engines:
   chats: { kind: openai, base_url: "${chatUrl}", badge: cloud }
   embedded: { kind: embedded, badge: local }
@@ -40,8 +40,8 @@ let caller: Caller & { readonly organizationId: string }
 beforeAll(async () => {
   vendor = await RerankVendor.start()
   chats = await startMockEngine()
-  service = await startEmbedded({ catalog: makeCatalog(vendor.url, chats.url) })
-  caller = await newOrganization(makeCaller(service, service.key), service)
+  service = await startEmbedded({ catalog: createCatalog(vendor.url, chats.url) })
+  caller = await newOrganization(createCaller(service, service.key), service)
 })
 beforeEach(() => {
   vendor.misbehaviour = null
@@ -121,7 +121,7 @@ it('the same idempotency key gives the same answer, and is paid once', async () 
 it('a key without the scope, without the model or over its limit is refused', async () => {
   const keyOf = async (fields: object) => {
     const { body } = await caller.rest('POST', '/v1/keys', { name: 'k', scopes: ['inference'], ...fields })
-    return makeCaller(service, body.key)
+    return createCaller(service, body.key)
   }
   const call = (of: Caller) => of.rest('POST', '/v1/rerank', { model: 'by-search', query: QUERY, documents: DOCUMENTS })
   const codeOf = async (of: Caller) => (await call(of)).body.error.code
@@ -133,7 +133,7 @@ it('a key without the scope, without the model or over its limit is refused', as
 })
 
 it('the residency policy keeps documents from vendors outside it', async () => {
-  const other = await newOrganization(makeCaller(service, service.key), service)
+  const other = await newOrganization(createCaller(service, service.key), service)
   const codeOf = async (model: string) => {
     const { body } = await other.rest('POST', '/v1/rerank', { model, query: QUERY, documents: DOCUMENTS })
     return body.error?.code ?? body.object
@@ -192,17 +192,17 @@ it('quotes a reranking with its fallbacks, and holds nothing', async () => {
 })
 
 it('search orders by the collection’s reranker or by the one that it names, charged exactly', async () => {
-  const { body: made } = await caller.rest('POST', '/v1/collections', {
+  const { body: created } = await caller.rest('POST', '/v1/collections', {
     collection_code: 'leave',
     collection_name: 'Leave',
     embedding_model: 'e5-small-ar-en',
     rerank_model: 'by-search',
   })
-  expect(made.rerank_model).toBe('by-search')
-  await addDocument(caller, made.id, 'a.txt', 'Annual leave is thirty days.')
-  await addDocument(caller, made.id, 'b.txt', 'Annual reports appear in spring, days after the leave of the minister ends annually.')
+  expect(created.rerank_model).toBe('by-search')
+  await addDocument(caller, created.id, 'a.txt', 'Annual leave is thirty days.')
+  await addDocument(caller, created.id, 'b.txt', 'Annual reports appear in spring, days after the leave of the minister ends annually.')
   const search = async (more: object = {}) =>
-    (await caller.rest('POST', `/v1/collections/${made.id}/search`, { query: QUERY, ...more })).body
+    (await caller.rest('POST', `/v1/collections/${created.id}/search`, { query: QUERY, ...more })).body
   const plain = await search({ rerank_model: null })
   expect(plain.rerank).toBeNull()
   const embedding = await costOf(() => search({ rerank_model: null }))
@@ -220,7 +220,7 @@ it('search orders by the collection’s reranker or by the one that it names, ch
   vendor.misbehaviour = null
 
   const several = await caller.rest('POST', '/v1/search', {
-    collection_ids: [made.id],
+    collection_ids: [created.id],
     query: QUERY,
     group_by: 'document',
     expand: 1,
@@ -242,7 +242,7 @@ it('search orders by the collection’s reranker or by the one that it names, ch
     await caller.rest('PATCH', '/v1/organization', { residency_policy: 'unrestricted' })
   }
 
-  const agent = { code: 'clerk', name: 'Clerk', model: 'extractive', collection_ids: [made.id] }
+  const agent = { code: 'clerk', name: 'Clerk', model: 'extractive', collection_ids: [created.id] }
   const { body: clerk } = await caller.rest('POST', '/v1/agents', agent)
   const run = await caller.rest('POST', `/v1/agents/${clerk.id}/runs`, { input: QUERY })
   expect(run.body.status).toBe('completed')
@@ -250,7 +250,7 @@ it('search orders by the collection’s reranker or by the one that it names, ch
   const ofRun = records.filter(({ request_id }: Json) => request_id === run.headers.get('x-request-id') || request_id === run.body.id)
   expect(ofRun.filter(({ operation }: Json) => operation === 'rerank')).toHaveLength(1)
 
-  expect((await caller.rest('PATCH', `/v1/collections/${made.id}`, { rerank_model: null })).body.rerank_model).toBeNull()
+  expect((await caller.rest('PATCH', `/v1/collections/${created.id}`, { rerank_model: null })).body.rerank_model).toBeNull()
   expect((await search()).rerank).toBeNull()
 })
 
@@ -258,8 +258,8 @@ it('a follow-up question is rewritten by a chat model, charged exactly, or else 
   const { id } = await newCollection(caller)
   await addDocument(caller, id, 'a.txt', 'Hello from the mock of the harbour.')
   const history = [{ role: 'user', content: 'What does the mock say?' }]
-  const asked = { query: 'And then?', history, rewrite_model: 'chat', mode: 'lexical' }
-  const search = async (more: object = {}) => (await caller.rest('POST', `/v1/collections/${id}/search`, { ...asked, ...more })).body
+  const input = { query: 'And then?', history, rewrite_model: 'chat', mode: 'lexical' }
+  const search = async (more: object = {}) => (await caller.rest('POST', `/v1/collections/${id}/search`, { ...input, ...more })).body
   const cost = await costOf(async () => {
     const { data, rewrite } = await search()
     expect(rewrite).toEqual({ query: 'Hello from the mock مرحبا', applied: true, error: null })

@@ -1,7 +1,7 @@
 import OpenAI from 'openai'
 import type { ResponseCreateParams, ResponseInput, ResponseStreamEvent, Tool } from 'openai/resources/responses/responses'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
-import { balancedWallet, type Caller, makeCaller, nano, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, createCaller, nano, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { VendorCloud } from '../../support/engines/vendor-cloud.ts'
 import {
@@ -31,7 +31,7 @@ const OTHER_WIRES: Readonly<Record<string, Wire>> = {
   cohere: COHERE_WIRE,
 }
 
-const makeSettings = (vendor: string, cloud: string) => {
+const createSettings = (vendor: string, cloud: string) => {
   if (vendor === 'bedrock') return `region: eu-west-1, access_key_id: AKIA0, secret_access_key: a-secret, base_url: "${cloud}"`
   return `api_key: "key", base_url: "${cloud}${vendor === 'openai' ? '/v1' : ''}"`
 }
@@ -39,10 +39,10 @@ const makeSettings = (vendor: string, cloud: string) => {
 const ALL = [...VENDORS, ...Object.keys(OTHER_WIRES)]
 
 /** Every vendor's cloud is this one; a model of each, at 1, 0.1 and 10 USD per million tokens. */
-const makeCatalog = (cloud: string, mock: string) => `
+const createCatalog = (cloud: string, mock: string) => `
 engines:
   mock: { kind: openai, base_url: "${mock}", badge: local }
-${ALL.map((vendor) => `  ${vendor}: { kind: ${vendor}, ${makeSettings(vendor, cloud)}, badge: cloud }`).join('\n')}
+${ALL.map((vendor) => `  ${vendor}: { kind: ${vendor}, ${createSettings(vendor, cloud)}, badge: cloud }`).join('\n')}
 models:
   - { id: mock-chat, engine: mock, kind: chat, context_window: 100000, max_output_tokens: 1000, price: { input: "1", output: "10" } }
 ${ALL.map(
@@ -81,8 +81,8 @@ describe('the Responses API, by the official client', () => {
   beforeAll(async () => {
     cloud = await VendorCloud.start()
     mock = await startMockEngine()
-    service = await startEmbedded({ catalog: makeCatalog(cloud.url, mock.url) })
-    caller = await newOrganization(makeCaller(service, service.key), service)
+    service = await startEmbedded({ catalog: createCatalog(cloud.url, mock.url) })
+    caller = await newOrganization(createCaller(service, service.key), service)
   })
   afterAll(async () => {
     await service?.close()
@@ -212,24 +212,24 @@ describe('the Responses API, by the official client', () => {
 
     it('calls tools in parallel, takes their outputs and answers', async () => {
       say(vendor, { text: ['One moment.'], calls, ends: 'tools' })
-      const asked = await caller.openai.responses.stream({ model, input: question, tools, parallel_tool_calls: true }).finalResponse()
+      const first = await caller.openai.responses.stream({ model, input: question, tools, parallel_tool_calls: true }).finalResponse()
       const plain = await caller.openai.responses.create({ model, input: question, tools })
-      const given = asked.output.filter((item) => item.type === 'function_call')
-      expect(given.map(({ call_id, name, arguments: text }) => [call_id, name, JSON.parse(text)])).toEqual([
+      const functionCalls = first.output.filter((item) => item.type === 'function_call')
+      expect(functionCalls.map(({ call_id, name, arguments: text }) => [call_id, name, JSON.parse(text)])).toEqual([
         ['abcdefgh1', 'weather', { city: 'الرياض' }],
         ['abcdefgh2', 'clock', { city: 'Jeddah' }],
       ])
-      expect(plain.output.map(({ type }) => type)).toEqual(asked.output.map(({ type }) => type))
+      expect(plain.output.map(({ type }) => type)).toEqual(first.output.map(({ type }) => type))
 
       say(vendor, { text: ['Warm', ' at noon.'] })
-      const outputs = given.map(({ call_id }) => ({ type: 'function_call_output', call_id, output: `it is ${call_id}` }))
-      const input = [{ role: 'user', content: question }, ...asked.output, ...outputs] as ResponseInput
+      const outputs = functionCalls.map(({ call_id }) => ({ type: 'function_call_output', call_id, output: `it is ${call_id}` }))
+      const input = [{ role: 'user', content: question }, ...first.output, ...outputs] as ResponseInput
       const final = await caller.openai.responses.stream({ model, tools, input }).finalResponse()
       expect(final.output_text).toBe('Warm at noon.')
       const sent = JSON.stringify(cloud.last.body)
-      const places = ['One moment.', 'abcdefgh1', 'abcdefgh2', 'it is abcdefgh1', 'it is abcdefgh2'].map((text) => sent.indexOf(text))
-      expect(places).toEqual(places.toSorted((a, b) => a - b))
-      expect(places).not.toContain(-1)
+      const positions = ['One moment.', 'abcdefgh1', 'abcdefgh2', 'it is abcdefgh1', 'it is abcdefgh2'].map((text) => sent.indexOf(text))
+      expect(positions).toEqual(positions.toSorted((a, b) => a - b))
+      expect(positions).not.toContain(-1)
       expect(await charged()).toBe(3n * PRICE)
     })
 
@@ -447,19 +447,21 @@ describe('the Responses API, by the official client', () => {
 
     it('a model that there is not, and a key that is wrong', async () => {
       await expect(caller.openai.responses.create({ model: 'none', input: 'x' })).rejects.toBeInstanceOf(OpenAI.NotFoundError)
-      const stranger = makeCaller(service, 'kis_live_wrong')
-      await expect(stranger.openai.responses.create({ model: 'openai-chat', input: [] })).rejects.toBeInstanceOf(OpenAI.AuthenticationError)
+      const unauthenticated = createCaller(service, 'kis_live_wrong')
+      await expect(unauthenticated.openai.responses.create({ model: 'openai-chat', input: [] })).rejects.toBeInstanceOf(
+        OpenAI.AuthenticationError,
+      )
     })
 
     it('to give, delete or cancel a response later', async () => {
       const { responses } = caller.openai
-      for (const ask of [
+      for (const send of [
         () => responses.retrieve('resp_1'),
         () => responses.delete('resp_1'),
         () => responses.cancel('resp_1'),
         () => responses.inputItems.list('resp_1'),
       ])
-        await expect(ask()).rejects.toMatchObject({ status: 404, code: 'not_offered', message: expect.stringContaining('not stored') })
+        await expect(send()).rejects.toMatchObject({ status: 404, code: 'not_offered', message: expect.stringContaining('not stored') })
     })
   })
 })

@@ -21,11 +21,11 @@ describe.skipIf(!data)(title, () => {
   }, 600_000)
   afterAll(() => retrieval?.[Symbol.asyncDispose]())
 
-  for (const [from, pool, bar] of DIRECTIONS) {
-    it(`reaches nDCG@10 of ${bar} for ${from} questions over ${pool} paragraphs`, async () => {
+  for (const [from, pool, target] of DIRECTIONS) {
+    it(`reaches nDCG@10 of ${target} for ${from} questions over ${pool} paragraphs`, async () => {
       const reached = await retrieval.ndcg(from, pool)
       console.info(`${from}→${pool}: nDCG@10 ${reached.toFixed(4)}`)
-      expect(reached).toBeGreaterThanOrEqual(bar)
+      expect(reached).toBeGreaterThanOrEqual(target)
     }, 300_000)
   }
 })

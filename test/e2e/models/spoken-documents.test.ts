@@ -6,19 +6,19 @@ import {
   addDocument,
   balancedWallet,
   type Caller,
+  createCaller,
   type Json,
-  makeCaller,
   nano,
   newCollection,
   newOrganization,
   settled,
 } from '../../support/client.ts'
-import { wav } from '../../support/data/sound.ts'
+import { wav } from '../../support/data/audio.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
-const makeCatalog = (url: string) => `
+const createCatalog = (url: string) => `
 engines:
   mock: { kind: openai, base_url: "${url}", api_key: "sk-mock", badge: cloud }
 models:
@@ -34,13 +34,13 @@ let mock: MockEngine
 let service: Service
 let caller: Caller & { readonly organizationId: string }
 const start = async () => {
-  service = await startEmbedded({ folder, catalog: makeCatalog(mock.url) })
+  service = await startEmbedded({ folder, catalog: createCatalog(mock.url) })
 }
 
 beforeAll(async () => {
   mock = await startMockEngine()
   await start()
-  caller = await newOrganization(makeCaller(service, service.key), service)
+  caller = await newOrganization(createCaller(service, service.key), service)
 })
 afterAll(async () => {
   await service?.close()
@@ -54,13 +54,13 @@ async function upload(content: Uint8Array, name = 'meeting.wav'): Promise<string
   return (await caller.rest('POST', '/v1/files', input)).body.message.id
 }
 /** The sound of this test alone: the same bytes would be the same document. A file of less than 2 s cannot be one of 3. */
-const sound = (seconds: number) => Buffer.from(wav(seconds))
+const createAudio = (seconds: number) => Buffer.from(wav(seconds))
 
 it('are found by what is said, with its times, in every way that documents are read', async () => {
   const collection = await newCollection(caller, 'embed')
   const path = `/v1/collections/${collection.id}`
   expect(collection.transcription_model).toBeNull()
-  const file_id = await upload(sound(2.5))
+  const file_id = await upload(createAudio(2.5))
   const refused = await caller.rest('POST', `${path}/documents`, { file_id })
   expect([refused.status, refused.body.error.code, refused.body.error.param]).toEqual([415, 'unsupported_file_type', 'file_id'])
   expect(refused.body.error.message).toContain('Set `transcription_model`')
@@ -101,9 +101,9 @@ it('name their own model, alone or among many, and fail by name where it gives n
   const collection = await newCollection(caller, 'embed')
   const before = await spent()
   const documents = [
-    { file_id: await upload(sound(2.1)), transcription_model: 'speech' },
-    { file_id: await upload(sound(2.2)), transcription_model: 'speech-segmentless' },
-    { file_id: await upload(sound(2.3)) },
+    { file_id: await upload(createAudio(2.1)), transcription_model: 'speech' },
+    { file_id: await upload(createAudio(2.2)), transcription_model: 'speech-segmentless' },
+    { file_id: await upload(createAudio(2.3)) },
   ]
   const { body } = await caller.rest('POST', `/v1/collections/${collection.id}/documents/attach`, { documents })
   expect(body.data.map(({ error }: Json) => error?.code ?? null)).toEqual([null, null, 'unsupported_file_type'])
@@ -127,7 +127,7 @@ it('are paid once when the service is killed while a model listens', async () =>
   await caller.rest('PATCH', `/v1/collections/${collection.id}`, { transcription_model: 'speech-gate' })
   const before = await spent()
   const heard = mock.transcriptions
-  const file_id = await upload(sound(2.4))
+  const file_id = await upload(createAudio(2.4))
   const { body } = await caller.rest('POST', `/v1/collections/${collection.id}/documents`, { file_id })
   await eventually(() => mock.transcriptions === heard + 1)
   expect((await caller.rest('GET', `/v1/collections/${collection.id}/documents/${body.id}`)).body).toMatchObject({
@@ -139,7 +139,7 @@ it('are paid once when the service is killed while a model listens', async () =>
   await service.processes.get('all')!.end('SIGKILL')
   mock.openGate()
   await start()
-  caller = { ...makeCaller(service, key), organizationId: caller.organizationId }
+  caller = { ...createCaller(service, key), organizationId: caller.organizationId }
   expect((await settled(caller, collection.id, body.id)).status).toBe('ready')
   expect((await spent()) - before).toBe(COST)
 }, 120_000)

@@ -5,7 +5,7 @@ import type { Client } from 'graphql-ws'
 import OpenAI from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { balancedWallet, type Caller, type Json, makeCaller, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, createCaller, type Json, newOrganization } from '../../support/client.ts'
 import { type MeteredCall, MeteredEngine, type Script } from '../../support/engines/metered-engine.ts'
 import { TcpProxy } from '../../support/engines/tcp-proxy.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -44,7 +44,7 @@ describe('a stream whose connection is cut in the middle', () => {
   beforeAll(async () => {
     engine = await MeteredEngine.start()
     service = await startEmbedded({ catalog: mockCatalog(engine.url) })
-    operator = makeCaller(service, service.key)
+    operator = createCaller(service, service.key)
     proxy = await TcpProxy.start(service.graphql)
     examples = await loadExamples()
   }, 60_000)
@@ -57,9 +57,9 @@ describe('a stream whose connection is cut in the middle', () => {
 
   /** A request for 20 numbered pieces, of which 7 come at once. */
   function script() {
-    const made: Script = { id: `s${++scripts}`, pieces: PIECES, usage: 'end', allowed: 7, isNumbered: true }
-    const request = { model: 'mock-chat', messages: [{ role: 'user' as const, content: JSON.stringify(made) }] }
-    const call = (): MeteredCall => engine.calls.get(made.id)!
+    const newScript: Script = { id: `s${++scripts}`, pieces: PIECES, usage: 'end', allowed: 7, isNumbered: true }
+    const request = { model: 'mock-chat', messages: [{ role: 'user' as const, content: JSON.stringify(newScript) }] }
+    const call = (): MeteredCall => engine.calls.get(newScript.id)!
     return { request, call }
   }
 
@@ -71,18 +71,18 @@ describe('a stream whose connection is cut in the middle', () => {
   const pieces = (text: string) => text.split(' ').length - 1
 
   /** Streams a chat to its end. */
-  const chatWith = (client: Pick<Client, 'subscribe'>, request: object, take: (event: Json) => void) =>
+  const chatWith = (client: Pick<Client, 'subscribe'>, request: object, onEvent: (event: Json) => void) =>
     new Promise<void>((resolve, reject) => {
       const payload = { query: examples.CHAT, variables: { input: { request } } }
       client.subscribe<Json>(payload, {
-        next: ({ data, errors }) => (errors ? reject(errors[0]) : take(data.chatCompletion)),
+        next: ({ data, errors }) => (errors ? reject(errors[0]) : onEvent(data.chatCompletion)),
         error: reject,
         complete: resolve,
       })
     })
 
   async function expectOneCharge(caller: Caller, call: MeteredCall): Promise<void> {
-    expect(call.asked).toBe(1)
+    expect(call.requests).toBe(1)
     const usage = async () => (await caller.rest('GET', '/v1/usage')).body.data
     await eventually(async () => (await usage()).length > 0)
     expect(await usage()).toMatchObject([{ output_tokens: PIECES }])
@@ -141,7 +141,7 @@ describe('a stream whose connection is cut in the middle', () => {
     let last = ''
     let usage: Json
     let isDone = false
-    const take = async () => {
+    const readNext = async () => {
       let rest = ''
       for await (const piece of read.body!.pipeThrough(new TextDecoderStream())) {
         const events = (rest + piece).split('\n\n')
@@ -157,7 +157,7 @@ describe('a stream whose connection is cut in the middle', () => {
         }
       }
     }
-    const broken = take().catch(() => undefined)
+    const broken = readNext().catch(() => undefined)
     await eventually(() => pieces(text) === 7)
     await rest.stop()
     await broken
@@ -166,7 +166,7 @@ describe('a stream whose connection is cut in the middle', () => {
     read = await fetch(`${rest.url}/v1/chat/completions/${id}/events?include_usage=true`, {
       headers: { ...headers, 'last-event-id': last },
     })
-    await take()
+    await readNext()
     expect([text, isDone, usage.completion_tokens]).toEqual([WHOLE, true, PIECES])
     await expectOneCharge(caller, call())
     await rest[Symbol.asyncDispose]()
@@ -178,10 +178,10 @@ describe('a stream whose connection is cut in the middle', () => {
     const options = { headers: { 'Idempotency-Key': 'again' } }
     const openai = new OpenAI({ baseURL: `${service.rest}/v1`, apiKey: caller.key, maxRetries: 0 })
     const first = await openai.chat.completions.create({ ...request, stream: true }, options)
-    let told = ''
+    let received = ''
     for await (const { choices } of first) {
-      told += choices[0]?.delta.content ?? ''
-      if (pieces(told) === 7) break
+      received += choices[0]?.delta.content ?? ''
+      if (pieces(received) === 7) break
     }
     const second = await openai.chat.completions.create({ ...request, stream: true }, options)
     let text = ''
@@ -195,7 +195,7 @@ describe('a stream whose connection is cut in the middle', () => {
 
   it('can be read again after its end, is unknown to other keys, and refuses what is no cursor of it', async () => {
     const caller = await newOrganization(operator, service)
-    const stranger = await newOrganization(operator, service)
+    const otherTenant = await newOrganization(operator, service)
     const { request, call } = script()
     const client = caller.socket()
     let last: Json
@@ -216,7 +216,7 @@ describe('a stream whose connection is cut in the middle', () => {
     expect(await follow(caller, last.id, last.cursor)).toBe('')
     for (const after of ['1000', '-1', 'x']) expect(await follow(caller, last.id, after)).toBe('INVALID_REQUEST')
     for (const [by, id] of [
-      [stranger, last.id],
+      [otherTenant, last.id],
       [caller, `${last.id}0`],
     ] as const)
       expect(await follow(by, id, null)).toBe('NOT_FOUND')

@@ -1,12 +1,12 @@
 import { toFile } from 'openai'
 import { afterAll, beforeAll, expect, it } from 'vitest'
-import { balancedWallet, type Caller, makeCaller, nano, newOrganization } from '../../support/client.ts'
-import { wav } from '../../support/data/sound.ts'
+import { balancedWallet, type Caller, createCaller, nano, newOrganization } from '../../support/client.ts'
+import { wav } from '../../support/data/audio.ts'
 import { type MockEngine, startMockEngine, TRANSCRIPT, TRANSCRIPT_DELTAS, TRANSCRIPT_USAGE } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
-const makeCatalog = (url: string) => `
+const createCatalog = (url: string) => `
 engines:
   mock: { kind: openai, base_url: "${url}", api_key: "sk-mock", badge: cloud }
 models:
@@ -23,7 +23,7 @@ ${['live-speech', 'live-hang', 'live-cut', 'live-500']
 const PRINCIPAL_MS = 6_000
 /** USD 0.006 a minute are 100,000 nano-USD a second. */
 const NANO_OF_SECOND = 100_000n
-const SOUND = wav(2.5)
+const AUDIO = wav(2.5)
 
 let mock: MockEngine
 let service: Service
@@ -31,15 +31,15 @@ let caller: Caller & { readonly organizationId: string }
 
 beforeAll(async () => {
   mock = await startMockEngine()
-  service = await startEmbedded({ catalog: makeCatalog(mock.url) })
-  caller = await newOrganization(makeCaller(service, service.key), service)
+  service = await startEmbedded({ catalog: createCatalog(mock.url) })
+  caller = await newOrganization(createCaller(service, service.key), service)
 })
 afterAll(async () => {
   await service?.close()
   await mock?.[Symbol.asyncDispose]()
 })
 
-const sound = () => toFile(SOUND, 'a meeting.wav')
+const audioFile = () => toFile(AUDIO, 'a meeting.wav')
 const spent = async () => nano('10') - nano((await balancedWallet(caller)).balance_usd)
 
 /** A form with the given fields; `file` as given. */
@@ -61,25 +61,29 @@ async function send(body: FormData | string, headers: Record<string, string> = {
 
 it('every response format comes as the protocol has it, each charged for the seconds that the engine reports', async () => {
   const { transcriptions } = caller.openai.audio
-  const ask = async () => ({ file: await sound(), model: 'speech' })
+  const createInput = async () => ({ file: await audioFile(), model: 'speech' })
   const before = await spent()
   const usage = { type: 'duration', seconds: 3 }
-  expect(await transcriptions.create(await ask())).toMatchObject({ text: TRANSCRIPT.text, usage })
-  expect(await transcriptions.create({ ...(await ask()), response_format: 'text' })).toBe(`${TRANSCRIPT.text}\n`)
-  expect(await transcriptions.create({ ...(await ask()), response_format: 'srt' })).toBe(
+  expect(await transcriptions.create(await createInput())).toMatchObject({ text: TRANSCRIPT.text, usage })
+  expect(await transcriptions.create({ ...(await createInput()), response_format: 'text' })).toBe(`${TRANSCRIPT.text}\n`)
+  expect(await transcriptions.create({ ...(await createInput()), response_format: 'srt' })).toBe(
     '1\n00:00:00,000 --> 00:00:01,200\nHello from the mock.\n\n2\n00:00:01,200 --> 00:00:02,500\nمرحبا\n',
   )
-  expect(await transcriptions.create({ ...(await ask()), response_format: 'vtt' })).toBe(
+  expect(await transcriptions.create({ ...(await createInput()), response_format: 'vtt' })).toBe(
     'WEBVTT\n\n00:00:00.000 --> 00:00:01.200\nHello from the mock.\n\n00:00:01.200 --> 00:00:02.500\nمرحبا\n',
   )
-  const verbose = await transcriptions.create({ ...(await ask()), response_format: 'verbose_json', timestamp_granularities: ['word'] })
+  const verbose = await transcriptions.create({
+    ...(await createInput()),
+    response_format: 'verbose_json',
+    timestamp_granularities: ['word'],
+  })
   expect(verbose).toMatchObject({ duration: 2.5, language: 'english', segments: TRANSCRIPT.segments, usage })
   expect((await spent()) - before).toBe(5n * 3n * NANO_OF_SECOND)
 })
 
 it('the engine is sent what the caller said, under its own name of the model, and nothing else', async () => {
   await caller.openai.audio.transcriptions.create({
-    file: await sound(),
+    file: await audioFile(),
     model: 'speech',
     language: 'ar',
     prompt: 'أسماء',
@@ -93,13 +97,13 @@ it('the engine is sent what the caller said, under its own name of the model, an
     prompt: 'أسماء',
     temperature: '0.5',
     'include[]': ['logprobs'],
-    file: { name: 'audio.wav', size: SOUND.length },
+    file: { name: 'audio.wav', size: AUDIO.length },
   })
 })
 
 async function readEvents(fields: object) {
   const events = []
-  const stream = await caller.openai.audio.transcriptions.create({ file: await sound(), model: 'live-speech', ...fields, stream: true })
+  const stream = await caller.openai.audio.transcriptions.create({ file: await audioFile(), model: 'live-speech', ...fields, stream: true })
   for await (const event of stream) events.push(event)
   return events
 }
@@ -124,7 +128,7 @@ it('who says what is streamed in segments, and sound is cut as the caller says',
     'chunking_strategy[threshold]': '0.5',
     'chunking_strategy[silence_duration_ms]': '200',
   })
-  await caller.openai.audio.transcriptions.create({ file: await sound(), model: 'speech', chunking_strategy: 'auto' })
+  await caller.openai.audio.transcriptions.create({ file: await audioFile(), model: 'speech', chunking_strategy: 'auto' })
   expect(mock.requests.at(-1)).toMatchObject({ chunking_strategy: 'auto' })
 })
 
@@ -132,7 +136,7 @@ it('the same stream by GraphQL, with its cost in the last event', async () => {
   const query = `subscription T($input: TranscriptionInput!) { transcription(input: $input) { textDelta events audioSeconds cost rateLimits { requests { limit } } } }`
   const socket = caller.socket()
   const results = []
-  const input = { model: 'live-speech', contentBase64: SOUND.toString('base64') }
+  const input = { model: 'live-speech', contentBase64: AUDIO.toString('base64') }
   for await (const result of socket.iterate<{ transcription: Record<string, unknown> }>({ query, variables: { input } }))
     results.push(result)
   await socket.dispose()
@@ -166,7 +170,7 @@ it('a stream whose client leaves ends its engine, and costs the file whole', asy
   const [before, abandoned] = [await spent(), mock.abandoned]
   const leaving = new AbortController()
   const { transcriptions } = caller.openai.audio
-  const stream = await transcriptions.create({ file: await sound(), model: 'live-hang', stream: true }, { signal: leaving.signal })
+  const stream = await transcriptions.create({ file: await audioFile(), model: 'live-hang', stream: true }, { signal: leaving.signal })
   expect((await stream[Symbol.asyncIterator]().next()).value).toEqual({ type: 'transcript.text.delta', delta: TRANSCRIPT_DELTAS[0] })
   leaving.abort()
   await eventually(() => mock.abandoned === abandoned + 1)
@@ -220,7 +224,7 @@ it('a client that streams gets events also from an engine that does not', async 
 
 it('an engine that does not say how much it heard is charged by the length that the file has', async () => {
   const before = await spent()
-  expect(await caller.openai.audio.transcriptions.create({ file: await sound(), model: 'speech-silent' })).toMatchObject({
+  expect(await caller.openai.audio.transcriptions.create({ file: await audioFile(), model: 'speech-silent' })).toMatchObject({
     usage: { type: 'duration', seconds: 3 },
   })
   expect((await spent()) - before).toBe((5n * NANO_OF_SECOND) / 2n)
@@ -231,7 +235,7 @@ it('an engine that does not say how much it heard is charged by the length that 
 it('the same by GraphQL', async () => {
   const query = `mutation T($input: TranscriptionInput!) { createTranscription(input: $input) { text subtitles audioSeconds cost model { id kind } } }`
   const { data, errors } = await caller.graphql(query, {
-    input: { model: 'speech', contentBase64: SOUND.toString('base64'), responseFormat: 'VTT' },
+    input: { model: 'speech', contentBase64: AUDIO.toString('base64'), responseFormat: 'VTT' },
   })
   expect(errors).toBeUndefined()
   expect(data.createTranscription).toMatchObject({
@@ -243,7 +247,7 @@ it('the same by GraphQL', async () => {
   expect(data.createTranscription.subtitles).toMatch(/^WEBVTT\n\n/)
 })
 
-const file = new File([SOUND], 'a.wav')
+const file = new File([AUDIO], 'a.wav')
 const model = ['model', 'speech'] as const
 it.each<[string, [string, string | Blob][], number, string, string | null]>([
   ['no file', [[...model]], 400, 'missing_required_parameter', 'file'],
@@ -319,8 +323,8 @@ it.each<[string, [string, string | Blob][], number, string, string | null]>([
   ['101 fields', Array.from({ length: 101 }, (_, index) => [`f${index}`, '']), 400, 'invalid_request', null],
 ])('%s is refused, and nothing is held or asked', async (_name, fields, status, code, param) => {
   const [before, calls] = [await spent(), mock.transcriptions]
-  const answer = await post(fields)
-  expect([answer.status, answer.error]).toMatchObject([status, { code, param, type: 'invalid_request_error' }])
+  const response = await post(fields)
+  expect([response.status, response.error]).toMatchObject([status, { code, param, type: 'invalid_request_error' }])
   expect(await spent()).toBe(before)
   expect(mock.transcriptions).toBe(calls)
   expect((await balancedWallet(caller)).held_usd).toBe('0')
@@ -337,8 +341,8 @@ it.each<[string, string, string, number, string]>([
     'invalid_request',
   ],
 ])('%s is refused', async (_name, body, type, status, code) => {
-  const answer = await send(body, { 'content-type': type })
-  expect([answer.status, answer.error]).toMatchObject([status, { code }])
+  const response = await send(body, { 'content-type': type })
+  expect([response.status, response.error]).toMatchObject([status, { code }])
 })
 
 it('a failing engine, and one that gives no segments to subtitles, cost nothing', async () => {
@@ -363,7 +367,7 @@ it('a failing engine, and one that gives no segments to subtitles, cost nothing'
 })
 
 it('a key without the model, an organization that stays local and an empty wallet reach no engine', async () => {
-  const operator = makeCaller(service, service.key)
+  const operator = createCaller(service, service.key)
   const calls = mock.transcriptions
   const poor = await newOrganization(operator, service, { creditUsd: '0' })
   const local = await newOrganization(operator, service)

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { CONFORMANCE_VENDORS, catalogOfVendors } from '../../conformance/vendors.ts'
-import { balancedWallet, type Caller, makeCaller, nano, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, createCaller, nano, newOrganization } from '../../support/client.ts'
 import { VendorCloud } from '../../support/engines/vendor-cloud.ts'
 import { ANTHROPIC_WIRE, beginning, saying } from '../../support/engines/vendor-wires.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -17,7 +17,7 @@ describe('the official client, over each vendor', () => {
   beforeAll(async () => {
     cloud = await VendorCloud.start()
     service = await startEmbedded({ catalog: catalogOfVendors(cloud.url) })
-    caller = await newOrganization(makeCaller(service, service.key), service)
+    caller = await newOrganization(createCaller(service, service.key), service)
   })
   afterAll(async () => {
     await service?.close()

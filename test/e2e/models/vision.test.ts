@@ -3,8 +3,8 @@ import { createServer, type ServerResponse } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer, type Server } from 'node:net'
 import type OpenAI from 'openai'
 import { afterAll, afterEach, beforeAll, describe, expect, it } from 'vitest'
-import { balancedWallet, type Caller, makeCaller, nano, newOrganization } from '../../support/client.ts'
-import { dataUri, GIF, png } from '../../support/data/pictures.ts'
+import { balancedWallet, type Caller, createCaller, nano, newOrganization } from '../../support/client.ts'
+import { dataUri, GIF, png } from '../../support/data/images.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { VendorCloud } from '../../support/engines/vendor-cloud.ts'
 import { BEDROCK_WIRE, GOOGLE_WIRE, saying } from '../../support/engines/vendor-wires.ts'
@@ -13,7 +13,7 @@ import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
 const chatModel = (id: string, engine: string) =>
   `  - { id: ${id}, engine: ${engine}, kind: chat, supports: [vision], context_window: 100000, max_output_tokens: 100, image_tokens: 1000, price: { input: "1", output: "10" } }`
-const makeCatalog = (openai: string, cloud: string) => `
+const createCatalog = (openai: string, cloud: string) => `
 engines:
   openai: { kind: openai, base_url: "${openai}", badge: cloud }
   ollama: { kind: openai, base_url: "${openai}", badge: local }
@@ -25,7 +25,7 @@ ${['openai', 'ollama', 'vllm', 'google', 'bedrock'].map((engine) => chatModel(`$
   - { id: blind, engine: openai, kind: chat, context_window: 100000, max_output_tokens: 100, price: { input: "1", output: "10" } }
 `
 const PUBLIC_URL = 'https://images.example.com/cat.png'
-const makeMessages = (...images: { url: string; detail?: 'low' | 'high' }[]): OpenAI.ChatCompletionMessageParam[] => [
+const createMessages = (...images: { url: string; detail?: 'low' | 'high' }[]): OpenAI.ChatCompletionMessageParam[] => [
   {
     role: 'user',
     content: [{ type: 'text', text: 'What is this?' }, ...images.map((image_url) => ({ type: 'image_url' as const, image_url }))],
@@ -55,9 +55,9 @@ describe('images', () => {
       more()
     },
   }
-  const asked: (string | undefined)[] = []
+  const fetchedUrls: (string | undefined)[] = []
   const images = createServer((request, response) => {
-    asked.push(request.url)
+    fetchedUrls.push(request.url)
     const page = pages[request.url!] ?? ((response: ServerResponse) => response.writeHead(404).end())
     page(response)
   })
@@ -74,10 +74,10 @@ describe('images', () => {
     engine = await startMockEngine()
     cloud = await VendorCloud.start()
     service = await startEmbedded({
-      catalog: makeCatalog(engine.url, cloud.url),
+      catalog: createCatalog(engine.url, cloud.url),
       env: { KIS_EGRESS_ALLOW: `127.0.0.1:${readPort(images)}` },
     })
-    const operator = makeCaller(service, service.key)
+    const operator = createCaller(service, service.key)
     caller = await newOrganization(operator, service)
     local = await newOrganization(operator, service)
     await local.rest('PATCH', '/v1/organization', { residency_policy: 'local_only' })
@@ -90,7 +90,7 @@ describe('images', () => {
     for (const server of [images, canary]) await new Promise((resolve) => server.close(resolve))
   })
   afterEach(() => {
-    asked.length = 0
+    fetchedUrls.length = 0
   })
 
   const called = () => engine.chats + cloud.received.length
@@ -107,42 +107,42 @@ describe('images', () => {
   }
 
   it('reach an engine of the OpenAI protocol as they came', async () => {
-    const messages = makeMessages({ url: PUBLIC_URL, detail: 'low' }, { url: dataUri(png()), detail: 'high' }, { url: dataUri(GIF) })
+    const messages = createMessages({ url: PUBLIC_URL, detail: 'low' }, { url: dataUri(png()), detail: 'high' }, { url: dataUri(GIF) })
     const completion = await caller.openai.chat.completions.create({ model: 'openai-eyes', messages })
     expect(completion.choices[0]?.message.content).toBe('Hello from the mock مرحبا')
     expect(engine.requests.at(-1)).toMatchObject({ messages })
     for await (const _ of await caller.openai.chat.completions.create({ model: 'openai-eyes', messages, stream: true }));
     expect(engine.requests.at(-1)).toMatchObject({ messages })
-    expect(asked).toEqual([])
+    expect(fetchedUrls).toEqual([])
     await balancedWallet(caller)
   })
 
   it.each([
     ['google', GOOGLE_WIRE, (type: string, data: string) => ({ inlineData: { mimeType: `image/${type}`, data } })],
     ['bedrock', BEDROCK_WIRE, (type: string, data: string) => ({ image: { format: type, source: { bytes: data } } })],
-  ] as const)('reach %s with their bytes, fetched once each', async (vendor, wire, makePart) => {
+  ] as const)('reach %s with their bytes, fetched once each', async (vendor, wire, createPart) => {
     cloud.answering = saying(wire, { text: ['A cat.'] })
-    const messages = makeMessages(
+    const messages = createMessages(
       { url: at('/cat.png') },
       { url: dataUri(GIF, 'image/png') },
       { url: at('/cat.png') },
       { url: at('/small.gif') },
     )
-    const parts = [makePart('png', png().toString('base64')), makePart('gif', GIF.toString('base64'))]
+    const parts = [createPart('png', png().toString('base64')), createPart('gif', GIF.toString('base64'))]
     for (const stream of [false, true]) {
-      asked.length = 0
-      const answer = await caller.openai.chat.completions.create({ model: `${vendor}-eyes`, messages, stream })
-      if (Symbol.asyncIterator in answer) for await (const _ of answer);
+      fetchedUrls.length = 0
+      const completion = await caller.openai.chat.completions.create({ model: `${vendor}-eyes`, messages, stream })
+      if (Symbol.asyncIterator in completion) for await (const _ of completion);
       const sent = JSON.stringify(cloud.last.body)
       expect([0, 1].map((index) => sent.split(JSON.stringify(parts[index])).length - 1)).toEqual([2, 2])
-      expect(asked.toSorted()).toEqual(['/cat.png', '/small.gif'])
+      expect(fetchedUrls.toSorted()).toEqual(['/cat.png', '/small.gif'])
     }
     await eventually(async () => nano((await caller.rest('GET', '/v1/wallet')).body.held_usd) === 0n)
   })
 
   it('reach a server that the catalog says fetches none with their bytes', async () => {
-    await caller.openai.chat.completions.create({ model: 'ollama-eyes', messages: makeMessages({ url: at('/cat.png'), detail: 'low' }) })
-    expect(engine.requests.at(-1)).toMatchObject({ messages: makeMessages({ url: dataUri(png()), detail: 'low' }) })
+    await caller.openai.chat.completions.create({ model: 'ollama-eyes', messages: createMessages({ url: at('/cat.png'), detail: 'low' }) })
+    expect(engine.requests.at(-1)).toMatchObject({ messages: createMessages({ url: dataUri(png()), detail: 'low' }) })
   })
 
   it.each([
@@ -154,7 +154,11 @@ describe('images', () => {
     ['a file', 'file:///etc/passwd', 400, 'invalid_request'],
   ])('that are %s are refused before any engine is called', async (_name, url, status, code) => {
     for (const model of ['openai-eyes', 'google-eyes'])
-      expect(await catchRefusal(model, makeMessages({ url: dataUri(png()) }, { url }))).toMatchObject({ status, code, param: nameParam(2) })
+      expect(await catchRefusal(model, createMessages({ url: dataUri(png()) }, { url }))).toMatchObject({
+        status,
+        code,
+        param: nameParam(2),
+      })
   })
 
   it.each([
@@ -166,7 +170,7 @@ describe('images', () => {
     ['/loop', 400, 'invalid_request'],
   ])('at %s cost nothing, and no engine is called', async (path, status, code) => {
     for (const model of ['google-eyes', 'ollama-eyes'])
-      expect(await catchRefusal(model, makeMessages({ url: at('/cat.png') }, { url: at(path) }))).toMatchObject({
+      expect(await catchRefusal(model, createMessages({ url: at('/cat.png') }, { url: at(path) }))).toMatchObject({
         status,
         code,
         param: nameParam(2),
@@ -189,7 +193,7 @@ describe('images', () => {
     const texts = new Set<string>()
     for (const model of ['openai-eyes', 'google-eyes', 'vllm-eyes'])
       for (const url of inside) {
-        const refusal = await catchRefusal(model, makeMessages({ url }))
+        const refusal = await catchRefusal(model, createMessages({ url }))
         expect(refusal).toMatchObject({ status: 400, code: 'invalid_request', param: nameParam(1) })
         texts.add(refusal.message)
       }
@@ -199,17 +203,17 @@ describe('images', () => {
   it('of an organization that stays local come as data: URIs, and go to local engines only', async () => {
     for (const url of [PUBLIC_URL, at('/cat.png')]) {
       for (const model of ['vllm-eyes', 'ollama-eyes'])
-        expect(await catchRefusal(model, makeMessages({ url }), local)).toMatchObject({
+        expect(await catchRefusal(model, createMessages({ url }), local)).toMatchObject({
           status: 403,
           code: 'residency_policy_violation',
           param: nameParam(1),
         })
     }
-    const own = makeMessages({ url: dataUri(png()) })
+    const own = createMessages({ url: dataUri(png()) })
     expect(await catchRefusal('openai-eyes', own, local)).toMatchObject({ status: 403, code: 'residency_policy_violation', param: 'model' })
     await local.openai.chat.completions.create({ model: 'vllm-eyes', messages: own })
     expect(engine.requests.at(-1)).toMatchObject({ messages: own })
-    expect(asked).toEqual([])
+    expect(fetchedUrls).toEqual([])
     await balancedWallet(local)
   })
 
@@ -236,19 +240,19 @@ describe('images', () => {
     })
     const { errors } = await caller.graphql(
       'mutation ($request: ChatProtocolRequest!) { createChatCompletion(input: { request: $request }) { response } }',
-      { request: { model: 'openai-eyes', messages: makeMessages({ url: `data:image/png;base64,${data}` }) } },
+      { request: { model: 'openai-eyes', messages: createMessages({ url: `data:image/png;base64,${data}` }) } },
     )
     expect(errors?.[0]?.extensions).toMatchObject({ code: 'UNSUPPORTED_FILE_TYPE', param: nameParam(1) })
     expect([(await balancedWallet(caller)).balance_usd, called()]).toEqual([before.balance_usd, calls])
   })
 
   it('are refused by a model without eyes, and with another detail than the protocol has', async () => {
-    expect(await catchRefusal('blind', makeMessages({ url: PUBLIC_URL }))).toMatchObject({
+    expect(await catchRefusal('blind', createMessages({ url: PUBLIC_URL }))).toMatchObject({
       status: 400,
       code: 'unsupported_value',
       param: 'messages[0].content[1]',
     })
-    expect(await catchRefusal('openai-eyes', makeMessages({ url: PUBLIC_URL, detail: 'huge' as 'high' }))).toMatchObject({
+    expect(await catchRefusal('openai-eyes', createMessages({ url: PUBLIC_URL, detail: 'huge' as 'high' }))).toMatchObject({
       status: 400,
       code: 'unsupported_value',
       param: 'messages[0].content[1].image_url.detail',

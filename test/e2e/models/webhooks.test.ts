@@ -4,9 +4,9 @@ import { join } from 'node:path'
 import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { addDocument, type Caller, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
+import { addDocument, type Caller, createCaller, type Json, newCollection, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
-import { type Place, WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
+import { type ReceiverEndpoint, WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 import { full } from '../../support/soak.ts'
@@ -20,8 +20,8 @@ describe('webhooks', () => {
   let mock: MockEngine
   let service: Service
   let operatorKey: string
-  let places = 0
-  let unanswered: Awaited<ReturnType<typeof beginUnanswered>>
+  let endpointCount = 0
+  let unanswered: Awaited<ReturnType<typeof startUnanswered>>
   const start = async () => {
     service = await startEmbedded({ folder, catalog: mockCatalog(mock.url), env: { ...BACKOFF, KIS_EGRESS_ALLOW: receiver.host } })
     operatorKey ??= service.key
@@ -30,7 +30,7 @@ describe('webhooks', () => {
     receiver = await WebhookReceiver.start()
     mock = await startMockEngine()
     await start()
-    unanswered = await beginUnanswered()
+    unanswered = await startUnanswered()
   }, 90_000)
   afterAll(async () => {
     await service?.close()
@@ -39,14 +39,14 @@ describe('webhooks', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  const newTenant = () => newOrganization(makeCaller(service, operatorKey), service)
-  const createEndpoint = async (caller: Caller, event_types: readonly string[], answering?: Place['answering']) => {
-    const place = receiver.at(`/${places++}`)
-    if (answering) place.answering = answering
-    const { status, body } = await caller.rest('POST', '/v1/webhooks', { url: place.url, event_types })
+  const newTenant = () => newOrganization(createCaller(service, operatorKey), service)
+  const createEndpoint = async (caller: Caller, event_types: readonly string[], answering?: ReceiverEndpoint['answering']) => {
+    const endpoint = receiver.at(`/${endpointCount++}`)
+    if (answering) endpoint.answering = answering
+    const { status, body } = await caller.rest('POST', '/v1/webhooks', { url: endpoint.url, event_types })
     expect(status, JSON.stringify(body)).toBe(201)
-    place.secret = body.secret
-    return { place, id: body.id as string }
+    endpoint.secret = body.secret
+    return { endpoint, id: body.id as string }
   }
   const call = (caller: Caller) =>
     caller.rest('POST', '/v1/chat/completions', { model: 'mock-chat', messages: [{ role: 'user', content: 'hi' }] })
@@ -60,7 +60,7 @@ describe('webhooks', () => {
 
   it('say when a collection that is evaluated after changes finds less than before', async () => {
     const caller = await newTenant()
-    const { place } = await createEndpoint(caller, ['evaluation.score_fell'])
+    const { endpoint } = await createEndpoint(caller, ['evaluation.score_fell'])
     const collection = await newCollection(caller, 'mock-embed')
     const document = await addDocument(caller, collection.id, 'harbour.txt', 'The harbour of Sur was built in 1931.')
     const base = `/v1/collections/${collection.id}`
@@ -75,12 +75,12 @@ describe('webhooks', () => {
       body: { object: 'evaluation_watch', min_interval_seconds: 86_400, max_fall: 0.5, error: null },
     })
     await caller.rest('DELETE', `${base}/documents/${document.id}`)
-    await eventually(() => place.taken.length > 0, 60_000)
+    await eventually(() => endpoint.accepted.length > 0, 60_000)
 
-    expect(place.faults).toEqual([])
+    expect(endpoint.faults).toEqual([])
     const [latest] = (await caller.rest('GET', `${base}/evaluations?limit=1`)).body.data
     expect(latest).toMatchObject({ changes: { deleted: 1 }, comparison: { baseline_evaluation_id: baseline.body.id, question_count: 1 } })
-    expect(place.taken[0]).toMatchObject({
+    expect(endpoint.accepted[0]).toMatchObject({
       type: 'evaluation.score_fell',
       data: { evaluation_id: latest.id, collection_id: collection.id, question_count: 1, falls: latest.comparison.falls },
     })
@@ -92,7 +92,7 @@ describe('webhooks', () => {
   it('keep the order of each document and lose nothing at a receiver that fails at random', async () => {
     const caller = await newTenant()
     const failures = new Map<string, number>()
-    const { place, id } = await createEndpoint(caller, ['document.updated', 'document.deleted'], (message) => {
+    const { endpoint, id } = await createEndpoint(caller, ['document.updated', 'document.deleted'], (message) => {
       const failed = failures.get(message.id) ?? 0
       // After a fifth failure the wait would be one of seconds, after a seventh one of minutes.
       if (failed === 4 || Math.random() >= 0.25) return 200
@@ -103,7 +103,7 @@ describe('webhooks', () => {
     const documents: Json[] = []
     for (let i = 0; i < full(60); i++) documents.push(await addDocument(caller, collection.id, `${i}.txt`, `A text about river ${i}.`))
     for (const document of documents) await caller.rest('DELETE', `/v1/collections/${collection.id}/documents/${document.id}`)
-    const deletions = () => place.taken.filter(({ type }) => type === 'document.deleted')
+    const deletions = () => endpoint.accepted.filter(({ type }) => type === 'document.deleted')
     await eventually(() => new Set(deletions().map(({ data }) => data.document_id)).size === documents.length, 60_000)
     // The last of all events, as nothing of a document comes after its deletion.
     const last = String(Math.max(...deletions().map(({ data }) => Number(data.cursor))))
@@ -117,54 +117,54 @@ describe('webhooks', () => {
     }
     await client.dispose()
 
-    expect(place.faults).toEqual([])
-    expect(place.taken.map(({ data }) => data.cursor).toSorted((a, b) => a - b)).toEqual(all.map(({ cursor }) => cursor))
+    expect(endpoint.faults).toEqual([])
+    expect(endpoint.accepted.map(({ data }) => data.cursor).toSorted((a, b) => a - b)).toEqual(all.map(({ cursor }) => cursor))
     for (const { id: documentId } of documents) {
       // Repeats of what was refused included: nothing overtakes.
-      const cursors = place.received.filter(({ data }) => data.document_id === documentId).map(({ data }) => Number(data.cursor))
+      const cursors = endpoint.received.filter(({ data }) => data.document_id === documentId).map(({ data }) => Number(data.cursor))
       expect(cursors).toEqual(cursors.toSorted((a, b) => a - b))
-      expect(place.taken.findLast(({ data }) => data.document_id === documentId)!.type).toBe('document.deleted')
+      expect(endpoint.accepted.findLast(({ data }) => data.document_id === documentId)!.type).toBe('document.deleted')
     }
-    const refused = place.received.filter(({ status }) => status === 500)
-    expect(refused.every(({ id }) => place.taken.some((taken) => taken.id === id))).toBe(true)
+    const refused = endpoint.received.filter(({ status }) => status === 500)
+    expect(refused.every(({ id }) => endpoint.accepted.some((message) => message.id === id))).toBe(true)
     const logged = (await deliveries(caller, id)).data.find((delivery: Json) => delivery.event.id === refused[0]?.id)
     if (logged)
       expect(logged.attempts[0]).toMatchObject({ status_code: 500, error: 'The endpoint answered 500.', response_start: 'answered 500' })
   })
 
   it('tell of money and of calls, and no other organization of them', async () => {
-    const [caller, stranger] = [await newTenant(), await newTenant()]
+    const [caller, otherTenant] = [await newTenant(), await newTenant()]
     await caller.rest('PATCH', '/v1/organization', { low_balance_threshold_usd: '9.99999' })
     const types = ['usage.recorded', 'wallet.changed', 'wallet.low_balance']
-    const { place } = await createEndpoint(caller, types)
-    const { place: elsewhere } = await createEndpoint(stranger, types)
-    const { place: other } = await createEndpoint(caller, ['document.updated'])
+    const { endpoint } = await createEndpoint(caller, types)
+    const { endpoint: elsewhere } = await createEndpoint(otherTenant, types)
+    const { endpoint: other } = await createEndpoint(caller, ['document.updated'])
     for (let i = 0; i < 3; i++) expect((await call(caller)).status).toBe(200)
-    await eventually(() => place.taken.filter(({ type }) => type === 'usage.recorded').length === 3)
-    await eventually(() => place.taken.some(({ type }) => type === 'wallet.low_balance'))
+    await eventually(() => endpoint.accepted.filter(({ type }) => type === 'usage.recorded').length === 3)
+    await eventually(() => endpoint.accepted.some(({ type }) => type === 'wallet.low_balance'))
     const { balance_usd } = (await caller.rest('GET', '/v1/wallet')).body
-    await eventually(() => place.taken.some(({ type, data }) => type === 'wallet.changed' && data.balance_usd === balance_usd))
+    await eventually(() => endpoint.accepted.some(({ type, data }) => type === 'wallet.changed' && data.balance_usd === balance_usd))
     const { data: records } = (await caller.rest('GET', '/v1/usage')).body
-    expect(new Set(place.taken.flatMap(({ data }) => data.usage_record_id ?? []))).toEqual(new Set(records.map(({ id }: Json) => id)))
-    expect([place.faults, elsewhere.faults, other.received]).toEqual([[], [], []])
+    expect(new Set(endpoint.accepted.flatMap(({ data }) => data.usage_record_id ?? []))).toEqual(new Set(records.map(({ id }: Json) => id)))
+    expect([endpoint.faults, elsewhere.faults, other.received]).toEqual([[], [], []])
     // What the stranger may have heard of is its own credit.
     expect(elsewhere.received.every(({ type }) => type === 'wallet.changed')).toBe(true)
     expect(elsewhere.received.every(({ data }) => data.balance_usd === '10')).toBe(true)
   })
 
   /** Whose end the other tests need not wait for. */
-  const beginUnanswered = async () => {
+  const startUnanswered = async () => {
     const caller = await newTenant()
-    let asked = 0
-    const endpoint = await createEndpoint(caller, ['usage.recorded'], () => (++asked === 1 ? 'silence' : 200))
+    let attempts = 0
+    const endpoint = await createEndpoint(caller, ['usage.recorded'], () => (++attempts === 1 ? 'silence' : 200))
     return { caller, ...endpoint, event: (await ping(caller, endpoint.id)).event }
   }
 
   it('are switched off by 410, are sent again when they are switched on, and once more on request', async () => {
     const caller = await newTenant()
     let status = 410
-    const { place, id } = await createEndpoint(caller, ['usage.recorded'], () => status)
-    const { place: witness } = await createEndpoint(caller, ['usage.recorded'])
+    const { endpoint, id } = await createEndpoint(caller, ['usage.recorded'], () => status)
+    const { endpoint: witness } = await createEndpoint(caller, ['usage.recorded'])
     const since = Math.floor(Date.now() / 1_000) - 1
     await call(caller)
     const get = async () => (await caller.rest('GET', `/v1/webhooks/${id}`)).body
@@ -173,24 +173,24 @@ describe('webhooks', () => {
     const refused = await caller.rest('POST', `/v1/webhooks/${id}/ping`)
     expect([refused.status, refused.body.error.code]).toEqual([400, 'invalid_request'])
     await call(caller)
-    await eventually(() => witness.taken.length === 2)
+    await eventually(() => witness.accepted.length === 2)
     status = 200
     const on = await caller.rest('PATCH', `/v1/webhooks/${id}`, { is_active: true })
     expect(on.body).toMatchObject({ is_active: true, disabled_reason: null, disabled_at: null })
-    await eventually(() => place.taken.length === 1)
-    expect(place.taken[0]!.id).toBe(place.received[0]!.id)
+    await eventually(() => endpoint.accepted.length === 1)
+    expect(endpoint.accepted[0]!.id).toBe(endpoint.received[0]!.id)
 
     const [delivery] = (await deliveries(caller, id)).data
     const again = await caller.rest('POST', `/v1/webhooks/${id}/deliveries/${delivery.id}/redeliver`)
     expect(again.body).toMatchObject({ id: delivery.id, status: 'pending' })
-    await eventually(() => place.taken.length === 2)
-    expect(new Set(place.taken.map(({ id }) => id)).size).toBe(1)
+    await eventually(() => endpoint.accepted.length === 2)
+    expect(new Set(endpoint.accepted.map(({ id }) => id)).size).toBe(1)
 
     // The second call was made while it was off; all since then has both.
     const all = await caller.rest('POST', `/v1/webhooks/${id}/redeliver`, { since })
     expect(all.body).toEqual({ object: 'webhook_redelivery', count: 2, next: null })
-    await eventually(() => place.taken.length === 4)
-    expect(new Set(place.taken.map(({ data }) => data.usage_record_id)).size).toBe(2)
+    await eventually(() => endpoint.accepted.length === 4)
+    expect(new Set(endpoint.accepted.map(({ data }) => data.usage_record_id)).size).toBe(2)
     await eventually(async () => (await deliveries(caller, id, '&status=delivered')).data.length === 2)
     const page = (await caller.rest('GET', `/v1/webhooks/${id}/deliveries?limit=1`)).body
     expect(page).toMatchObject({ has_more: true })
@@ -199,36 +199,36 @@ describe('webhooks', () => {
 
   it('are signed by the new secret and the former one for a day after a rotation', async () => {
     const caller = await newTenant()
-    const { place, id } = await createEndpoint(caller, ['usage.recorded'])
-    const former = place.secret
+    const { endpoint, id } = await createEndpoint(caller, ['usage.recorded'])
+    const former = endpoint.secret
     const { body } = await caller.rest('POST', `/v1/webhooks/${id}/rotate`)
     expect(body.secret).toMatch(/^whsec_/)
     expect(body.secret).not.toBe(former)
     expect(body.previous_secret_until).toBeGreaterThan(Date.now() / 1_000 + 86_000)
     // A ping while one is being sent is that one.
     const isSent = async (count: number) =>
-      place.taken.length === count && (await deliveries(caller, id)).data.every(({ status }: Json) => status === 'delivered')
+      endpoint.accepted.length === count && (await deliveries(caller, id)).data.every(({ status }: Json) => status === 'delivered')
     await ping(caller, id)
     await eventually(() => isSent(1))
-    place.secret = body.secret
+    endpoint.secret = body.secret
     await ping(caller, id)
     await eventually(() => isSent(2))
-    place.secret = `whsec_${Buffer.alloc(32, 1).toString('base64')}`
+    endpoint.secret = `whsec_${Buffer.alloc(32, 1).toString('base64')}`
     await ping(caller, id)
-    await eventually(() => place.faults.length > 0)
-    expect(String(place.faults[0])).toContain('No matching signature')
+    await eventually(() => endpoint.faults.length > 0)
+    expect(String(endpoint.faults[0])).toContain('No matching signature')
     expect(new Webhook(body.secret)).toBeDefined()
   })
 
   it('are not sent where a redirect leads', async () => {
     const caller = await newTenant()
     const elsewhere = receiver.at('/elsewhere')
-    let asked = 0
-    const { place, id } = await createEndpoint(caller, ['usage.recorded'], () => (++asked === 1 ? 307 : 200))
-    place.location = elsewhere.url
+    let attempts = 0
+    const { endpoint, id } = await createEndpoint(caller, ['usage.recorded'], () => (++attempts === 1 ? 307 : 200))
+    endpoint.location = elsewhere.url
     await ping(caller, id)
-    await eventually(() => place.taken.length === 1)
-    expect(place.received.map(({ status }) => status)).toEqual([307, 200])
+    await eventually(() => endpoint.accepted.length === 1)
+    expect(endpoint.received.map(({ status }) => status)).toEqual([307, 200])
     expect([elsewhere.received, elsewhere.faults]).toEqual([[], []])
   })
 
@@ -244,19 +244,19 @@ describe('webhooks', () => {
     ['https://unknown.invalid/hook', 'unsupported_value', 'url'],
     ['not an address', 'unsupported_value', 'url'],
   ])('are refused to %s', async (url, code, param) => {
-    const caller = makeCaller(service, operatorKey)
+    const caller = createCaller(service, operatorKey)
     const { status, body } = await caller.rest('POST', '/v1/webhooks', { url, event_types: ['usage.recorded'] })
     expect({ status, code: body.error.code, param: body.error.param }).toEqual({ status: 400, code, param })
   })
 
   it('are the admins’ alone, and their organization’s', async () => {
-    const [caller, stranger] = [await newTenant(), await newTenant()]
+    const [caller, otherTenant] = [await newTenant(), await newTenant()]
     const { id } = await createEndpoint(caller, ['usage.recorded'])
     const url = `http://${receiver.host}/x`
     const wrong = await caller.rest('POST', '/v1/webhooks', { url, event_types: ['usage.recorded', 'nothing.such'] })
     expect(wrong.body.error).toMatchObject({ code: 'unsupported_value', param: 'event_types[1]' })
     const { body: key } = await caller.rest('POST', '/v1/keys', { name: 'app', scopes: ['billing:read'] })
-    expect((await makeCaller(service, key.key).rest('GET', '/v1/webhooks')).body.error.code).toBe('permission_denied')
+    expect((await createCaller(service, key.key).rest('GET', '/v1/webhooks')).body.error.code).toBe('permission_denied')
     for (const [method, path, body] of [
       ['GET', ''],
       ['PATCH', '', { is_active: false }],
@@ -267,10 +267,10 @@ describe('webhooks', () => {
       ['POST', '/redeliver', { since: 0 }],
       ['POST', '/deliveries/whd_0/redeliver'],
     ] as const) {
-      const answer = await stranger.rest(method, `/v1/webhooks/${id}${path}`, body)
-      expect([answer.status, answer.body.error.code], `${method} ${path}`).toEqual([404, 'not_found'])
+      const response = await otherTenant.rest(method, `/v1/webhooks/${id}${path}`, body)
+      expect([response.status, response.body.error.code], `${method} ${path}`).toEqual([404, 'not_found'])
     }
-    expect((await stranger.rest('GET', '/v1/webhooks')).body.data).toEqual([])
+    expect((await otherTenant.rest('GET', '/v1/webhooks')).body.data).toEqual([])
     expect((await caller.rest('GET', '/v1/webhooks')).body.data).toMatchObject([{ id, is_active: true }])
     expect((await caller.rest('DELETE', `/v1/webhooks/${id}`)).body).toEqual({ id, object: 'webhook', deleted: true })
     expect((await caller.rest('GET', `/v1/webhooks/${id}`)).status).toBe(404)
@@ -306,11 +306,11 @@ describe('webhooks', () => {
       }
     }
     const following = follow()
-    let made = 0
+    let created = 0
     await Promise.all(
       Array.from({ length: 16 }, async () => {
-        while (made < events) {
-          made++
+        while (created < events) {
+          created++
           expect((await call(caller)).status).toBe(200)
         }
       }),
@@ -323,9 +323,9 @@ describe('webhooks', () => {
   }, 600_000)
 
   it('are sent again when nobody answers', async () => {
-    const { caller, place, id, event } = unanswered
-    await eventually(() => place.taken.length === 1, 25_000)
-    expect([place.unanswered, place.taken[0]!.id]).toEqual([[event.id], event.id])
+    const { caller, endpoint, id, event } = unanswered
+    await eventually(() => endpoint.accepted.length === 1, 25_000)
+    expect([endpoint.unanswered, endpoint.accepted[0]!.id]).toEqual([[event.id], event.id])
     await eventually(async () => (await deliveries(caller, id, '&status=delivered')).data.length === 1)
     const [{ attempts }] = (await deliveries(caller, id)).data
     expect(attempts).toMatchObject([
@@ -336,19 +336,19 @@ describe('webhooks', () => {
 
   it(`kill -9 ${full(10)} times in the middle: each event arrives at least once, by one id`, async () => {
     const { key } = await newTenant()
-    const as = () => makeCaller(service, key)
-    const { place } = await createEndpoint(as(), ['usage.recorded', 'wallet.changed'], async () => {
+    const as = () => createCaller(service, key)
+    const { endpoint } = await createEndpoint(as(), ['usage.recorded', 'wallet.changed'], async () => {
       await new Promise((resolve) => setTimeout(resolve, Math.random() * 30))
       return 200
     })
     for (let round = 0; round < full(10); round++) {
-      const answered = place.taken.length
+      const acceptedCount = endpoint.accepted.length
       const work = Promise.all(
         Array.from({ length: 4 }, async () => {
           for (let i = 0; i < 10; i++) await call(as())
         }),
       ).catch(() => undefined)
-      await eventually(() => place.taken.length > answered + 5)
+      await eventually(() => endpoint.accepted.length > acceptedCount + 5)
       await service.processes.get('all')!.end('SIGKILL')
       await work
       await start()
@@ -361,15 +361,15 @@ describe('webhooks', () => {
       if (!body.has_more) break
       after = body.last_id
     }
-    const usage = () => place.taken.filter(({ type }) => type === 'usage.recorded')
+    const usage = () => endpoint.accepted.filter(({ type }) => type === 'usage.recorded')
     await eventually(() => records.every((id) => usage().some(({ data }) => data.usage_record_id === id)), 20_000)
-    expect(place.faults).toEqual([])
+    expect(endpoint.faults).toEqual([])
     const ids = new Map<string, string>()
     for (const { id, data } of usage()) {
       expect(ids.get(data.usage_record_id) ?? id).toBe(id)
       ids.set(data.usage_record_id, id)
     }
-    const balances = place.received.filter(({ type }) => type === 'wallet.changed').map(({ data }) => Number(data.cursor))
+    const balances = endpoint.received.filter(({ type }) => type === 'wallet.changed').map(({ data }) => Number(data.cursor))
     expect(balances).toEqual(balances.toSorted((a, b) => a - b))
   }, 300_000)
 })

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
-import { addDocument, balancedWallet, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
+import { addDocument, balancedWallet, createCaller, type Json, newCollection, newOrganization } from '../../support/client.ts'
 import { startMockEngine } from '../../support/engines/mock-engine.ts'
 import { onBothEngines } from '../../support/processes/replicas.ts'
 
@@ -24,13 +24,13 @@ await onBothEngines('clocks that are minutes apart', (start) => {
     const service = await start({
       catalog: testCatalog(mock.url),
       replicas: { billing: 2, knowledge: 2 },
-      makeEnv: (name) => ({
+      createEnv: (name) => ({
         NODE_OPTIONS: `--import=${new URL('../../support/processes/wrong-clock.mjs', import.meta.url)}`,
         KIS_TEST_CLOCK_WRONG_MS: String(WRONG[name]! * MINUTE_MS),
       }),
     })
     try {
-      const operator = makeCaller(service, service.key)
+      const operator = createCaller(service, service.key)
       const caller = await newOrganization(operator, service)
       // A hold stays open until its call ends, whichever billing looks at it.
       const call = caller.openai.chat.completions.create({ model: 'mock-chat', messages: [{ role: 'user', content: 'wait at the gate' }] })

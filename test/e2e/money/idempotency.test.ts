@@ -2,8 +2,8 @@ import OpenAI from 'openai'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { BillingTap } from '../../support/billing-tap.ts'
 import { mockCatalog } from '../../support/catalog.ts'
-import { type Answer, balancedWallet, type Caller, type Json, makeCaller, newOrganization } from '../../support/client.ts'
-import { wav } from '../../support/data/sound.ts'
+import { balancedWallet, type Caller, createCaller, type Json, newOrganization, type RestResponse } from '../../support/client.ts'
+import { wav } from '../../support/data/audio.ts'
 import { onEngine } from '../../support/engines/engine-url.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { dropDatabases, newDatabaseName, withDatabase } from '../../support/engines/mongodb.ts'
@@ -18,7 +18,7 @@ const JUDGED_MS = 150_000
 
 const request = (text: string) => ({ model: 'mock-chat', messages: [{ role: 'user' as const, content: text }] })
 
-async function post(service: Pick<Service, 'rest'>, caller: Caller, path: string, body: unknown, key?: string): Promise<Answer> {
+async function post(service: Pick<Service, 'rest'>, caller: Caller, path: string, body: unknown, key?: string): Promise<RestResponse> {
   const headers = {
     authorization: `Bearer ${caller.key}`,
     'content-type': 'application/json',
@@ -45,7 +45,7 @@ describe('repeats of calls with an idempotency key', () => {
     await mock?.[Symbol.asyncDispose]()
   })
   beforeEach(async () => {
-    caller = await newOrganization(makeCaller(service, service.key), service)
+    caller = await newOrganization(createCaller(service, service.key), service)
   })
 
   it('get the first answer of every call of a model, which is charged once', async () => {
@@ -64,12 +64,12 @@ describe('repeats of calls with an idempotency key', () => {
     ]
     for (const call of calls) {
       const first = await call()
-      const asked = mock.requests.length
+      const before = mock.requests.length
       const again = await call()
       expect([isReplayed(first.response.headers), isReplayed(again.response.headers)]).toEqual([false, true])
       if ((first.data as Json).object !== 'response') expect(again.data).toEqual(first.data)
       else expect((again.data as Json).output_text).toBe((first.data as Json).output_text)
-      expect(mock.requests.length).toBe(asked)
+      expect(mock.requests.length).toBe(before)
     }
     expect(await listUsage(caller)).toHaveLength(calls.length)
     await balancedWallet(caller)
@@ -84,11 +84,11 @@ describe('repeats of calls with an idempotency key', () => {
       for await (const chunk of data) chunks.push(chunk)
       return { chunks, isReplayed: isReplayed(response.headers) }
     }
-    const asked = mock.chats
+    const before = mock.chats
     const first = await streamed()
     expect(first.chunks.length).toBeGreaterThan(5)
     expect(await streamed()).toEqual({ chunks: first.chunks, isReplayed: true })
-    expect([mock.chats - asked, (await listUsage(caller)).length]).toEqual([1, 1])
+    expect([mock.chats - before, (await listUsage(caller)).length]).toEqual([1, 1])
   })
 
   it('are made safe by the official client, which sends a key with every call when it is told the header', async () => {
@@ -97,17 +97,17 @@ describe('repeats of calls with an idempotency key', () => {
     }
     const client = new Safe({ baseURL: `${service.rest}/v1`, apiKey: caller.key, maxRetries: 0 })
     const one = await client.chat.completions.create(request('Good morning'), { idempotencyKey: 'mine' })
-    const asked = mock.chats
+    const before = mock.chats
     expect(await client.chat.completions.create(request('Good morning'), { idempotencyKey: 'mine' })).toEqual(one)
-    expect(mock.chats).toBe(asked)
+    expect(mock.chats).toBe(before)
     await client.chat.completions.create(request('Good morning'))
-    expect(mock.chats).toBe(asked + 1)
+    expect(mock.chats).toBe(before + 1)
   })
 
   it('get a response of 15 MB as stored bytes, which count like any other response', async () => {
     const body = request('large')
     const first = await post(service, caller, '/v1/chat/completions', body, 'large')
-    const asked = mock.chats
+    const before = mock.chats
     const again = await post(service, caller, '/v1/chat/completions', body, 'large')
     expect([again.status, isReplayed(again.headers), again.headers.get('content-encoding')]).toEqual([200, true, 'gzip'])
     expect(again.headers.get('content-type')).toMatch(/^application\/json/)
@@ -123,7 +123,7 @@ describe('repeats of calls with an idempotency key', () => {
       body: JSON.stringify(body),
     })
     expect([plain.headers.get('content-encoding'), await plain.json()]).toEqual([null, first.body])
-    expect(mock.chats).toBe(asked)
+    expect(mock.chats).toBe(before)
 
     const query = `mutation ($input: ChatCompletionInput!) {
       createChatCompletion(input: $input) { response replayed responseDownload { path } } }`
@@ -148,18 +148,18 @@ describe('repeats of calls with an idempotency key', () => {
   })
 
   it('ask the engine once of fifty at the same time, and charge once; the others are told to come again and get the answer', async () => {
-    const asked = mock.chats
-    const answers = await Promise.all(
+    const before = mock.chats
+    const responses = await Promise.all(
       Array.from({ length: 50 }, () => post(service, caller, '/v1/chat/completions', request('be slow'), 'fifty')),
     )
-    const refused = answers.filter(({ status }) => status !== 200)
+    const refused = responses.filter(({ status }) => status !== 200)
     for (const { status, body, headers } of refused) {
       expect([status, body.error.code, headers.get('x-should-retry')]).toEqual([409, 'idempotency_conflict', 'true'])
       expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
     }
     const later = await post(service, caller, '/v1/chat/completions', request('be slow'), 'fifty')
     expect([later.status, isReplayed(later.headers), later.body.id]).toEqual([200, true, 'chatcmpl-mock'])
-    expect(mock.chats).toBe(asked + 1)
+    expect(mock.chats).toBe(before + 1)
     expect(await listUsage(caller)).toMatchObject([{ amount_usd: CHAT_USD }])
     await balancedWallet(caller)
   })
@@ -180,13 +180,13 @@ describe('repeats of calls with an idempotency key', () => {
 
   it('find the answer of a call whose client gave up', async () => {
     const leaving = new AbortController()
-    const asked = mock.chats
+    const before = mock.chats
     const left = caller.openai.chat.completions.create(request('wait at the gate'), {
       headers: { 'Idempotency-Key': 'left' },
       signal: leaving.signal,
     })
     left.catch(() => undefined)
-    await eventually(() => mock.chats === asked + 1)
+    await eventually(() => mock.chats === before + 1)
     leaving.abort()
     await expect(left).rejects.toThrow()
     expect((await post(service, caller, '/v1/chat/completions', request('wait at the gate'), 'left')).status).toBe(409)
@@ -194,7 +194,7 @@ describe('repeats of calls with an idempotency key', () => {
     await eventually(async () =>
       isReplayed((await post(service, caller, '/v1/chat/completions', request('wait at the gate'), 'left')).headers),
     )
-    expect(mock.chats).toBe(asked + 1)
+    expect(mock.chats).toBe(before + 1)
     expect(await listUsage(caller)).toMatchObject([{ amount_usd: CHAT_USD, source: 'provider' }])
     await balancedWallet(caller)
   })
@@ -205,17 +205,17 @@ describe('repeats of calls with an idempotency key', () => {
     ['of 256 characters', 'k'.repeat(256), 'string_above_max_length'],
     ['without a character', '', 'invalid_request'],
   ])('with a key %s are refused, and no engine is asked', async (_name, key, code) => {
-    const asked = mock.requests.length
+    const before = mock.requests.length
     for (const [path, body] of [
       ['/v1/chat/completions', request('Hello')],
       ['/v1/chat/completions', { ...request('Hello'), stream: true }],
       ['/v1/embeddings', { model: 'mock-embed', input: 'a' }],
       ['/v1/responses', { model: 'mock-chat', input: 'Hello' }],
     ] as const) {
-      const { status, body: answer } = await post(service, caller, path, body, key)
-      expect([path, status, answer.error]).toMatchObject([path, 400, { code, param: 'Idempotency-Key' }])
+      const { status, body: response } = await post(service, caller, path, body, key)
+      expect([path, status, response.error]).toMatchObject([path, 400, { code, param: 'Idempotency-Key' }])
     }
-    expect(mock.requests.length).toBe(asked)
+    expect(mock.requests.length).toBe(before)
     const { errors } = await caller.graphql('mutation ($input: ChatCompletionInput!) { createChatCompletion(input: $input) { id } }', {
       input: { request: request('Hello'), idempotencyKey: key },
     })
@@ -223,13 +223,13 @@ describe('repeats of calls with an idempotency key', () => {
   })
 
   it('are told from first answers in GraphQL too', async () => {
-    const ask = async () => {
+    const send = async () => {
       const query = 'mutation ($input: ChatCompletionInput!) { createChatCompletion(input: $input) { id text cost replayed } }'
       return (await caller.graphql(query, { input: { request: request('Hello'), idempotencyKey: 'g' } })).data.createChatCompletion
     }
-    const first = await ask()
+    const first = await send()
     expect(first).toMatchObject({ cost: CHAT_USD, replayed: false })
-    expect(await ask()).toEqual({ ...first, replayed: true })
+    expect(await send()).toEqual({ ...first, replayed: true })
   })
 })
 
@@ -243,16 +243,16 @@ describe.concurrent('repeats after the process that ran the call was killed', ()
     const service: DistributedService = await startFiveProcesses({
       catalog: mockCatalog(mock.url),
       ports: { billing: [billingPort] },
-      makeEnv: (name): Record<string, string> => (name === 'inference-1' ? { KIS_BILLING_URL: tap.url } : {}),
+      createEnv: (name): Record<string, string> => (name === 'inference-1' ? { KIS_BILLING_URL: tap.url } : {}),
     })
     stack.defer(() => service.close())
-    const operator = makeCaller(service, service.key)
-    const [answered, working] = [await newOrganization(operator, service), await newOrganization(operator, service)]
-    const ask = {
-      answered: () => post(service, answered, '/v1/chat/completions', request('Good morning'), 'answered'),
+    const operator = createCaller(service, service.key)
+    const [responded, working] = [await newOrganization(operator, service), await newOrganization(operator, service)]
+    const send = {
+      answered: () => post(service, responded, '/v1/chat/completions', request('Good morning'), 'answered'),
       working: () => post(service, working, '/v1/chat/completions', request('wait at the gate'), 'working'),
     }
-    const killed = [ask.working().catch(() => undefined)]
+    const killed = [send.working().catch(() => undefined)]
     await eventually(() => mock.chats === 1, JUDGED_MS)
     // The engine has answered, and the charge is on its way.
     const charging = Promise.withResolvers<void>()
@@ -261,22 +261,22 @@ describe.concurrent('repeats after the process that ran the call was killed', ()
       charging.resolve()
       return 'lose'
     }
-    killed.push(ask.answered().catch(() => undefined))
+    killed.push(send.answered().catch(() => undefined))
     await charging.promise
     await service.restart('inference-1', 'SIGKILL')
     tap.intercept = null
     await Promise.all(killed)
 
-    await eventually(async () => (await ask.answered()).status === 200, JUDGED_MS)
-    const again = await ask.answered()
+    await eventually(async () => (await send.answered()).status === 200, JUDGED_MS)
+    const again = await send.answered()
     expect([isReplayed(again.headers), again.body.id, mock.chats]).toEqual([true, 'chatcmpl-mock', 2])
-    expect(await listUsage(answered)).toMatchObject([{ amount_usd: CHAT_USD, source: 'provider' }])
-    await balancedWallet(answered)
+    expect(await listUsage(responded)).toMatchObject([{ amount_usd: CHAT_USD, source: 'provider' }])
+    await balancedWallet(responded)
 
     mock.openGate()
-    await eventually(async () => (await ask.working()).status === 200, JUDGED_MS)
-    const made = await ask.working()
-    expect([isReplayed(made.headers), made.body.id, mock.chats]).toEqual([true, 'chatcmpl-mock', 3])
+    await eventually(async () => (await send.working()).status === 200, JUDGED_MS)
+    const repeated = await send.working()
+    expect([isReplayed(repeated.headers), repeated.body.id, mock.chats]).toEqual([true, 'chatcmpl-mock', 3])
     expect(await listUsage(working)).toMatchObject([{ amount_usd: CHAT_USD, source: 'provider' }])
     await balancedWallet(working)
   }, 400_000)
@@ -294,11 +294,11 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the loss of the store of inference', (ur
       const service = await startFiveProcesses({
         catalog: mockCatalog(mock.url),
         ports: { inference: [port] },
-        makeEnv: (name): Record<string, string> =>
+        createEnv: (name): Record<string, string> =>
           name === 'inference-1' ? { KIS_MONGODB_URL: withDatabase(proxy.through(url), database) } : {},
       })
       stack.defer(() => service.close())
-      const caller = await newOrganization(makeCaller(service, service.key), service)
+      const caller = await newOrganization(createCaller(service, service.key), service)
       const keyed = () => post(service, caller, '/v1/chat/completions', request('Good morning'), 'k')
       const first = await keyed()
       await proxy.stop()

@@ -7,8 +7,8 @@ import {
   balancedWallet,
   base64,
   type Caller,
+  createCaller,
   type Json,
-  makeCaller,
   nano,
   newCollection,
   newOrganization,
@@ -40,7 +40,7 @@ describe('kill -9', () => {
     operatorKey ??= service.key
   }
   const kill = () => service.processes.get('all')!.end('SIGKILL')
-  const as = (key: string) => makeCaller(service, key)
+  const as = (key: string) => createCaller(service, key)
   beforeAll(async () => {
     mock = await startMockEngine()
     await restart()
@@ -123,7 +123,7 @@ describe('kill -9', () => {
 
   it(`${full(30)} times in the middle of chats: no acknowledged write is lost, and the books balance`, async () => {
     const { key } = await newOrganization(as(operatorKey), service)
-    let answered = 0
+    let okCount = 0
     for (let round = 0; round < full(30); round++) {
       const caller = as(key)
       let stop = false
@@ -131,15 +131,15 @@ describe('kill -9', () => {
         while (!stop) {
           const words = ['hi', 'please be slow', 'please hang'][i % 3]!
           const stream = i % 3 === 2
-          const answer = await caller
+          const response = await caller
             .rest('POST', '/v1/chat/completions', { model: 'mock-chat', messages: [{ role: 'user', content: words }], stream })
             .catch(() => undefined)
-          if (answer?.status === 200 && !stream) answered++
-          if (!answer) return
+          if (response?.status === 200 && !stream) okCount++
+          if (!response) return
         }
       })
       await new Promise((resolve) => setTimeout(resolve, 200 + Math.random() * 800))
-      await eventually(() => answered > round, BEGUN_MS)
+      await eventually(() => okCount > round, BEGUN_MS)
       await kill()
       stop = true
       await Promise.all(work)
@@ -152,8 +152,8 @@ describe('kill -9', () => {
     const spent = records.reduce((sum, record) => sum + nano(record.amount_usd), 0n)
     expect(nano(balance_usd)).toBe(nano('10') - spent)
     // Each answer that a client has seen was charged before.
-    expect(records.filter((record) => record.source === 'provider').length).toBeGreaterThanOrEqual(answered)
-    expect(answered).toBeGreaterThan(0)
+    expect(records.filter((record) => record.source === 'provider').length).toBeGreaterThanOrEqual(okCount)
+    expect(okCount).toBeGreaterThan(0)
     const estimated = records.filter((record) => record.source === 'estimated')
     expect(estimated.every((record) => record.input_tokens > 0)).toBe(true)
   }, 600_000)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { balancedWallet, base64, type Json, makeCaller, nano, newCollection, newOrganization, settled } from '../../support/client.ts'
+import { balancedWallet, base64, createCaller, type Json, nano, newCollection, newOrganization, settled } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { kis } from '../../support/processes/cli.ts'
@@ -53,8 +53,8 @@ describe('kill -9 in the middle of mixed work', () => {
   it(
     `${KILLS} times: nothing acknowledged is lost, nothing is paid twice, every repeat is answered, and kis verify finds nothing`,
     async () => {
-      const { key } = await newOrganization(makeCaller(service, operatorKey), service, { creditUsd: CREDIT_USD })
-      const as = () => makeCaller(service, key)
+      const { key } = await newOrganization(createCaller(service, operatorKey), service, { creditUsd: CREDIT_USD })
+      const as = () => createCaller(service, key)
       const collection = await newCollection(as(), 'mock-embed')
       const documents = new Map<string, string>()
       const keyed: Keyed[] = []
@@ -64,23 +64,23 @@ describe('kill -9 in the middle of mixed work', () => {
         while (!stop.aborted) {
           const idempotencyKey = `chat-${count++}`
           const request = { model: 'mock-chat', messages: [{ role: 'user', content: `Good morning, ${idempotencyKey}!` }] }
-          const ask = () => post(key, '/v1/chat/completions', request, idempotencyKey)
-          const answer = await ask().catch(() => null)
-          const acknowledged = answer?.status === 200
+          const send = () => post(key, '/v1/chat/completions', request, idempotencyKey)
+          const response = await send().catch(() => null)
+          const acknowledged = response?.status === 200
           keyed.push({
             key: idempotencyKey,
             acknowledged,
-            text: acknowledged ? answer.body.choices[0].message.content : null,
-            repeat: ask,
+            text: acknowledged ? response.body.choices[0].message.content : null,
+            repeat: send,
           })
         }
       }
       const embed = async (stop: AbortSignal) => {
         while (!stop.aborted) {
           const idempotencyKey = `embed-${count++}`
-          const ask = () => post(key, '/v1/embeddings', { model: 'mock-embed', input: `${idempotencyKey}!` }, idempotencyKey)
-          const answer = await ask().catch(() => null)
-          keyed.push({ key: idempotencyKey, acknowledged: answer?.status === 200, text: null, repeat: ask })
+          const send = () => post(key, '/v1/embeddings', { model: 'mock-embed', input: `${idempotencyKey}!` }, idempotencyKey)
+          const response = await send().catch(() => null)
+          keyed.push({ key: idempotencyKey, acknowledged: response?.status === 200, text: null, repeat: send })
         }
       }
       const upload = async (stop: AbortSignal) => {
@@ -118,13 +118,13 @@ describe('kill -9 in the middle of mixed work', () => {
 
         for (const { key: idempotencyKey, acknowledged, text, repeat } of keyed.slice(begun)) {
           // A repeat that comes while it is not yet known how the call has ended is told when to come back.
-          let answer: Json
+          let response: Json
           await eventually(async () => {
-            answer = await repeat()
-            return answer.status !== 409 && answer.status !== 503
+            response = await repeat()
+            return response.status !== 409 && response.status !== 503
           }, HOLDS_FREE_MS)
-          expect([idempotencyKey, answer.status]).toEqual([idempotencyKey, 200])
-          if (acknowledged && text !== null) expect(answer.body.choices[0].message.content).toBe(text)
+          expect([idempotencyKey, response.status]).toEqual([idempotencyKey, 200])
+          if (acknowledged && text !== null) expect(response.body.choices[0].message.content).toBe(text)
         }
         await eventually(async () => nano((await as().rest('GET', '/v1/wallet')).body.held_usd) === 0n || documents.size > 0, HOLDS_FREE_MS)
       }

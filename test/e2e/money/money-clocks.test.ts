@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { balancedWallet, type Caller, type Json, makeCaller, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, createCaller, type Json, newOrganization } from '../../support/client.ts'
 import { METERED_INPUT_TOKENS, MeteredEngine, type Script } from '../../support/engines/metered-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
@@ -28,7 +28,7 @@ describe('the machine’s clock is set while calls run', () => {
       folder,
       env: { NODE_OPTIONS: `--import=${new URL('../../support/processes/set-clock.mjs', import.meta.url)}`, KIS_TEST_CLOCK_FILE: file },
     })
-    caller = await newOrganization(makeCaller(service, service.key), service)
+    caller = await newOrganization(createCaller(service, service.key), service)
   })
   afterAll(async () => {
     await service?.close()
@@ -41,7 +41,7 @@ describe('the machine’s clock is set while calls run', () => {
     process.kill(service.processes.get('all')!.pid, 'SIGUSR2')
     await eventually(() => !existsSync(file))
   }
-  const ask = (script: Script) =>
+  const send = (script: Script) =>
     caller.rest('POST', '/v1/chat/completions', { model: 'mock-chat', messages: [{ role: 'user', content: JSON.stringify(script) }] })
 
   for (const { name, wrongMs } of [
@@ -51,10 +51,10 @@ describe('the machine’s clock is set while calls run', () => {
   ]) {
     it(`${name}: the call under way keeps its hold and is charged by what it used, and others begin`, async () => {
       const id = `under-way-${wrongMs}`
-      const underWay = ask({ id, pieces: 5, usage: 'end', allowed: 0 })
-      await eventually(() => engine.calls.get(id)?.asked === 1)
+      const underWay = send({ id, pieces: 5, usage: 'end', allowed: 0 })
+      await eventually(() => engine.calls.get(id)?.requests === 1)
       await setClock(wrongMs)
-      const { status, body } = await ask({ id: `later-${wrongMs}`, pieces: 5, usage: 'end' })
+      const { status, body } = await send({ id: `later-${wrongMs}`, pieces: 5, usage: 'end' })
       expect([status, body.error]).toEqual([200, undefined])
       await new Promise((resolve) => setTimeout(resolve, LOOKED_MS))
       engine.calls.get(id)!.allow(6)
@@ -69,7 +69,7 @@ describe('the machine’s clock is set while calls run', () => {
 
   it('an hour back: a key that is revoked is dead within 5 s', async () => {
     const { body: key } = await caller.rest('POST', '/v1/keys', { name: 'short-lived', scopes: ['inference'] })
-    const status = async () => (await makeCaller(service, key.key).rest('GET', '/v1/models')).status
+    const status = async () => (await createCaller(service, key.key).rest('GET', '/v1/models')).status
     expect(await status()).toBe(200)
     await setClock(-HOUR_MS)
     expect((await caller.rest('DELETE', `/v1/keys/${key.id}`)).status).toBe(200)

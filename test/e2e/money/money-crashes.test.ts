@@ -9,7 +9,7 @@ import { openSqliteDocumentStore } from '../../../subgraphs/common/adapters/sqli
 import { silentLog } from '../../../subgraphs/common/process/log.ts'
 import { type BillingOperation, BillingTap, type Phase } from '../../support/billing-tap.ts'
 import { mockCatalog } from '../../support/catalog.ts'
-import { balancedWallet, type Caller, type Json, makeCaller, nano, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, createCaller, type Json, nano, newOrganization } from '../../support/client.ts'
 import { METERED_INPUT_TOKENS, MeteredEngine } from '../../support/engines/metered-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type DistributedService, freePorts, startFiveProcesses } from '../../support/processes/service.ts'
@@ -40,9 +40,9 @@ interface CrashPoint {
   readonly at: readonly [BillingOperation, Phase] | 'asked' | 'first piece' | 'checkpoints told'
   readonly victim: 'inference-1' | 'billing-1'
   readonly charge: 'nothing' | 'checkpoint' | 'used'
-  readonly isAsked: boolean
+  readonly isRequested: boolean
   /** Whether the caller has the answer all the same. */
-  readonly isAnswered?: boolean
+  readonly isResponded?: boolean
 }
 
 /** In the order of a call's life; `test/README.md` lists them. */
@@ -53,55 +53,73 @@ const CRASH_POINTS: readonly CrashPoint[] = [
     at: ['placeHold', 'request'],
     victim: 'inference-1',
     charge: 'nothing',
-    isAsked: false,
+    isRequested: false,
   },
-  { name: '2 billing, before the hold is written', at: ['placeHold', 'request'], victim: 'billing-1', charge: 'nothing', isAsked: false },
+  {
+    name: '2 billing, before the hold is written',
+    at: ['placeHold', 'request'],
+    victim: 'billing-1',
+    charge: 'nothing',
+    isRequested: false,
+  },
   {
     name: '3 billing, when the hold is written and not told',
     at: ['placeHold', 'answer'],
     victim: 'billing-1',
     charge: 'nothing',
-    isAsked: false,
+    isRequested: false,
   },
   {
     name: '4 inference, when the hold is written and not told',
     at: ['placeHold', 'answer'],
     victim: 'inference-1',
     charge: 'nothing',
-    isAsked: false,
+    isRequested: false,
   },
-  { name: '5 inference, when the engine is asked and says nothing', at: 'asked', victim: 'inference-1', charge: 'nothing', isAsked: true },
-  { name: '6 inference, after the engine’s first piece', at: 'first piece', victim: 'inference-1', charge: 'nothing', isAsked: true },
-  { name: `7 inference, at token ${KILLED_AT_TOKEN}`, at: 'checkpoints told', victim: 'inference-1', charge: 'checkpoint', isAsked: true },
+  {
+    name: '5 inference, when the engine is asked and says nothing',
+    at: 'asked',
+    victim: 'inference-1',
+    charge: 'nothing',
+    isRequested: true,
+  },
+  { name: '6 inference, after the engine’s first piece', at: 'first piece', victim: 'inference-1', charge: 'nothing', isRequested: true },
+  {
+    name: `7 inference, at token ${KILLED_AT_TOKEN}`,
+    at: 'checkpoints told',
+    victim: 'inference-1',
+    charge: 'checkpoint',
+    isRequested: true,
+  },
   {
     name: '8 inference, between the engine’s end and the charge',
     at: ['settleHold', 'request'],
     victim: 'inference-1',
     charge: 'used',
-    isAsked: true,
+    isRequested: true,
   },
   {
     name: '9 billing, before the charge is written',
     at: ['settleHold', 'request'],
     victim: 'billing-1',
     charge: 'used',
-    isAsked: true,
-    isAnswered: true,
+    isRequested: true,
+    isResponded: true,
   },
   {
     name: '10 billing, when the charge is written and not told',
     at: ['settleHold', 'answer'],
     victim: 'billing-1',
     charge: 'used',
-    isAsked: true,
-    isAnswered: true,
+    isRequested: true,
+    isResponded: true,
   },
   {
     name: '11 inference, when the charge is written and not told',
     at: ['settleHold', 'answer'],
     victim: 'inference-1',
     charge: 'used',
-    isAsked: true,
+    isRequested: true,
   },
 ]
 
@@ -133,7 +151,7 @@ describe('a process that is killed in the middle of calls', () => {
       catalog: mockCatalog(engine.url),
       folder,
       ports: { billing: [billingPort] },
-      makeEnv: (name): Record<string, string> => (name === 'inference-1' ? { KIS_BILLING_URL: tap.url } : {}),
+      createEnv: (name): Record<string, string> => (name === 'inference-1' ? { KIS_BILLING_URL: tap.url } : {}),
     })
   }, 120_000)
   afterAll(async () => {
@@ -180,7 +198,7 @@ describe('a process that is killed in the middle of calls', () => {
 
   /** One call of each form up to the point, and the end of the process there. */
   async function crashAt(point: CrashPoint, run: number): Promise<readonly CrashedCall[]> {
-    const operator = makeCaller(service, service.key)
+    const operator = createCaller(service, service.key)
     // A unary call tells billing of its progress only by renewals.
     const forms = point.at === 'checkpoints told' ? [true] : [false, true]
     const callers = await Promise.all(forms.map(() => newOrganization(operator, service)))
@@ -194,14 +212,14 @@ describe('a process that is killed in the middle of calls', () => {
         return dead.promise
       }
     }
-    const before = tap.answered.length
+    const before = tap.exchanges.length
     const calls = forms.map((stream, i) => call(point, `${point.name.split(' ')[0]}-${run}-${stream}`, callers[i]!, stream))
-    const asked = () => calls.every(({ id }) => engine.calls.get(id)?.asked === 1)
+    const allRequested = () => calls.every(({ id }) => engine.calls.get(id)?.requests === 1)
     const isThere = () => {
       if (Array.isArray(at)) return waiting === forms.length
-      if (at === 'asked') return asked()
-      if (at === 'first piece') return asked() && calls.every(({ hasBegun, stream }) => hasBegun() || !stream)
-      return tap.answered
+      if (at === 'asked') return allRequested()
+      if (at === 'first piece') return allRequested() && calls.every(({ hasBegun, stream }) => hasBegun() || !stream)
+      return tap.exchanges
         .slice(before)
         .some(
           ({ operation, variables }) => operation === 'checkpointHold' && variables.input!.quantities!.outputTokens >= LEAST_CHARGED_TOKENS,
@@ -228,9 +246,9 @@ describe('a process that is killed in the middle of calls', () => {
 
     for (const { point, stream, id, caller, failure } of calls) {
       const what = `${point.name}, ${stream ? 'stream' : 'unary'}`
-      if (point.isAnswered) expect(await failure, what).toBeNull()
+      if (point.isResponded) expect(await failure, what).toBeNull()
       else expect(await failure, what).toBeInstanceOf(Error)
-      expect(engine.calls.get(id)?.asked ?? 0, what).toBe(point.isAsked ? 1 : 0)
+      expect(engine.calls.get(id)?.requests ?? 0, what).toBe(point.isRequested ? 1 : 0)
       const records: readonly Json[] = (await caller.rest('GET', '/v1/usage')).body.data
       const { balance_usd } = await balancedWallet(caller)
       const charged = nano('10') - nano(balance_usd)
@@ -264,8 +282,8 @@ describe('a process that is killed in the middle of calls', () => {
       if (point.charge !== 'nothing') expect((await balancedWallet(caller)).balance_usd, what).toBe(before)
       const records: readonly Json[] = (await caller.rest('GET', '/v1/usage')).body.data
       expect(records, what).toHaveLength(1)
-      const asked = point.charge === 'nothing' ? 1 : 0
-      expect(engine.calls.get(id)!.asked, what).toBe((point.isAsked ? 1 : 0) + asked)
+      const repeats = point.charge === 'nothing' ? 1 : 0
+      expect(engine.calls.get(id)!.requests, what).toBe((point.isRequested ? 1 : 0) + repeats)
     }
 
     // The documents themselves, when nobody writes them any more.

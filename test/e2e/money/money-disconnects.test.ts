@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { balancedWallet, type Caller, type Json, makeCaller, nano, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, createCaller, type Json, nano, newOrganization } from '../../support/client.ts'
 import { METERED_INPUT_TOKENS, MeteredEngine, type Script } from '../../support/engines/metered-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
@@ -44,16 +44,16 @@ describe(`${CALLS} callers of the openai library who leave at any moment`, () =>
   })
 
   /** Makes the call and leaves it; gives when. */
-  async function leave(caller: Caller, script: Script, { stream, at }: Leaving): Promise<number> {
+  async function disconnect(caller: Caller, script: Script, { stream, at }: Leaving): Promise<number> {
     const stop = new AbortController()
     const content = JSON.stringify(script)
     const request = { model: 'mock-chat', messages: [{ role: 'user' as const, content }] }
     const call = () => engine.calls.get(script.id)
     if (!stream) {
-      const answer = caller.openai.chat.completions.create(request, { signal: stop.signal }).catch((error) => error)
-      await eventually(() => call()?.asked === 1)
+      const response = caller.openai.chat.completions.create(request, { signal: stop.signal }).catch((error) => error)
+      await eventually(() => call()?.requests === 1)
       stop.abort()
-      await answer
+      await response
       return performance.now()
     }
     const last =
@@ -66,7 +66,7 @@ describe(`${CALLS} callers of the openai library who leave at any moment`, () =>
     try {
       if (last === 0) {
         opening.catch(() => undefined)
-        await eventually(() => call()?.asked === 1)
+        await eventually(() => call()?.requests === 1)
         stop.abort()
         return performance.now()
       }
@@ -86,7 +86,7 @@ describe(`${CALLS} callers of the openai library who leave at any moment`, () =>
   }
 
   it('each pay for what the engine counts that it has produced, end its work, and leave no hold', async () => {
-    const operator = makeCaller(service, service.key)
+    const operator = createCaller(service, service.key)
     let slowestMs = 0
     const inputs = new Set<number>()
     async function one(number: number): Promise<void> {
@@ -95,11 +95,11 @@ describe(`${CALLS} callers of the openai library who leave at any moment`, () =>
       const id = String(10_000 + number)
       const caller = await newOrganization(operator, service, { name })
       const allowed = at === 'before' ? 0 : 1
-      const leftAt = await leave(caller, { id, pieces: 2 + Math.floor(Math.random() * 20), usage, allowed }, leaving)
+      const leftAt = await disconnect(caller, { id, pieces: 2 + Math.floor(Math.random() * 20), usage, allowed }, leaving)
       const call = engine.calls.get(id)!
       await eventually(() => call.closedAt !== null)
       slowestMs = Math.max(slowestMs, call.closedAt! - leftAt)
-      expect(call, name).toMatchObject({ asked: 1, hasFinished: at === 'never' })
+      expect(call, name).toMatchObject({ requests: 1, hasFinished: at === 'never' })
 
       let records: Json[] = []
       await eventually(async () => {

@@ -7,7 +7,7 @@ import { openCollections } from '../../../subgraphs/billing/use-cases/tables.ts'
 import { openSqliteDocumentStore } from '../../../subgraphs/common/adapters/sqlite/documents/document-store.ts'
 import { silentLog } from '../../../subgraphs/common/process/log.ts'
 import { BillingTap } from '../../support/billing-tap.ts'
-import { balancedWallet, type Caller, type Json, makeCaller, nano, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, createCaller, type Json, nano, newOrganization } from '../../support/client.ts'
 import { METERED_INPUT_TOKENS, MeteredEngine, type Script } from '../../support/engines/metered-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type DistributedService, freePorts, startFiveProcesses } from '../../support/processes/service.ts'
@@ -24,7 +24,7 @@ const STOPPED_MS = soaking ? 20_000 : 0
 
 /** One vendor under several names, because each engine remembers its failures. */
 const ENGINES = ['works', 'refuses', 'hangs', 'babbles', 'boasts'] as const
-const makeCatalog = (url: string) => `
+const createCatalog = (url: string) => `
 engines:
 ${ENGINES.map((name) => `  ${name}: { kind: openai, base_url: "${url}", badge: cloud, first_byte_seconds: ${name === 'hangs' ? 1 : 60} }`).join('\n')}
 models:
@@ -45,10 +45,10 @@ describe('money, when parts of the service fail', () => {
     const [billingPort, tapPort] = (await freePorts(2)) as [number, number]
     tap = await BillingTap.start(tapPort, `http://127.0.0.1:${billingPort}`)
     service = await startFiveProcesses({
-      catalog: makeCatalog(engine.url),
+      catalog: createCatalog(engine.url),
       folder,
       ports: { billing: [billingPort] },
-      makeEnv: (name): Record<string, string> => (name === 'inference-1' ? { KIS_BILLING_URL: tap.url } : {}),
+      createEnv: (name): Record<string, string> => (name === 'inference-1' ? { KIS_BILLING_URL: tap.url } : {}),
     })
   }, 120_000)
   afterEach(() => {
@@ -62,11 +62,11 @@ describe('money, when parts of the service fail', () => {
   })
 
   async function organization(creditUsd = '10'): Promise<Organization> {
-    const made = await newOrganization(makeCaller(service, service.key), service, { creditUsd })
-    organizations.push(made)
-    return made
+    const created = await newOrganization(createCaller(service, service.key), service, { creditUsd })
+    organizations.push(created)
+    return created
   }
-  const makeRequest = (script: Script, model = 'works') => ({
+  const createRequest = (script: Script, model = 'works') => ({
     model,
     messages: [{ role: 'user' as const, content: JSON.stringify(script) }],
   })
@@ -79,7 +79,7 @@ describe('money, when parts of the service fail', () => {
   async function stream(caller: Caller, script: Script, { model = 'works', onPiece = (_read: number): void => undefined } = {}) {
     let read = 0
     try {
-      for await (const { choices } of await caller.openai.chat.completions.create({ ...makeRequest(script, model), stream: true })) {
+      for await (const { choices } of await caller.openai.chat.completions.create({ ...createRequest(script, model), stream: true })) {
         if (!choices[0]?.delta.content) continue
         onPiece(++read)
       }
@@ -94,7 +94,7 @@ describe('money, when parts of the service fail', () => {
     tap.intercept = (_exchange, phase) => (phase === 'answer' && Math.random() < LOST_SHARE ? 'lose' : 'pass')
     const callsBefore = engine.calls.size
     let next = 0
-    let answered = 0
+    let okCount = 0
     await Promise.all(
       Array.from({ length: 20 }, async () => {
         while (next < full(1_000)) {
@@ -103,22 +103,22 @@ describe('money, when parts of the service fail', () => {
           const isStream = number % 2 === 0
           const failure = isStream
             ? (await stream(caller, script)).failure
-            : await caller.openai.chat.completions.create(makeRequest(script)).then(
+            : await caller.openai.chat.completions.create(createRequest(script)).then(
                 () => null,
                 (error) => error,
               )
-          if (failure === null) answered++
+          if (failure === null) okCount++
           else expect(failure).toMatchObject({ status: 503, code: 'service_unavailable' })
         }
       }),
     )
     await nothingHeld(caller)
     tap.intercept = null
-    const asked = [...engine.calls.keys()].slice(callsBefore)
-    expect(answered).toBeGreaterThan(0)
-    expect(asked).toHaveLength(answered)
-    for (const id of asked) expect(engine.calls.get(id)!.asked, id).toBe(1)
-    expect(await spent(caller)).toBe(BigInt(answered) * (BigInt(METERED_INPUT_TOKENS) * INPUT + 3n * OUTPUT))
+    const callIds = [...engine.calls.keys()].slice(callsBefore)
+    expect(okCount).toBeGreaterThan(0)
+    expect(callIds).toHaveLength(okCount)
+    for (const id of callIds) expect(engine.calls.get(id)!.requests, id).toBe(1)
+    expect(await spent(caller)).toBe(BigInt(okCount) * (BigInt(METERED_INPUT_TOKENS) * INPUT + 3n * OUTPUT))
   }, 600_000)
 
   it('billing is stopped: new calls are refused at once, running streams go on, and are charged when it goes on', async () => {
@@ -142,7 +142,7 @@ describe('money, when parts of the service fail', () => {
         const refusals = await Promise.all(
           [true, false].map((isStream) =>
             caller.rest('POST', '/v1/chat/completions', {
-              ...makeRequest({ id: `refused-${i}`, pieces: 1, usage: 'end' }),
+              ...createRequest({ id: `refused-${i}`, pieces: 1, usage: 'end' }),
               stream: isStream,
             }),
           ),
@@ -178,11 +178,11 @@ describe('money, when parts of the service fail', () => {
       const { status } = await caller.rest(
         'POST',
         '/v1/chat/completions',
-        makeRequest({ id, pieces: 1, usage: 'end', fails: 'refuses' }, 'refuses'),
+        createRequest({ id, pieces: 1, usage: 'end', fails: 'refuses' }, 'refuses'),
       )
       expect(status).toBeGreaterThanOrEqual(500)
     }
-    const attempts = ids.reduce((sum, id) => sum + (engine.calls.get(id)?.asked ?? 0), 0)
+    const attempts = ids.reduce((sum, id) => sum + (engine.calls.get(id)?.requests ?? 0), 0)
     expect(attempts).toBeGreaterThan(0)
     expect(attempts).toBeLessThanOrEqual(calls * 1.1)
     await nothingHeld(caller)
@@ -215,7 +215,7 @@ describe('money, when parts of the service fail', () => {
       if (operation === 'placeHold' && phase === 'answer') held.push(nano((await caller.rest('GET', '/v1/wallet')).body.held_usd))
       return 'pass' as const
     }
-    const request = { ...makeRequest({ id: 'boasting', pieces: 3, usage: 20_000 }, 'boasts'), max_tokens: 1_000 }
+    const request = { ...createRequest({ id: 'boasting', pieces: 3, usage: 20_000 }, 'boasts'), max_tokens: 1_000 }
     const { status } = await caller.rest('POST', '/v1/chat/completions', request)
     expect(status).toBe(200)
     const [record] = await records(caller)

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { balancedWallet, type Caller, type Json, makeCaller, nano, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, createCaller, type Json, nano, newOrganization } from '../../support/client.ts'
 import { METERED_INPUT_TOKENS, MeteredEngine, type Script } from '../../support/engines/metered-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { onBothEngines } from '../../support/processes/replicas.ts'
@@ -30,20 +30,20 @@ await onBothEngines('one wallet behind two replicas of inference and two of bill
       await engine?.[Symbol.asyncDispose]()
     }, 120_000)
 
-    const makeRequest = (id: string, isStream: boolean) => {
+    const createRequest = (id: string, isStream: boolean) => {
       const script: Script = { id, pieces: 5, usage: 'end', allowed: 0 }
       return { model: 'mock-chat', messages: [{ role: 'user', content: JSON.stringify(script) }], stream: isStream }
     }
     const getWallet = async (caller: Caller) => (await caller.rest('GET', '/v1/wallet')).body
 
     it(`${CALLS} calls at once: as many as it can pay begin, the others are refused, and what is charged is what was made`, async () => {
-      const caller = await newOrganization(makeCaller(service, service.key), service, { creditUsd: CREDIT_USD, plan: 'crowd' })
+      const caller = await newOrganization(createCaller(service, service.key), service, { creditUsd: CREDIT_USD, plan: 'crowd' })
       const credit = nano(CREDIT_USD)
       const release = () => {
         for (const call of engine.calls.values()) call.allow(6)
       }
       // What one call holds. Its id has as many digits as those of the others.
-      const first = caller.rest('POST', '/v1/chat/completions', makeRequest('call-99999', false))
+      const first = caller.rest('POST', '/v1/chat/completions', createRequest('call-99999', false))
       await eventually(() => engine.calls.size === 1)
       const held = nano((await getWallet(caller)).held_usd)
       release()
@@ -53,9 +53,9 @@ await onBothEngines('one wallet behind two replicas of inference and two of bill
 
       let refused = 0
       const calls = Array.from({ length: CALLS }, async (_, i) => {
-        const answer = await caller.rest('POST', '/v1/chat/completions', makeRequest(`call-${10_000 + i}`, i % 2 === 0))
-        if (answer.status !== 200) refused++
-        return answer
+        const response = await caller.rest('POST', '/v1/chat/completions', createRequest(`call-${10_000 + i}`, i % 2 === 0))
+        if (response.status !== 200) refused++
+        return response
       })
       // Nobody that begins ends before everybody is judged: all the holds are open together.
       await eventually(() => refused + engine.calls.size - 1 === CALLS, 120_000)
@@ -64,17 +64,17 @@ await onBothEngines('one wallet behind two replicas of inference and two of bill
       expect(nano(balance_usd)).toBe(credit - CHARGE)
       expect(engine.calls.size - 1).toBeLessThanOrEqual(begins)
       release()
-      const answers = await Promise.all(calls)
-      const refusals = answers.filter(({ status }) => status !== 200)
+      const outcomes = await Promise.all(calls)
+      const refusals = outcomes.filter(({ status }) => status !== 200)
       const codes = new Set(refusals.map(({ body }) => body.error.code))
       // A wallet that is written by everybody at once may ask a caller to come again; it never lets one in for that.
       expect([...codes].filter((code) => code !== 'insufficient_quota' && code !== 'service_unavailable')).toEqual([])
       if (!codes.has('service_unavailable')) expect(engine.calls.size - 1).toBe(begins)
 
       await eventually(async () => nano((await getWallet(caller)).held_usd) === 0n, 120_000)
-      const made = BigInt(engine.calls.size)
-      expect([...engine.calls.values()].every(({ asked }) => asked === 1)).toBe(true)
-      expect(nano((await balancedWallet(caller)).balance_usd)).toBe(credit - made * CHARGE)
+      const charged = BigInt(engine.calls.size)
+      expect([...engine.calls.values()].every(({ requests }) => requests === 1)).toBe(true)
+      expect(nano((await balancedWallet(caller)).balance_usd)).toBe(credit - charged * CHARGE)
       let records = 0
       for (let after = ''; ; ) {
         const { body }: { body: Json } = await caller.rest('GET', `/v1/usage?limit=100${after && `&after=${after}`}`)
@@ -82,7 +82,7 @@ await onBothEngines('one wallet behind two replicas of inference and two of bill
         if (!body.has_more) break
         after = body.last_id
       }
-      expect(BigInt(records)).toBe(made)
+      expect(BigInt(records)).toBe(charged)
     }, 300_000)
   })
 })

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
-import { type Caller, makeCaller, nano, newOrganization } from '../../support/client.ts'
+import { type Caller, createCaller, nano, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
@@ -7,7 +7,7 @@ import { type Service, startEmbedded } from '../../support/processes/service.ts'
  * USD per million tokens; the mock reports 20 tokens in, 4 of them cached, and 5 out. Above 10 tokens in all prices are
  * double.
  */
-const makeCatalog = (url: string) => `
+const createCatalog = (url: string) => `
 engines:
   mock: { kind: openai, base_url: "${url}", badge: regional }
 models:
@@ -25,8 +25,8 @@ describe('money over REST', () => {
   let admin: Caller
   beforeAll(async () => {
     mock = await startMockEngine()
-    service = await startEmbedded({ catalog: makeCatalog(mock.url) })
-    admin = await newOrganization(makeCaller(service, service.key), service)
+    service = await startEmbedded({ catalog: createCatalog(mock.url) })
+    admin = await newOrganization(createCaller(service, service.key), service)
   })
   afterAll(async () => {
     await service?.close()
@@ -36,31 +36,31 @@ describe('money over REST', () => {
   const keyWith = async (spend_limit: unknown) => {
     const { status, body } = await admin.rest('POST', '/v1/keys', { name: 'app', scopes: ['inference', 'billing:read'], spend_limit })
     expect(status).toBe(201)
-    return { id: body.id as string, ...makeCaller(service, body.key) }
+    return { id: body.id as string, ...createCaller(service, body.key) }
   }
-  const ask = (caller: Caller, model = 'plain') =>
+  const send = (caller: Caller, model = 'plain') =>
     caller.openai.chat.completions.create({ model, max_tokens: 5, messages: [{ role: 'user', content: 'hi' }] })
 
   it('a key spends to its limit and no further, and no engine is called above it', async () => {
     // A call holds what 100 tokens cost at the most, and costs 25.
     const key = await keyWith({ amount_usd: '0.00012', period: 'day' })
-    await ask(key)
-    const answered = mock.chats
-    const results = await Promise.allSettled(Array.from({ length: 20 }, () => ask(key)))
+    await send(key)
+    const chatsBefore = mock.chats
+    const results = await Promise.allSettled(Array.from({ length: 20 }, () => send(key)))
     const refusals = results.filter((result) => result.status === 'rejected').map((result) => result.reason)
     expect(refusals.length).toBeGreaterThan(0)
     for (const refusal of refusals) {
       expect(refusal).toMatchObject({ status: 429, code: 'insufficient_quota' })
       expect(refusal.message).toContain("does not fit the key's spend limit of 0.00012 USD a day")
     }
-    expect(mock.chats - answered).toBe(20 - refusals.length)
+    expect(mock.chats - chatsBefore).toBe(20 - refusals.length)
     const { body } = await admin.rest('GET', `/v1/keys/${key.id}`)
     const midnight = Math.ceil(Date.now() / 86_400_000) * 86_400
     const spent = (25 * (21 - refusals.length)) / 1_000_000
     expect(body.spend_limit).toEqual({ amount_usd: '0.00012', period: 'day', spent_usd: String(spent), held_usd: '0', resets_at: midnight })
 
     await admin.rest('PATCH', `/v1/keys/${key.id}`, { spend_limit: { amount_usd: '0.00001', period: 'total' } })
-    await expect(ask(key)).rejects.toMatchObject({ code: 'insufficient_quota' })
+    await expect(send(key)).rejects.toMatchObject({ code: 'insufficient_quota' })
     const isCovered = async () =>
       (await key.rest('POST', '/v1/chat/completions/quote', { model: 'plain', max_tokens: 5, messages: [{ role: 'user', content: 'hi' }] }))
         .body.is_covered
@@ -68,25 +68,25 @@ describe('money over REST', () => {
     const lifted = await admin.rest('PATCH', `/v1/keys/${key.id}`, { spend_limit: null })
     expect(lifted.body.spend_limit).toBeNull()
     expect(await isCovered()).toBe(true)
-    await ask(key)
+    await send(key)
   })
 
   it('keys that a limited key made spend to its limit together and no further', async () => {
     const spend_limit = { amount_usd: '0.00012', period: 'day' }
-    const made = await admin.rest('POST', '/v1/keys', { name: 'parent', scopes: ['admin'], spend_limit })
-    const parent = makeCaller(service, made.body.key)
+    const created = await admin.rest('POST', '/v1/keys', { name: 'parent', scopes: ['admin'], spend_limit })
+    const parent = createCaller(service, created.body.key)
     const children = await Promise.all(
-      ['one', 'two'].map(async (name) => makeCaller(service, (await parent.rest('POST', '/v1/keys', { name })).body.key)),
+      ['one', 'two'].map(async (name) => createCaller(service, (await parent.rest('POST', '/v1/keys', { name })).body.key)),
     )
-    const answered = mock.chats
-    const results = await Promise.allSettled(Array.from({ length: 20 }, (_, i) => ask(children[i % 2]!)))
+    const chatsBefore = mock.chats
+    const results = await Promise.allSettled(Array.from({ length: 20 }, (_, i) => send(children[i % 2]!)))
     const refusals = results.filter((result) => result.status === 'rejected').map((result) => result.reason)
     for (const refusal of refusals) expect(refusal).toMatchObject({ status: 429, code: 'insufficient_quota' })
-    const charged = 25 * (mock.chats - answered)
-    expect(mock.chats - answered).toBe(20 - refusals.length)
+    const charged = 25 * (mock.chats - chatsBefore)
+    expect(mock.chats - chatsBefore).toBe(20 - refusals.length)
     expect(charged).toBeGreaterThan(0)
     expect(charged).toBeLessThanOrEqual(120)
-    const { body } = await admin.rest('GET', `/v1/keys/${made.body.id}`)
+    const { body } = await admin.rest('GET', `/v1/keys/${created.body.id}`)
     expect(nano(body.spend_limit.spent_usd)).toBe(BigInt(charged) * 1_000n)
   })
 
@@ -103,7 +103,7 @@ describe('money over REST', () => {
 
   it('a bill can be computed again from its record, in the tier that the call reached', async () => {
     const key = await keyWith(null)
-    await ask(key, 'tiered')
+    await send(key, 'tiered')
     const { body } = await admin.rest('GET', `/v1/usage?key_id=${key.id}`)
     expect(body.data[0]).toMatchObject({
       input_tokens: 16,
@@ -121,8 +121,8 @@ describe('money over REST', () => {
   })
 
   it('usage is summed, and given as a table', async () => {
-    const owner = await newOrganization(makeCaller(service, service.key), service)
-    for (const model of ['plain', 'plain', 'tiered']) await ask(owner, model)
+    const owner = await newOrganization(createCaller(service, service.key), service)
+    for (const model of ['plain', 'plain', 'tiered']) await send(owner, model)
     const { body } = await owner.rest('GET', '/v1/usage/summary?group_by=day,model')
     const day = Math.floor(Date.now() / 86_400_000) * 86_400
     expect(body.total).toMatchObject({ calls: 3, input_tokens: 48, cached_input_tokens: 12, output_tokens: 15, amount_usd: '0.000096' })
@@ -146,12 +146,12 @@ describe('money over REST', () => {
     expect({ status: wrong.status, param: wrong.body.error.param }).toEqual({ status: 400, param: 'since' })
     expect((await (await keyWith(null)).rest('GET', '/v1/usage/summary')).status).toBe(200)
     const blind = (await owner.rest('POST', '/v1/keys', { name: 'blind', scopes: ['inference'] })).body.key
-    expect((await makeCaller(service, blind).rest('GET', '/v1/usage/summary')).body.error.code).toBe('permission_denied')
+    expect((await createCaller(service, blind).rest('GET', '/v1/usage/summary')).body.error.code).toBe('permission_denied')
   })
 
   it('the operator corrects a balance once per reference', async () => {
-    const owner = await newOrganization(makeCaller(service, service.key), service)
-    const operator = makeCaller(service, service.key)
+    const owner = await newOrganization(createCaller(service, service.key), service)
+    const operator = createCaller(service, service.key)
     const adjust = (amount_usd: string) =>
       operator.rest('POST', `/v1/organizations/${owner.organizationId}/adjustments`, { amount_usd, reference: 'ticket-7' })
     const first = await adjust('-2.5')
@@ -165,12 +165,12 @@ describe('money over REST', () => {
   })
 
   it('charges and a low balance are told over a socket, and again after a cursor', async () => {
-    const owner = await newOrganization(makeCaller(service, service.key), service, { creditUsd: '0.0001' })
+    const owner = await newOrganization(createCaller(service, service.key), service, { creditUsd: '0.0001' })
     const set = await owner.rest('PATCH', '/v1/organization', { low_balance_threshold_usd: '0.00006' })
     expect(set.body.low_balance_threshold_usd).toBe('0.00006')
     const refused = await owner.rest('PATCH', '/v1/organization', { low_balance_threshold_usd: '0' })
     expect(refused.body.error).toMatchObject({ code: 'unsupported_value', param: 'low_balance_threshold_usd' })
-    for (const model of ['plain', 'plain']) await ask(owner, model)
+    for (const model of ['plain', 'plain']) await send(owner, model)
 
     const socket = owner.socket()
     const follow = async (query: string, count: number) => {
@@ -184,11 +184,11 @@ describe('money over REST', () => {
     }
     const usage = (after: string) =>
       `subscription { usageRecorded(after: "${after}") { cursor record { amount model { id supportsVision } } } }`
-    const told = await follow(usage('0'), 2)
+    const events = await follow(usage('0'), 2)
     const record = { amount: '0.000025', model: { id: 'plain', supportsVision: false } }
-    expect(told.map((event) => event.record)).toEqual([record, record])
-    const [first, last] = told.map(({ cursor }) => String(cursor))
-    expect(await follow(usage(first!), 1)).toEqual([told[1]])
+    expect(events.map((event) => event.record)).toEqual([record, record])
+    const [first, last] = events.map(({ cursor }) => String(cursor))
+    expect(await follow(usage(first!), 1)).toEqual([events[1]])
 
     const wallet = (after: string) =>
       `subscription { walletChanged(after: "${after}") { balance isLow crossed cursor wallet { available } } }`
@@ -196,7 +196,7 @@ describe('money over REST', () => {
       { balance: '0.00005', isLow: true, crossed: 'FELL', cursor: last, wallet: { available: '0.00005' } },
     ])
     const rising = follow(wallet(last!), 1)
-    await makeCaller(service, service.key).rest('POST', `/v1/organizations/${owner.organizationId}/top-ups`, {
+    await createCaller(service, service.key).rest('POST', `/v1/organizations/${owner.organizationId}/top-ups`, {
       amount_usd: '1',
       reference: 'more',
     })

@@ -4,8 +4,8 @@ import {
   addDocument,
   balancedWallet,
   type Caller,
+  createCaller,
   type Json,
-  makeCaller,
   newCollection,
   newOrganization,
   settled,
@@ -14,7 +14,7 @@ import { type MockEngine, startMockEngine } from '../../support/engines/mock-eng
 import { onBothEngines } from '../../support/processes/replicas.ts'
 import { type Service, type ServiceOptions, startEmbedded } from '../../support/processes/service.ts'
 
-const makeCatalog = (url: string) => `
+const createCatalog = (url: string) => `
 engines:
   mock: { kind: openai, base_url: "${url}", api_key: "sk-mock", badge: cloud }
 models:
@@ -34,8 +34,8 @@ function ocrPages(start: (options: ServiceOptions) => Promise<Service>): void {
   let caller: Caller & { readonly organizationId: string }
   beforeAll(async () => {
     mock = await startMockEngine()
-    service = await start({ catalog: makeCatalog(mock.url) })
-    operator = makeCaller(service, service.key)
+    service = await start({ catalog: createCatalog(mock.url) })
+    operator = createCaller(service, service.key)
     caller = await newOrganization(operator, service, { plan: 'scans' })
   }, TIMEOUT_MS)
   afterAll(async () => {

@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net'
 import { isDeepStrictEqual } from 'node:util'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
-import { addDocument, base64, type Caller, type Json, makeCaller, newCollection, newOrganization, settled } from '../../support/client.ts'
-import { png } from '../../support/data/pictures.ts'
+import { addDocument, base64, type Caller, createCaller, type Json, newCollection, newOrganization, settled } from '../../support/client.ts'
+import { png } from '../../support/data/images.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { onBothEngines } from '../../support/processes/replicas.ts'
@@ -74,7 +74,7 @@ function rulesInForce(
         'models:\n  - { id: near-eyes, engine: near, kind: chat, supports: [vision], max_output_tokens: 100, price: { input: "1", output: "2" } }',
       )
     service = await start({ catalog, replicas, env: { KIS_EGRESS_ALLOW: `127.0.0.1:${port}` } })
-    operator = makeCaller(service, service.key)
+    operator = createCaller(service, service.key)
   }, 400_000)
   afterAll(async () => {
     await service?.close()
@@ -85,7 +85,7 @@ function rulesInForce(
 
   const createKey = async (admin: Caller, fields: object) => {
     const { body } = await admin.rest('POST', '/v1/keys', { name: 'app', scopes: ['inference'], ...fields })
-    return { id: body.id as string, caller: makeCaller(service, body.key) }
+    return { id: body.id as string, caller: createCaller(service, body.key) }
   }
 
   /**
@@ -116,14 +116,14 @@ function rulesInForce(
     await eventually(() => (outcomes.get('answered') ?? 0) > 50, 60_000)
     // The machine may be too busy for the first.
     await eventually(async () => (await change()).status === 200, 30_000)
-    const answeredAt = performance.now()
+    const respondedAt = performance.now()
     await new Promise((resolve) => setTimeout(resolve, AFTER_MS))
     isOver = true
     await sending
     await Promise.all(calls)
     // Nor is what a busy machine refuses, and says that it may be repeated.
     outcomes.delete('service_unavailable')
-    return { outcomes: Object.fromEntries(outcomes), late: arrivedAfter(mock, answeredAt, messages).length }
+    return { outcomes: Object.fromEntries(outcomes), late: arrivedAfter(mock, respondedAt, messages).length }
   }
 
   it.concurrent.each(changes)(
@@ -144,13 +144,13 @@ function rulesInForce(
     const url = `http://127.0.0.1:${(images.address() as AddressInfo).port}/a.png`
     const messages = [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }]
     // As many as make each gateway remember the key.
-    const ask = () =>
+    const send = () =>
       Promise.all(Array.from({ length: 8 }, () => caller.rest('POST', '/v1/chat/completions', { model: 'near-eyes', messages })))
     // The machine may be too busy for the first.
-    await eventually(async () => (await ask()).every(({ status }) => status === 200), 30_000)
+    await eventually(async () => (await send()).every(({ status }) => status === 200), 30_000)
     expect((await admin.rest('PATCH', '/v1/organization', { residency_policy: 'local_only' })).status).toBe(200)
     const before = fetches
-    for (const { body } of await ask()) expect(['residency_policy_violation', 'service_unavailable']).toContain(body.error?.code)
+    for (const { body } of await send()) expect(['residency_policy_violation', 'service_unavailable']).toContain(body.error?.code)
     expect([before > 0, fetches]).toEqual([true, before])
   }, 120_000)
 
@@ -218,7 +218,7 @@ describe('runs and documents under way', () => {
   beforeAll(async () => {
     mock = await startMockEngine()
     service = await startEmbedded({ catalog: testCatalog(mock.url) })
-    operator = makeCaller(service, service.key)
+    operator = createCaller(service, service.key)
   }, 180_000)
   afterAll(async () => {
     await service?.close()
@@ -226,7 +226,7 @@ describe('runs and documents under way', () => {
   }, 60_000)
   const createKey = async (admin: Caller, fields: object) => {
     const { body } = await admin.rest('POST', '/v1/keys', { name: 'app', ...fields })
-    return { id: body.id as string, caller: makeCaller(service, body.key) }
+    return { id: body.id as string, caller: createCaller(service, body.key) }
   }
 
   /** A workflow whose second prompt waits until the first is answered, which takes 300 ms. */
@@ -267,14 +267,14 @@ describe('runs and documents under way', () => {
     await eventually(async () => (await runNow()).nodes.some(({ state }: Json) => state === 'done'), 60_000)
 
     expect((await admin.rest('PATCH', '/v1/organization', { residency_policy: 'local_only' })).status).toBe(200)
-    const answeredAt = performance.now()
+    const respondedAt = performance.now()
     await eventually(async () => (await runNow()).status === 'failed', 60_000)
     expect((await runNow()).error.code).toBe('residency_policy_violation')
     expect(await settled(admin, collection.id, attached.id)).toMatchObject({
       status: 'failed',
       error: { code: 'residency_policy_violation' },
     })
-    expect(arrivedAfter(mock, answeredAt)).toEqual([])
+    expect(arrivedAfter(mock, respondedAt)).toEqual([])
   }, 120_000)
 
   it('end at their next call when their key is revoked, or may run nothing any more', async () => {
@@ -289,11 +289,11 @@ describe('runs and documents under way', () => {
       const run = await started(caller, workflow)
       await eventually(() => mock.chats > before, 30_000)
       expect((await change(id)).status).toBe(200)
-      const answeredAt = performance.now()
+      const respondedAt = performance.now()
       const runNow = async () => (await admin.rest('GET', `/v1/workflow-runs/${run.id}`)).body as Json
       await eventually(async () => (await runNow()).status === 'failed', 30_000)
       expect((await runNow()).error.code).toBe(code)
-      expect(arrivedAfter(mock, answeredAt)).toEqual([])
+      expect(arrivedAfter(mock, respondedAt)).toEqual([])
     }
   }, 120_000)
 })

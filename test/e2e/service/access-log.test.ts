@@ -2,7 +2,7 @@ import { createClient } from 'graphql-ws'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
 import { mockCatalog } from '../../support/catalog.ts'
-import { type Caller, type Json, makeCaller, newOrganization } from '../../support/client.ts'
+import { type Caller, createCaller, type Json, newOrganization } from '../../support/client.ts'
 import { METERED_INPUT_TOKENS, MeteredEngine, type Script } from '../../support/engines/metered-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, type ServiceOptions, startEmbedded, startFiveProcesses } from '../../support/processes/service.ts'
@@ -38,7 +38,7 @@ describe.each(STARTS)('the access log of %s', (_name, start) => {
   beforeAll(async () => {
     engine = await MeteredEngine.start()
     service = await start({ catalog: mockCatalog(engine.url), env: { KIS_LOG_LEVEL: 'info', KIS_SLOW_MS: '1' } })
-    caller = await newOrganization(makeCaller(service, service.key), service)
+    caller = await newOrganization(createCaller(service, service.key), service)
   }, 120_000)
   afterAll(async () => {
     await service?.close()
@@ -126,7 +126,7 @@ describe.each(STARTS)('the access log of %s', (_name, start) => {
         headers: { authorization: `Bearer ${caller.key}`, 'content-type': 'application/json', accept },
         body: JSON.stringify(body(script(id))),
         signal: leaving.signal,
-      }).then((answer) => answer.text())
+      }).then((response) => response.text())
       await Promise.race([response, eventually(() => engine.calls.has(id))])
       leaving.abort()
       await expect(response).rejects.toMatchObject({ name: 'AbortError' })
@@ -143,10 +143,10 @@ describe.each(STARTS)('the access log of %s', (_name, start) => {
     expect(missing.status).toBe(404)
     const unknown = await caller.rest('GET', `/v1/${SECRET_TEXT}`)
     expect(unknown.status).toBe(404)
-    const stranger = await fetch(`${service.rest}/v1/collections?name_contains=${SECRET_TEXT}`, {
+    const unauthenticated = await fetch(`${service.rest}/v1/collections?name_contains=${SECRET_TEXT}`, {
       headers: { authorization: 'Bearer kis_live_nonsense' },
     })
-    expect(stranger.status).toBe(401)
+    expect(unauthenticated.status).toBe(401)
     const found = await lineOf(service, ({ route, status }) => route === '/v1/collections/:id' && status === 404)
     expect(found).toMatchObject({ error: expect.any(String), organizationId: caller.organizationId })
     await lineOf(service, ({ route, status }) => route === 'none' && status === 404)

@@ -36,9 +36,9 @@ describe('the CPU of a call, against a bare proxy in the same run', () => {
   let proxyUrl: string
   let service: Service
   beforeAll(async () => {
-    const engineUrl = await engine.answer<string>()
+    const engineUrl = await engine.nextMessage<string>()
     proxy = new Child('./bare-proxy-process.ts', [engineUrl])
-    proxyUrl = await proxy.answer<string>()
+    proxyUrl = await proxy.nextMessage<string>()
     service = await startEmbedded({ catalog: mockCatalog(engineUrl) })
   })
   afterAll(async () => {

@@ -12,8 +12,8 @@ import { Webhook } from 'standardwebhooks'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { checkCatalog } from '../../../cli/settings/catalog-check.ts'
 import { drawPdf, ltr } from '../../../subgraphs/knowledge/adapters/parser/test-support/draw-pdf.ts'
-import { addDocument, makeCaller, newCollection } from '../../support/client.ts'
-import { wav } from '../../support/data/sound.ts'
+import { addDocument, createCaller, newCollection } from '../../support/client.ts'
+import { wav } from '../../support/data/audio.ts'
 import { type MockEngine, startMockEngine, TRANSCRIPT_DELTAS } from '../../support/engines/mock-engine.ts'
 import { RerankVendor } from '../../support/engines/rerank-vendor.ts'
 import { WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
@@ -121,7 +121,7 @@ describe('the examples of the documentation', () => {
     await vendor?.[Symbol.asyncDispose]()
     await reranker?.[Symbol.asyncDispose]()
     site?.close()
-    for (const made of [SCRIPTS, folder]) rmSync(made, { recursive: true, force: true })
+    for (const path of [SCRIPTS, folder]) rmSync(path, { recursive: true, force: true })
   })
 
   const here = (text: string) => text.replace(/kis_live_… +# .*/, service.key).replaceAll('http://127.0.0.1:4000', service.rest)
@@ -253,7 +253,7 @@ describe('the examples of the documentation', () => {
   })
 
   it('evaluate a search by gold questions', async () => {
-    const caller = makeCaller(service, service.key)
+    const caller = createCaller(service, service.key)
     const { id: COLLECTION } = await newCollection(caller)
     const { stdout: questions } = await shell(example('questions'), { COLLECTION })
     expect(JSON.parse(questions).data).toHaveLength(2)
@@ -268,10 +268,10 @@ describe('the examples of the documentation', () => {
   })
 
   it('give a collection another embedding model', async () => {
-    const caller = makeCaller(service, service.key)
+    const caller = createCaller(service, service.key)
     const { id: COLLECTION } = await newCollection(caller)
     const { stdout } = await shell(example('reembedding'), { COLLECTION })
-    const [quote, started] = stdout.split(/(?<=\})(?=\{"id)/).map((answer) => JSON.parse(answer))
+    const [quote, started] = stdout.split(/(?<=\})(?=\{"id)/).map((text) => JSON.parse(text))
     expect(quote).toMatchObject({ embedding_model: 'text-embedding-3-small', residency: 'cloud', is_covered: true })
     await eventually(async () => (await caller.rest('GET', `/v1/reembeddings/${started.id}`)).body.status === 'completed', 30_000)
   })
@@ -279,20 +279,20 @@ describe('the examples of the documentation', () => {
   it('upload a file, at once and by tus', async () => {
     writeFileSync(join(folder, 'report.pdf'), 'A plain text with the name of a PDF.\n'.repeat(50))
     const { stdout } = await shell(example('upload'))
-    const [json, form] = stdout.split(/(?<=\})(?=\{)/).map((answer) => JSON.parse(answer))
+    const [json, form] = stdout.split(/(?<=\})(?=\{)/).map((text) => JSON.parse(text))
     expect([json.message.file_name, form.filename]).toEqual(['report.pdf', 'report.pdf'])
     const prelude = `globalThis.file = Object.assign(Buffer.from('The report is short.'), { name: 'report.txt' })\nglobalThis.attach = console.log\n`
     expect(await node('tus', prelude + example('tus'))).toMatch(/^file_[0-9a-f]{32}\n$/)
   })
 
   it('make a document of an address', async () => {
-    const { id: COLLECTION } = await newCollection(makeCaller(service, service.key))
+    const { id: COLLECTION } = await newCollection(createCaller(service, service.key))
     const { stdout } = await shell(example('web').replace('https://example.org', `http://${host()}`), { COLLECTION })
     expect(JSON.parse(stdout)).toMatchObject({ object: 'document', file_name: expect.stringContaining('report') })
   })
 
   it('read the text of a document, and replace its file', async () => {
-    const caller = makeCaller(service, service.key)
+    const caller = createCaller(service, service.key)
     const { id: COLLECTION } = await newCollection(caller)
     const { id: DOCUMENT, file_id: FILE } = await addDocument(caller, COLLECTION, 'leave.txt', 'Leave is thirty days.')
     const [byOffset, byPage] = example('text').trim().split('\n')
@@ -306,7 +306,7 @@ describe('the examples of the documentation', () => {
   })
 
   it('show a passage on its page', async () => {
-    const caller = makeCaller(service, service.key)
+    const caller = createCaller(service, service.key)
     const { id: collection } = await newCollection(caller)
     const { id } = await addDocument(caller, collection, 'dues.pdf', drawPdf([[ltr(50, 100, 'The dues of Sur are paid in silver.')]]))
     const { body } = await caller.rest('GET', `/v1/collections/${collection}/documents/${id}/chunks?page_boxes=true`)
@@ -317,13 +317,13 @@ describe('the examples of the documentation', () => {
   })
 
   it('let a collection take sound', async () => {
-    const { id: COLLECTION } = await newCollection(makeCaller(service, service.key))
+    const { id: COLLECTION } = await newCollection(createCaller(service, service.key))
     const { stdout } = await shell(example('sound'), { COLLECTION })
     expect(JSON.parse(stdout)).toMatchObject({ id: COLLECTION, transcription_model: 'whisper-1' })
   })
 
   it('filter a search, and ask a follow-up question', async () => {
-    const caller = makeCaller(service, service.key)
+    const caller = createCaller(service, service.key)
     const { id } = await newCollection(caller)
     const filter = JSON.parse(example('filter'))
     expect(await caller.rest('POST', `/v1/collections/${id}/search`, { query: 'leave', filter })).toMatchObject({ status: 200 })
@@ -335,12 +335,12 @@ describe('the examples of the documentation', () => {
     const { stdout } = await shell(example('rerank'))
     expect(JSON.parse(stdout).results).toHaveLength(1)
     const prelude = `globalThis.query = 'leave'\nglobalThis.documents = ['meals', 'leave']\n`
-    const told = example('cohere').replace('await client', 'const answer = await client')
-    expect(await node('cohere', `${prelude}${told}\nconsole.log(answer.results[0].index)`)).toBe('1\n')
+    const snippet = example('cohere').replace('await client', 'const answer = await client')
+    expect(await node('cohere', `${prelude}${snippet}\nconsole.log(answer.results[0].index)`)).toBe('1\n')
   }, 90_000)
 
   it('query documents, models and money at once', async () => {
-    const caller = makeCaller(service, service.key)
+    const caller = createCaller(service, service.key)
     const { id } = await newCollection(caller)
     const { data, errors } = await caller.graphql(example('query'), { id })
     expect(errors).toBeUndefined()
@@ -348,7 +348,7 @@ describe('the examples of the documentation', () => {
   })
 
   it('search by GraphQL', async () => {
-    const caller = makeCaller(service, service.key)
+    const caller = createCaller(service, service.key)
     const { id: collection } = await newCollection(caller)
     await addDocument(caller, collection, 'leave.txt', 'There are thirty days of leave.')
     const { data, errors } = await caller.graphql(example('searching'), { collection })
@@ -362,12 +362,12 @@ describe('the examples of the documentation', () => {
   it('make a key with limits, whose scopes have a default of their own', async () => {
     const { stdout } = await shell(example('key'))
     expect(JSON.parse(stdout)).toMatchObject({ key: expect.stringMatching(/^kis_live_/), scopes: ['inference', 'knowledge:read'] })
-    const { body } = await makeCaller(service, service.key).rest('POST', '/v1/keys', { name: 'default' })
+    const { body } = await createCaller(service, service.key).rest('POST', '/v1/keys', { name: 'default' })
     expect(body.scopes).toEqual(['inference', 'knowledge:read', 'knowledge:write'])
   })
 
   it('find out about a key, and make two things at once', async () => {
-    const caller = makeCaller(service, service.key)
+    const caller = createCaller(service, service.key)
     const { data, errors } = await caller.graphql(example('viewer'))
     expect(errors).toBeUndefined()
     expect(data.viewer.organization.wallet.id).toMatch(/^wal_/)
@@ -376,10 +376,10 @@ describe('the examples of the documentation', () => {
   })
 
   it('list the sessions of the portal, and end one', async () => {
-    const session = await makeCaller(service, service.key).signIn()
+    const session = await createCaller(service, service.key).signIn()
     const { stdout } = await shell(example('sessions').replace('ses_…', session.id))
     expect(stdout).toContain(session.id)
-    const { body } = await makeCaller(service, service.key).rest('GET', '/v1/sessions')
+    const { body } = await createCaller(service, service.key).rest('GET', '/v1/sessions')
     expect(body.data).toEqual([])
   })
 
@@ -389,7 +389,7 @@ describe('the examples of the documentation', () => {
   })
 
   it('download a file', async () => {
-    const { body } = await makeCaller(service, service.key).rest('POST', '/v1/files', {
+    const { body } = await createCaller(service, service.key).rest('POST', '/v1/files', {
       file_name: 'report.pdf',
       content_base64: Buffer.from('A plain text with the name of a PDF.\n').toString('base64'),
     })
@@ -400,7 +400,7 @@ describe('the examples of the documentation', () => {
   })
 
   it('follow an ingestion by server-sent events', async () => {
-    const caller = makeCaller(service, service.key)
+    const caller = createCaller(service, service.key)
     const { id } = await newCollection(caller)
     let isOver = false
     const script = example('events').replace('console.log(data)', '{ console.log(JSON.stringify(data)); break }')

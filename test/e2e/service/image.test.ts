@@ -2,7 +2,7 @@ import { readdirSync, readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { drawText, toScan } from '../../../subgraphs/knowledge/adapters/parser/test-support/scans.ts'
-import { addDocument, makeCaller, newCollection } from '../../support/client.ts'
+import { addDocument, createCaller, newCollection } from '../../support/client.ts'
 import { onEngine } from '../../support/engines/engine-url.ts'
 import { ROOT, readDockerfile } from '../../support/processes/containers.ts'
 import { type Service, type ServiceOptions, startEmbedded } from '../../support/processes/service.ts'
@@ -45,7 +45,7 @@ const declare = (files: string) => {
     afterAll(() => service?.close())
 
     it('is there for reading a scan', async () => {
-      const caller = makeCaller(service, service.key)
+      const caller = createCaller(service, service.key)
       const { id } = await newCollection(caller)
       await caller.rest('PATCH', `/v1/collections/${id}`, { ocr: 'auto' })
       const scan = await toScan([await drawText('The archive opens at seven in the morning.')])
@@ -56,7 +56,7 @@ const declare = (files: string) => {
 
     it('is there for the portal, the reference of the API and GraphiQL', async () => {
       const page = (path: string) =>
-        fetch(new URL(path, service.rest), { headers: { accept: 'text/html' } }).then((answer) => answer.text())
+        fetch(new URL(path, service.rest), { headers: { accept: 'text/html' } }).then((response) => response.text())
       expect(await page('/')).toMatch(/<script type="module"[^>]* src="\/assets\/index-/)
       expect(await page('/docs/scalar.js')).toContain('createApiReference')
       expect(await page('/graphql')).toContain('GraphiQL')

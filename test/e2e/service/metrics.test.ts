@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { METRICS } from '../../../subgraphs/common/telemetry/metrics.ts'
 import { mockCatalog } from '../../support/catalog.ts'
-import { type Caller, makeCaller, newOrganization } from '../../support/client.ts'
+import { type Caller, createCaller, newOrganization } from '../../support/client.ts'
 import { METERED_INPUT_TOKENS, MeteredEngine, type Script } from '../../support/engines/metered-engine.ts'
 import { type Sample, scrape, sumOf } from '../../support/engines/prometheus.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -23,8 +23,8 @@ async function startOne(catalog: string): Promise<Measured> {
 
 async function startFive(catalog: string): Promise<Measured> {
   const ports = await freePorts(ROLES.length)
-  const makeEnv = (name: string) => ({ KIS_METRICS_PORT: String(ports[ROLES.indexOf(name.replace(/-\d+$/, ''))]) })
-  return { service: await startFiveProcesses({ catalog, env: ENV, makeEnv }), ports }
+  const createEnv = (name: string) => ({ KIS_METRICS_PORT: String(ports[ROLES.indexOf(name.replace(/-\d+$/, ''))]) })
+  return { service: await startFiveProcesses({ catalog, env: ENV, createEnv }), ports }
 }
 
 const STARTS: readonly (readonly [string, (catalog: string) => Promise<Measured>])[] = [
@@ -40,7 +40,7 @@ describe.each(STARTS)('the metrics of %s', (_name, start) => {
     engine = await MeteredEngine.start()
     measured = await start(mockCatalog(engine.url))
     const { service } = measured
-    caller = await newOrganization(makeCaller(service, service.key), service)
+    caller = await newOrganization(createCaller(service, service.key), service)
   }, 120_000)
   afterAll(async () => {
     await measured?.service.close()

@@ -1,35 +1,35 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
-import { addDocument, type Caller, makeCaller, newOrganization } from '../../support/client.ts'
+import { addDocument, type Caller, createCaller, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
-import { PeopleIssuer } from '../../support/processes/people-issuer.ts'
+import { MemberIssuer } from '../../support/processes/member-issuer.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
-import { furnish, makeUnknown, type Possessions } from '../../support/tenant.ts'
-import { NODE_KINDS } from '../../support/tenant-places.ts'
+import { createUnknown, furnish, type Possessions } from '../../support/tenant.ts'
+import { NODE_KINDS } from '../../support/tenant-positions.ts'
 
 const NODE = 'query Node($id: ID!) { node(id: $id) { __typename id } }'
 const NODES = 'query Nodes($ids: [ID!]!) { nodes(ids: $ids) { __typename id } }'
 
 let mock: MockEngine
 let receiver: WebhookReceiver
-let people: PeopleIssuer
+let memberIssuer: MemberIssuer
 let service: Service
 let owner: Caller & { readonly organizationId: string }
 let has: Possessions
 beforeAll(async () => {
   mock = await startMockEngine()
   receiver = await WebhookReceiver.start()
-  people = await PeopleIssuer.start()
-  service = await startEmbedded({ catalog: testCatalog(mock.url), env: { KIS_EGRESS_ALLOW: receiver.host, ...people.env } })
-  owner = await newOrganization(makeCaller(service, service.key), service)
-  has = await furnish(owner, 'n', receiver, people)
+  memberIssuer = await MemberIssuer.start()
+  service = await startEmbedded({ catalog: testCatalog(mock.url), env: { KIS_EGRESS_ALLOW: receiver.host, ...memberIssuer.env } })
+  owner = await newOrganization(createCaller(service, service.key), service)
+  has = await furnish(owner, 'n', receiver, memberIssuer)
 }, 120_000)
 afterAll(async () => {
   await service?.close()
   await mock?.[Symbol.asyncDispose]()
   await receiver?.[Symbol.asyncDispose]()
-  await people?.[Symbol.asyncDispose]()
+  await memberIssuer?.[Symbol.asyncDispose]()
 })
 
 const TYPES: Readonly<Record<(typeof NODE_KINDS)[number], string>> = {
@@ -67,8 +67,8 @@ it('finds an object of each kind by its id, one by one and together', async () =
 })
 
 it('finds nothing for unknown ids and for those of another organization', async () => {
-  const other = await newOrganization(makeCaller(service, service.key), service)
-  const ids = NODE_KINDS.flatMap((kind) => [has[kind], makeUnknown(has[kind])])
+  const other = await newOrganization(createCaller(service, service.key), service)
+  const ids = NODE_KINDS.flatMap((kind) => [has[kind], createUnknown(has[kind])])
   const strange = ['', 'x', '__proto__', 'constructor_1', 'doc_', `doc_${'0'.repeat(500)}`, 'agent/none']
   expect(await other.graphql(NODES, { ids: [...ids, ...strange] })).toEqual({ data: { nodes: [...ids, ...strange].map(() => null) } })
 })
@@ -101,7 +101,7 @@ it('gives the fields of an object from the subgraphs that have them', async () =
 
 it('refuses an object whose own field the key may not ask for, and gives the others', async () => {
   const { body } = await owner.rest('POST', '/v1/keys', { name: 'reader', scopes: ['knowledge:read'] })
-  const reader = makeCaller(service, body.key)
+  const reader = createCaller(service, body.key)
   const ids = [has.document, has.agent, has.wallet, has.upload, has.webhook, has.key, has.organization]
   const { data, errors } = await reader.graphql(NODES, { ids })
   expect(data.nodes.map((node: { id: string } | null) => node?.id ?? null)).toEqual([

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
-import { addDocument, base64, type Caller, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
+import { addDocument, base64, type Caller, createCaller, newCollection, newOrganization } from '../../support/client.ts'
 import { rawCopies } from '../../support/data/raw-files.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -20,7 +20,7 @@ describe('an operator', () => {
   let operator: Caller
   const start = async () => {
     service = await startEmbedded({ folder, catalog: testCatalog(mock.url) })
-    operator = makeCaller(service, operator?.key ?? service.key)
+    operator = createCaller(service, operator?.key ?? service.key)
   }
   beforeAll(async () => {
     mock = await startMockEngine()
@@ -90,8 +90,8 @@ describe('an operator', () => {
 
   it('sees plans, queues and health, which no other key does; each key sees itself', async () => {
     const tenant = await newOrganization(operator, service)
-    const made = await tenant.rest('POST', '/v1/keys', { name: 'narrow', scopes: ['inference'] })
-    const narrow = makeCaller(service, made.body.key)
+    const created = await tenant.rest('POST', '/v1/keys', { name: 'narrow', scopes: ['inference'] })
+    const narrow = createCaller(service, created.body.key)
     const { id: collectionId } = await newCollection(tenant)
     await addDocument(tenant, collectionId, 'a.md', '# A\nA text.')
 
@@ -114,7 +114,7 @@ describe('an operator', () => {
     expect(body.forbidden_models.every(({ residency }: { residency: string }) => residency !== 'local')).toBe(true)
     expect(await narrow.rest('GET', effects)).toMatchObject({ status: 403, body: { error: { code: 'permission_denied' } } })
     expect((await narrow.rest('GET', '/v1/key')).body).toMatchObject({
-      ...{ id: made.body.id, scopes: ['inference'], organization_id: tenant.organizationId, member: null },
+      ...{ id: created.body.id, scopes: ['inference'], organization_id: tenant.organizationId, member: null },
     })
     expect((await tenant.rest('GET', '/v1/documents?status=ready')).body.data).toMatchObject([{ file_name: 'a.md', status: 'ready' }])
     expect((await tenant.rest('GET', '/v1/documents?status=failed')).body.data).toEqual([])
@@ -122,14 +122,14 @@ describe('an operator', () => {
 
   it('deletes an organization from the bytes of all files, also across kills, and keeps its accounts', async () => {
     const tenant = await newOrganization(operator, service)
-    const kept = await newOrganization(operator, service)
+    const remaining = await newOrganization(operator, service)
     const path = `/v1/organizations/${tenant.organizationId}`
     const collection = await newCollection(tenant, 'mock-embed')
     for (let i = 0; i < 30; i++) await addDocument(tenant, collection.id, `${WORD}-${i}.md`, `# ${i}\n\n${WORD} meets on day ${i}.`)
     const agent = await tenant.rest('POST', '/v1/agents', { code: 'guide', name: WORD, model: 'mock-chat' })
     await tenant.rest('POST', `/v1/agents/${agent.body.id}/runs`, { input: WORD, keep_thread: true })
-    const elsewhere = await newCollection(kept, 'mock-embed')
-    const stays = await addDocument(kept, elsewhere.id, 'stays.md', 'The harbour stays.')
+    const elsewhere = await newCollection(remaining, 'mock-embed')
+    const stays = await addDocument(remaining, elsewhere.id, 'stays.md', 'The harbour stays.')
 
     const kill = async () => {
       await service.processes.get('all')!.end('SIGKILL')
@@ -137,7 +137,7 @@ describe('an operator', () => {
     }
     expect((await operator.rest('DELETE', path)).body).toMatchObject({ status: 'deleting' })
     await kill()
-    expect((await makeCaller(service, tenant.key).rest('GET', '/v1/collections')).body.error.code).toBe('invalid_api_key')
+    expect((await createCaller(service, tenant.key).rest('GET', '/v1/collections')).body.error.code).toBe('invalid_api_key')
     await new Promise((resolve) => setTimeout(resolve, 6_000))
     await kill()
     await eventually(async () => {
@@ -147,7 +147,7 @@ describe('an operator', () => {
     await eventually(() => Object.keys(rawCopies(join(folder, 'data'), [WORD, WORD.toLowerCase()])).length === 0, 90_000)
     const { body: ledger } = await operator.rest('GET', `${path}/wallet/entries?limit=100`)
     expect(ledger.data.at(-1)).toMatchObject({ kind: 'top_up' })
-    const { body } = await makeCaller(service, kept.key).rest('GET', `/v1/collections/${elsewhere.id}/documents/${stays.id}`)
+    const { body } = await createCaller(service, remaining.key).rest('GET', `/v1/collections/${elsewhere.id}/documents/${stays.id}`)
     expect(body.status).toBe('ready')
   }, 400_000)
 })

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { addDocument, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
+import { addDocument, createCaller, type Json, newCollection, newOrganization } from '../../support/client.ts'
 import { onEngine } from '../../support/engines/engine-url.ts'
 import { startMockEngine } from '../../support/engines/mock-engine.ts'
 import { PrometheusServer } from '../../support/engines/prometheus-server.ts'
@@ -35,7 +35,7 @@ await onEngine(
           await using prometheus = await PrometheusServer.start(programs, [port!])
           const target = async (): Promise<Json | undefined> => (await prometheus.get('targets')).activeTargets[0]
           await eventually(async () => (await target())?.health === 'up', 30_000)
-          const caller = await newOrganization(makeCaller(service, service.key), service)
+          const caller = await newOrganization(createCaller(service, service.key), service)
           const collection = await newCollection(caller, 'mock-embed')
           await addDocument(caller, collection.id, 'a.txt', 'The harbour of Sur was built in 1931.')
           await caller.rest('POST', `/v1/collections/${collection.id}/search`, { query: 'harbour' })
@@ -57,7 +57,7 @@ await onEngine(
           const isShown = async () => {
             for await (const _chunk of await chat());
             await caller.rest('POST', `/v1/collections/${collection.id}/search`, { query: 'harbour' })
-            for await (const _answer of socket.iterate({ query: '{ viewer { id } }' }));
+            for await (const _result of socket.iterate({ query: '{ viewer { id } }' }));
             empty = await emptyPanels()
             return empty.length === 0 && (await valueAt(`rate(${counted.slice(4, -1)}[30s])`)) > 0
           }

@@ -1,16 +1,16 @@
 import { afterAll, beforeAll, expect, it } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
-import { type Caller, type Json, makeCaller, newOrganization } from '../../support/client.ts'
+import { type Caller, createCaller, type Json, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
 import { eventually } from '../../support/eventually.ts'
-import { PeopleIssuer } from '../../support/processes/people-issuer.ts'
+import { MemberIssuer } from '../../support/processes/member-issuer.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 import { furnish, type Possessions } from '../../support/tenant.ts'
 
 let mock: MockEngine
 let receiver: WebhookReceiver
-let people: PeopleIssuer
+let memberIssuer: MemberIssuer
 let service: Service
 let operator: Caller
 let owner: Caller & { readonly organizationId: string }
@@ -18,20 +18,20 @@ let has: Possessions
 beforeAll(async () => {
   mock = await startMockEngine()
   receiver = await WebhookReceiver.start()
-  people = await PeopleIssuer.start()
-  service = await startEmbedded({ catalog: testCatalog(mock.url), env: { KIS_EGRESS_ALLOW: receiver.host, ...people.env } })
-  operator = makeCaller(service, service.key)
+  memberIssuer = await MemberIssuer.start()
+  service = await startEmbedded({ catalog: testCatalog(mock.url), env: { KIS_EGRESS_ALLOW: receiver.host, ...memberIssuer.env } })
+  operator = createCaller(service, service.key)
   owner = await newOrganization(operator, service)
-  has = await furnish(owner, 'n', receiver, people)
+  has = await furnish(owner, 'n', receiver, memberIssuer)
 }, 120_000)
 afterAll(async () => {
   await service?.close()
   await mock?.[Symbol.asyncDispose]()
   await receiver?.[Symbol.asyncDispose]()
-  await people?.[Symbol.asyncDispose]()
+  await memberIssuer?.[Symbol.asyncDispose]()
 })
 
-async function asked(query: string, caller: Caller = owner): Promise<Json> {
+async function executeQuery(query: string, caller: Caller = owner): Promise<Json> {
   const { data, errors } = await caller.graphql(query)
   if (errors) throw new Error(JSON.stringify(errors))
   return data
@@ -42,26 +42,28 @@ async function codesOf(query: string, caller: Caller = owner): Promise<readonly 
 }
 
 async function withScopes(...scopes: string[]): Promise<Caller> {
-  return makeCaller(service, (await owner.rest('POST', '/v1/keys', { name: 'narrow', scopes })).body.key)
+  return createCaller(service, (await owner.rest('POST', '/v1/keys', { name: 'narrow', scopes })).body.key)
 }
 
 it('counts and lists the documents of all collections by status, the organization own and no other', async () => {
-  const { organization, documents } = await asked(`{
+  const { organization, documents } = await executeQuery(`{
     organization { documentCounts { queued processing ready failed } }
     documents(status: READY) { totalCount edges { node { id status collection { id } } } }
   }`)
   expect(organization.documentCounts).toEqual({ queued: 0, processing: 0, ready: 2, failed: 0 })
   expect(documents.totalCount).toBe(2)
   expect(documents.edges.map(({ node }: Json) => node.id)).toContain(has.document)
-  expect(await asked('{ documents(status: FAILED) { totalCount edges { cursor } } }')).toEqual({ documents: { totalCount: 0, edges: [] } })
+  expect(await executeQuery('{ documents(status: FAILED) { totalCount edges { cursor } } }')).toEqual({
+    documents: { totalCount: 0, edges: [] },
+  })
 
   const other = await newOrganization(operator, service)
-  expect(await asked('{ organization { documentCounts { ready } } documents(status: READY) { totalCount } }', other)).toEqual({
+  expect(await executeQuery('{ organization { documentCounts { ready } } documents(status: READY) { totalCount } }', other)).toEqual({
     organization: { documentCounts: { ready: 0 } },
     documents: { totalCount: 0 },
   })
   const named = `{ organization(id: "${owner.organizationId}") { documentCounts { ready } } }`
-  expect(await asked(named, operator)).toEqual({ organization: { documentCounts: { ready: 2 } } })
+  expect(await executeQuery(named, operator)).toEqual({ organization: { documentCounts: { ready: 2 } } })
   const narrow = await withScopes('inference')
   expect(await codesOf('{ organization { documentCounts { ready } } }', narrow)).toEqual(['PERMISSION_DENIED'])
   expect(await codesOf('{ documents(status: READY) { totalCount } }', narrow)).toEqual(['PERMISSION_DENIED'])
@@ -77,7 +79,7 @@ it('keeps the versions of an agent, so that two can be compared', async () => {
   await owner.rest('PATCH', `/v1/agents/${agent.id}`, { instructions: 'Second', collection_ids: [has.collection] })
   await owner.rest('PATCH', `/v1/agents/${agent.id}`, { name: 'Three' })
   const facts = 'version name instructions model { id } collections { id } createdAt'
-  const { agent: found } = await asked(`{ agent(id: "${agent.id}") {
+  const { agent: found } = await executeQuery(`{ agent(id: "${agent.id}") {
     version
     versions(first: 2) { totalCount pageInfo { hasNextPage endCursor } edges { node { ${facts} } } }
     last: versions(last: 2) { edges { node { version } } pageInfo { hasPreviousPage } }
@@ -95,7 +97,7 @@ it('keeps the versions of an agent, so that two can be compared', async () => {
   expect(found.before).toMatchObject({ version: 1, name: 'One', instructions: 'First', model: { id: 'mock-chat' }, collections: [] })
   expect(found).toMatchObject({ none: null, zero: null })
   const next = `{ agent(id: "${agent.id}") { versions(first: 2, after: "${found.versions.pageInfo.endCursor}") { edges { node { version } } pageInfo { hasNextPage } } } }`
-  expect(await asked(next)).toEqual({ agent: { versions: { edges: [{ node: { version: 1 } }], pageInfo: { hasNextPage: false } } } })
+  expect(await executeQuery(next)).toEqual({ agent: { versions: { edges: [{ node: { version: 1 } }], pageInfo: { hasNextPage: false } } } })
   expect(
     await codesOf(`{ agent(id: "${agent.id}") { versions(after: "${Buffer.from('run_1').toString('base64url')}") { totalCount } } }`),
   ).toEqual(['INVALID_REQUEST'])
@@ -105,7 +107,7 @@ it('keeps the versions of a workflow', async () => {
   const definition = (template: string) => ({ nodes: [{ id: 'say', type: 'template', template }], output: '{{ nodes.say.text }}' })
   const { body: workflow } = await owner.rest('POST', '/v1/workflows', { code: 'versions', name: 'One', definition: definition('First') })
   await owner.rest('PATCH', `/v1/workflows/${workflow.id}`, { definition: definition('Second') })
-  const { workflow: found } = await asked(`{ workflow(id: "${workflow.id}") {
+  const { workflow: found } = await executeQuery(`{ workflow(id: "${workflow.id}") {
     versions { totalCount edges { node { version definition } } } atVersion(version: 1) { version definition }
   } }`)
   expect(found.versions.edges.map(({ node }: Json) => node)).toEqual([
@@ -117,7 +119,7 @@ it('keeps the versions of a workflow', async () => {
 
 it('lists the threads of an agent, by their first words, and shows one', async () => {
   const thread = 'id agentId agent { id } title messageCount messages updatedAt expiresAt'
-  const { agent, thread: one } = await asked(`{
+  const { agent, thread: one } = await executeQuery(`{
     agent(id: "${has.agent}") { threads { totalCount edges { node { ${thread} } } } }
     thread(id: "${has.thread}") { ${thread} }
   }`)
@@ -146,44 +148,46 @@ it('follows the ends of runs of agents and workflows from a cursor on', async ()
 })
 
 it('says what each key has spent, and lists keys by name and by whether they work', async () => {
-  const { body: made } = await owner.rest('POST', '/v1/keys', { name: 'Spender of the month' })
-  const spender = makeCaller(service, made.key)
+  const { body: created } = await owner.rest('POST', '/v1/keys', { name: 'Spender of the month' })
+  const spender = createCaller(service, created.key)
   await spender.rest('POST', '/v1/chat/completions', { model: 'mock-chat', messages: [{ role: 'user', content: 'Hello' }] })
   const spent = 'spent { today thisMonth total }'
-  const { viewer, organization } = await asked(`{
+  const { viewer, organization } = await executeQuery(`{
     viewer { ${spent} }
     organization { apiKeys(filter: { nameContains: "SPENDER", isActive: true }) { edges { node { id ${spent} } } } }
   }`)
   const [{ node }] = organization.apiKeys.edges
-  expect(node.id).toBe(made.id)
+  expect(node.id).toBe(created.id)
   expect(Number(node.spent.today)).toBeGreaterThan(0)
   expect(node.spent).toEqual({ today: node.spent.total, thisMonth: node.spent.total, total: node.spent.total })
   // What a key spends counts in those that it descends from.
   expect(Number(viewer.spent.total)).toBeGreaterThan(Number(node.spent.total))
 
-  await owner.rest('DELETE', `/v1/keys/${made.id}`)
+  await owner.rest('DELETE', `/v1/keys/${created.id}`)
   const listed = async (isActive: boolean) =>
-    (await asked(`{ organization { apiKeys(first: 100, filter: { isActive: ${isActive} }) { edges { node { id ${spent} } } } } }`))
+    (await executeQuery(`{ organization { apiKeys(first: 100, filter: { isActive: ${isActive} }) { edges { node { id ${spent} } } } } }`))
       .organization.apiKeys.edges
-  expect((await listed(true)).map(({ node }: Json) => node.id)).not.toContain(made.id)
-  expect(await listed(false)).toEqual([{ node: { id: made.id, spent: null } }])
+  expect((await listed(true)).map(({ node }: Json) => node.id)).not.toContain(created.id)
+  expect(await listed(false)).toEqual([{ node: { id: created.id, spent: null } }])
 })
 
 it('shows the open holds while a call is in progress, and none after it', async () => {
   const call = owner.rest('POST', '/v1/chat/completions', { model: 'mock-chat', messages: [{ role: 'user', content: 'Wait at the gate' }] })
   const read = async () =>
-    (await asked('{ organization { wallet { held holds { amount operation model { id } apiKey { id } requestId expiresAt } } } }'))
+    (await executeQuery('{ organization { wallet { held holds { amount operation model { id } apiKey { id } requestId expiresAt } } } }'))
       .organization.wallet
   await eventually(async () => (await read()).holds.length === 1)
   const { held, holds } = await read()
   expect(holds).toMatchObject([{ amount: held, operation: 'CHAT_COMPLETION', model: { id: 'mock-chat' }, requestId: expect.any(String) }])
   mock.openGate()
   await call
-  expect(await asked('{ organization { wallet { held holds { id } } } }')).toEqual({ organization: { wallet: { held: '0', holds: [] } } })
+  expect(await executeQuery('{ organization { wallet { held holds { id } } } }')).toEqual({
+    organization: { wallet: { held: '0', holds: [] } },
+  })
 })
 
 it('says which models each policy forbids, of those that the key may call', async () => {
-  const { local, all } = await asked(`{
+  const { local, all } = await executeQuery(`{
     local: residencyEffects(policy: LOCAL_ONLY) { policy residencies permittedModels { id residency } forbiddenModels { id residency } }
     all: residencyEffects(policy: UNRESTRICTED) { residencies permittedModels { id } forbiddenModels { id } }
   }`)
@@ -201,31 +205,31 @@ it('says why a passage has its place', async () => {
   const search = (more: string) => `{ searchCollection(input: { collectionId: "${has.collection}", query: "harbour 1931"${more} }) {
     hits { score lexicalRank vectorRank explanation { closeness wordCoverage gramCoverage evidence tokenCloseness rankBeforeRerank } }
   } }`
-  const [hybrid] = (await asked(search(''))).searchCollection.hits
+  const [hybrid] = (await executeQuery(search(''))).searchCollection.hits
   expect(hybrid.explanation).toMatchObject({ tokenCloseness: 0, rankBeforeRerank: null })
   expect(hybrid.explanation.closeness).toBeGreaterThan(0)
   expect(hybrid.explanation.wordCoverage).toBeGreaterThan(0)
   expect(hybrid.explanation.evidence).toBeGreaterThan(0)
-  const [lexical] = (await asked(search(', mode: LEXICAL'))).searchCollection.hits
+  const [lexical] = (await executeQuery(search(', mode: LEXICAL'))).searchCollection.hits
   expect(lexical.explanation.closeness).toBeNull()
-  const [vector] = (await asked(search(', mode: VECTOR'))).searchCollection.hits
+  const [vector] = (await executeQuery(search(', mode: VECTOR'))).searchCollection.hits
   expect(vector.explanation).toMatchObject({ wordCoverage: null, gramCoverage: null })
-  const [reranked] = (await asked(search(', rerankModel: "mock-rerank"'))).searchCollection.hits
+  const [reranked] = (await executeQuery(search(', rerankModel: "mock-rerank"'))).searchCollection.hits
   expect(reranked.explanation.rankBeforeRerank).toBeGreaterThan(0)
 })
 
 it('tells the operator alone of the health of each part and of the queue', async () => {
   const health = '{ billingHealth { isReady problems } knowledgeHealth { isReady problems } inferenceHealth { isReady problems } }'
   const ready = { isReady: true, problems: [] }
-  expect(await asked(health, operator)).toEqual({ billingHealth: ready, knowledgeHealth: ready, inferenceHealth: ready })
+  expect(await executeQuery(health, operator)).toEqual({ billingHealth: ready, knowledgeHealth: ready, inferenceHealth: ready })
   const queues = '{ ingestionQueues { next queues { organization { id name } due underWay dueSince } } }'
-  expect((await asked(queues, operator)).ingestionQueues).toEqual({ next: null, queues: [] })
+  expect((await executeQuery(queues, operator)).ingestionQueues).toEqual({ next: null, queues: [] })
   expect(await codesOf(health)).toEqual(['PERMISSION_DENIED'])
   expect(await codesOf(queues)).toEqual(['PERMISSION_DENIED'])
 })
 
 it('names the models that answer in the place of another', async () => {
-  const { models } = await asked('{ models { id aliases fallbacks { id } } }')
+  const { models } = await executeQuery('{ models { id aliases fallbacks { id } } }')
   const offered = new Set(models.map(({ id }: Json) => id))
   for (const { fallbacks } of models) for (const { id } of fallbacks) expect(offered).toContain(id)
 })

@@ -7,8 +7,8 @@ import {
   balancedWallet,
   base64,
   type Caller,
+  createCaller,
   type Json,
-  makeCaller,
   nano,
   newCollection,
   newOrganization,
@@ -46,7 +46,7 @@ await onBothEngines('two replicas of each role', (start) => {
       const replicas = { billing: 2, knowledge: 2, inference: 2, gateway: 2, 'rest-adapter': 2 }
       const env = { KIS_DRAIN_MS: '10000', KIS_EGRESS_ALLOW: `${site.host},${receiver.host}` }
       service = await start({ catalog: mockCatalog(mock.url), replicas, env })
-      operator = makeCaller(service, service.key)
+      operator = createCaller(service, service.key)
     }, 180_000)
     afterAll(async () => {
       await service?.close()
@@ -107,12 +107,12 @@ await onBothEngines('two replicas of each role', (start) => {
       const runId = /run_[0-9a-f]+/.exec(value!)![0]
       // More followers than replicas, so that each replica has some.
       const followers = Array.from({ length: 6 }, async (_, i) => {
-        const answer = await fetch(`${service.rests[i % 2]}/v1/runs/${runId}/events`, {
+        const response = await fetch(`${service.rests[i % 2]}/v1/runs/${runId}/events`, {
           headers: { authorization: `Bearer ${caller.key}` },
         })
-        return answer.text()
+        return response.text()
       })
-      const cancelled = await makeCaller({ ...service, rest: service.rests[1]! }, caller.key).rest('POST', `/v1/runs/${runId}/cancel`)
+      const cancelled = await createCaller({ ...service, rest: service.rests[1]! }, caller.key).rest('POST', `/v1/runs/${runId}/cancel`)
       expect(cancelled.status).toBe(200)
       const [first, ...others] = await Promise.all(followers)
       expect(first).toMatch(/event: run_started[\s\S]*event: done\ndata: .*"status":"cancelled"/)
@@ -128,9 +128,9 @@ await onBothEngines('two replicas of each role', (start) => {
 
     it('a streamed chat whose socket was lost is followed at any replica, and is unknown to others', async () => {
       const caller = await newOrganization(operator, service)
-      const stranger = await newOrganization(operator, service)
+      const otherTenant = await newOrganization(operator, service)
       const proxy = await TcpProxy.start(service.graphql)
-      const client = makeCaller({ ...service, graphql: `${proxy.url}/graphql` }, caller.key).socket()
+      const client = createCaller({ ...service, graphql: `${proxy.url}/graphql` }, caller.key).socket()
       const query = 'subscription ($input: ChatCompletionInput!) { chatCompletion(input: $input) { id textDelta } }'
       const input = { request: { model: 'mock-chat', messages: [{ role: 'user', content: 'hang' }] } }
       const { chats, abandoned } = mock
@@ -147,17 +147,17 @@ await onBothEngines('two replicas of each role', (start) => {
           headers: { authorization: `Bearer ${by.key}` },
           ...(signal && { signal }),
         })
-      const leave = new AbortController()
+      const controller = new AbortController()
       // More followers than replicas, so that each replica has some.
-      const followers = await Promise.all(Array.from({ length: 6 }, (_, i) => follow(caller, i, leave.signal)))
+      const followers = await Promise.all(Array.from({ length: 6 }, (_, i) => follow(caller, i, controller.signal)))
       for (const { body } of followers) {
         let text = ''
         const pieces = body!.pipeThrough(new TextDecoderStream()).getReader()
         while (!text.includes('Hello')) text += (await pieces.read()).value
       }
-      expect((await follow(stranger, 0)).status).toBe(404)
+      expect((await follow(otherTenant, 0)).status).toBe(404)
       expect([mock.chats - chats, mock.abandoned - abandoned]).toEqual([1, 0])
-      leave.abort()
+      controller.abort()
       const events = 'subscription ($id: ID!) { chatCompletionEvents(id: $id) { textDelta } }'
       const end = async () => {
         for await (const { data } of caller.socket().iterate<Json>({ query: events, variables: { id } }))
@@ -177,15 +177,15 @@ await onBothEngines('two replicas of each role', (start) => {
       const { chats } = mock
       const body = JSON.stringify({ model: 'mock-chat', messages: [{ role: 'user', content: 'gate' }], stream: true })
       const headers = { authorization: `Bearer ${caller.key}`, 'content-type': 'application/json', 'idempotency-key': 'one' }
-      const ask = async (i: number) => {
-        const answer = await fetch(`${service.rests[i % 2]}/v1/chat/completions`, { method: 'POST', headers, body })
-        return [...(await answer.text()).matchAll(/"content":"([^"]*)"/g)].map(([, text]) => text).join('')
+      const send = async (i: number) => {
+        const response = await fetch(`${service.rests[i % 2]}/v1/chat/completions`, { method: 'POST', headers, body })
+        return [...(await response.text()).matchAll(/"content":"([^"]*)"/g)].map(([, text]) => text).join('')
       }
-      const first = ask(0)
+      const first = send(0)
       await eventually(() => mock.chats === chats + 1)
-      const repeats = Array.from({ length: 6 }, (_, i) => ask(i))
+      const repeated = Array.from({ length: 6 }, (_, i) => send(i))
       mock.openGate()
-      expect(new Set(await Promise.all([first, ...repeats]))).toEqual(new Set(['Hello from the mock مرحبا']))
+      expect(new Set(await Promise.all([first, ...repeated]))).toEqual(new Set(['Hello from the mock مرحبا']))
       expect(mock.chats - chats).toBe(1)
       await eventually(async () => (await caller.rest('GET', '/v1/usage')).body.data.length === 1)
       await balancedWallet(caller)
@@ -193,9 +193,9 @@ await onBothEngines('two replicas of each role', (start) => {
 
     it('replicas of inference share the limits of a key', async () => {
       const admin = await newOrganization(operator, service)
-      const askWith = async (requests_per_minute: number) => {
+      const createSender = async (requests_per_minute: number) => {
         const { key } = (await admin.rest('POST', '/v1/keys', { name: 'limited', requests_per_minute })).body
-        const callers = service.rests.map((rest) => makeCaller({ ...service, rest }, key))
+        const callers = service.rests.map((rest) => createCaller({ ...service, rest }, key))
         return (i: number) =>
           callers[i % callers.length]!.rest('POST', '/v1/chat/completions', {
             model: 'mock-chat',
@@ -203,7 +203,7 @@ await onBothEngines('two replicas of each role', (start) => {
           })
       }
       // One call after the other, wherever it goes: what is left is what the key has left at all.
-      const one = await askWith(6)
+      const one = await createSender(6)
       for (let i = 0; i < 6; i++) {
         const { status, headers } = await one(i)
         expect(status).toBe(200)
@@ -214,13 +214,13 @@ await onBothEngines('two replicas of each role', (start) => {
       expect(Number(headers.get('retry-after'))).toBeGreaterThan(0)
       // Many at once at all replicas. What drains during the calls is admitted, too.
       for (const limit of [10, 300]) {
-        const ask = await askWith(limit)
+        const send = await createSender(limit)
         const [begun, statuses] = [Date.now(), [] as number[]]
         let next = 0
-        const asking = async () => {
-          while (next < limit * 1.5) statuses.push((await ask(next++)).status)
+        const sendUntilRefused = async () => {
+          while (next < limit * 1.5) statuses.push((await send(next++)).status)
         }
-        await Promise.all(Array.from({ length: 16 }, asking))
+        await Promise.all(Array.from({ length: 16 }, sendUntilRefused))
         const drained = (limit * (Date.now() - begun)) / 60_000
         const admitted = statuses.filter((status) => status === 200).length
         expect(admitted).toBeGreaterThanOrEqual(Math.floor(limit * 0.95))
@@ -232,7 +232,7 @@ await onBothEngines('two replicas of each role', (start) => {
     it('a key that one replica revokes is dead at all within 5 s', async () => {
       const admin = await newOrganization(operator, service)
       const { body: key } = await admin.rest('POST', '/v1/keys', { name: 'short-lived', scopes: ['inference'] })
-      const status = async (rest: string) => (await makeCaller({ ...service, rest }, key.key).rest('GET', '/v1/models')).status
+      const status = async (rest: string) => (await createCaller({ ...service, rest }, key.key).rest('GET', '/v1/models')).status
       for (let i = 0; i < 4; i++) for (const rest of service.rests) expect(await status(rest)).toBe(200)
       expect((await admin.rest('DELETE', `/v1/keys/${key.id}`)).status).toBe(200)
       await new Promise((resolve) => setTimeout(resolve, REVOKED_MS))
@@ -255,21 +255,21 @@ await onBothEngines('two replicas of each role', (start) => {
         .collection<Pick<WebSourceRecord, '_id' | 'checkedAt' | 'formerFileId' | 'dueAt'>>('web_sources')
       const [source] = (await caller.rest('GET', `${path}/sources`)).body.data
       const isDueNow = () => sources.updateOne({ _id: source.id }, { $set: { dueAt: new Date() } })
-      const asked = () => site.asked.filter((one) => one.path === '/news').map(({ headers }) => headers['if-none-match'])
+      const etags = () => site.requests.filter((one) => one.path === '/news').map(({ headers }) => headers['if-none-match'])
       const checkedAt = async () => (await sources.findOne({ _id: source.id }))!.checkedAt!.getTime()
       /** Makes the address due, and gives what was asked of it until a worker has been there. */
       const refresh = async () => {
-        const [before, seen] = [await checkedAt(), asked().length]
+        const [before, seen] = [await checkedAt(), etags().length]
         await isDueNow()
         await eventually(async () => (await checkedAt()) > before, 30_000)
-        return asked().slice(seen)
+        return etags().slice(seen)
       }
       expect(await refresh()).toEqual(['"1"'])
       expect(await refresh()).toEqual(['"1"'])
       site.pages.set('/news', { body: text(2024), type: 'text/plain', etag: '"2"', hangs: true })
-      const [before, seen] = [await checkedAt(), asked().length]
+      const [before, seen] = [await checkedAt(), etags().length]
       await isDueNow()
-      await eventually(() => asked().length > seen, 30_000)
+      await eventually(() => etags().length > seen, 30_000)
       // They start again later: a worker waits 15 s for the page, and a start may take as long.
       const killed: string[] = []
       for (const name of ['knowledge-1', 'knowledge-2']) {
@@ -284,7 +284,7 @@ await onBothEngines('two replicas of each role', (start) => {
       // The lease of the dead one is over.
       await isDueNow()
       await eventually(async () => (await checkedAt()) > before, 30_000)
-      expect(asked().slice(seen)).toEqual(['"1"', '"1"'])
+      expect(etags().slice(seen)).toEqual(['"1"', '"1"'])
       const document = async () => (await caller.rest('GET', `${path}/documents/${added.body.id}`)).body
       await eventually(async () => (await document()).version === 2, 30_000)
       // Whoever deletes the file before is not asked to fetch, and may still have the lease.
@@ -296,17 +296,17 @@ await onBothEngines('two replicas of each role', (start) => {
 
     it('no request fails while every process behind the rest-adapter is restarted, half of them at a time', async () => {
       const caller = await newOrganization(operator, service)
-      const place = receiver.at('/used')
-      const endpoint = await caller.rest('POST', '/v1/webhooks', { url: place.url, event_types: ['usage.recorded'] })
-      place.secret = endpoint.body.secret
+      const receiverEndpoint = receiver.at('/used')
+      const endpoint = await caller.rest('POST', '/v1/webhooks', { url: receiverEndpoint.url, event_types: ['usage.recorded'] })
+      receiverEndpoint.secret = endpoint.body.secret
       const collection = await newCollection(caller, 'mock-embed')
       await addDocument(caller, collection.id, 'rivers.txt', 'The longest river of Oman is a wadi.')
       const failures: unknown[] = []
       const done = { chats: 0, streams: 0, searches: 0, uploads: 0 }
       let isOver = false
-      const ok = (answer: { status: number; body: Json }) => {
-        if (answer.status >= 300) throw new Error(JSON.stringify(answer.body))
-        return answer.body
+      const ok = (response: { status: number; body: Json }) => {
+        if (response.status >= 300) throw new Error(JSON.stringify(response.body))
+        return response.body
       }
       const messages = [{ role: 'user' as const, content: 'please be slow' }]
       const uploaded: string[] = []
@@ -351,8 +351,8 @@ await onBothEngines('two replicas of each role', (start) => {
       await Promise.all(work)
       expect(failures).toEqual([])
       for (const count of Object.values(done)) expect(count).toBeGreaterThan(5)
-      await eventually(() => place.taken.length > 5, 30_000)
-      expect(place.faults).toEqual([])
+      await eventually(() => receiverEndpoint.accepted.length > 5, 30_000)
+      expect(receiverEndpoint.faults).toEqual([])
       for (const id of uploaded) expect(await settled(caller, collection.id, id)).toMatchObject({ status: 'ready' })
       await eventually(async () => (await caller.rest('GET', '/v1/wallet')).body.held_usd === '0', HOLDS_END_MS)
       await balancedWallet(caller)
@@ -376,9 +376,9 @@ await onBothEngines('two replicas of each role', (start) => {
               // A worker is being killed meanwhile: what it was asked for and did not answer is asked again.
               const retried = async (path: string, body: unknown): Promise<Json> => {
                 for (let attempt = 0; ; attempt++) {
-                  const answer = await caller.rest('POST', path, body)
-                  if (answer.status < 300) return answer.body
-                  if (answer.status !== 503 || attempt > 20) throw new Error(JSON.stringify(answer.body))
+                  const response = await caller.rest('POST', path, body)
+                  if (response.status < 300) return response.body
+                  if (response.status !== 503 || attempt > 20) throw new Error(JSON.stringify(response.body))
                   await new Promise((resolve) => setTimeout(resolve, 250))
                 }
               }

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { makeCaller } from '../../support/client.ts'
+import { createCaller } from '../../support/client.ts'
 import { residentBytes } from '../../support/processes/resident-bytes.ts'
 import { startEmbedded } from '../../support/processes/service.ts'
 
@@ -17,7 +17,7 @@ it.skipIf(process.platform !== 'linux')(
     const resident = () => residentBytes(service.processes.get('all')!.pid)
     try {
       expect(resident()).toBeLessThan(MAX_READY_BYTES)
-      const caller = makeCaller(service, service.key)
+      const caller = createCaller(service, service.key)
       const { status } = await caller.rest('POST', '/v1/embeddings', { model: 'e5-small-ar-en', input: ['hello'] })
       expect(status).toBe(200)
       expect(resident()).toBeLessThan(MAX_EMBEDDED_BYTES)

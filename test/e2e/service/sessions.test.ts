@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { WebSocket } from 'ws'
 import { testCatalog } from '../../support/catalog.ts'
-import { type Caller, type Json, makeCaller } from '../../support/client.ts'
+import { type Caller, createCaller, type Json } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type DistributedService, type Service, startEmbedded, startFiveProcesses } from '../../support/processes/service.ts'
 
@@ -17,7 +17,7 @@ const post = (url: string, body: object, headers: Record<string, string>) =>
   fetch(url, { method: 'POST', headers: { 'content-type': 'application/json', ...headers }, body: JSON.stringify(body) })
 
 /** The answer of `/graphql` to a page of the service with this cookie. */
-async function ask(
+async function queryAs(
   graphql: string,
   cookie: string,
   query: string,
@@ -27,7 +27,7 @@ async function ask(
   return { status: response.status, body: await response.json() }
 }
 
-const status = async (graphql: string, cookie: string) => (await ask(graphql, cookie, '{ viewer { id } }')).status
+const status = async (graphql: string, cookie: string) => (await queryAs(graphql, cookie, '{ viewer { id } }')).status
 
 /** A socket of the portal. `closed` gives the code of its end. */
 async function openSocket(graphql: string, cookie: string) {
@@ -43,7 +43,7 @@ async function openSocket(graphql: string, cookie: string) {
   return { socket, closed }
 }
 
-async function makeKey(caller: Caller, scopes: readonly string[] = ['inference']) {
+async function createKey(caller: Caller, scopes: readonly string[] = ['inference']) {
   const { body } = await caller.rest('POST', '/v1/keys', { name: 'person', scopes })
   return { id: body.id as string, key: body.key as string }
 }
@@ -54,7 +54,7 @@ describe('sessions of browsers', () => {
   let operator: Caller
   beforeAll(async () => {
     service = await startEmbedded({ catalog: CATALOG, folder })
-    operator = makeCaller(service, service.key)
+    operator = createCaller(service, service.key)
   }, 90_000)
   afterAll(async () => {
     await service?.close()
@@ -62,9 +62,9 @@ describe('sessions of browsers', () => {
   })
 
   it('stand for a key in GraphQL, at /v1 and on sockets, for pages of the service alone', async () => {
-    const { id, key } = await makeKey(operator)
-    const session = await makeCaller(service, key).signIn()
-    const seen = await ask(
+    const { id, key } = await createKey(operator)
+    const session = await createCaller(service, key).signIn()
+    const seen = await queryAs(
       service.graphql,
       session.cookie,
       '{ viewer { id } viewerSession { id isCurrent } sessions { edges { node { id userAgent apiKey { id } } } } }',
@@ -81,9 +81,9 @@ describe('sessions of browsers', () => {
     expect((await rest(OWN)).status).toBe(200)
     const { cookie } = session
     for (const headers of [{}, { origin: 'https://evil.example' }, { 'sec-fetch-site': 'cross-site' }, { 'sec-fetch-site': 'none' }]) {
-      const answer = await rest(headers)
-      expect([headers, answer.status, answer.headers.get('access-control-allow-credentials')]).toEqual([headers, 401, null])
-      expect((await ask(service.graphql, cookie, '{ viewer { id } }', headers)).status).toBe(401)
+      const response = await rest(headers)
+      expect([headers, response.status, response.headers.get('access-control-allow-credentials')]).toEqual([headers, 401, null])
+      expect((await queryAs(service.graphql, cookie, '{ viewer { id } }', headers)).status).toBe(401)
     }
     expect((await rest({ ...OWN, authorization: 'Bearer kis_live_wrong' })).status).toBe(401)
     // As the reference at `/docs` sends it.
@@ -108,12 +108,12 @@ describe('sessions of browsers', () => {
   })
 
   it('survive a restart, and end with their key in 5 s, on sockets too', async () => {
-    const { id, key } = await makeKey(operator)
-    const { cookie } = await makeCaller(service, key).signIn()
+    const { id, key } = await createKey(operator)
+    const { cookie } = await createCaller(service, key).signIn()
     const operatorKey = service.key
     await service.close()
     service = { ...(await startEmbedded({ catalog: CATALOG, folder })), key: operatorKey }
-    operator = makeCaller(service, operatorKey)
+    operator = createCaller(service, operatorKey)
     expect(await status(service.graphql, cookie)).toBe(200)
     const { closed } = await openSocket(service.graphql, cookie)
     await operator.rest('DELETE', `/v1/keys/${id}`)
@@ -122,8 +122,8 @@ describe('sessions of browsers', () => {
   }, 90_000)
 
   it('are listed and ended over REST', async () => {
-    const { key } = await makeKey(operator)
-    const person = makeCaller(service, key)
+    const { key } = await createKey(operator)
+    const person = createCaller(service, key)
     const [first, second] = [await person.signIn(), await person.signIn()]
     const { body } = await person.rest('GET', '/v1/sessions')
     expect(body.data.map((each: Json) => [each.id, each.object, each.is_current])).toEqual([
@@ -140,8 +140,8 @@ describe('sessions of browsers', () => {
     const session = new URL('/session', service.graphql).href
     const wrong = await post(session, { api_key: `kis_live_${'x'.repeat(36)}` }, OWN)
     expect([wrong.status, wrong.headers.getSetCookie()]).toEqual([401, []])
-    const foreign = await post(session, { api_key: service.key }, { origin: 'https://evil.example' })
-    expect([foreign.status, foreign.headers.getSetCookie()]).toEqual([403, []])
+    const crossOrigin = await post(session, { api_key: service.key }, { origin: 'https://evil.example' })
+    expect([crossOrigin.status, crossOrigin.headers.getSetCookie()]).toEqual([403, []])
     const form = await fetch(session, { method: 'POST', headers: OWN, body: new URLSearchParams({ api_key: service.key }) })
     expect([form.status, form.headers.getSetCookie()]).toEqual([400, []])
   })
@@ -157,12 +157,12 @@ describe('sessions of two gateways', () => {
   afterAll(() => service?.close())
 
   it('count at both and at the REST adapter, and end at both', async () => {
-    const { id, cookie } = await makeCaller({ rest: service.rest, graphql: gateways[0]! }, service.key).signIn()
+    const { id, cookie } = await createCaller({ rest: service.rest, graphql: gateways[0]! }, service.key).signIn()
     for (const gateway of gateways) expect(await status(gateway, cookie)).toBe(200)
     const models = () => fetch(`${service.rest}/v1/models`, { headers: { cookie, ...OWN } })
     expect((await models()).status).toBe(200)
     const sockets = await Promise.all(gateways.map((gateway) => openSocket(gateway, cookie)))
-    const ended = await ask(gateways[1]!, cookie, `mutation { revokeSession(id: "${id}") { session { id } } }`)
+    const ended = await queryAs(gateways[1]!, cookie, `mutation { revokeSession(id: "${id}") { session { id } } }`)
     expect(ended.body.data.revokeSession.session.id).toBe(id)
     expect(await Promise.all(sockets.map(({ closed }) => closed))).toEqual([4401, 4401])
     for (const gateway of gateways) await eventually(async () => (await status(gateway, cookie)) === 401, ENDED_MS)

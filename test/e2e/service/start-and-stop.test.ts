@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
-import { balancedWallet, makeCaller } from '../../support/client.ts'
+import { balancedWallet, createCaller } from '../../support/client.ts'
 import { startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { ServiceProcess, startEmbedded } from '../../support/processes/service.ts'
@@ -66,9 +66,9 @@ describe('start and stop', () => {
   })
 
   it('names a port that is in use and its setting, in one line', async () => {
-    const taken = createServer().listen(0, '127.0.0.1')
-    await once(taken, 'listening')
-    const port = String((taken.address() as AddressInfo).port)
+    const occupied = createServer().listen(0, '127.0.0.1')
+    await once(occupied, 'listening')
+    const port = String((occupied.address() as AddressInfo).port)
     const env = { KIS_DATA_DIR: join(folder, 'data'), KIS_LOG_LEVEL: 'error' }
     for (const [name, other] of [
       ['PORT', {}],
@@ -77,14 +77,14 @@ describe('start and stop', () => {
       const { code, said } = await failing(['start'], { ...env, ...other, [name]: port })
       expect([code, said.trim().split('\n')]).toEqual([1, [expect.stringMatching(`^Port ${port} .*${name}`)]])
     }
-    taken.close()
+    occupied.close()
   })
 
   it('refuses a data folder that another process has, which goes on undisturbed', async () => {
     const service = await startEmbedded()
     const { code, said } = await failing(['start'], { KIS_DATA_DIR: join(service.folder, 'data') })
     expect([code, said]).toEqual([1, expect.stringMatching(/another process|in use|locked/i)])
-    expect((await makeCaller(service, service.key).rest('GET', '/v1/models')).status).toBe(200)
+    expect((await createCaller(service, service.key).rest('GET', '/v1/models')).status).toBe(200)
     await service.close()
   })
 
@@ -94,8 +94,8 @@ describe('start and stop', () => {
     await first.end()
     const second = await ServiceProcess.start([], env)
     expect(second.printedKey).toBe(first.printedKey)
-    const caller = makeCaller({ rest: second.address!, graphql: '' }, second.printedKey!)
-    const made = await caller.rest('POST', '/v1/collections', {
+    const caller = createCaller({ rest: second.address!, graphql: '' }, second.printedKey!)
+    const created = await caller.rest('POST', '/v1/collections', {
       collection_code: 'kept',
       collection_name: 'Kept',
       embedding_model: 'e5-small-ar-en',
@@ -103,8 +103,8 @@ describe('start and stop', () => {
     expect(await second.end()).toBe(0)
     const third = await ServiceProcess.start([], env)
     expect(third.printedKey).toBeUndefined()
-    const again = makeCaller({ rest: third.address!, graphql: '' }, caller.key)
-    expect((await again.rest('GET', `/v1/collections/${made.body.id}`)).body).toEqual(made.body)
+    const again = createCaller({ rest: third.address!, graphql: '' }, caller.key)
+    expect((await again.rest('GET', `/v1/collections/${created.body.id}`)).body).toEqual(created.body)
     await third.end()
   })
 
@@ -115,7 +115,7 @@ describe('start and stop', () => {
     const ready = () => fetch(new URL('/readyz', service.rest))
     await eventually(async () => (await ready()).status === 503)
     expect(await (await ready()).json()).toEqual({ status: 'stopping', problems: [] })
-    const { status, headers } = await makeCaller(service, service.key).rest('GET', '/v1/wallet')
+    const { status, headers } = await createCaller(service, service.key).rest('GET', '/v1/wallet')
     expect([status, headers.get('x-kis-version')]).toEqual([200, expect.stringMatching(/^\d+\.\d+\.\d+$/)])
     expect(await running.end()).toBe(1)
     await ended
@@ -141,7 +141,7 @@ describe('start and stop', () => {
     expect(text).not.toContain('[DONE]')
     await eventually(() => mock.abandoned === 1)
     const next = await startEmbedded(options)
-    const wallet = await balancedWallet(makeCaller(next, service.key))
+    const wallet = await balancedWallet(createCaller(next, service.key))
     expect(wallet.held_usd).toBe('0')
     await next.close()
     await mock[Symbol.asyncDispose]()

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
-import { balancedWallet, type Caller, makeCaller, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, createCaller, newOrganization } from '../../support/client.ts'
 import { onEngine } from '../../support/engines/engine-url.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { dropServiceDatabases, newDatabaseName, withDatabase } from '../../support/engines/mongodb.ts'
@@ -35,7 +35,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a replica that is stopped under load', (
         env: { KIS_MONGODB_URL: withDatabase(mongodb, database) },
         replicas: { inference: 2 },
       })
-      caller = await newOrganization(makeCaller(service, service.key), service)
+      caller = await newOrganization(createCaller(service, service.key), service)
     }, 240_000)
     afterAll(async () => {
       await service?.close()
@@ -98,14 +98,14 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a replica that is stopped under load', (
 
       const outcomes = new Set(calls.map(({ outcome }) => outcome))
       expect([...outcomes].sort()).toEqual(['ok', 'service_unavailable'])
-      const asked = mock.requests.map(({ messages }) => (messages as { content: string }[]).at(-1)!.content)
-      expect(asked.length).toBe(new Set(asked).size)
+      const contents = mock.requests.map(({ messages }) => (messages as { content: string }[]).at(-1)!.content)
+      expect(contents.length).toBe(new Set(contents).size)
       await eventually(async () => (await caller.rest('GET', '/v1/wallet')).body.held_usd === '0', HOLDS_END_MS)
       await balancedWallet(caller)
       const billed = (await caller.rest('GET', '/v1/usage/summary')).body.total.calls
-      const answered = calls.filter(({ outcome }) => outcome === 'ok').length
-      expect(billed).toBeGreaterThanOrEqual(answered)
-      expect(billed).toBeLessThanOrEqual(asked.length)
+      const okCalls = calls.filter(({ outcome }) => outcome === 'ok').length
+      expect(billed).toBeGreaterThanOrEqual(okCalls)
+      expect(billed).toBeLessThanOrEqual(contents.length)
     }, 400_000)
   })
 })

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { type Caller, makeCaller, newOrganization } from '../../support/client.ts'
+import { type Caller, createCaller, newOrganization } from '../../support/client.ts'
 import { METERED_INPUT_TOKENS, MeteredEngine, type Script } from '../../support/engines/metered-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { OtlpReceiver } from '../../support/otlp-receiver.ts'
@@ -34,7 +34,7 @@ describe.each(STARTS)('the traces of %s', (_name, start, services) => {
     engine = await MeteredEngine.start()
     receiver = await OtlpReceiver.start()
     service = await start({ catalog: mockCatalog(engine.url), env: { OTEL_EXPORTER_OTLP_ENDPOINT: receiver.url, KIS_LOG_LEVEL: 'info' } })
-    caller = await newOrganization(makeCaller(service, service.key), service)
+    caller = await newOrganization(createCaller(service, service.key), service)
   }, 120_000)
   afterAll(async () => {
     await service?.close()
@@ -124,10 +124,10 @@ describe.each(STARTS)('the traces of %s', (_name, start, services) => {
   })
 
   it('are not kept when the caller says so', async () => {
-    const [left, kept] = [randomBytes(16).toString('hex'), randomBytes(16).toString('hex')]
+    const [left, sampled] = [randomBytes(16).toString('hex'), randomBytes(16).toString('hex')]
     await chat({ id: 'left', pieces: 1, usage: 'end' }, `00-${left}-${CLIENT_SPAN}-00`)
-    await chat({ id: 'kept', pieces: 1, usage: 'end' }, `00-${kept}-${CLIENT_SPAN}-01`)
-    await eventually(() => hasRoot(kept))
+    await chat({ id: 'kept', pieces: 1, usage: 'end' }, `00-${sampled}-${CLIENT_SPAN}-01`)
+    await eventually(() => hasRoot(sampled))
     expect(ofTrace(left)).toEqual([])
   })
 })

@@ -5,7 +5,7 @@ import { toFile } from 'openai'
 import { Upload } from 'tus-js-client'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { type Caller, type Json, makeCaller, newOrganization } from '../../support/client.ts'
+import { type Caller, createCaller, type Json, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, type ServiceOptions, startEmbedded, startFiveProcesses } from '../../support/processes/service.ts'
@@ -13,7 +13,7 @@ import { type Service, type ServiceOptions, startEmbedded, startFiveProcesses } 
 const MIB = 1024 * 1024
 
 /** Text, so that the service takes it, and no two alike. */
-const makeText = (sizeBytes: number) =>
+const createText = (sizeBytes: number) =>
   Buffer.from(
     randomBytes(Math.ceil(sizeBytes / 2))
       .toString('hex')
@@ -68,7 +68,7 @@ function uploads(name: string, start: (options: ServiceOptions) => Promise<Servi
     beforeAll(async () => {
       engine = await startMockEngine()
       service = await start({ catalog: mockCatalog(engine.url) })
-      caller = await newOrganization(makeCaller(service, service.key), service)
+      caller = await newOrganization(createCaller(service, service.key), service)
     }, 120_000)
     afterAll(async () => {
       await service?.close()
@@ -78,7 +78,7 @@ function uploads(name: string, start: (options: ServiceOptions) => Promise<Servi
     it('takes fifty small files of one organization at once, by JSON, forms and GraphQL', async () => {
       const UPLOAD = 'mutation ($input: UploadFileInput!) { uploadFile(input: $input) { file { name } } }'
       const sends = Array.from({ length: 50 }, async (_, index) => {
-        const bytes = makeText(30_000 + index)
+        const bytes = createText(30_000 + index)
         const contentBase64 = bytes.toString('base64')
         if (index % 3 === 0) return (await caller.rest('POST', '/v1/files', { file_name: 'a.txt', content_base64: contentBase64 })).status
         if (index % 3 === 1)
@@ -90,13 +90,13 @@ function uploads(name: string, start: (options: ServiceOptions) => Promise<Servi
 
     it('takes ten files of 3 MiB of one organization at once', async () => {
       const sends = Array.from({ length: 10 }, () =>
-        caller.rest('POST', '/v1/files', { file_name: 'a.txt', content_base64: makeText(3 * MIB).toString('base64') }),
+        caller.rest('POST', '/v1/files', { file_name: 'a.txt', content_base64: createText(3 * MIB).toString('base64') }),
       )
       expect((await Promise.all(sends)).map(({ status }) => status)).toEqual(sends.map(() => 201))
     })
 
     it('takes a large form, and leaves nothing of one that it refuses', async () => {
-      const bytes = makeText(5 * MIB + 3)
+      const bytes = createText(5 * MIB + 3)
       const { id } = await caller.openai.files.create({ file: await toFile(bytes, 'large.txt'), purpose: 'assistants' })
       expect(await download(service, caller, id)).toBe(sha256(bytes))
       const used = async () => (await caller.graphql('{ organization { quota { storageBytes { used } } } }')).data
@@ -107,7 +107,7 @@ function uploads(name: string, start: (options: ServiceOptions) => Promise<Servi
     })
 
     it('stores a form while it comes in, however long, with the answer of JSON', async () => {
-      const large = makeText(26 * MIB + 7)
+      const large = createText(26 * MIB + 7)
       const authorization = `Bearer ${caller.key}`
       const form = new FormData()
       form.set('file', new Blob([large]), 'تقرير.txt')
@@ -141,13 +141,13 @@ function uploads(name: string, start: (options: ServiceOptions) => Promise<Servi
     })
 
     it('leaves nothing of a form that is cut off, or whose last field is wrong', async () => {
-      const other = await newOrganization(makeCaller(service, service.key), service)
+      const other = await newOrganization(createCaller(service, service.key), service)
       const authorization = `Bearer ${other.key}`
       // Unfinished uploads may have eight of the largest files together: these fit only if nothing else is there.
       const isEmpty = async () => {
         const input = { name: 'a.txt', sizeBytes: 512 * MIB }
-        const made = await Promise.all(Array.from({ length: 8 }, () => other.graphql(CREATE, { input })))
-        const ids = made.flatMap(({ data }) => data?.createUpload.upload.id ?? [])
+        const created = await Promise.all(Array.from({ length: 8 }, () => other.graphql(CREATE, { input })))
+        const ids = created.flatMap(({ data }) => data?.createUpload.upload.id ?? [])
         for (const id of ids) await other.graphql(CANCEL, { id })
         return ids.length === 8
       }
@@ -156,7 +156,7 @@ function uploads(name: string, start: (options: ServiceOptions) => Promise<Servi
       const left = new AbortController()
       async function* body() {
         yield Buffer.from(head)
-        yield makeText(5 * MIB)
+        yield createText(5 * MIB)
         await sleep(300)
         left.abort()
       }
@@ -169,7 +169,7 @@ function uploads(name: string, start: (options: ServiceOptions) => Promise<Servi
       } as RequestInit)
       await expect(sent).rejects.toThrow()
       const form = new FormData()
-      form.set('file', new Blob([makeText(3 * MIB)]), 'a.txt')
+      form.set('file', new Blob([createText(3 * MIB)]), 'a.txt')
       form.set('other', 'x')
       const refused = await fetch(`${service.rest}/v1/files`, { method: 'POST', body: form, headers: { authorization } })
       expect(await refused.json()).toMatchObject({ error: { param: 'other' } })
@@ -178,8 +178,8 @@ function uploads(name: string, start: (options: ServiceOptions) => Promise<Servi
     })
 
     it('answers a file above the limit with 413, which every client reads', async () => {
-      const tiny = await newOrganization(makeCaller(service, service.key), service, { plan: 'tiny' })
-      const refused = tiny.openai.files.create({ file: await toFile(makeText(25 * MIB), 'large.txt'), purpose: 'assistants' })
+      const tiny = await newOrganization(createCaller(service, service.key), service, { plan: 'tiny' })
+      const refused = tiny.openai.files.create({ file: await toFile(createText(25 * MIB), 'large.txt'), purpose: 'assistants' })
       await expect(refused).rejects.toMatchObject({ status: 413, code: 'payload_too_large', message: expect.stringContaining('2000') })
     })
 
@@ -192,7 +192,7 @@ function uploads(name: string, start: (options: ServiceOptions) => Promise<Servi
     })
 
     it('takes a file by tus in one request and in pieces, and goes on where a break left it', async () => {
-      const bytes = makeText(9 * MIB + 5)
+      const bytes = createText(9 * MIB + 5)
       const whole = await sendByTus(service, caller, bytes)
       expect(await download(service, caller, whole.fileId!)).toBe(sha256(bytes))
 
@@ -217,7 +217,7 @@ function uploads(name: string, start: (options: ServiceOptions) => Promise<Servi
     })
 
     it('keeps what came in when the connection breaks in the middle of a request', async () => {
-      const bytes = makeText(6 * MIB)
+      const bytes = createText(6 * MIB)
       const headers = { authorization: `Bearer ${caller.key}`, 'tus-resumable': '1.0.0' }
       const created = await fetch(`${service.rest}/v1/uploads/tus`, {
         method: 'POST',
@@ -259,39 +259,39 @@ function uploads(name: string, start: (options: ServiceOptions) => Promise<Servi
 
     it('says in its own words what is wrong with a resumable upload', async () => {
       const authorization = `Bearer ${caller.key}`
-      const ask = (method: string, path: string, headers: Record<string, string> = {}, body?: string) =>
+      const send = (method: string, path: string, headers: Record<string, string> = {}, body?: string) =>
         fetch(`${service.rest}/v1/uploads/tus${path}`, {
           method,
           headers: { authorization, 'tus-resumable': '1.0.0', ...headers },
           ...(body !== undefined && { body }),
         }).then(async (response) => ({ status: response.status, body: await response.json().catch(() => null) }))
       const name = `filename ${Buffer.from('a.txt').toString('base64')}`
-      expect(await ask('POST', '', { 'upload-length': String(1024 ** 3), 'upload-metadata': name })).toMatchObject({
+      expect(await send('POST', '', { 'upload-length': String(1024 ** 3), 'upload-metadata': name })).toMatchObject({
         status: 413,
         body: { error: { code: 'payload_too_large', param: 'Upload-Length' } },
       })
-      expect(await ask('POST', '', { 'upload-length': '3', authorization: 'Bearer kis_live_wrong' })).toMatchObject({ status: 401 })
-      expect(await ask('HEAD', '/upload_none')).toMatchObject({ status: 404 })
+      expect(await send('POST', '', { 'upload-length': '3', authorization: 'Bearer kis_live_wrong' })).toMatchObject({ status: 401 })
+      expect(await send('HEAD', '/upload_none')).toMatchObject({ status: 404 })
       const stream = { 'content-type': 'application/offset+octet-stream', 'upload-offset': '0' }
-      expect(await ask('PATCH', '/upload_none', stream, 'abc')).toMatchObject({ status: 404, body: { error: { code: 'not_found' } } })
+      expect(await send('PATCH', '/upload_none', stream, 'abc')).toMatchObject({ status: 404, body: { error: { code: 'not_found' } } })
       const created = await fetch(`${service.rest}/v1/uploads/tus`, {
         method: 'POST',
         headers: { authorization, 'tus-resumable': '1.0.0', 'upload-length': '4', 'upload-metadata': name },
       })
       const path = created.headers.get('location')!.slice('/v1/uploads/tus'.length)
-      expect(await ask('PATCH', path, { ...stream, 'upload-offset': '2' }, 'ab')).toMatchObject({
+      expect(await send('PATCH', path, { ...stream, 'upload-offset': '2' }, 'ab')).toMatchObject({
         status: 409,
         body: { error: { code: 'in_use' } },
       })
-      expect(await ask('PATCH', path, stream, 'abcdef')).toMatchObject({ status: 413, body: { error: { code: 'payload_too_large' } } })
-      expect(await ask('PATCH', path, { ...stream, 'tus-resumable': '0.2.0' }, 'ab')).toMatchObject({ status: 400 })
-      expect(await ask('GET', path)).toMatchObject({ status: 405 })
+      expect(await send('PATCH', path, stream, 'abcdef')).toMatchObject({ status: 413, body: { error: { code: 'payload_too_large' } } })
+      expect(await send('PATCH', path, { ...stream, 'tus-resumable': '0.2.0' }, 'ab')).toMatchObject({ status: 400 })
+      expect(await send('GET', path)).toMatchObject({ status: 405 })
       // The file is refused with its last bytes, and the upload is over.
-      expect(await ask('PATCH', path, stream, '\0\x01\x02\x03')).toMatchObject({
+      expect(await send('PATCH', path, stream, '\0\x01\x02\x03')).toMatchObject({
         status: 415,
         body: { error: { code: 'unsupported_file_type' } },
       })
-      expect(await ask('HEAD', path)).toMatchObject({ status: 404 })
+      expect(await send('HEAD', path)).toMatchObject({ status: 404 })
       const options = await fetch(`${service.rest}/v1/uploads/tus`, { method: 'OPTIONS' })
       expect(options.headers.get('tus-version')).toBe('1.0.0')
       expect(options.headers.get('tus-extension')).toContain('termination')

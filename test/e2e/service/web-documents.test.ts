@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { type Caller, type Json, makeCaller, newCollection, newOrganization, settled } from '../../support/client.ts'
+import { type Caller, createCaller, type Json, newCollection, newOrganization, settled } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { Site } from '../../support/engines/site.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -21,7 +21,7 @@ describe('documents from the web', () => {
     site = await Site.start()
     other = await Site.start()
     service = await startEmbedded({ catalog: mockCatalog(engine.url), env: { KIS_EGRESS_ALLOW: `${site.host},${other.host}` } })
-    caller = await newOrganization(makeCaller(service, service.key), service)
+    caller = await newOrganization(createCaller(service, service.key), service)
     collection = await newCollection(caller, 'mock-embed')
   }, 120_000)
   afterAll(async () => {
@@ -43,8 +43,8 @@ describe('documents from the web', () => {
     const found = await texts('harbour 1931')
     expect(found.join()).toContain('built in 1931')
     expect(found.join()).not.toContain('All rights reserved')
-    expect(site.asked.map(({ path }) => path)).toContain('/robots.txt')
-    expect(site.asked.at(-1)!.headers['user-agent']).toContain('knowledge-and-inference-service')
+    expect(site.requests.map(({ path }) => path)).toContain('/robots.txt')
+    expect(site.requests.at(-1)!.headers['user-agent']).toContain('knowledge-and-inference-service')
 
     const table = await post('/documents', { url: site.at('/data/prices.csv') })
     expect(table).toMatchObject({ status: 201, body: { file_name: 'prices.csv' } })
@@ -59,7 +59,7 @@ describe('documents from the web', () => {
     expect(again.status).toBe(200)
     const source = (await sources()).find((each) => each.url === url)
     expect((await post(`/sources/${source.id}/refresh`, undefined)).body).toMatchObject({ document_id: again.body.id, error: null })
-    expect(site.asked.at(-1)!.headers['if-none-match']).toBe('"1"')
+    expect(site.requests.at(-1)!.headers['if-none-match']).toBe('"1"')
     expect(await spent()).toBe(before)
 
     site.pages.set('/news', { body: page('أخبار الميناء', 'The harbour of Qasr was rebuilt in 2024.'), etag: '"2"' })

@@ -9,8 +9,8 @@ import {
   balancedWallet,
   base64,
   type Caller,
+  createCaller,
   type Json,
-  makeCaller,
   nano,
   newCollection,
   newOrganization,
@@ -43,8 +43,8 @@ function startLoad(caller: Caller, collectionId: string): Load {
   const chat = async () => {
     while (!isOver) {
       const request = { model: 'mock-chat', messages: [{ role: 'user', content: `hi ${next++}` }] }
-      const answer = await caller.rest('POST', '/v1/chat/completions', request).catch(() => undefined)
-      if (answer?.status === 200) chats++
+      const response = await caller.rest('POST', '/v1/chat/completions', request).catch(() => undefined)
+      if (response?.status === 200) chats++
       await sleep(PAUSE_MS)
     }
   }
@@ -56,8 +56,8 @@ function startLoad(caller: Caller, collectionId: string): Load {
         const file = await caller.rest('POST', '/v1/files', { file_name: `${name}.txt`, content_base64: base64(text) })
         return caller.rest('POST', `/v1/collections/${collectionId}/documents`, { file_id: file.body.message.id })
       }
-      const answer = await add().catch(() => undefined)
-      if (answer?.status === 201) documents.push(answer.body.id)
+      const response = await add().catch(() => undefined)
+      if (response?.status === 201) documents.push(response.body.id)
       await sleep(PAUSE_MS)
     }
   }
@@ -108,14 +108,14 @@ describe('kis export and kis import of all data', () => {
   })
 
   it('an export under load brings back every acknowledged write, to the cent, when the folder is gone', async () => {
-    const { key: own } = await newOrganization(makeCaller(service, key), service)
-    const collection = await newCollection(makeCaller(service, own), 'mock-embed')
-    const load = startLoad(makeCaller(service, own), collection.id)
+    const { key: own } = await newOrganization(createCaller(service, key), service)
+    const collection = await newCollection(createCaller(service, own), 'mock-embed')
+    const load = startLoad(createCaller(service, own), collection.id)
     const archive = join(folder, 'archive.kis')
     await eventually(() => load.acknowledged().chats > 20 && load.acknowledged().documents.length > 3, 30_000)
     const before = load.acknowledged()
-    const made = await run('export', archive, '--with-secret', '--check')
-    expect(made).toMatchObject({
+    const exported = await run('export', archive, '--with-secret', '--check')
+    expect(exported).toMatchObject({
       code: 0,
       errors: '',
       lines: [expect.stringContaining('contents, as of'), expect.stringContaining('is whole')],
@@ -142,7 +142,7 @@ describe('kis export and kis import of all data', () => {
     // As a minute later: nobody waits for the holds of the process that was killed.
     clock = clockWrongBy(60_000)
     await start()
-    const caller = makeCaller(service, own)
+    const caller = createCaller(service, own)
     for (const id of before.documents) expect(await settled(caller, collection.id, id)).toMatchObject({ status: 'ready', error: null })
     await eventually(async () => (await caller.rest('GET', '/v1/wallet')).body.held_usd === '0', HOLDS_END_MS)
     const { balance_usd } = await balancedWallet(caller)
@@ -155,16 +155,16 @@ describe('kis export and kis import of all data', () => {
   }, 300_000)
 
   it(`${full(20)} kills of an export leave the service as it was, no archive or a whole one, and the next export is made`, async () => {
-    const { key: own } = await newOrganization(makeCaller(service, key), service)
-    const collection = await newCollection(makeCaller(service, own), 'mock-embed')
-    const load = startLoad(makeCaller(service, own), collection.id)
+    const { key: own } = await newOrganization(createCaller(service, key), service)
+    const collection = await newCollection(createCaller(service, own), 'mock-embed')
+    const load = startLoad(createCaller(service, own), collection.id)
     const began = performance.now()
     expect((await launchKis(env, 'export', join(folder, 'whole.kis')).ended).code).toBe(0)
-    const takesMs = performance.now() - began
+    const durationMs = performance.now() - began
     for (let round = 0; round < full(20); round++) {
       const archive = join(folder, `killed-${round}.kis`)
       const exporting = launchKis(env, 'export', archive)
-      await sleep(Math.random() * takesMs)
+      await sleep(Math.random() * durationMs)
       // Every other time the service goes first, so that the export is the last that has the files open.
       if (round % 2 === 1) await kill()
       exporting.kill()
@@ -174,7 +174,7 @@ describe('kis export and kis import of all data', () => {
       expect(await run('export', archive)).toMatchObject({ code: 0, errors: '' })
       expect((await run('import', archive, '--check')).code).toBe(0)
       expect(readdirSync(folder).filter((name) => name.includes('.part'))).toEqual([])
-      expect((await makeCaller(service, own).rest('GET', '/v1/wallet')).status).toBe(200)
+      expect((await createCaller(service, own).rest('GET', '/v1/wallet')).status).toBe(200)
     }
     await load.end()
   }, 600_000)
@@ -185,11 +185,11 @@ describe('kis export and kis import of all data', () => {
     await service.close()
     const began = performance.now()
     expect((await launchKis({ ...env, KIS_DATA_DIR: join(folder, 'timed') }, 'import', archive).ended).code).toBe(0)
-    const takesMs = performance.now() - began
+    const durationMs = performance.now() - began
     for (let round = 0; round < full(20); round++) {
       rmSync(data, { recursive: true })
       const importing = launchKis(env, 'import', archive)
-      await Promise.race([sleep(Math.random() * takesMs), importing.ended])
+      await Promise.race([sleep(Math.random() * durationMs), importing.ended])
       importing.kill()
       await importing.ended
       const isHalf = await isHalfImported(data)

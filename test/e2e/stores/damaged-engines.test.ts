@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { MongoClient } from 'mongodb'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { type Caller, makeCaller, newOrganization } from '../../support/client.ts'
-import { DamageTable, type Shown } from '../../support/docs/damage-table.ts'
+import { type Caller, createCaller, newOrganization } from '../../support/client.ts'
+import { CorruptionTable, type Shown } from '../../support/docs/corruption-table.ts'
 import { ELASTICSEARCH, testIndices } from '../../support/engines/elasticsearch.ts'
 import { onEngine } from '../../support/engines/engine-url.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
@@ -28,7 +28,7 @@ function startIn(place: string, mock: MockEngine, env: Readonly<Record<string, s
 await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB that is full, closed or another’s', (url) => {
   describe('a MongoDB that is full, closed or another’s', { timeout: TIMEOUT_MS }, () => {
     const database = newDatabaseName()
-    const table = new DamageTable()
+    const table = new CorruptionTable()
     let mock: MockEngine
     let proxy: MongoProxy
     let service: Service
@@ -41,7 +41,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB that is full, closed or anothe
       env = { KIS_MONGODB_URL: withDatabase(proxy.through(url), database) }
       folder = mkdtempSync(join(tmpdir(), 'kis-test-'))
       service = await startEmbedded({ catalog: mockCatalog(mock.url), env, folder })
-      caller = await newOrganization(makeCaller(service, service.key), service)
+      caller = await newOrganization(createCaller(service, service.key), service)
     }, TIMEOUT_MS)
     afterAll(async () => {
       table.check()
@@ -70,8 +70,8 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB that is full, closed or anothe
         const calls = mock.chats
         proxy.refusal = refused
         try {
-          const answer = await chat()
-          expect([answer.status, answer.body.error?.code]).toEqual([503, 'service_unavailable'])
+          const response = await chat()
+          expect([response.status, response.body.error?.code]).toEqual([503, 'service_unavailable'])
           await eventually(async () => {
             const { status, problems } = await readiness()
             return status === 503 && problems.includes(problem)
@@ -110,7 +110,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB that is full, closed or anothe
 await onEngine(ELASTICSEARCH, 'an Elasticsearch that is another’s', (url) => {
   describe('an Elasticsearch that is another’s', { timeout: TIMEOUT_MS }, () => {
     const { newPrefix, dropAll } = testIndices(url)
-    const table = new DamageTable()
+    const table = new CorruptionTable()
     afterAll(async () => {
       table.check()
       await dropAll()

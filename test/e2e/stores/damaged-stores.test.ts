@@ -24,8 +24,16 @@ import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { type Answer, addDocument, type Caller, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
-import { DamageTable, type Shown } from '../../support/docs/damage-table.ts'
+import {
+  addDocument,
+  type Caller,
+  createCaller,
+  type Json,
+  newCollection,
+  newOrganization,
+  type RestResponse,
+} from '../../support/client.ts'
+import { CorruptionTable, type Shown } from '../../support/docs/corruption-table.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { kis, runKis } from '../../support/processes/cli.ts'
@@ -41,12 +49,12 @@ const STORES = ['billing', 'knowledge', 'blobs', 'inference'] as const
 const DERIVED = 'index'
 
 const BACKUP = 'put the data folder back from a backup'
-const table = new DamageTable()
+const table = new CorruptionTable()
 /** The start ends with code 1: nothing can be asked of it. */
 const ENDED = { readyz: null, call: null, verify: null }
 
 /** What a service was killed with, the same after a start that was stopped in order, and the folder of another installation. */
-let place: string
+let rootFolder: string
 let mock: MockEngine
 /** Of the first installation: the operator's, and what somebody has. */
 let key: string
@@ -54,11 +62,11 @@ let caller: Caller
 let collection: Json
 let document: Json
 
-const dataFolder = (name: string) => join(place, name, 'data')
+const dataFolder = (name: string) => join(rootFolder, name, 'data')
 
 /** A service on a copy of a folder, as it starts; `change` damages the copy. */
 async function startOn(name: string, change: (data: string) => void) {
-  const copy = mkdtempSync(join(place, 'copy-'))
+  const copy = mkdtempSync(join(rootFolder, 'copy-'))
   const data = join(copy, 'data')
   cpSync(dataFolder(name), data, { recursive: true })
   change(data)
@@ -66,7 +74,7 @@ async function startOn(name: string, change: (data: string) => void) {
   const address = `http://127.0.0.1:${port}`
   const launched = ServiceProcess.launch([], {
     KIS_DATA_DIR: data,
-    KIS_CATALOG: join(place, 'catalog.yaml'),
+    KIS_CATALOG: join(rootFolder, 'catalog.yaml'),
     KIS_RETRY_BACKOFF_MS: '20',
     PORT: String(port),
   })
@@ -101,11 +109,11 @@ async function refusal(name: string, change: (data: string) => void) {
 }
 
 const startOnFolder = (data: string, { env = {}, mayWait = false }: { env?: Readonly<Record<string, string>>; mayWait?: boolean } = {}) =>
-  startInTurn({ KIS_DATA_DIR: data, KIS_CATALOG: join(place, 'catalog.yaml'), ...env }, { mayWait })
+  startInTurn({ KIS_DATA_DIR: data, KIS_CATALOG: join(rootFolder, 'catalog.yaml'), ...env }, { mayWait })
 
 /** As `refusal`, without a process of its own. */
-async function refusalInTurn(name: string, change: (data: string) => unknown, options: Parameters<typeof startOnFolder>[1] = {}) {
-  const copy = mkdtempSync(join(place, 'copy-'))
+async function refusalOf(name: string, change: (data: string) => unknown, options: Parameters<typeof startOnFolder>[1] = {}) {
+  const copy = mkdtempSync(join(rootFolder, 'copy-'))
   const data = join(copy, 'data')
   cpSync(dataFolder(name), data, { recursive: true })
   await change(data)
@@ -121,7 +129,7 @@ function overwrite(file: string, from: number, bytes: Uint8Array): void {
 }
 
 /** What a call and `kis verify` say. */
-function shownBy(refused: Answer, verified: Awaited<ReturnType<typeof kis>>): Pick<Shown, 'call' | 'verify'> {
+function shownBy(refused: RestResponse, verified: Awaited<ReturnType<typeof kis>>): Pick<Shown, 'call' | 'verify'> {
   const said = [...verified.lines, verified.errors].join(' ')
   return { call: `${refused.status} ${refused.body.error?.message}`, verify: `code ${verified.code}: ${said}` }
 }
@@ -140,14 +148,14 @@ const scramble = (file: string) => {
 }
 
 beforeAll(async () => {
-  place = mkdtempSync(join(tmpdir(), 'kis-damage-'))
+  rootFolder = mkdtempSync(join(tmpdir(), 'kis-damage-'))
   mock = await startMockEngine()
-  writeFileSync(join(place, 'catalog.yaml'), mockCatalog(mock.url))
+  writeFileSync(join(rootFolder, 'catalog.yaml'), mockCatalog(mock.url))
   // Another installation, in which nothing was done.
   const second = startOnFolder(dataFolder('second'))
-  mkdirSync(join(place, 'killed'))
-  const service = await startEmbedded({ catalog: mockCatalog(mock.url), folder: join(place, 'killed') })
-  caller = await newOrganization(makeCaller(service, service.key), service, { creditUsd: '10' })
+  mkdirSync(join(rootFolder, 'killed'))
+  const service = await startEmbedded({ catalog: mockCatalog(mock.url), folder: join(rootFolder, 'killed') })
+  caller = await newOrganization(createCaller(service, service.key), service, { creditUsd: '10' })
   key = service.key
   collection = await newCollection(caller, 'mock-embed')
   document = await addDocument(caller, collection.id, 'a.txt', 'The sultan keeps his letters in a cedar chest.')
@@ -159,7 +167,7 @@ beforeAll(async () => {
 afterAll(async () => {
   table.check()
   await mock?.[Symbol.asyncDispose]()
-  rmSync(place, { recursive: true, force: true })
+  rmSync(rootFolder, { recursive: true, force: true })
 })
 
 describe.concurrent('index.sqlite, which can be made again', { timeout: TIMEOUT_MS }, () => {
@@ -184,7 +192,7 @@ describe.concurrent('index.sqlite, which can be made again', { timeout: TIMEOUT_
       expect(waiting).toMatch(/chunk index: it is damaged: .*kis reindex/)
       expect(await started.readiness()).toEqual({ status: 503, problems: ['chunk index: it is damaged'] })
       await eventually(() => launched.errors.includes('the chunk index cannot be read'))
-      const again = { ...caller, ...makeCaller({ rest: address, graphql: started.graphql }, caller.key) }
+      const again = { ...caller, ...createCaller({ rest: address, graphql: started.graphql }, caller.key) }
       const search = () => again.rest('POST', `/v1/collections/${collection.id}/search`, { query: 'cedar chest' })
       const refused = await search()
       const verified = await kis(started, key, 'verify')
@@ -197,7 +205,7 @@ describe.concurrent('index.sqlite, which can be made again', { timeout: TIMEOUT_
         status: 503,
         body: { error: { code: 'service_unavailable', message: 'The chunk index is unavailable at the moment: it is damaged.' } },
       })
-      const operator = makeCaller({ rest: address, graphql: started.graphql }, key)
+      const operator = createCaller({ rest: address, graphql: started.graphql }, key)
       const balance = async () => (await operator.rest('GET', '/v1/wallet')).body.balance_usd
       const before = await balance()
       const said = await kis(started, key, 'reindex')
@@ -217,7 +225,7 @@ describe.concurrent('index.sqlite, which can be made again', { timeout: TIMEOUT_
     })
 
   it('of a newer version ends the start: it is whole', async () => {
-    const { code, errors } = await refusalInTurn('first', (data) => {
+    const { code, errors } = await refusalOf('first', (data) => {
       using closing = new DisposableStack()
       const database = new DatabaseSync(at(data))
       closing.defer(() => database.close())
@@ -235,7 +243,7 @@ describe.concurrent('while the service runs', { timeout: TIMEOUT_MS }, () => {
     const { launched, address, data } = started
     // Whoever still opens the file would find the damage himself.
     await launched.ready()
-    const again = makeCaller({ rest: address, graphql: started.graphql }, caller.key)
+    const again = createCaller({ rest: address, graphql: started.graphql }, caller.key)
     const index = join(data, 'index.sqlite')
     const page = readPageSize(index)
     // Changes of another program, under the eyes of the one that has the file open.
@@ -268,7 +276,7 @@ it.concurrent(
   async () => {
     expect(readdirSync(dataFolder('first')).filter((name) => name.endsWith('-wal'))).toEqual([])
     expect(readdirSync(dataFolder('killed')).filter((name) => name.endsWith('-wal'))).toHaveLength(5)
-    expect(await refusalInTurn('killed', () => undefined)).toEqual({ code: 0, errors: '' })
+    expect(await refusalOf('killed', () => undefined)).toEqual({ code: 0, errors: '' })
   },
   TIMEOUT_MS,
 )
@@ -280,20 +288,20 @@ for (const store of STORES)
     const RESTORE = 'Stop the service, and put the data folder back from a backup.'
 
     it('with a damaged header', async () => {
-      const { code, errors } = await refusalInTurn('first', (data) => overwrite(at(data), 0, Buffer.from('not a database at all')))
+      const { code, errors } = await refusalOf('first', (data) => overwrite(at(data), 0, Buffer.from('not a database at all')))
       expect([code, errors]).toEqual([1, `DATA/${name} is damaged (file is not a database). ${RESTORE}`])
       table.note(name, 'header overwritten', { ...ENDED, log: errors, repair: BACKUP })
     })
 
     it('with overwritten pages', async () => {
-      const { code, errors } = await refusalInTurn('first', (data) => scramble(at(data)))
+      const { code, errors } = await refusalOf('first', (data) => scramble(at(data)))
       expect(code).toBe(1)
       expect(errors).toMatch(new RegExp(`DATA/${name} is damaged \\([^]+\\)\\. ${RESTORE}$`))
       table.note(name, 'pages overwritten', { ...ENDED, log: errors, repair: BACKUP })
     })
 
     it('cut short', async () => {
-      const { code, errors } = await refusalInTurn('first', (data) => truncateSync(at(data), readPageSize(at(data)) * 2))
+      const { code, errors } = await refusalOf('first', (data) => truncateSync(at(data), readPageSize(at(data)) * 2))
       expect(code).toBe(1)
       expect(errors).toMatch(new RegExp(`DATA/${name} is damaged \\([^]+\\)\\. ${RESTORE}$`))
       table.note(name, 'cut short', { ...ENDED, log: errors, repair: BACKUP })
@@ -301,7 +309,7 @@ for (const store of STORES)
 
     it('cut to nothing, or gone', async () => {
       for (const lose of [(data: string) => truncateSync(at(data)), (data: string) => rmSync(at(data))]) {
-        const { code, errors } = await refusalInTurn('first', lose)
+        const { code, errors } = await refusalOf('first', lose)
         expect(code).toBe(1)
         expect(errors).toMatch(new RegExp(`^DATA/${name} is missing, though .* of the same installation are there\\. Put it back`))
         table.note(name, 'deleted, or empty', { ...ENDED, log: errors, repair: BACKUP })
@@ -309,14 +317,14 @@ for (const store of STORES)
     })
 
     it('of another installation', async () => {
-      const { code, errors } = await refusalInTurn('first', (data) => cpSync(join(dataFolder('second'), name), at(data)))
+      const { code, errors } = await refusalOf('first', (data) => cpSync(join(dataFolder('second'), name), at(data)))
       expect(code).toBe(1)
       expect(errors).toMatch(/belongs to the installation inst_/)
       table.note(name, 'of another installation', { ...ENDED, log: errors, repair: 'put the right file back' })
     })
 
     it('of a newer version', async () => {
-      const { code, errors } = await refusalInTurn('first', (data) => {
+      const { code, errors } = await refusalOf('first', (data) => {
         using closing = new DisposableStack()
         const database = new DatabaseSync(at(data))
         closing.defer(() => database.close())
@@ -328,7 +336,7 @@ for (const store of STORES)
     })
 
     it('without the log that a killed process left, until the operator accepts the loss', async () => {
-      const { code, errors } = await refusalInTurn('killed', (data) => rmSync(join(data, `${name}-wal`)))
+      const { code, errors } = await refusalOf('killed', (data) => rmSync(join(data, `${name}-wal`)))
       expect(code).toBe(1)
       expect(errors).toMatch(new RegExp(`^DATA/${name}-wal is missing\\. [^]+ run \`kis accept-loss ${name}-wal\``))
       table.note(name, 'log of changes deleted', { ...ENDED, log: errors, repair: `\`kis accept-loss ${name}-wal\`` })
@@ -337,7 +345,7 @@ for (const store of STORES)
         const said = await runKis({ KIS_DATA_DIR: data }, 'accept-loss', `${name}-wal`)
         expect(said).toMatchObject({ code: 0, lines: [expect.stringContaining('will be used without')] })
       }
-      const accepted = await refusalInTurn('killed', accept, { mayWait: true })
+      const accepted = await refusalOf('killed', accept, { mayWait: true })
       // What the file alone holds may be nothing, and then it is no store of a service that ran.
       expect(accepted.errors).not.toContain('-wal is missing')
     })
@@ -350,8 +358,8 @@ describe.concurrent('the secret', { timeout: TIMEOUT_MS }, () => {
     expect([gone.code, gone.errors]).toEqual([1, expect.stringMatching(/^DATA\/secret is missing, .* or set KIS_SECRET to the secret/)])
     table.note('secret', 'deleted', { ...ENDED, log: gone.errors, repair: 'put the file back, or set `KIS_SECRET` to it' })
     for (const { code, errors } of [
-      await refusalInTurn('first', (data) => writeFileSync(join(data, 'secret'), 'x'.repeat(64))),
-      await refusalInTurn('first', () => undefined, { env: { KIS_SECRET: 'another secret, which is long enough to be one' } }),
+      await refusalOf('first', (data) => writeFileSync(join(data, 'secret'), 'x'.repeat(64))),
+      await refusalOf('first', () => undefined, { env: { KIS_SECRET: 'another secret, which is long enough to be one' } }),
     ]) {
       expect(code).toBe(1)
       expect(errors).toMatch(/^The data was made with another secret: .*KIS_SECRET/)
@@ -380,20 +388,20 @@ describe.skipIf(!mayBeNobody)(
   { concurrent: true, timeout: TIMEOUT_MS },
   () => {
     const readOnly = (file: string) => chmodSync(file, 0o400)
-    const foreign = (file: string) => chownSync(file, 0, 0)
+    const makeForeign = (file: string) => chownSync(file, 0, 0)
     // Primary files, and the derived one.
     it.each([
       { what: 'read-only', stores: ['billing', 'blobs', DERIVED], close: readOnly },
-      { what: 'of another user', stores: ['knowledge', 'inference', DERIVED], close: foreign },
+      { what: 'of another user', stores: ['knowledge', 'inference', DERIVED], close: makeForeign },
     ])('$stores, $what, are waited for, and named, and used once that is mended', async ({ what, stores, close }) => {
-      const copy = mkdtempSync(join(place, 'nobody-'))
+      const copy = mkdtempSync(join(rootFolder, 'nobody-'))
       const data = join(copy, 'data')
       const file = (store: string) => join(data, `${store}.sqlite`)
       cpSync(dataFolder('first'), data, { recursive: true })
-      for (const folder of [place, copy]) chmodSync(folder, 0o755)
+      for (const folder of [rootFolder, copy]) chmodSync(folder, 0o755)
       execFileSync('chown', ['-R', String(NOBODY), data])
       for (const store of stores) close(file(store))
-      cpSync(join(place, 'catalog.yaml'), join(copy, 'catalog.yaml'))
+      cpSync(join(rootFolder, 'catalog.yaml'), join(copy, 'catalog.yaml'))
       chmodSync(join(copy, 'catalog.yaml'), 0o644)
       const [port] = await freePorts(1)
       const child = spawn(process.execPath, [join(ROOT, 'cli/kis.js'), 'start'], {
@@ -414,7 +422,7 @@ describe.skipIf(!mayBeNobody)(
       for (const stream of [child.stdout, child.stderr]) stream.on('data', (text) => (said += text))
       const says = (what: RegExp) => eventually(() => child.exitCode !== null || what.test(said), TIMEOUT_MS)
       const address = `http://127.0.0.1:${port}`
-      const again = makeCaller({ rest: address, graphql: `${address}/graphql` }, caller.key)
+      const again = createCaller({ rest: address, graphql: `${address}/graphql` }, caller.key)
       const mended: string[] = []
       while (mended.length < stores.length) {
         // The first line may come before the file was tried. The others are named once the first is mended.
@@ -447,27 +455,27 @@ describe.skipIf(!mayBeNobody)(
 const mayMount = works('unshare', ['-Urm', 'mount', '-t', 'tmpfs', '-o', 'size=1m', 'none', tmpdir()])
 describe.skipIf(!mayMount)('a full disk (needs unshare, to mount a small one)', { timeout: TIMEOUT_MS }, () => {
   it('is told in the log, in /readyz and in the error, while it is full, and all is well when it is not', async () => {
-    const folder = mkdtempSync(join(place, 'full-'))
+    const folder = mkdtempSync(join(rootFolder, 'full-'))
     const disk = join(folder, 'data')
     const under = ['unshare', '-Urm', 'sh', '-c', `mkdir -p ${disk} && mount -t tmpfs -o size=24m none ${disk} && exec "$@"`, 'sh']
     const service = await startEmbedded({ catalog: mockCatalog(mock.url), folder, under: () => under })
     try {
       const process = service.processes.get('all')!
-      const operator = makeCaller(service, service.key)
+      const operator = createCaller(service, service.key)
       const seen = `/proc/${process.pid}/root${disk}`
       expect(existsSync(join(seen, 'billing.sqlite'))).toBe(true)
       const owner = await newOrganization(operator, service, { creditUsd: '10' })
-      const made = await newCollection(owner, 'mock-embed')
+      const created = await newCollection(owner, 'mock-embed')
       execFileSync('sh', ['-c', `dd if=/dev/zero of=${seen}/ballast bs=64k 2>/dev/null || true`])
-      const upload = () => owner.rest('POST', `/v1/collections/${made.id}/search`, { query: 'anything' })
+      const upload = () => owner.rest('POST', `/v1/collections/${created.id}/search`, { query: 'anything' })
       const chat = () =>
         owner.rest('POST', '/v1/chat/completions', { model: 'mock-chat', messages: [{ role: 'user', content: 'Good morning' }] })
-      let answer = await chat()
+      let response = await chat()
       await eventually(async () => {
-        answer = await chat()
-        return answer.status === 503
+        response = await chat()
+        return response.status === 503
       }, TIMEOUT_MS)
-      expect(answer.body.error).toMatchObject({ code: 'service_unavailable', message: expect.stringContaining('the disk is full') })
+      expect(response.body.error).toMatchObject({ code: 'service_unavailable', message: expect.stringContaining('the disk is full') })
       const ready = await fetch(`${service.rest}/readyz`)
       const said: string[] = ((await ready.json()) as Json).problems
       expect([ready.status, said]).toEqual([503, expect.arrayContaining(['document store: the disk is full'])])
@@ -479,7 +487,7 @@ describe.skipIf(!mayMount)('a full disk (needs unshare, to mount a small one)', 
         {
           log: log.replace(/\w+\.sqlite/, '….sqlite'),
           readyz: '503 document store: the disk is full',
-          call: `${answer.status} ${answer.body.error.message.replace(/^The [a-z ]+ store/, 'The … store')}`,
+          call: `${response.status} ${response.body.error.message.replace(/^The [a-z ]+ store/, 'The … store')}`,
           repair: 'make room; no restart',
         },
         disk,

@@ -15,13 +15,13 @@ function openTo(folder: string): Record<string, string> {
 it.skipIf(process.platform === 'win32')(
   'the data folder is its user’s alone, whatever the umask, and one that an earlier start left open is closed',
   async () => {
-    const place = mkdtempSync(join(tmpdir(), 'kis-modes-'))
-    const folder = join(place, 'data')
-    const start = () => startEmbedded({ folder: place, under: () => ['/bin/sh', '-c', 'umask 0; exec "$@"', 'sh'] })
-    const whileRunning = async (look: (service: Service) => unknown) => {
+    const rootFolder = mkdtempSync(join(tmpdir(), 'kis-modes-'))
+    const folder = join(rootFolder, 'data')
+    const start = () => startEmbedded({ folder: rootFolder, under: () => ['/bin/sh', '-c', 'umask 0; exec "$@"', 'sh'] })
+    const whileRunning = async (inspect: (service: Service) => unknown) => {
       const service = await start()
       try {
-        await look(service)
+        await inspect(service)
       } finally {
         await service.close()
       }
@@ -48,7 +48,7 @@ it.skipIf(process.platform === 'win32')(
         await eventually(() => service.processes.get('all')!.errors.includes(`"path":${JSON.stringify(folder)}`))
       })
     } finally {
-      rmSync(place, { recursive: true, force: true })
+      rmSync(rootFolder, { recursive: true, force: true })
     }
   },
   180_000,

@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { words } from '../../../subgraphs/knowledge/domain/text/text-analysis.ts'
-import { addDocument, type Caller, type Json, makeCaller, newCollection } from '../../support/client.ts'
+import { addDocument, type Caller, createCaller, type Json, newCollection } from '../../support/client.ts'
 import { rawCopies } from '../../support/data/raw-files.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
@@ -71,12 +71,12 @@ describe('deleted is gone, from the bytes of all files', () => {
   let owner: Caller
   const start = async () => {
     service = await startEmbedded({ folder })
-    owner = makeCaller(service, owner?.key ?? service.key)
+    owner = createCaller(service, owner?.key ?? service.key)
   }
   const rest = async (method: string, path: string, body?: unknown): Promise<Json> => {
-    const answer = await owner.rest(method, path, body)
-    if (answer.status >= 300) throw new Error(`${method} ${path}: ${JSON.stringify(answer.body)}`)
-    return answer.body
+    const response = await owner.rest(method, path, body)
+    if (response.status >= 300) throw new Error(`${method} ${path}: ${JSON.stringify(response.body)}`)
+    return response.body
   }
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'kis-deletion-'))
@@ -90,13 +90,13 @@ describe('deleted is gone, from the bytes of all files', () => {
 
   it('documents, files, collections, agents, workflows, runs and threads: while it runs, stopped, and started again', async () => {
     const collection = await newCollection(owner)
-    const kept = await newCollection(owner)
+    const remaining = await newCollection(owner)
     await rest('PATCH', `/v1/collections/${collection.id}`, { collection_name: COLLECTION })
     const documents = [
       await addDocument(owner, collection.id, `${FILE_NAME}.md`, DOCUMENT, { topic: METADATA }),
-      await addDocument(owner, kept.id, `${FILE_NAME}-2.md`, `${DOCUMENT}\nOnce more.`, { topic: METADATA }),
+      await addDocument(owner, remaining.id, `${FILE_NAME}-2.md`, `${DOCUMENT}\nOnce more.`, { topic: METADATA }),
     ]
-    await addDocument(owner, kept.id, 'stays.md', '# Harbour\n\nThe harbour of Sur was built in 1931.')
+    await addDocument(owner, remaining.id, 'stays.md', '# Harbour\n\nThe harbour of Sur was built in 1931.')
     expect(documents).toMatchObject([{ status: 'ready' }, { status: 'ready' }])
 
     const fields = { code: 'guide', name: 'Guide', model: 'extractive', collection_ids: [collection.id] }
@@ -121,7 +121,7 @@ describe('deleted is gone, from the bytes of all files', () => {
     await owner.openai.chat.completions.create(chat as never, { headers: { 'idempotency-key': 'once' } })
 
     await rest('DELETE', `/v1/collections/${collection.id}?detach=true`)
-    await rest('DELETE', `/v1/collections/${kept.id}/documents/${documents[1].id}`)
+    await rest('DELETE', `/v1/collections/${remaining.id}/documents/${documents[1].id}`)
     for (const { file_id } of documents)
       await expect.poll(async () => (await owner.rest('DELETE', `/v1/files/${file_id}`)).status, SOON).toBe(200)
     await rest('DELETE', `/v1/agents/${agent.id}`)
@@ -149,7 +149,7 @@ describe('deleted is gone, from the bytes of all files', () => {
 
     await start()
     expect(rawCopies(data, ALL)).toEqual({})
-    const { data: hits } = await rest('POST', `/v1/collections/${kept.id}/search`, { query: 'When was the harbour built?' })
+    const { data: hits } = await rest('POST', `/v1/collections/${remaining.id}/search`, { query: 'When was the harbour built?' })
     expect(hits[0].text ?? JSON.stringify(hits[0])).toContain('1931')
   }, 360_000)
 })

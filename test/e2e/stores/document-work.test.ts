@@ -10,8 +10,8 @@ import {
   balancedWallet,
   base64,
   type Caller,
+  createCaller,
   type Json,
-  makeCaller,
   newCollection,
   newOrganization,
   settled,
@@ -58,7 +58,7 @@ const makeWord = (name: string) => createHash('sha256').update(name).digest('hex
 
 /** An organization of a service that may come back elsewhere after a kill. */
 function tenantOf(running: () => Running, key: string) {
-  const caller = (): Caller => makeCaller(running().service, key)
+  const caller = (): Caller => createCaller(running().service, key)
   const ask = async (method: string, path: string, body?: unknown): Promise<Json> => {
     const answer = await caller().rest(method, path, body)
     if (answer.status >= 300) throw new Error(`${method} ${path} gave ${answer.status}: ${JSON.stringify(answer.body)}`)
@@ -198,7 +198,7 @@ function documentWork(name: string, start: (catalog: string) => Promise<Running>
     let mock: MockEngine
     let running: Running
     const tenants: Tenant[] = []
-    const operator = () => makeCaller(running.service, running.service.key)
+    const operator = () => createCaller(running.service, running.service.key)
     const newTenant = async () => {
       const { key } = await newOrganization(operator(), running.service, { creditUsd: '100' })
       const tenant = tenantOf(() => running, key)

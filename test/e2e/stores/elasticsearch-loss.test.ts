@@ -8,8 +8,8 @@ import {
   balancedWallet,
   base64,
   type Caller,
+  createCaller,
   type Json,
-  makeCaller,
   newCollection,
   newOrganization,
   settled,
@@ -43,7 +43,7 @@ await onEngine(ELASTICSEARCH, 'the service when Elasticsearch is lost', (url) =>
         KIS_TEST_CLOCK_FILE: clockFile,
       }
       service = await startEmbedded({ catalog: mockCatalog(mock.url), env })
-      caller = await newOrganization(makeCaller(service, service.key), service)
+      caller = await newOrganization(createCaller(service, service.key), service)
     })
     afterAll(async () => {
       await service?.close()
@@ -54,9 +54,9 @@ await onEngine(ELASTICSEARCH, 'the service when Elasticsearch is lost', (url) =>
 
     const engine = async (method: string, path: string, body?: unknown): Promise<Json> => {
       const headers = { 'content-type': 'application/json' }
-      const answer = await fetch(`${url}/${path}`, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) })
-      expect(answer.ok).toBe(true)
-      return answer.json()
+      const response = await fetch(`${url}/${path}`, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) })
+      expect(response.ok).toBe(true)
+      return response.json()
     }
     const listEntries = async (documentId: string): Promise<Json[]> => {
       const query = { term: { document_id: documentId } }
@@ -82,7 +82,7 @@ await onEngine(ELASTICSEARCH, 'the service when Elasticsearch is lost', (url) =>
     it('answers chats, never gives what is deleted when it comes back with a stale index, and is repaired to nothing missing and nothing extra', async () => {
       const collection = await newCollection(caller, 'mock-embed')
       const add = (name: string, text: string) => addDocument(caller, collection.id, name, text)
-      const kept = await add('kept.txt', 'The sultan keeps his letters in a cedar chest.')
+      const remaining = await add('kept.txt', 'The sultan keeps his letters in a cedar chest.')
       const lost = await add('lost.txt', 'Letters arrive on Tuesdays and are read aloud.')
       const doomed = await add('doomed.txt', 'The letters of the sultan went down with the ship.')
       const search = searchIn(collection)
@@ -92,7 +92,7 @@ await onEngine(ELASTICSEARCH, 'the service when Elasticsearch is lost', (url) =>
         return body.data.map((hit: Json) => hit.document_id).sort()
       }
       const verify = (...args: string[]) => kis(service, service.key, 'verify', ...args)
-      expect(await found()).toEqual([kept.id, lost.id, doomed.id].sort())
+      expect(await found()).toEqual([remaining.id, lost.id, doomed.id].sort())
       expect(await verify()).toMatchObject({ code: 0, errors: '' })
 
       // The state that comes back: as it was before the deletion, and without what came last.
@@ -104,7 +104,7 @@ await onEngine(ELASTICSEARCH, 'the service when Elasticsearch is lost', (url) =>
       await caller.rest('DELETE', `/v1/collections/${collection.id}/documents/${doomed.id}`)
       await engine('POST', `${prefix}-chunks/_delete_by_query?refresh=true`, { query: { term: { document_id: lost.id } } })
       await proxy.resume()
-      expect(await found()).toEqual([kept.id])
+      expect(await found()).toEqual([remaining.id])
       // As long as the call that failed keeps its lease of the deletion.
       writeFileSync(clockFile, '60000')
       process.kill(service.processes.get('all')!.pid, 'SIGUSR2')
@@ -117,7 +117,7 @@ await onEngine(ELASTICSEARCH, 'the service when Elasticsearch is lost', (url) =>
         return (await listEntries(doomed.id)).length === 1
       }, 60_000)
       await engine('PUT', `${old[0]._index}/_doc/x?routing=col_x&refresh=true`, { ...old[0]._source, collection_id: 'col_x' })
-      expect(await found()).toEqual([kept.id])
+      expect(await found()).toEqual([remaining.id])
 
       const said = await verify()
       expect([said.code, said.lines.slice(-4)]).toEqual([
@@ -134,7 +134,7 @@ await onEngine(ELASTICSEARCH, 'the service when Elasticsearch is lost', (url) =>
         0,
         '1 collections, 2 documents, 2 chunks: 0 missing, 0 incomplete, 0 extra, 0 being repaired',
       ])
-      expect(await found()).toEqual([kept.id, lost.id].sort())
+      expect(await found()).toEqual([remaining.id, lost.id].sort())
       expect(await listEntries(doomed.id)).toEqual([])
     }, 180_000)
 
@@ -159,8 +159,8 @@ await onEngine(ELASTICSEARCH, 'the service when Elasticsearch is lost', (url) =>
       expect([200, 503]).toContain((await caller.rest('DELETE', `/v1/collections/${collection.id}/documents/${doomed.id}`)).status)
 
       await proxy.resume()
-      const answers = await Promise.all(Array.from({ length: 5 }, search))
-      for (const answer of answers) {
+      const responses = await Promise.all(Array.from({ length: 5 }, search))
+      for (const answer of responses) {
         expect(answer.status).toBe(200)
         expect(foundIn(answer)).toContain(kept.id)
         expect(foundIn(answer)).not.toContain(doomed.id)

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
-import { addDocument, type Caller, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
+import { addDocument, type Caller, createCaller, type Json, newCollection, newOrganization } from '../../support/client.ts'
 import { rawCopies } from '../../support/data/raw-files.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -21,7 +21,7 @@ const ENDED_MS = 180_000
 
 const SECRET = 'Zorblaxianism'
 const ANN = 'Quixomatery'
-const KEPT = 'Frobnivoria'
+const RETAINED = 'Frobnivoria'
 
 describe('an erasure of a document, of a person and of an organization', () => {
   const folder = mkdtempSync(join(tmpdir(), 'kis-erasure-'))
@@ -33,21 +33,21 @@ describe('an erasure of a document, of a person and of an organization', () => {
   let gone: Caller & { readonly organizationId: string }
   let collection: Json
   let document: Json
-  let keptCollection: Json
-  let kept: Json
+  let retainedCollection: Json
+  let retained: Json
   const erasures: Json[] = []
 
   const start = async (env: Readonly<Record<string, string>> = {}) => {
     service = await startEmbedded({ folder, env, catalog: testCatalog(mock.url) })
     operatorKey ??= service.key
-    tenant = tenant && { ...makeCaller(service, tenant.key), organizationId: tenant.organizationId }
+    tenant = tenant && { ...createCaller(service, tenant.key), organizationId: tenant.organizationId }
   }
   const rest = async (caller: Caller, method: string, path: string, body?: unknown): Promise<Json> => {
-    const answer = await caller.rest(method, path, body)
-    if (answer.status >= 300) throw new Error(`${method} ${path}: ${JSON.stringify(answer.body)}`)
-    return answer.body
+    const response = await caller.rest(method, path, body)
+    if (response.status >= 300) throw new Error(`${method} ${path}: ${JSON.stringify(response.body)}`)
+    return response.body
   }
-  const operator = () => makeCaller(service, operatorKey)
+  const operator = () => createCaller(service, operatorKey)
 
   beforeAll(async () => {
     mock = await startMockEngine()
@@ -56,13 +56,13 @@ describe('an erasure of a document, of a person and of an organization', () => {
     gone = await newOrganization(operator(), service)
     for (const caller of [tenant, gone]) {
       // Each in a collection of its own: a search names all that it finds.
-      const [made, others] = [await newCollection(caller, 'mock-embed'), await newCollection(caller, 'mock-embed')]
-      const secret = await addDocument(caller, made.id, 'secret.md', `# Members\n\nThe members of ${SECRET} meet on Tuesdays.`)
-      const other = await addDocument(caller, others.id, 'kept.md', `# Lamps\n\nThe lamps of ${KEPT} are made of brass.`)
-      if (caller === tenant) [collection, document, keptCollection, kept] = [made, secret, others, other]
+      const [created, others] = [await newCollection(caller, 'mock-embed'), await newCollection(caller, 'mock-embed')]
+      const secret = await addDocument(caller, created.id, 'secret.md', `# Members\n\nThe members of ${SECRET} meet on Tuesdays.`)
+      const other = await addDocument(caller, others.id, 'kept.md', `# Lamps\n\nThe lamps of ${RETAINED} are made of brass.`)
+      if (caller === tenant) [collection, document, retainedCollection, retained] = [created, secret, others, other]
       const newAgent = (code: string, collectionId: string) =>
         rest(caller, 'POST', '/v1/agents', { code, name: 'Guide', model: 'extractive', collection_ids: [collectionId] })
-      const [agent, annsAgent] = [await newAgent('guide', made.id), await newAgent('lamps', others.id)]
+      const [agent, annsAgent] = [await newAgent('guide', created.id), await newAgent('lamps', others.id)]
       // One run reads the document. One of Ann's reads the other.
       const run = await rest(caller, 'POST', `/v1/agents/${agent.id}/runs`, {
         input: `When do the members of ${SECRET} meet?`,
@@ -70,8 +70,8 @@ describe('an erasure of a document, of a person and of an organization', () => {
       })
       expect(run.output_text).toContain(SECRET)
       const { key, id } = await rest(caller, 'POST', '/v1/keys', { name: 'Ann', scopes: ['agents'] })
-      const asked = { input: `${ANN}: of what are the lamps of ${KEPT}?`, keep_thread: true }
-      await rest(makeCaller(service, key), 'POST', `/v1/agents/${annsAgent.id}/runs`, asked)
+      const input = { input: `${ANN}: of what are the lamps of ${RETAINED}?`, keep_thread: true }
+      await rest(createCaller(service, key), 'POST', `/v1/agents/${annsAgent.id}/runs`, input)
       if (caller === tenant) erasures.push({ key_ids: [id] })
     }
     erasures.push({ document_id: document.id })
@@ -136,7 +136,7 @@ describe('an erasure of a document, of a person and of an organization', () => {
     const { body } = await tenant.rest('GET', '/v1/erasures')
     expect(body.data.map(({ id }: Json) => id)).toEqual(erasures.map(({ id }) => id).reverse())
     await servesNothingHalf()
-    expect((await tenant.rest('GET', `/v1/collections/${keptCollection.id}/documents/${kept.id}`)).body.status).toBe('ready')
+    expect((await tenant.rest('GET', `/v1/collections/${retainedCollection.id}/documents/${retained.id}`)).body.status).toBe('ready')
     const verified = await kis(service, operatorKey, 'verify')
     expect(verified.code, verified.errors).toBe(0)
     await service.close()

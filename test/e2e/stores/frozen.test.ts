@@ -6,7 +6,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { describe, expect, it } from 'vitest'
 import { AGENT_QUESTION, FILES, type FrozenList, SEARCH, WORKFLOW_INPUTS, WORKFLOW_OUTPUT } from '../../frozen/contents.ts'
-import { addDocument, balancedWallet, type Caller, type Json, makeCaller } from '../../support/client.ts'
+import { addDocument, balancedWallet, type Caller, createCaller, type Json } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import { kis, runKis } from '../../support/processes/cli.ts'
 import { clockWrongBy, type Service, ServiceProcess, startEmbedded } from '../../support/processes/service.ts'
@@ -42,19 +42,19 @@ describe.concurrent('a frozen folder', () => {
       }
       const migrated = ['billing', 'inference', 'knowledge'].map((part) => `${part}: the documents have the version of this program`)
       expect(await command('migrate')).toEqual({ code: 0, lines: migrated, errors: '' })
-      const whileRunning = async (env: Record<string, string>, look: (service: Service) => Promise<void>) => {
+      const whileRunning = async (env: Record<string, string>, inspect: (service: Service) => Promise<void>) => {
         const service = await startEmbedded({ folder, env })
         try {
           // None that is new: the operator is known.
           expect(service.key).toBe('')
-          await look(service)
+          await inspect(service)
         } finally {
           await service.close()
         }
       }
       try {
         await whileRunning(clockSettings(list), async (service) => {
-          const operator = makeCaller(service, list.key)
+          const operator = createCaller(service, list.key)
           await acceptsBothKeys(service, list)
           await hasTheMoney(operator, list)
           await hasTheDocuments(operator, list)
@@ -107,17 +107,17 @@ describe.concurrent('a frozen folder', () => {
 /** The service lives in the hour of the freezing: runs and threads are kept for 30 days only. */
 const clockSettings = ({ wallet }: FrozenList) => clockWrongBy((wallet.created_at + 3_600) * 1_000 - Date.now())
 
-const got = (caller: Caller, path: string) => fetchAnswer(caller, 'GET', path)
-const posted = (caller: Caller, path: string, body: unknown) => fetchAnswer(caller, 'POST', path, body)
+const got = (caller: Caller, path: string) => fetchBody(caller, 'GET', path)
+const posted = (caller: Caller, path: string, body: unknown) => fetchBody(caller, 'POST', path, body)
 
-async function fetchAnswer(caller: Caller, method: string, path: string, body?: unknown): Promise<Json> {
-  const answer = await caller.rest(method, path, body)
-  if (answer.status >= 300) throw new Error(`${method} ${path} gave ${answer.status}: ${JSON.stringify(answer.body)}`)
-  return answer.body
+async function fetchBody(caller: Caller, method: string, path: string, body?: unknown): Promise<Json> {
+  const response = await caller.rest(method, path, body)
+  if (response.status >= 300) throw new Error(`${method} ${path} gave ${response.status}: ${JSON.stringify(response.body)}`)
+  return response.body
 }
 
 async function acceptsBothKeys(service: Service, { key, partner, collection }: FrozenList): Promise<void> {
-  for (const caller of [makeCaller(service, key), makeCaller(service, partner)]) {
+  for (const caller of [createCaller(service, key), createCaller(service, partner)]) {
     expect(await got(caller, `/v1/collections/${collection}`)).toMatchObject({ id: collection })
     const messages = [{ role: 'user' as const, content: 'Parking is free. Lunch is at noon.\n\nWhen is lunch?' }]
     // Each door asks billing for the key by itself.
@@ -126,7 +126,7 @@ async function acceptsBothKeys(service: Service, { key, partner, collection }: F
     // Nothing is spent: the money is compared later.
     expect(await posted(caller, '/v1/chat/completions/quote', { model: 'extractive', messages })).toMatchObject({ is_covered: true })
   }
-  expect((await makeCaller(service, partner).rest('GET', '/v1/wallet')).status).toBe(403)
+  expect((await createCaller(service, partner).rest('GET', '/v1/wallet')).status).toBe(403)
 }
 
 async function hasTheMoney(operator: Caller, { wallet, usage }: FrozenList): Promise<void> {
@@ -168,8 +168,8 @@ async function hasTheAgent(operator: Caller, { agent, run, output }: FrozenList)
   const [quote] = output.split(' — ')
   expect(next).toMatchObject({ status: 'completed', thread_id: old.thread_id, output_text: `${quote} [#2]` })
   // What was said before stands before the question.
-  const asked = (of: Json) => of.steps.find(({ kind }: Json) => kind === 'model').usage.input_tokens
-  expect(asked(next)).toBeGreaterThan(asked(old))
+  const inputTokens = (of: Json) => of.steps.find(({ kind }: Json) => kind === 'model').usage.input_tokens
+  expect(inputTokens(next)).toBeGreaterThan(inputTokens(old))
 }
 
 async function hasTheWorkflow(operator: Caller, { workflow, wrun }: FrozenList): Promise<void> {

@@ -6,7 +6,7 @@ import { MongoClient } from 'mongodb'
 import { afterAll, describe, expect, it } from 'vitest'
 import { apiKeyFrom } from '../../../subgraphs/billing/accounts/domain/api-key.ts'
 import { mockCatalog } from '../../support/catalog.ts'
-import { addDocument, balancedWallet, type Caller, makeCaller, newCollection } from '../../support/client.ts'
+import { addDocument, balancedWallet, type Caller, createCaller, newCollection } from '../../support/client.ts'
 import { ELASTICSEARCH, testIndices } from '../../support/engines/elasticsearch.ts'
 import { onEngine } from '../../support/engines/engine-url.ts'
 import { startMockEngine } from '../../support/engines/mock-engine.ts'
@@ -69,7 +69,9 @@ describe.concurrent('a start before what it needs', () => {
     expect(launched.address).toBe(address)
     // An answer holds for half a second.
     await eventually(async () => (await readiness(address)).status === 200)
-    expect(await makeCaller({ rest: address, graphql: '' }, launched.printedKey!).rest('GET', '/v1/wallet')).toMatchObject({ status: 200 })
+    expect(await createCaller({ rest: address, graphql: '' }, launched.printedKey!).rest('GET', '/v1/wallet')).toMatchObject({
+      status: 200,
+    })
     expect(launched.lines.join('\n') + launched.errors).not.toContain(TEST_SECRET)
     expect(await launched.end()).toBe(0)
   }, 120_000)
@@ -133,7 +135,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
         await mongodbProxy.stop()
         await elasticsearchProxy.stop()
         const { launched, address } = await launch('all', env)
-        const nobody = makeCaller({ rest: address, graphql: '' }, apiKeyFrom(randomBytes(32)))
+        const nobody = createCaller({ rest: address, graphql: '' }, apiKeyFrom(randomBytes(32)))
         await eventually(
           () =>
             listWaiting(launched).startsWith('waiting for document store: MongoDB cannot be reached: connect ECONNREFUSED') &&
@@ -158,7 +160,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
         await launched.ready()
         expect(launched.lines.slice(-2)).toEqual([expect.stringContaining('kis_live_'), `ready ${address}`])
         expect((await readiness(address)).status).toBe(200)
-        const operator = makeCaller({ rest: address, graphql: '' }, launched.printedKey!)
+        const operator = createCaller({ rest: address, graphql: '' }, launched.printedKey!)
         expect((await chat(operator)).status).toBe(200)
         const collection = await newCollection(operator, 'mock-embed')
         expect(await addDocument(operator, collection.id, 'a.txt', 'The sultan keeps his letters.')).toMatchObject({ status: 'ready' })
@@ -194,7 +196,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
         await fetch(`${elasticsearch}/${prefix}-collections`, { method: 'DELETE' })
         await launched.ready()
         expect((await readiness(launched.address!)).status).toBe(200)
-        await newCollection(makeCaller({ rest: launched.address!, graphql: '' }, launched.printedKey!), 'mock-embed')
+        await newCollection(createCaller({ rest: launched.address!, graphql: '' }, launched.printedKey!), 'mock-embed')
       }, 180_000)
 
       it('waits with credentials that are wrong, and does not show them', async () => {
@@ -235,13 +237,13 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
         await elasticsearchProxy.resume()
         for (const each of launched.values()) await each.ready()
         const service = { rest: roleAddress('rest-adapter'), graphql: `${roleAddress('gateway')}/graphql` }
-        const operator = makeCaller(service, launched.get('billing')!.printedKey!)
+        const operator = createCaller(service, launched.get('billing')!.printedKey!)
         expect((await chat(operator)).status).toBe(200)
         const collection = await newCollection(operator, 'mock-embed')
         expect(await addDocument(operator, collection.id, 'a.txt', 'The sultan keeps his letters.')).toMatchObject({ status: 'ready' })
 
-        const doors = (['gateway', 'rest-adapter'] as const).map(roleAddress)
-        const said = () => Promise.all(doors.map(readiness))
+        const addresses = (['gateway', 'rest-adapter'] as const).map(roleAddress)
+        const said = () => Promise.all(addresses.map(readiness))
         await elasticsearchProxy.stop()
         await eventually(
           async () => (await said()).every(({ status, problems }) => status === 200 && problems.join() === "knowledge's chunk index"),

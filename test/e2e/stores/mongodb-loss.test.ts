@@ -1,6 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
-import { type Answer, balancedWallet, type Caller, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
+import {
+  balancedWallet,
+  type Caller,
+  createCaller,
+  type Json,
+  newCollection,
+  newOrganization,
+  type RestResponse,
+} from '../../support/client.ts'
 import { onEngine } from '../../support/engines/engine-url.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { dropServiceDatabases, newDatabaseName, withDatabase } from '../../support/engines/mongodb.ts'
@@ -30,7 +38,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the service when MongoDB is lost', (url)
       proxy = await MongoProxy.start(url)
       const env = { KIS_MONGODB_URL: withDatabase(proxy.through(url), database) }
       service = await startEmbedded({ catalog: testCatalog(mock.url), env })
-      operator = makeCaller(service, service.key)
+      operator = createCaller(service, service.key)
       caller = await newOrganization(operator, service)
     }, 60_000)
     afterAll(async () => {
@@ -50,7 +58,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the service when MongoDB is lost', (url)
     it('refuses what needs it with a time to come again, calls no engine, and works when it is back, without a restart', async () => {
       const collection = await newCollection(caller)
       expect((await chat()).status).toBe(200)
-      const asked = mock.requests.length
+      const before = mock.requests.length
       expect(await readiness()).toMatchObject({ status: 200 })
 
       await proxy.stop()
@@ -66,7 +74,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the service when MongoDB is lost', (url)
         expect([status, body.error?.code]).toEqual([503, 'service_unavailable'])
         expect([Number(headers.get('retry-after')) > 0, headers.get('x-should-retry')]).toEqual([true, 'true'])
       }
-      expect(mock.requests).toHaveLength(asked)
+      expect(mock.requests).toHaveLength(before)
       expect((await fetch(`${service.rest}/healthz`)).status).toBe(200)
 
       await proxy.resume()
@@ -81,22 +89,22 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the service when MongoDB is lost', (url)
       const refusals = new Set<string>()
       let isOver = false
       /** Asks on and on; `take` gets what was acknowledged. */
-      const keepAsking = async (ask: (n: number) => Promise<Answer>, take: (body: Json) => void) => {
+      const sendContinuously = async (send: (n: number) => Promise<RestResponse>, onAccepted: (body: Json) => void) => {
         for (let n = 0; !isOver; n++) {
-          const { status, body, headers } = await ask(n)
-          if (status < 300) take(body)
+          const { status, body, headers } = await send(n)
+          if (status < 300) onAccepted(body)
           else refusals.add(`${status} ${body.error?.code}, again: ${headers.has('retry-after')}`)
           await new Promise((resolve) => setTimeout(resolve, 10))
         }
       }
       const topUps = `/v1/organizations/${caller.organizationId}/top-ups`
       const load = Promise.all([
-        keepAsking(chat, () => seen.chat.add(`${seen.chat.size}`)),
-        keepAsking(
+        sendContinuously(chat, () => seen.chat.add(`${seen.chat.size}`)),
+        sendContinuously(
           (n) => caller.rest('POST', '/v1/files', { file_name: `${n}.txt`, content_base64: Buffer.from(`text ${n}`).toString('base64') }),
           ({ message }) => seen.file.add(message.id),
         ),
-        keepAsking(
+        sendContinuously(
           (n) => operator.rest('POST', topUps, { amount_usd: '0.01', reference: `outage ${n}` }),
           ({ reference }) => seen.topUp.add(reference),
         ),

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { MongoClient } from 'mongodb'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { testCatalog } from '../../support/catalog.ts'
-import { addDocument, balancedWallet, type Caller, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
+import { addDocument, balancedWallet, type Caller, createCaller, type Json, newCollection, newOrganization } from '../../support/client.ts'
 import { ELASTICSEARCH, testIndices } from '../../support/engines/elasticsearch.ts'
 import { onEngine } from '../../support/engines/engine-url.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
@@ -52,7 +52,7 @@ await onEngine('KIS_TEST_MONGODB_URL', NAME, (mongodb) =>
       let servers: Servers
       /** The operator's key, that of another organization, and what was made with it. */
       let keys: { readonly operator: string; readonly own: string }
-      let made: {
+      let created: {
         readonly collection: string
         readonly mocked: string
         readonly files: readonly string[]
@@ -61,14 +61,14 @@ await onEngine('KIS_TEST_MONGODB_URL', NAME, (mongodb) =>
       }
       let money: Json
       let found: Json
-      let kept: Json
+      let retained: Json
 
       const startOn = async (start: () => Promise<Service>): Promise<Caller> => {
         // One is left over if a test before has failed.
         await stop()
         running = await start()
-        keys ??= { operator: running.key, own: (await newOrganization(makeCaller(running, running.key), running)).key }
-        return makeCaller(running, keys.own)
+        keys ??= { operator: running.key, own: (await newOrganization(createCaller(running, running.key), running)).key }
+        return createCaller(running, keys.own)
       }
       const startInFolder = (where: string) => () =>
         startEmbedded({ catalog: testCatalog(mock.url), folder: where, env: { KIS_SECRET: TEST_SECRET } })
@@ -88,16 +88,16 @@ await onEngine('KIS_TEST_MONGODB_URL', NAME, (mongodb) =>
       })
 
       const post = async (caller: Caller, path: string, body: unknown): Promise<Json> => {
-        const answer = await caller.rest('POST', path, body)
-        if (answer.status >= 300) throw new Error(`POST ${path} gave ${answer.status}: ${JSON.stringify(answer.body)}`)
-        return answer.body
+        const response = await caller.rest('POST', path, body)
+        if (response.status >= 300) throw new Error(`POST ${path} gave ${response.status}: ${JSON.stringify(response.body)}`)
+        return response.body
       }
       const get = async (caller: Caller, path: string): Promise<Json> => {
         const { status, body } = await caller.rest('GET', path)
         expect([path, status]).toEqual([path, 200])
         return body
       }
-      const fill = async (caller: Caller): Promise<typeof made> => {
+      const fill = async (caller: Caller): Promise<typeof created> => {
         const collection = await newCollection(caller)
         const mocked = await newCollection(caller, 'mock-embed')
         const long = Array.from(
@@ -126,48 +126,48 @@ await onEngine('KIS_TEST_MONGODB_URL', NAME, (mongodb) =>
       }
       /** The same call with the same key: answered and paid once. */
       const chat = async (caller: Caller): Promise<string> => {
-        const answer = await fetch(`${caller.service.rest}/v1/chat/completions`, {
+        const response = await fetch(`${caller.service.rest}/v1/chat/completions`, {
           method: 'POST',
           headers: { authorization: `Bearer ${caller.key}`, 'content-type': 'application/json', 'idempotency-key': 'once' },
           body: JSON.stringify({ model: 'mock-chat', messages: [{ role: 'user', content: 'Good morning' }] }),
         })
-        expect(answer.status).toBe(200)
-        return ((await answer.json()) as Json).id
+        expect(response.status).toBe(200)
+        return ((await response.json()) as Json).id
       }
       const readMoney = async (caller: Caller) => ({
         wallet: await balancedWallet(caller),
         entries: (await get(caller, '/v1/wallet/entries?limit=100')).data,
         usage: (await get(caller, '/v1/usage?limit=100')).data,
       })
-      const readKept = async (caller: Caller) => ({
+      const readRetained = async (caller: Caller) => ({
         chat: await chat(caller),
         embedded: mock.embeddings,
-        documents: (await get(caller, `/v1/collections/${made.collection}/documents`)).data,
-        others: (await get(caller, `/v1/collections/${made.mocked}/documents`)).data,
-        run: await get(caller, `/v1/runs/${made.run}`),
-        files: await Promise.all(made.files.map((file) => get(caller, `/v1/files/${file}`))),
-        texts: await Promise.all(made.files.map((file) => contentOf(caller, file))),
-        organizations: (await makeCaller(running!, keys.operator).graphql('{ organizations(first: 100) { edges { node { id name } } } }'))
+        documents: (await get(caller, `/v1/collections/${created.collection}/documents`)).data,
+        others: (await get(caller, `/v1/collections/${created.mocked}/documents`)).data,
+        run: await get(caller, `/v1/runs/${created.run}`),
+        files: await Promise.all(created.files.map((file) => get(caller, `/v1/files/${file}`))),
+        texts: await Promise.all(created.files.map((file) => contentOf(caller, file))),
+        organizations: (await createCaller(running!, keys.operator).graphql('{ organizations(first: 100) { edges { node { id name } } } }'))
           .data,
       })
       const contentOf = async (caller: Caller, file: string) => {
-        const answer = await fetch(`${caller.service.rest}/v1/files/${file}/content`, {
+        const response = await fetch(`${caller.service.rest}/v1/files/${file}/content`, {
           headers: { authorization: `Bearer ${caller.key}` },
         })
-        expect(answer.status).toBe(200)
-        return answer.text()
+        expect(response.status).toBe(200)
+        return response.text()
       }
       const search = async (caller: Caller, collection: string, body: object) => {
         const { data } = await post(caller, `/v1/collections/${collection}/search`, { limit: 10, ...body })
         return data.map((hit: Json) => ({ id: hit.chunk_id ?? hit.id, text: hit.text, score: hit.score }))
       }
       const readSearches = async (caller: Caller) => [
-        await search(caller, made.collection, { query: 'How much are meals reimbursed a day?' }),
-        await search(caller, made.collection, { query: 'كم يوماً مدة الإجازة السنوية؟' }),
-        await search(caller, made.collection, { query: 'room for guests who pay 17 dollars', mode: 'lexical' }),
-        await search(caller, made.collection, { query: 'where do guests sleep?', mode: 'vector' }),
-        await search(caller, made.collection, { query: 'dollars', filter: { 'metadata.level': 3 } }),
-        await search(caller, made.mocked, { query: 'letters of the sultan' }),
+        await search(caller, created.collection, { query: 'How much are meals reimbursed a day?' }),
+        await search(caller, created.collection, { query: 'كم يوماً مدة الإجازة السنوية؟' }),
+        await search(caller, created.collection, { query: 'room for guests who pay 17 dollars', mode: 'lexical' }),
+        await search(caller, created.collection, { query: 'where do guests sleep?', mode: 'vector' }),
+        await search(caller, created.collection, { query: 'dollars', filter: { 'metadata.level': 3 } }),
+        await search(caller, created.mocked, { query: 'letters of the sultan' }),
       ]
       const expectSame = (now: Json, before: Json) => {
         const isNear = (a: Json, b: Json) => Math.abs(a.score - b.score) < NEAR_SCORE
@@ -184,14 +184,14 @@ await onEngine('KIS_TEST_MONGODB_URL', NAME, (mongodb) =>
       /** What was there before the move is there, and nothing was paid again. */
       const expectAll = async (caller: Caller) => {
         expect(await readMoney(caller)).toEqual(money)
-        expect(await readKept(caller)).toEqual(kept)
+        expect(await readRetained(caller)).toEqual(retained)
         expect(await readMoney(caller)).toEqual(money)
         expectSame(await readSearches(caller), found)
         expect(await kis(running!, keys.operator, 'verify')).toMatchObject({ code: 0, errors: '' })
       }
       const settle = async (caller: Caller) => {
         found = await readSearches(caller)
-        kept = await readKept(caller)
+        retained = await readRetained(caller)
         money = await readMoney(caller)
       }
       /** Imports the archive, of which imports were killed. False: one of these had ended. */
@@ -209,7 +209,7 @@ await onEngine('KIS_TEST_MONGODB_URL', NAME, (mongodb) =>
 
       it('an import into servers that is killed keeps every role waiting, and the same command ends right', async () => {
         const caller = await startOn(startInFolder(folder))
-        made = await fill(caller)
+        created = await fill(caller)
         await settle(caller)
         await stop()
         expect(await run(source, 'export', archive, '--check')).toMatchObject({ code: 0, errors: '' })
@@ -243,7 +243,7 @@ await onEngine('KIS_TEST_MONGODB_URL', NAME, (mongodb) =>
       it('gives a service on servers the same searches, money, keys and records, and pays nothing again', async () => {
         const caller = await startOn(() => startEmbedded({ catalog: testCatalog(mock.url), env: { KIS_SECRET: TEST_SECRET, ...servers } }))
         await expectAll(caller)
-        const added = await addDocument(caller, made.mocked, 'tower.txt', 'The tower of the harbour is made of granite.')
+        const added = await addDocument(caller, created.mocked, 'tower.txt', 'The tower of the harbour is made of granite.')
         expect(added.status).toBe('ready')
         await settle(caller)
         await stop()

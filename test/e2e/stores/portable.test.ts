@@ -5,7 +5,15 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { ArchiveReader } from '../../../cli/archive/archive-reader.ts'
 import { REFERENCES } from '../../../cli/archive/references.ts'
 import { mockCatalog } from '../../support/catalog.ts'
-import { type Answer, addDocument, type Caller, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
+import {
+  addDocument,
+  type Caller,
+  createCaller,
+  type Json,
+  newCollection,
+  newOrganization,
+  type RestResponse,
+} from '../../support/client.ts'
 import { ELASTICSEARCH, testIndices } from '../../support/engines/elasticsearch.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { dropServiceDatabases, newDatabaseName, withDatabase } from '../../support/engines/mongodb.ts'
@@ -66,25 +74,25 @@ describe('kis export and kis import', () => {
   let collectionId: string
   let agentId: string
   let workflowId: string
-  let answer: Answer
+  let response: RestResponse
   let seen: Awaited<ReturnType<typeof see>>
-  let envOf: (place: string) => Record<string, string>
+  let envOf: (baseFolder: string) => Record<string, string>
   const start = async () => {
     service = await startEmbedded({ catalog: mockCatalog(mock.url), folder, env: { KIS_EGRESS_ALLOW: NOWHERE } })
   }
-  const run = (place: string, ...args: string[]) => runKis(envOf(place), ...args)
+  const run = (baseFolder: string, ...args: string[]) => runKis(envOf(baseFolder), ...args)
 
   beforeAll(async () => {
     mock = await startMockEngine()
-    envOf = (place) => ({
-      KIS_DATA_DIR: join(place, 'data'),
-      KIS_CATALOG: join(place, 'catalog.yaml'),
+    envOf = (baseFolder) => ({
+      KIS_DATA_DIR: join(baseFolder, 'data'),
+      KIS_CATALOG: join(baseFolder, 'catalog.yaml'),
       KIS_BACKUP_PASSPHRASE: PASSPHRASE,
     })
     await start()
     mkdirSync(elsewhere)
     writeFileSync(join(elsewhere, 'catalog.yaml'), mockCatalog(mock.url))
-    tenant = await newOrganization(makeCaller(service, service.key), service, { name: 'Harbour Bank' })
+    tenant = await newOrganization(createCaller(service, service.key), service, { name: 'Harbour Bank' })
     const collection = await newCollection(tenant, 'mock-embed')
     collectionId = collection.id
     const addBook = (_: unknown, i: number) => {
@@ -119,7 +127,7 @@ describe('kis export and kis import', () => {
     workflowId = flow.body.id
     expect(await tenant.rest('POST', `/v1/workflows/${workflowId}/runs`, { inputs: {} })).toMatchObject({ status: 200 })
     await tenant.rest('POST', '/v1/webhooks', { url: HOOK, event_types: ['document.updated'] })
-    answer = await tenant.rest('POST', '/v1/chat/completions', { model: 'agent/plain', messages: [{ role: 'user', content: 'hello' }] })
+    response = await tenant.rest('POST', '/v1/chat/completions', { model: 'agent/plain', messages: [{ role: 'user', content: 'hello' }] })
     seen = await see(tenant, collectionId, agentId, workflowId)
   }, 120_000)
   afterAll(async () => {
@@ -130,9 +138,9 @@ describe('kis export and kis import', () => {
 
   it('exports one organization of a running service: all of it, no secret, and nothing of others', async () => {
     expect(seen.searches[0].length).toBeGreaterThan(3)
-    const made = await run(folder, 'export', archive, '--organization', tenant.organizationId, '--with-secret')
-    expect(made).toMatchObject({ code: 0, errors: '' })
-    expect(made.lines.join('\n')).toContain('1 collections, 6 documents, 2 agents, 1 workflows, 1 threads, 3 runs')
+    const exported = await run(folder, 'export', archive, '--organization', tenant.organizationId, '--with-secret')
+    expect(exported).toMatchObject({ code: 0, errors: '' })
+    expect(exported.lines.join('\n')).toContain('1 collections, 6 documents, 2 agents, 1 workflows, 1 threads, 3 runs')
     const bytes = readFileSync(archive).toString('latin1')
     expect(bytes).not.toContain('of-the-tools')
     expect(bytes).not.toContain(tenant.key)
@@ -181,7 +189,7 @@ describe('kis export and kis import', () => {
       errors: expect.stringContaining('is here already, in'),
     })
     await start()
-    expect(await see(makeCaller(service, tenant.key), collectionId, agentId, workflowId)).toEqual(seen)
+    expect(await see(createCaller(service, tenant.key), collectionId, agentId, workflowId)).toEqual(seen)
   }, 120_000)
 
   it('imports it into another installation, through kills at any moment: the same searches, documents, agents and runs', async () => {
@@ -202,8 +210,8 @@ describe('kis export and kis import', () => {
 
     const other = await startEmbedded({ catalog: mockCatalog(mock.url), folder: elsewhere })
     try {
-      const caller = makeCaller(other, key)
-      const operator = makeCaller(other, other.key)
+      const caller = createCaller(other, key)
+      const operator = createCaller(other, other.key)
       const path = `/v1/organizations/${tenant.organizationId}`
       expect((await caller.rest('GET', '/v1/wallet')).body).toMatchObject({ balance_usd: '0' })
       expect((await caller.rest('GET', '/v1/usage')).body.data).toEqual([])
@@ -211,13 +219,13 @@ describe('kis export and kis import', () => {
       await operator.rest('POST', `${path}/top-ups`, { amount_usd: '10', reference: 'move' })
       expect(await see(caller, collectionId, agentId, workflowId)).toEqual(seen)
       expect((await caller.rest('GET', '/v1/webhooks')).body.data).toMatchObject([{ url: HOOK, is_active: false }])
-      expect(await makeCaller(other, tenant.key).rest('GET', '/v1/collections')).toMatchObject({ status: 401 })
+      expect(await createCaller(other, tenant.key).rest('GET', '/v1/collections')).toMatchObject({ status: 401 })
       expect((await operator.rest('GET', path)).body).toMatchObject({ name: 'Harbour Bank', status: 'active' })
       expect(await kis(other, other.key, 'verify')).toMatchObject({ code: 0, errors: '' })
-      const ask = { model: 'agent/plain', messages: [{ role: 'user', content: 'hello' }] }
-      const again = await caller.rest('POST', '/v1/chat/completions', ask)
-      expect(answer).toMatchObject({ status: 200 })
-      expect(again.body.choices).toEqual(answer.body.choices)
+      const request = { model: 'agent/plain', messages: [{ role: 'user', content: 'hello' }] }
+      const again = await caller.rest('POST', '/v1/chat/completions', request)
+      expect(response).toMatchObject({ status: 200 })
+      expect(again.body.choices).toEqual(response.body.choices)
       await operator.rest('DELETE', path)
       await eventually(async () => (await operator.rest('GET', path)).body.quota.storage_bytes.used === 0, 60_000)
     } finally {
@@ -228,9 +236,9 @@ describe('kis export and kis import', () => {
   it.skipIf(!MONGODB || !ELASTICSEARCH_URL)(
     'imports it into MongoDB and Elasticsearch beside a running service, and exports it from there',
     async () => {
-      const place = join(folder, 'engines')
-      mkdirSync(place)
-      writeFileSync(join(place, 'catalog.yaml'), mockCatalog(mock.url))
+      const enginesFolder = join(folder, 'engines')
+      mkdirSync(enginesFolder)
+      writeFileSync(join(enginesFolder, 'catalog.yaml'), mockCatalog(mock.url))
       const database = newDatabaseName()
       const indices = testIndices(ELASTICSEARCH_URL!)
       const stores = {
@@ -240,14 +248,14 @@ describe('kis export and kis import', () => {
         KIS_ELASTICSEARCH_PREFIX: indices.newPrefix(),
         KIS_ELASTICSEARCH_REPLICAS: '0',
       }
-      const kisThere = (...args: string[]) => runKis({ ...envOf(place), ...stores }, ...args)
-      const other = await startEmbedded({ catalog: mockCatalog(mock.url), folder: place, env: stores })
+      const kisThere = (...args: string[]) => runKis({ ...envOf(enginesFolder), ...stores }, ...args)
+      const other = await startEmbedded({ catalog: mockCatalog(mock.url), folder: enginesFolder, env: stores })
       try {
         const imported = await kisThere('import', archive)
         expect(imported).toMatchObject({ code: 0, errors: '' })
-        const caller = makeCaller(other, imported.lines.join('\n').match(/kis_live_[A-Za-z0-9]{36}/)![0])
+        const caller = createCaller(other, imported.lines.join('\n').match(/kis_live_[A-Za-z0-9]{36}/)![0])
         const path = `/v1/organizations/${tenant.organizationId}`
-        await makeCaller(other, other.key).rest('POST', `${path}/top-ups`, { amount_usd: '10', reference: 'move' })
+        await createCaller(other, other.key).rest('POST', `${path}/top-ups`, { amount_usd: '10', reference: 'move' })
         await eventually(async () => (await caller.rest('GET', '/v1/collections')).status === 200, 30_000)
         const there = await see(caller, collectionId, agentId, workflowId)
         // Elasticsearch keeps vectors as bytes, and ranks by shards: the same passages, with nearly the same scores.

@@ -3,12 +3,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { agentCatalog, says, script } from '../../support/agents.ts'
-import { balancedWallet, type Caller, type Json, makeCaller, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, createCaller, type Json, newOrganization } from '../../support/client.ts'
 import { onEngine } from '../../support/engines/engine-url.ts'
 import { TestMcpServer } from '../../support/engines/mcp-server.ts'
 import { dropServiceDatabases, newDatabaseName, withDatabase } from '../../support/engines/mongodb.ts'
 import { VendorCloud } from '../../support/engines/vendor-cloud.ts'
-import { type Place, WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
+import { type ReceiverEndpoint, WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
 import { eventually } from '../../support/eventually.ts'
 import { launchKis } from '../../support/processes/cli.ts'
 import { type Service, ServiceProcess, startEmbedded, TEST_SECRET } from '../../support/processes/service.ts'
@@ -41,13 +41,13 @@ function suite(name: string, { env, before, rotating, after }: Stores, drop: () 
     let tenant: Caller
     let agent: Json
     let cookie: string
-    let place: Place
+    let endpoint: ReceiverEndpoint
     let webhook: string
 
     const environment = () => ({ ...env, KIS_EGRESS_ALLOW: `${tools.hostAndPort},${receiver.host}` })
     const start = async (secret: Readonly<Record<string, string>>) => {
       service = await startEmbedded({ folder, catalog: agentCatalog(cloud), env: { ...environment(), ...secret } })
-      if (tenant) tenant = makeCaller(service, tenant.key)
+      if (tenant) tenant = createCaller(service, tenant.key)
     }
     const COMMAND = [{ ...env, ...rotating, KIS_DATA_DIR: data }, 'secret', 'rotate'] as const
     const refused = async (secret: Readonly<Record<string, string>>) => {
@@ -66,14 +66,14 @@ function suite(name: string, { env, before, rotating, after }: Stores, drop: () 
       tools = await TestMcpServer.start()
       receiver = await WebhookReceiver.start()
       await start(before)
-      tenant = await newOrganization(makeCaller(service, service.key), service)
+      tenant = await newOrganization(createCaller(service, service.key), service)
       cookie = (await tenant.signIn()).cookie
       const mcp_servers = [{ name: 'crm', url: tools.toUrl('good'), headers: { authorization: HEADER } }]
       agent = (await tenant.rest('POST', '/v1/agents', { code: 'clerk', name: 'Clerk', model: 'scripted', mcp_servers })).body
       for (let i = 0; i < VERSIONS; i++) await tenant.rest('PATCH', `/v1/agents/${agent.id}`, { name: `Clerk ${i}` })
-      place = receiver.at('/pinged')
-      const { body } = await tenant.rest('POST', '/v1/webhooks', { url: place.url, event_types: ['agent_run.completed'] })
-      place.secret = body.secret
+      endpoint = receiver.at('/pinged')
+      const { body } = await tenant.rest('POST', '/v1/webhooks', { url: endpoint.url, event_types: ['agent_run.completed'] })
+      endpoint.secret = body.secret
       webhook = body.id
     }, 120_000)
     afterAll(async () => {
@@ -99,10 +99,10 @@ function suite(name: string, { env, before, rotating, after }: Stores, drop: () 
       const { body: run } = await tenant.rest('POST', `/v1/agents/${agent.id}/runs`, { input: 'Hello?' })
       expect(run.status).toBe('completed')
       expect(new Set(tools.headers.map(({ authorization }) => authorization))).toEqual(new Set([HEADER]))
-      place.received.length = 0
+      endpoint.received.length = 0
       expect((await tenant.rest('POST', `/v1/webhooks/${webhook}/ping`)).status).toBe(200)
-      await eventually(() => place.taken.length > 0 || place.faults.length > 0)
-      expect(place.faults).toEqual([])
+      await eventually(() => endpoint.accepted.length > 0 || endpoint.faults.length > 0)
+      expect(endpoint.faults).toEqual([])
     }
 
     it(`is refused while the service runs, survives ${KILLS} kills, and leaves all that works working`, async () => {

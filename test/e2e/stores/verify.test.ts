@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { addDocument, type Caller, type Json, makeCaller, newCollection, newOrganization } from '../../support/client.ts'
+import { addDocument, type Caller, createCaller, type Json, newCollection, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { kis } from '../../support/processes/cli.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
@@ -19,12 +19,12 @@ describe('kis verify on embedded stores', () => {
   const start = async () => {
     service = await startEmbedded({ catalog: mockCatalog(mock.url), folder })
     key ??= service.key
-    caller = { ...makeCaller(service, caller?.key ?? key) }
+    caller = { ...createCaller(service, caller?.key ?? key) }
   }
   beforeAll(async () => {
     mock = await startMockEngine()
     await start()
-    caller = await newOrganization(makeCaller(service, key), service)
+    caller = await newOrganization(createCaller(service, key), service)
   })
   afterAll(async () => {
     await service?.close()
@@ -44,7 +44,7 @@ describe('kis verify on embedded stores', () => {
       return [...new Set(body.data.map((hit: Json) => hit.document_id))].sort()
     }
     const doomed = await addDocument(caller, collection.id, 'doomed.txt', 'The letters went down with the ship.')
-    const kept = await addDocument(caller, collection.id, 'kept.txt', 'The sultan keeps his letters in a chest.')
+    const intact = await addDocument(caller, collection.id, 'kept.txt', 'The sultan keeps his letters in a chest.')
     // The other parts are read by the test below.
     const verifyIndex = (...args: string[]) => verify('--collection', collection.id, ...args)
     await service.close()
@@ -57,7 +57,7 @@ describe('kis verify on embedded stores', () => {
     await service.close()
     copyFileSync(`${index}.old`, index)
     await start()
-    expect(await found()).toEqual([kept.id])
+    expect(await found()).toEqual([intact.id])
     const said = await verifyIndex()
     expect(said.code).toBe(1)
     expect(parsed(said.lines).filter(({ part }) => part === 'index')).toMatchObject([
@@ -66,14 +66,14 @@ describe('kis verify on embedded stores', () => {
       { collections: 1, documents: 2, missing: 1, incomplete: 0, extra: 1, repairing: 0 },
     ])
 
-    const operator = makeCaller(service, key)
+    const operator = createCaller(service, key)
     const before = [await getBalance(caller), await getBalance(operator)]
     const repaired = await verifyIndex('--repair')
     expect([repaired.code, parsed(repaired.lines).at(-1)]).toEqual([
       0,
       { part: 'index', collections: 1, documents: 2, chunks: 2, missing: 0, incomplete: 0, extra: 0, repairing: 0 },
     ])
-    expect(await found()).toEqual([kept.id, later.id].sort())
+    expect(await found()).toEqual([intact.id, later.id].sort())
     expect(await getBalance(caller)).toBe(before[0])
     expect(await getBalance(operator)).toBe(before[1])
     expect((await verify()).code).toBe(0)
@@ -108,8 +108,8 @@ describe('kis verify on embedded stores', () => {
     })
     inFile('blobs.sqlite', (blobs) => {
       const text = `SELECT number FROM blob WHERE key GLOB 'doc_*_g[0-9]' ORDER BY number DESC LIMIT 1`
-      const damage = blobs.prepare(`UPDATE piece SET bytes = zeroblob(length(bytes)) WHERE blob IN (${text})`)
-      expect(damage.run().changes).toBe(1)
+      const corrupt = blobs.prepare(`UPDATE piece SET bytes = zeroblob(length(bytes)) WHERE blob IN (${text})`)
+      expect(corrupt.run().changes).toBe(1)
     })
     // An entry of an index of inference that is not what its document says: only the full check compares the two.
     const inference = join(folder, 'data', 'inference.sqlite')

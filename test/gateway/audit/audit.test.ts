@@ -41,7 +41,7 @@ describe('the federation audit', () => {
     if (suite === 'ids') response.end(JSON.stringify(Object.keys(SUITES)))
     else if (what === 'tests') response.end(JSON.stringify(SUITES[suite]!.tests))
     else if (what === 'supergraph') response.end(composeSuite(suite))
-    else response.end(JSON.stringify(await answer(schema!, request)))
+    else response.end(JSON.stringify(await respond(schema!, request)))
   })
   const composeSuite = (id: string): string => {
     const services = Object.entries(SUITES[id]!.subgraphs).map(([name, { sdl }]) => ({
@@ -53,7 +53,7 @@ describe('the federation audit', () => {
     if (errors) throw new Error(errors.map(({ message }) => message).join('\n'))
     return supergraphSdl
   }
-  const answer = async (schema: GraphQLSchema, request: IncomingMessage) => {
+  const respond = async (schema: GraphQLSchema, request: IncomingMessage) => {
     const { query, variables } = (await json(request)) as { query: string; variables?: Record<string, unknown> }
     return graphql({ schema, source: query, variableValues: variables })
   }

@@ -6,7 +6,7 @@ import { systemClock } from '../../../subgraphs/common/process/clock.ts'
 import { silentLog } from '../../../subgraphs/common/process/log.ts'
 import { LargeBodies } from '../../../subgraphs/common/server/admission/large-bodies.ts'
 import { LoadShedder } from '../../../subgraphs/common/server/admission/load-shedder.ts'
-import { BYTE_PATHS, CONFIG, KEY, makePrincipal, NO_SESSIONS } from '../support/start.ts'
+import { BYTE_PATHS, CONFIG, createPrincipal, KEY, NO_SESSIONS } from '../support/start.ts'
 
 /** Time that one case, and one request for the audit's own data, may take. */
 const CASE_MS = 10_000
@@ -34,8 +34,8 @@ export interface SuiteResult {
  * `/{id}/supergraph`, `/{id}/tests` and the subgraphs that the supergraph names.
  */
 export async function* runAudit(auditUrl: string): AsyncGenerator<SuiteResult, void> {
-  for (const id of await ask<readonly string[]>(`${auditUrl}/ids`)) {
-    const cases = await ask<readonly Case[]>(`${auditUrl}/${id}/tests`)
+  for (const id of await getJson<readonly string[]>(`${auditUrl}/ids`)) {
+    const cases = await getJson<readonly Case[]>(`${auditUrl}/${id}/tests`)
     const supergraphSdl = await (await get(`${auditUrl}/${id}/supergraph`)).text()
     yield await runSuite(id, supergraphSdl, cases).catch((error: unknown) => ({
       id,
@@ -52,7 +52,7 @@ async function runSuite(id: string, supergraphSdl: string, cases: readonly Case[
     bytePaths: BYTE_PATHS,
     loadShedder: new LoadShedder({ ageMs: 0, stands: () => false }),
     sessions: NO_SESSIONS,
-    authenticate: async (apiKey) => makePrincipal(apiKey),
+    authenticate: async (apiKey) => createPrincipal(apiKey),
     clock: systemClock,
     log: silentLog,
     config: { ...CONFIG, countNodes: () => Number.POSITIVE_INFINITY },
@@ -101,4 +101,4 @@ async function get(url: string): Promise<Response> {
   return response
 }
 
-const ask = async <T>(url: string): Promise<T> => (await (await get(url)).json()) as T
+const getJson = async <T>(url: string): Promise<T> => (await (await get(url)).json()) as T

@@ -23,7 +23,7 @@ export const KEY = `kis_live_${'a'.repeat(36)}`
 export const OTHER_KEY = `kis_live_${'b'.repeat(36)}`
 export const UNKNOWN_KEY = `kis_live_${'z'.repeat(36)}`
 
-export function makePrincipal(apiKey: string): Principal {
+export function createPrincipal(apiKey: string): Principal {
   return {
     organizationId: `org_${apiKey.at(-1)}`,
     apiKeyId: `key_${apiKey.at(-1)}`,
@@ -74,7 +74,7 @@ export async function startGateway(options: Partial<GatewayOptions> = {}) {
     authenticate: async (apiKey) => {
       lookups.push(apiKey)
       if (apiKey === UNKNOWN_KEY || revoked.has(apiKey)) throw new InvalidApiKey()
-      return makePrincipal(apiKey)
+      return createPrincipal(apiKey)
     },
     clock: systemClock,
     log: silentLog,

@@ -198,8 +198,8 @@ export function accounts(portal: SharedPortal): void {
       const rows = page.locator('main tbody tr')
       const sheet = page.getByRole('dialog', { name: say('webhooks.delivery') })
       await ping.click()
-      await eventually(() => place.taken.length === 1)
-      const [message] = place.taken
+      await eventually(() => place.accepted.length === 1)
+      const [message] = place.accepted
       await rows.getByText(say('webhooks.status.DELIVERED'), { exact: true }).waitFor()
       await isSound(visitor)
       await rows.locator('button').click()
@@ -207,14 +207,14 @@ export function accounts(portal: SharedPortal): void {
       expect(JSON.parse((await sheet.getByRole('region', { name: say('webhooks.payload') }).textContent())!)).toEqual(message!.data)
       await isSound(visitor)
       await sheet.getByRole('button', { name: say('webhooks.redeliver') }).click()
-      await eventually(() => place.taken.length === 2)
-      expect(place.taken[1]!.id).toBe(message!.id)
+      await eventually(() => place.accepted.length === 2)
+      expect(place.accepted[1]!.id).toBe(message!.id)
       await sheet.getByRole('button', { name: say('common.close') }).click()
 
       // It fails once; the service tries again, and the page follows. In the same minute it is the same event.
       place.answering = () => (place.received.length < 3 ? 500 : 200)
       await ping.click()
-      await eventually(() => place.taken.length === 3)
+      await eventually(() => place.accepted.length === 3)
       const newest = page.locator('main tbody tr:first-child')
       await newest.getByText(say('webhooks.status.DELIVERED'), { exact: true }).waitFor()
       await newest.locator('button').click()
@@ -229,7 +229,7 @@ export function accounts(portal: SharedPortal): void {
         .click()
       place.secret = await takeSecret(visitor, 'webhooks.secretTitle')
       await ping.click()
-      await eventually(() => place.taken.length === 4)
+      await eventually(() => place.accepted.length === 4)
       expect(place.faults).toEqual([])
       await page.getByRole('button', { name: say('common.delete') }).click()
       await page

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import type { Json } from '../../support/client.ts'
-import { png } from '../../support/data/pictures.ts'
-import { wav } from '../../support/data/sound.ts'
+import { wav } from '../../support/data/audio.ts'
+import { png } from '../../support/data/images.ts'
 import { eventually } from '../../support/eventually.ts'
 import { isSound, type SharedPortal } from '../support/shared-portal.ts'
 import { HEARD, RANKED, SEEN } from '../support/vendor.ts'
@@ -231,7 +231,7 @@ export function administration(portal: SharedPortal): void {
       const names = [`First الأولى ${language}`, `Second الثانية ${language}`] as const
       const both = [await portal.newTenant({ name: names[0] }), await portal.newTenant({ name: names[1] })]
       const ids = both.map(({ organizationId }) => organizationId)
-      portal.issuer.people.set(login, { email: `${login}@example.org`, name: 'Mona', kis_organization: ids, groups: ['staff'] })
+      portal.issuer.members.set(login, { email: `${login}@example.org`, name: 'Mona', kis_organization: ids, groups: ['staff'] })
       await using visitor = await portal.come(pass)
       const { page } = visitor
       await visitor.open('/sign-in?next=/collections')

@@ -47,7 +47,7 @@ export function everyPage(portal: SharedPortal): void {
     await visitor.page.reload()
     await visitor.settle()
     expect(await visitor.page.evaluate<string>('location.pathname')).toBe('/home')
-    expect(visitor.foreign).toEqual([])
+    expect(visitor.external).toEqual([])
     // The console names the answer 401 to whoever is not signed in yet.
     expect(visitor.errors.filter((error) => !/401/.test(error))).toEqual([])
   })
@@ -124,7 +124,7 @@ export function everyPage(portal: SharedPortal): void {
       await look('/sign-in')
       await lookSignedIn(owner.key, [...PAGES.filter((name) => name !== 'operator').map((name) => `/${name}`), ...(await deeperPages())])
       await lookSignedIn(portal.operator.key, ['/operator', ...['health', 'queue', 'plans'].map((tab) => `/operator?tab=${tab}`)])
-      expect.soft(visitor.foreign).toEqual([])
+      expect.soft(visitor.external).toEqual([])
     }, 240_000)
 
   it('shows a link to something of another organization as one to nothing', async () => {
@@ -167,7 +167,7 @@ export function everyPage(portal: SharedPortal): void {
     await page.getByRole('button', { name: /^Execute query/ }).click()
     await page.getByText(data.viewer.id).waitFor()
     expect(visitor.errors).toEqual([])
-    expect(visitor.foreign).toEqual([])
+    expect(visitor.external).toEqual([])
   })
 
   for (const language of LANGUAGES)

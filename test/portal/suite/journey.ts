@@ -46,7 +46,7 @@ export function journey(portal: SharedPortal): void {
       await openCitation(walk)
       expect(await sumOfReceipts(walk)).toBe(before - (await balanceOf(walk)))
       await seeUsage(walk)
-      expect(visitor.foreign).toEqual([])
+      expect(visitor.external).toEqual([])
       // The console names the answer 401 to whoever is not signed in yet, and 503 of a busy process, which is asked again.
       expect(visitor.errors.filter((error) => !/status of (401|503)/.test(error))).toEqual([])
     },

@@ -88,7 +88,7 @@ export function knowledge(portal: SharedPortal): void {
         collection: { evaluationWatch: { settings: [{ mode: 'HYBRID' }, { mode: 'VECTOR' }], maxFall: 0.05 } },
         document: { version: 2 },
       })
-      expect(visitor.foreign).toEqual([])
+      expect(visitor.external).toEqual([])
     },
     120_000,
   )

@@ -3,7 +3,7 @@ import type { Caller, Json } from '../../support/client.ts'
 import { addDocument, newOrganization } from '../../support/client.ts'
 import { WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
 import { eventually } from '../../support/eventually.ts'
-import { PeopleIssuer } from '../../support/processes/people-issuer.ts'
+import { MemberIssuer } from '../../support/processes/member-issuer.ts'
 import { furnishedOrganization, type RunningPortal, startPortal } from './portal.ts'
 
 /** A service with something on every page, tab and drawer. */
@@ -21,14 +21,14 @@ const QUESTIONS = ['How high is the lighthouse?', 'كم يبلغ ارتفاع ا
 const WAIT_MS = 60_000
 
 export async function openGallery(): Promise<Gallery> {
-  const [receiver, issuer] = await Promise.all([WebhookReceiver.start(), PeopleIssuer.start()])
+  const [receiver, issuer] = await Promise.all([WebhookReceiver.start(), MemberIssuer.start()])
   const portal = await startPortal({ ...issuer.env, KIS_EGRESS_ALLOW: receiver.host })
   const { operator, service } = portal
   const owner = await furnishedOrganization(portal)
   const post = async (path: string, body?: unknown, caller: Caller = owner): Promise<Json> => {
-    const answer = await caller.rest('POST', path, body)
-    if (answer.status >= 300) throw new Error(`${path}: ${answer.status} ${JSON.stringify(answer.body)}`)
-    return answer.body
+    const response = await caller.rest('POST', path, body)
+    if (response.status >= 300) throw new Error(`${path}: ${response.status} ${JSON.stringify(response.body)}`)
+    return response.body
   }
   const first = async (path: string): Promise<Json> => (await owner.rest('GET', path)).body.data[0]
 
@@ -54,8 +54,8 @@ export async function openGallery(): Promise<Gallery> {
     instructions: 'Answer from the collection only.\nأجب من المجموعة فقط.',
   })
   await owner.rest('PATCH', `/v1/agents/${agent.id}`, { instructions: 'Answer from the collection only, in one sentence.' })
-  const asked = await post(`/v1/agents/${agent.id}/runs`, { input: QUESTIONS[0], keep_thread: true })
-  await post(`/v1/agents/${agent.id}/runs`, { input: QUESTIONS[1], thread_id: asked.thread_id })
+  const agentRun = await post(`/v1/agents/${agent.id}/runs`, { input: QUESTIONS[0], keep_thread: true })
+  await post(`/v1/agents/${agent.id}/runs`, { input: QUESTIONS[1], thread_id: agentRun.thread_id })
   const failing = await post('/v1/agents', { code: 'failing', name: 'Failing', model: 'mock-chat', instructions: 'Fail.' })
   await owner.rest('POST', `/v1/agents/${failing.id}/runs`, { input: 'fail 500' })
 
@@ -86,9 +86,9 @@ export async function openGallery(): Promise<Gallery> {
     await eventually(async () => (await owner.rest('GET', `/v1/evaluations/${evaluation.id}`)).body.status !== 'running', WAIT_MS)
   }
 
-  const place = receiver.at('/events')
-  const endpoint = await post('/v1/webhooks', { url: place.url, event_types: ['usage.recorded', 'document.updated'] })
-  place.secret = endpoint.secret
+  const receiverEndpoint = receiver.at('/events')
+  const endpoint = await post('/v1/webhooks', { url: receiverEndpoint.url, event_types: ['usage.recorded', 'document.updated'] })
+  receiverEndpoint.secret = endpoint.secret
   await post(`/v1/webhooks/${endpoint.id}/ping`)
   const refusing = receiver.at('/refusing')
   refusing.answering = () => 500
@@ -100,7 +100,7 @@ export async function openGallery(): Promise<Gallery> {
     ['maryam', 'Maryam Al-Harthy مريم الحارثية'],
     ['salim', 'Salim'],
   ] as const) {
-    issuer.people.set(login, { sub: login, email: `${login}@example.org`, email_verified: true, name })
+    issuer.members.set(login, { sub: login, email: `${login}@example.org`, email_verified: true, name })
     const { token } = await post('/v1/invitations', { email: `${login}@example.org`, role: login === 'salim' ? 'viewer' : 'admin' })
     await issuer.signIn(service, login, { invitation: token })
   }
@@ -120,8 +120,8 @@ export async function openGallery(): Promise<Gallery> {
       document: document.id,
       failed,
       agent: agent.id,
-      thread: asked.thread_id,
-      agentRun: asked.id,
+      thread: agentRun.thread_id,
+      agentRun: agentRun.id,
       workflow: workflow.id,
       run: run.id,
       broken: broken.id,

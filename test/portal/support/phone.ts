@@ -11,7 +11,7 @@ const { PRIORITY_LOW, PRIORITY_ABOVE_NORMAL, PRIORITY_HIGHEST } = constants.prio
 /** A phone has a processor for graphics. Without one, Chromium paints in threads, of which one shall do. */
 const SCREEN = '--num-raster-threads=1'
 /** Between two looks for new pages. */
-const LOOK_MS = 50
+const POLL_MS = 50
 
 /** A Chromium with an empty cache, which has the processor to itself as on a phone. */
 export interface Phone extends AsyncDisposable {
@@ -68,7 +68,7 @@ export async function startPhone(modules: string, language: Language): Promise<P
   }
   await raisePages()
   // A look that fails says that the browser ends.
-  const looks = setInterval(() => void raisePages().catch(() => {}), LOOK_MS)
+  const poller = setInterval(() => void raisePages().catch(() => {}), POLL_MS)
   return {
     port,
     async sign(origin, cookie) {
@@ -78,7 +78,7 @@ export async function startPhone(modules: string, language: Language): Promise<P
       await page.close()
     },
     async [Symbol.asyncDispose]() {
-      clearInterval(looks)
+      clearInterval(poller)
       await browser.disconnect()
       const ended = new Promise((resolve) => child.once('exit', resolve))
       child.kill()

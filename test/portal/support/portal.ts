@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import { isFresh } from '../../../portal/server/build-bundle.ts'
 import { testCatalog } from '../../support/catalog.ts'
-import { addDocument, type Caller, makeCaller, newOrganization } from '../../support/client.ts'
+import { addDocument, type Caller, createCaller, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
@@ -55,7 +55,7 @@ export async function startPortal(
   return {
     service,
     mock,
-    operator: makeCaller(service, service.key),
+    operator: createCaller(service, service.key),
     async [Symbol.asyncDispose]() {
       await service.close()
       await mock[Symbol.asyncDispose]()
@@ -67,9 +67,9 @@ export async function startPortal(
 export async function furnishedOrganization({ operator, service }: RunningPortal): Promise<Caller & { readonly organizationId: string }> {
   const owner = await newOrganization(operator, service, { name: 'Harbour Museum متحف الميناء' })
   const post = async (path: string, body: unknown) => {
-    const answer = await owner.rest('POST', path, body)
-    if (answer.status >= 300) throw new Error(`${path}: ${answer.status} ${JSON.stringify(answer.body)}`)
-    return answer.body
+    const response = await owner.rest('POST', path, body)
+    if (response.status >= 300) throw new Error(`${path}: ${response.status} ${JSON.stringify(response.body)}`)
+    return response.body
   }
   const collection = await post('/v1/collections', {
     collection_code: 'harbour',

@@ -6,7 +6,7 @@ import { type Browser, startBrowser } from '../../browser/packages.ts'
 import { newOrganization } from '../../support/client.ts'
 import { TestMcpServer } from '../../support/engines/mcp-server.ts'
 import { WebhookReceiver } from '../../support/engines/webhook-receiver.ts'
-import { PeopleIssuer } from '../../support/processes/people-issuer.ts'
+import { MemberIssuer } from '../../support/processes/member-issuer.ts'
 import { freePorts } from '../../support/processes/service.ts'
 import { type RunningPortal, startPortal } from './portal.ts'
 import { startVendor, withVendor } from './vendor.ts'
@@ -19,7 +19,7 @@ export interface SharedPortal extends RunningPortal {
   readonly receiver: WebhookReceiver
   readonly tools: TestMcpServer
   /** Asked for the service's public address, if people sign in there. */
-  readonly issuer: PeopleIssuer
+  readonly issuer: MemberIssuer
   /** The address of a web site with the page `/harbour`. */
   readonly site: string
   newTenant(options?: Parameters<typeof newOrganization>[2]): ReturnType<typeof newOrganization>
@@ -67,7 +67,7 @@ async function openPortal(hasProvider: boolean, ends: AsyncDisposableStack): Pro
   ends.defer(async () => void (await vendor.stop()))
   const receiver = ends.use(await WebhookReceiver.start())
   const tools = ends.use(await TestMcpServer.start())
-  const issuer = ends.use(await PeopleIssuer.start({ publicUrl: `http://127.0.0.1:${port}`, host: 'localhost' }))
+  const issuer = ends.use(await MemberIssuer.start({ publicUrl: `http://127.0.0.1:${port}`, host: 'localhost' }))
   const site = await startSite()
   ends.defer(() => void site.close())
   const siteHost = `127.0.0.1:${(site.address() as AddressInfo).port}`

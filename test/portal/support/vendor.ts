@@ -25,14 +25,14 @@ interface Message {
 export async function startVendor(): Promise<LLMock> {
   const vendor = await LLMock.create({ port: 0 })
   vendor
-    .on({ hasToolResult: true }, ({ messages }) => ({ content: toAnswer(messages as readonly Message[]) }), SLOW_PIECE)
+    .on({ hasToolResult: true }, ({ messages }) => ({ content: toReply(messages as readonly Message[]) }), SLOW_PIECE)
     .on({ endpoint: 'chat', predicate: ({ tools = [] }) => tools.length > 0 }, ({ messages, tools }) => ({
       toolCalls: [{ name: tools![0]!.function.name, arguments: JSON.stringify({ query: questionOf(messages as readonly Message[]) }) }],
     }))
-    .on({ endpoint: 'chat', predicate: ({ messages }) => hasPicture(messages as readonly Message[]) }, { content: SEEN }, PIECE)
+    .on({ endpoint: 'chat', predicate: ({ messages }) => hasImage(messages as readonly Message[]) }, { content: SEEN }, PIECE)
     .on(
-      { endpoint: 'chat', predicate: ({ messages }) => isAboutPassages(messages as readonly Message[]) },
-      ({ messages }) => ({ content: toNumberedAnswer(messages as readonly Message[]) }),
+      { endpoint: 'chat', predicate: ({ messages }) => isAboutChunks(messages as readonly Message[]) },
+      ({ messages }) => ({ content: toNumberedReply(messages as readonly Message[]) }),
       PIECE,
     )
     .on({ endpoint: 'chat' }, ({ messages }) => ({ content: `You said: ${questionOf(messages as readonly Message[])}` }), PIECE)
@@ -72,20 +72,20 @@ function questionOf(messages: readonly Message[]): string {
   return typeof content === 'string' ? content : content.map(({ text = '' }) => text).join('')
 }
 
-function hasPicture(messages: readonly Message[]): boolean {
+function hasImage(messages: readonly Message[]): boolean {
   const content = messages.at(-1)?.content
   return Array.isArray(content) && content.some(({ type }: { readonly type: string }) => type === 'image_url')
 }
 
-const isAboutPassages = ([first]: readonly Message[]) =>
+const isAboutChunks = ([first]: readonly Message[]) =>
   first?.role === 'system' && typeof first.content === 'string' && first.content.includes('numbered passages')
 
-function toNumberedAnswer(messages: readonly Message[]): string {
+function toNumberedReply(messages: readonly Message[]): string {
   const [, text = ''] = /^\[1\] [^\n]*\n(.*)/.exec(questionOf(messages)) ?? []
   return `${text.slice(0, 60)} [1]`
 }
 
-function toAnswer(messages: readonly Message[]): string {
+function toReply(messages: readonly Message[]): string {
   const { results = [] } = JSON.parse(messages.at(-1)?.content as string) as Json
   if (results.length === 0) return 'I found nothing.'
   const [{ text, mark }] = results

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import type { Browser, Context, Page } from '../../browser/packages.ts'
-import { makeCaller } from '../../support/client.ts'
+import { createCaller } from '../../support/client.ts'
 import { eventually } from '../../support/eventually.ts'
 import type { Language, PAGES, Theme } from './pages.ts'
 import { wordsOf } from './words.ts'
@@ -46,7 +46,7 @@ export class Visitor implements AsyncDisposable {
   /** Errors of scripts, and what the console calls errors, such as a violation of the Content-Security-Policy. */
   readonly errors: string[] = []
   /** Requests to anybody but the service. */
-  readonly foreign: string[] = []
+  readonly external: string[] = []
   /** How many searches the pages asked for. */
   searches = 0
 
@@ -62,7 +62,7 @@ export class Visitor implements AsyncDisposable {
     })
     page.on('request', (request) => {
       if (request.postData()?.includes('searchCollection')) this.searches++
-      if (!/^(?:blob|data):/.test(request.url()) && new URL(request.url()).host !== new URL(origin).host) this.foreign.push(request.url())
+      if (!/^(?:blob|data):/.test(request.url()) && new URL(request.url()).host !== new URL(origin).host) this.external.push(request.url())
     })
   }
 
@@ -91,7 +91,7 @@ export class Visitor implements AsyncDisposable {
 
   /** Comes in with the session of a key, as if it had been typed before. */
   async signIn(key: string, path = '/home'): Promise<void> {
-    const { cookie } = await makeCaller({ rest: this.#origin, graphql: `${this.#origin}/graphql` }, key).signIn()
+    const { cookie } = await createCaller({ rest: this.#origin, graphql: `${this.#origin}/graphql` }, key).signIn()
     const [name, value] = cookie.split('=') as [string, string]
     await this.context.addCookies([{ name, value, url: this.#origin }])
     await this.open(path)

@@ -20,7 +20,7 @@ export function wordsOf(language: Language): (id: string, values?: Readonly<Reco
   return (id, values = {}) => {
     const message = MESSAGES[language][id]
     if (message === undefined) throw new Error(`No message ${id} in ${language}`)
-    return message.replace(/\{(\w+)\}/g, (place, name: string) => String(values[name] ?? place))
+    return message.replace(/\{(\w+)\}/g, (placeholder, name: string) => String(values[name] ?? placeholder))
   }
 }
 

@@ -40,7 +40,7 @@ export const ATTRIBUTES = {
   },
 } as const
 
-export function makeDocument(documentId: string, generation = 'g1'): IndexedDocument {
+export function createDocument(documentId: string, generation = 'g1'): IndexedDocument {
   return { organizationId: 'org_a', collectionId: COLLECTION, documentId, generation, attributes: {} }
 }
 
@@ -56,18 +56,18 @@ export function plainChunk(chunkId: string, ordinal: number, text: string, more:
   }
 }
 
-export function makeChunk(text: string, ordinal: number, documentId = 'doc_1', generation = 'g1'): IndexedChunk {
+export function createChunk(text: string, ordinal: number, documentId = 'doc_1', generation = 'g1'): IndexedChunk {
   return plainChunk(chunkId(documentId, generation, ordinal), ordinal, text, {
     charStart: ordinal * 10,
     charEnd: ordinal * 10 + text.length,
     language: /[\u0621-\u064a]/.test(text) ? 'ar' : 'en',
     vector: unitVector(ordinal),
-    tokenStates: makeTokenStates(ordinal),
+    tokenStates: createTokenStates(ordinal),
   })
 }
 
 /** Returns the bytes of 1 to 4 token states, which depend on the seed only, or null for every third seed. */
-export function makeTokenStates(seed: number): Int8Array | null {
+export function createTokenStates(seed: number): Int8Array | null {
   if (seed % 3 === 2) return null
   return Int8Array.from({ length: 1 + 16 * ((seed % 4) + 1) }, (_, i) => ((seed * 31 + i * 7) % 255) - 127)
 }

@@ -23,7 +23,7 @@ export type Pool = Language | 'both'
 const POOLS = ['ar', 'en', 'both'] as const
 
 /** What a search found for one question. */
-export interface EvalAnswer {
+export interface EvalResult {
   /** The ids of the paragraphs that answer it, in both languages. */
   readonly right: readonly string[]
   readonly hits: readonly RankedChunk[]
@@ -31,33 +31,37 @@ export interface EvalAnswer {
 
 interface SearchOptions {
   readonly every?: number
-  readonly isAsked?: (paragraphIds: readonly string[]) => boolean
+  readonly isSelected?: (paragraphIds: readonly string[]) => boolean
   readonly isUnanswerable?: boolean
 }
 
 /** The paragraphs and questions of the benchmark with their vectors. It can fill and search any chunk index. */
 export class EvalSearch {
   readonly #data: EvalData
-  readonly #passages: EvalEmbeddings
+  readonly #chunkEmbeddings: EvalEmbeddings
   readonly #queries: EvalEmbeddings
 
-  private constructor(data: EvalData, passages: EvalEmbeddings, queries: EvalEmbeddings) {
+  private constructor(data: EvalData, chunkEmbeddings: EvalEmbeddings, queries: EvalEmbeddings) {
     this.#data = data
-    this.#passages = passages
+    this.#chunkEmbeddings = chunkEmbeddings
     this.#queries = queries
   }
 
   static async of(data: EvalData): Promise<EvalSearch> {
-    const passages = data.paragraphs.map(({ text }) => `passage: ${normaliseForEmbedding(text)}`)
+    const chunkTexts = data.paragraphs.map(({ text }) => `passage: ${normaliseForEmbedding(text)}`)
     const queries = data.questions.map(({ text }) => `query: ${normaliseForEmbedding(text)}`)
-    return new EvalSearch(data, await evalEmbeddings(passages, 'passage'), await evalEmbeddings(queries, 'query'))
+    return new EvalSearch(data, await evalEmbeddings(chunkTexts, 'passage'), await evalEmbeddings(queries, 'query'))
   }
 
   /** Creates a collection for each language and one for both. Each has the name of its pool. */
   async fill(index: ChunkIndex): Promise<void> {
     for (const pool of POOLS) {
       const members = this.#data.paragraphs
-        .map((paragraph, i) => ({ paragraph, vector: this.#passages.vectors[i]!, tokenStates: this.#passages.tokenStates[i]! }))
+        .map((paragraph, i) => ({
+          paragraph,
+          vector: this.#chunkEmbeddings.vectors[i]!,
+          tokenStates: this.#chunkEmbeddings.tokenStates[i]!,
+        }))
         .filter(({ paragraph }) => pool === 'both' || paragraph.lang === pool)
       const chunks = members.map(({ paragraph: { id, lang, text }, vector, tokenStates }, ordinal) => ({
         chunkId: id,
@@ -82,8 +86,8 @@ export class EvalSearch {
 
   /** Returns the ids of the ten best paragraphs for each question of a language, or for one of every few. */
   async topTens(index: ChunkIndex, from: Language, pool: Pool, mode: SearchMode, every = 1): Promise<readonly (readonly string[])[]> {
-    const answers = await this.search(index, from, pool, mode, { every })
-    return answers.map(({ hits }) => hits.map(({ chunkId }) => chunkId))
+    const results = await this.search(index, from, pool, mode, { every })
+    return results.map(({ hits }) => hits.map(({ chunkId }) => chunkId))
   }
 
   /**
@@ -95,23 +99,23 @@ export class EvalSearch {
     from: Language,
     pool: Pool,
     mode: SearchMode,
-    { every = 1, isAsked = () => true, isUnanswerable = false }: SearchOptions = {},
-  ): Promise<readonly EvalAnswer[]> {
+    { every = 1, isSelected = () => true, isUnanswerable = false }: SearchOptions = {},
+  ): Promise<readonly EvalResult[]> {
     const { signal } = new AbortController()
     const calibration = await readCalibration(MODEL)
-    const asked = [...this.#data.questions.entries()]
-      .filter(([, { lang, paragraph_ids }]) => lang === from && isAsked(paragraph_ids))
+    const selected = [...this.#data.questions.entries()]
+      .filter(([, { lang, paragraph_ids }]) => lang === from && isSelected(paragraph_ids))
       .filter((_, i) => i % every === 0)
-    return inParallel(asked, PARALLEL, async ([i, { text, paragraph_ids: right }]) => {
+    return inParallel(selected, PARALLEL, async ([i, { text, paragraph_ids: right }]) => {
       const aim = mode === 'lexical' ? null : createAim(this.#queries.vectors[i]!, from, calibration)
       const terms = mode === 'vector' ? { words: [], grams: [] } : queryTerms(text)
       const aimed = { vector: aim?.vector ?? null, anchor: aim?.anchor ?? null }
       const all = await index.search({ collectionId: pool, ...aimed, ...terms, candidates: CANDIDATES, filter: null }, signal)
       const found = isUnanswerable ? all.filter(({ chunkId }) => !right.includes(chunkId)) : all
-      const states = this.#queries.tokenStates[i]!
+      const tokenEmbeddings = this.#queries.tokenStates[i]!
       const tokenCloseness = await compareTokens(
         (ids) => index.tokenEmbeddings(pool, ids),
-        { tokenEmbeddings: states, language: from, mode, aim },
+        { tokenEmbeddings, language: from, mode, aim },
         found,
       )
       const ranking = { query: text, language: from, mode, limit: 10, aim, spread: SPREAD, tokenCloseness }
@@ -122,7 +126,7 @@ export class EvalSearch {
   /** Returns the mean nDCG@10 of what `topTens` gives. */
   ndcg(topTens: readonly (readonly string[])[], from: Language, pool: Pool, every = 1): number {
     const present = new Set(this.#data.paragraphs.filter(({ lang }) => pool === 'both' || lang === pool).map(({ id }) => id))
-    const asked = this.#data.questions.filter(({ lang }) => lang === from).filter((_, i) => i % every === 0)
-    return mean(asked.map(({ paragraph_ids }, i) => ndcgAt10(topTens[i]!, new Set(paragraph_ids.filter((id) => present.has(id))))))
+    const selected = this.#data.questions.filter(({ lang }) => lang === from).filter((_, i) => i % every === 0)
+    return mean(selected.map(({ paragraph_ids }, i) => ndcgAt10(topTens[i]!, new Set(paragraph_ids.filter((id) => present.has(id))))))
   }
 }

@@ -58,8 +58,8 @@ export async function evalEmbeddings(texts: readonly string[], purpose: 'query' 
   const model = ['model.onnx', 'vocabulary.bin', 'token-states.f32', 'config.json'].map((name) => join(MODEL, name))
   for (const name of [...model, ...sources.map((source) => join(ROOT, source))]) hash.update(await readFile(name))
   const file = join(CACHE, `${hash.digest('hex')}.json`)
-  if (!existsSync(file)) await embedAndKeep(texts, purpose, file)
-  const { vectors, states } = JSON.parse(await readFile(file, 'utf8')) as Kept
+  if (!existsSync(file)) await embedAndCache(texts, purpose, file)
+  const { vectors, states } = JSON.parse(await readFile(file, 'utf8')) as CachedEmbeddings
   return {
     vectors: vectors.map((base64) => new Float32Array(bytesOf(base64).buffer)),
     tokenStates: states.map((base64) => new Int8Array(bytesOf(base64).buffer)),
@@ -67,7 +67,7 @@ export async function evalEmbeddings(texts: readonly string[], purpose: 'query' 
 }
 
 /** Base64 of the bytes of each. */
-interface Kept {
+interface CachedEmbeddings {
   readonly vectors: readonly string[]
   readonly states: readonly string[]
 }
@@ -76,19 +76,19 @@ const bytesOf = (base64: string) => Uint8Array.from(Buffer.from(base64, 'base64'
 const base64Of = ({ buffer, byteOffset, byteLength }: Float32Array | Int8Array) =>
   Buffer.from(buffer, byteOffset, byteLength).toString('base64')
 
-async function embedAndKeep(texts: readonly string[], purpose: 'query' | 'passage', file: string): Promise<void> {
+async function embedAndCache(texts: readonly string[], purpose: 'query' | 'passage', file: string): Promise<void> {
   const clock = { now: () => new Date(), sleep: async () => undefined }
   await using engines = await openEmbeddedEngines({ modelDirectory: MODEL, log: silentLog, clock })
   const call = { engineModel: 'e5-small-ar-en', requestId: 'eval', dimensions: null, purpose, withTokenEmbeddings: true } as const
-  const kept: { vectors: string[]; states: string[] } = { vectors: [], states: [] }
+  const cached: { vectors: string[]; states: string[] } = { vectors: [], states: [] }
   for (let at = 0; at < texts.length; at += BATCH) {
     const { vectors, tokenEmbeddings } = await engines.embedding.embed(call, texts.slice(at, at + BATCH), new AbortController().signal)
-    kept.vectors.push(...vectors.map(base64Of))
-    kept.states.push(...tokenEmbeddings!.map(base64Of))
+    cached.vectors.push(...vectors.map(base64Of))
+    cached.states.push(...tokenEmbeddings!.map(base64Of))
   }
   await mkdir(CACHE, { recursive: true })
   // Write to another name and rename, so that an interrupted run leaves no partial file.
   const partial = `${file}.${process.pid}`
-  await writeFile(partial, JSON.stringify(kept))
+  await writeFile(partial, JSON.stringify(cached))
   await rename(partial, file)
 }

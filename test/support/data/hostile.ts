@@ -138,9 +138,9 @@ export const hostileJson: fc.Arbitrary<unknown> = fc.oneof(
 
 /** Builds an object with an own `__proto__`. An assignment would set its prototype instead. */
 function ownEntries(entries: readonly (readonly [string, unknown])[]): object {
-  const made = {}
-  for (const [key, value] of entries) Object.defineProperty(made, key, { value, enumerable: true, configurable: true, writable: true })
-  return made
+  const generated = {}
+  for (const [key, value] of entries) Object.defineProperty(generated, key, { value, enumerable: true, configurable: true, writable: true })
+  return generated
 }
 
 /** Writes JSON with numbers that JavaScript cannot represent. */

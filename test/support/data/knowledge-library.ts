@@ -11,11 +11,11 @@ import { createDocument, type DocumentInput } from '../../../subgraphs/knowledge
 import { ingestDocument } from '../../../subgraphs/knowledge/use-cases/documents/ingest-document.ts'
 import { uploadFile } from '../../../subgraphs/knowledge/use-cases/files/files.ts'
 import { work } from '../../../subgraphs/knowledge/use-cases/jobs/work.ts'
-import { base64, FakeInference, ManualClock, MemoryBlobStore, makeContext, type World } from '../knowledge.ts'
+import { base64, createContext, FakeInference, ManualClock, MemoryBlobStore, type World } from '../knowledge.ts'
 import { MemoryDocumentStore } from '../memory-document-store.ts'
 import { temporaryFolder } from './temporary-folder.ts'
 
-const context = makeContext()
+const context = createContext()
 
 /** Opens an embedded index. It is closed when the tests of the file have ended. */
 export async function openTestIndex(): Promise<ChunkIndex> {

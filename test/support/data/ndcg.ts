@@ -3,9 +3,9 @@
  * its first position, because a paragraph that was cut into two chunks appears twice.
  */
 export function ndcgAt10(found: readonly string[], right: ReadonlySet<string>): number {
-  const gain = (place: number) => 1 / Math.log2(place + 2)
-  const got = [...new Set(found)].slice(0, 10).reduce((sum, id, place) => sum + (right.has(id) ? gain(place) : 0), 0)
-  const best = Array.from({ length: Math.min(right.size, 10) }, (_, place) => gain(place)).reduce((sum, g) => sum + g, 0)
+  const gain = (rank: number) => 1 / Math.log2(rank + 2)
+  const got = [...new Set(found)].slice(0, 10).reduce((sum, id, rank) => sum + (right.has(id) ? gain(rank) : 0), 0)
+  const best = Array.from({ length: Math.min(right.size, 10) }, (_, rank) => gain(rank)).reduce((sum, g) => sum + g, 0)
   return got / best
 }
 

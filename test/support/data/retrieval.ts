@@ -1,4 +1,4 @@
-import { base64, type Caller, type Json, makeCaller, newCollection, settled } from '../client.ts'
+import { base64, type Caller, createCaller, type Json, newCollection, settled } from '../client.ts'
 import { inParallel } from '../in-parallel.ts'
 import { type Service, startEmbedded } from '../processes/service.ts'
 import type { EvalData, Language } from './eval-vectors.ts'
@@ -41,7 +41,7 @@ export class Retrieval implements AsyncDisposable {
   static async start(data: EvalData): Promise<Retrieval> {
     const service = await startEmbedded()
     try {
-      const caller = makeCaller(service, service.key)
+      const caller = createCaller(service, service.key)
       const started = new Retrieval(data, service, caller, (await newCollection(caller)).id)
       await started.#fill()
       return started
@@ -55,9 +55,9 @@ export class Retrieval implements AsyncDisposable {
   async ndcg(from: Language, pool: Pool): Promise<number> {
     const { paragraphs, questions } = this.#data
     const present = new Set(paragraphs.filter(({ lang }) => pool === 'both' || lang === pool).map(({ id }) => id))
-    const asked = questions.filter(({ lang }) => lang === from)
+    const selected = questions.filter(({ lang }) => lang === from)
     const filter = pool === 'both' ? {} : { filter: { op: 'contains', field: 'file_name', value: `${pool}-` } }
-    const scores = await inParallel(asked, PARALLEL, async ({ text, paragraph_ids }) => {
+    const scores = await inParallel(selected, PARALLEL, async ({ text, paragraph_ids }) => {
       const { body } = await this.#caller.rest('POST', `/v1/collections/${this.#collection}/search`, { query: text, ...filter })
       const found = body.data.map((hit: Json) => hit.file.file_name.replace('.txt', ''))
       return ndcgAt10(found, new Set(paragraph_ids.filter((id) => present.has(id))))

@@ -23,8 +23,8 @@ const READ = /\.(docx|xlsx|pptx|odt|epub|rtf|pdf|html|md|txt|csv|json)$/
 export async function seedFiles(): Promise<readonly FileToRead[]> {
   const corpus = existsSync(CORPUS) ? readdirSync(CORPUS).filter((name) => READ.test(name) && name !== 'manifest.json') : []
   return [
-    { name: 'made.docx', bytes: await madeDocx() },
-    { name: 'made.pdf', bytes: await madePdf() },
+    { name: 'made.docx', bytes: await createDocx() },
+    { name: 'made.pdf', bytes: await createPdf() },
     { name: 'plain.pdf', bytes: PLAIN_PDF },
     { name: 'made.html', bytes: Buffer.from(HTML) },
     { name: 'made.md', bytes: Buffer.from(MARKDOWN) },
@@ -40,11 +40,11 @@ export async function seedFiles(): Promise<readonly FileToRead[]> {
     { name: 'made.xlsx', bytes: toArchive(XLSX) },
     { name: 'made.pptx', bytes: toArchive(PPTX) },
     { name: 'made.epub', bytes: toArchive(EPUB) },
-    { name: 'made.odt', bytes: makeOdf('text', ODF_TEXT) },
-    { name: 'made.ods', bytes: makeOdf('spreadsheet', ODF_TABLE) },
+    { name: 'made.odt', bytes: createOdf('text', ODF_TEXT) },
+    { name: 'made.ods', bytes: createOdf('spreadsheet', ODF_TABLE) },
     {
       name: 'made.odp',
-      bytes: makeOdf(
+      bytes: createOdf(
         'presentation',
         `<draw:page><draw:frame p:class="title"><draw:text-box>${ODF_TEXT}</draw:text-box></draw:frame></draw:page>`,
       ),
@@ -67,7 +67,7 @@ export async function seedFiles(): Promise<readonly FileToRead[]> {
   ]
 }
 
-function madeDocx(): Promise<Buffer> {
+function createDocx(): Promise<Buffer> {
   const row = (...cells: string[]) => new TableRow({ children: cells.map((text) => new TableCell({ children: [new Paragraph(text)] })) })
   const children = [
     new Paragraph({ text: 'Report', heading: HeadingLevel.HEADING_1 }),
@@ -112,7 +112,7 @@ function toArchive(entries: Readonly<Record<string, string>>): Buffer {
   return writeZip(Object.entries(entries).map(([name, content]) => ({ name, content: Buffer.from(content) })))
 }
 
-function makeOdf(kind: string, body: string): Buffer {
+function createOdf(kind: string, body: string): Buffer {
   const names = 'xmlns:office="o" xmlns:x="x" xmlns:t="t" xmlns:draw="d" xmlns:p="p"'
   const content = `<office:document-content ${names}><office:body><office:${kind}>${body}</office:${kind}></office:body></office:document-content>`
   return writeZip([
@@ -121,7 +121,7 @@ function makeOdf(kind: string, body: string): Buffer {
   ])
 }
 
-function madePdf(): Promise<Buffer> {
+function createPdf(): Promise<Buffer> {
   const pdf = new PDFDocument()
   const pieces: Buffer[] = []
   pdf.on('data', (piece: Buffer) => pieces.push(piece))
@@ -193,7 +193,7 @@ function spoiledBytes(bytes: Buffer): fc.Arbitrary<Buffer> {
       .map(([from, count]) => Buffer.concat([bytes.subarray(0, from), bytes.subarray(from + count)])),
     fc.array(fc.tuple(at(length), fc.nat({ max: 255 })), { minLength: 1, maxLength: 30 }).map((changes) => {
       const copy = Buffer.from(bytes)
-      for (const [place, byte] of changes) if (place < length) copy[place] = byte
+      for (const [offset, byte] of changes) if (offset < length) copy[offset] = byte
       return copy
     }),
     fc
@@ -263,7 +263,7 @@ function spoiledArchive(bytes: Buffer): fc.Arbitrary<Buffer> {
     { arbitrary: fc.nat({ max: entries.length - 1 }), weight: 2 },
   )
   const replaced = (index: number, entry: ZipEntry) => writeZip(entries.with(index, entry))
-  const changed = (change: (xml: string, place: number) => string) =>
+  const changed = (change: (xml: string, offset: number) => string) =>
     fc.tuple(which, fc.double({ min: 0, max: 1, noNaN: true })).map(([index, share]) => {
       const xml = entries[index]!.content.toString()
       return replaced(index, { name: entries[index]!.name, content: Buffer.from(change(xml, Math.floor(xml.length * share))) })
@@ -273,15 +273,15 @@ function spoiledArchive(bytes: Buffer): fc.Arbitrary<Buffer> {
       .constantFrom(...EVIL_XML)
       .chain((evil) => changed((xml) => xml.replace(/^(<\?xml[^>]*>)?/, `$1${evil}`).replace('<w:t', '<w:t>&c;&x;</w:t><w:t'))),
     fc.tuple(fc.constantFrom(...XML_PIECES), fc.constantFrom(1, 10, 3_000, 30_000)).chain(([piece, times]) =>
-      changed((xml, place) => {
-        const tag = xml.indexOf('<', place)
+      changed((xml, offset) => {
+        const tag = xml.indexOf('<', offset)
         return xml.slice(0, tag) + piece.repeat(times) + xml.slice(tag)
       }),
     ),
-    fc.integer({ min: 1, max: 3_000 }).chain((count) => changed((xml, place) => xml.slice(0, place) + xml.slice(place + count))),
+    fc.integer({ min: 1, max: 3_000 }).chain((count) => changed((xml, offset) => xml.slice(0, offset) + xml.slice(offset + count))),
     fc
       .constantFrom('0', '-1', '1e9', '99999999999999999999', '__proto__', 'rId1')
-      .chain((value) => changed((xml, place) => xml.slice(0, place) + xml.slice(place).replace(/="[^"]*"/, `="${value}"`))),
+      .chain((value) => changed((xml, offset) => xml.slice(0, offset) + xml.slice(offset).replace(/="[^"]*"/, `="${value}"`))),
     fc
       .tuple(
         which,
@@ -364,12 +364,12 @@ function spoiledPdf(bytes: Buffer): fc.Arbitrary<Buffer> {
   const share = fc.double({ min: 0, max: 1, noNaN: true })
   const changed = (pattern: RegExp, replacement: fc.Arbitrary<string>) =>
     fc.array(fc.tuple(share, replacement), { minLength: 1, maxLength: 4 }).map((changes) => {
-      let made = text
+      let result = text
       for (const [where, value] of changes) {
-        const from = Math.floor(made.length * where)
-        made = made.slice(0, from) + made.slice(from).replace(pattern, () => value)
+        const from = Math.floor(result.length * where)
+        result = result.slice(0, from) + result.slice(from).replace(pattern, () => value)
       }
-      return Buffer.from(made, 'latin1')
+      return Buffer.from(result, 'latin1')
     })
   const dictionary = (entries: fc.Arbitrary<string>) =>
     changed(
@@ -504,10 +504,10 @@ const CHARSETS = ['utf-8', 'utf-16le', 'utf-7', 'x-user-defined', 'iso-2022-jp',
 function spoiledText(bytes: Buffer, name: string): fc.Arbitrary<Buffer> {
   const pieces = fc.tuple(fc.constantFrom(...TEXT_PIECES), fc.constantFrom(1, 30, 2_000, 60_000))
   const inserted = fc.array(fc.tuple(at(bytes.length), pieces), { minLength: 1, maxLength: 3 }).map((changes) => {
-    let made = bytes
-    for (const [place, [piece, times]] of changes)
-      made = Buffer.concat([made.subarray(0, place), Buffer.from(piece.repeat(times)), made.subarray(place)])
-    return made
+    let result = bytes
+    for (const [offset, [piece, times]] of changes)
+      result = Buffer.concat([result.subarray(0, offset), Buffer.from(piece.repeat(times)), result.subarray(offset)])
+    return result
   })
   const mixed = fc.array(pieces, { minLength: 2, maxLength: 4 }).map((all) => {
     const unit = all.map(([piece]) => piece).join('')

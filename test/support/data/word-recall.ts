@@ -13,12 +13,12 @@ export function pairsIn(words: readonly string[]): readonly string[] {
 export function recallOf(reference: readonly string[], found: readonly string[]): number {
   const left = new Map<string, number>()
   for (const item of found) left.set(item, (left.get(item) ?? 0) + 1)
-  let kept = 0
+  let recalled = 0
   for (const item of reference) {
     const count = left.get(item) ?? 0
     if (count === 0) continue
-    kept += 1
+    recalled += 1
     left.set(item, count - 1)
   }
-  return kept / reference.length
+  return recalled / reference.length
 }

@@ -53,9 +53,9 @@ export function writeZip(entries: readonly ZipEntry[]): Buffer {
     header.writeUInt32LE(claim.size ?? content.length, 18)
     header.writeUInt16LE(bytes.length, 22)
     const file = Buffer.concat([Buffer.from('PK\x03\x04'), header, bytes, data])
-    const place = Buffer.alloc(14)
-    place.writeUInt32LE(offset, 10)
-    directory.push(Buffer.concat([Buffer.from('PK\x01\x02\x14\x00'), header, place, bytes]))
+    const locator = Buffer.alloc(14)
+    locator.writeUInt32LE(offset, 10)
+    directory.push(Buffer.concat([Buffer.from('PK\x01\x02\x14\x00'), header, locator, bytes]))
     files.push(file)
     offset += file.length
   }

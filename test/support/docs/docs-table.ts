@@ -43,14 +43,14 @@ export class DocsTable {
   #write(): void {
     const page = readFileSync(this.#file, 'utf8')
     const text = page.split(this.#head)[0]!
-    const kept = new Map(
+    const retained = new Map(
       page
         .slice(text.length)
         .split('\n')
         .filter((line) => /^\| [a-zA-Z]/.test(line) && line !== this.#head)
         .map((line) => [readRowStart(line), line]),
     )
-    const rows = [...new Map([...kept, ...this.#seen]).values()]
+    const rows = [...new Map([...retained, ...this.#seen]).values()]
     writeFileSync(this.#file, `${[text + this.#head, this.#head.replaceAll(/[^|]+/g, '---'), ...rows.sort()].join('\n')}\n`)
   }
 }

@@ -13,9 +13,9 @@ export interface TestIndices {
 
 export function testIndices(url: string): TestIndices {
   const run = `kis-test-${randomBytes(5).toString('hex')}`
-  let given = 0
+  let assigned = 0
   return {
-    newPrefix: () => `${run}-${given++}`,
+    newPrefix: () => `${run}-${assigned++}`,
     async dropAll() {
       // Delete by name, because a server refuses patterns by default.
       const listed = await fetch(`${url}/_cat/indices/${run}-*?h=index`)

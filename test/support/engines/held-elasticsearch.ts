@@ -3,14 +3,14 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
 
-export interface Asked {
+export interface ReceivedRequest {
   readonly method: string
   /** Without the query string. */
   readonly path: string
   readonly body: string
 }
 
-interface Answer {
+interface ScriptedResponse {
   /** Default: 200. */
   readonly status?: number
   readonly body: unknown
@@ -31,15 +31,15 @@ export interface HeldElasticsearch extends AsyncDisposable {
   release(): void
 }
 
-export async function startHeldElasticsearch(answer: (asked: Asked) => Answer): Promise<HeldElasticsearch> {
+export async function startHeldElasticsearch(respond: (received: ReceivedRequest) => ScriptedResponse): Promise<HeldElasticsearch> {
   const released = Promise.withResolvers<void>()
   const authorizations: (string | undefined)[] = []
   let held = 0
   let onHeld: (() => void) | undefined
   const server = createServer(async (request, response) => {
     authorizations.push(request.headers.authorization)
-    const asked = { method: request.method!, path: request.url!.split('?')[0]!, body: await text(request) }
-    const { status = 200, body, isHeld = false } = answer(asked)
+    const received = { method: request.method!, path: request.url!.split('?')[0]!, body: await text(request) }
+    const { status = 200, body, isHeld = false } = respond(received)
     if (isHeld) {
       held += 1
       onHeld?.()

@@ -57,7 +57,7 @@ export class TestMcpServer implements AsyncDisposable {
     this.inside += 1
     response.end()
   })
-  readonly #server = createServer((request, response) => void this.#answer(request, response))
+  readonly #server = createServer((request, response) => void this.#respond(request, response))
 
   static async start(): Promise<TestMcpServer> {
     const server = new TestMcpServer()
@@ -74,7 +74,7 @@ export class TestMcpServer implements AsyncDisposable {
     return `http://${this.hostAndPort}/${behaviour}`
   }
 
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
     this.headers.push(request.headers)
     const pieces: Buffer[] = []
     for await (const piece of request) pieces.push(piece as Buffer)

@@ -26,7 +26,7 @@ export interface Script {
 
 /** What the engine records about a call. A repeated call is counted. */
 export interface MeteredCall {
-  readonly asked: number
+  readonly requests: number
   /** The number of pieces sent. */
   readonly produced: number
   /** When the answer's connection closed, as a value of `performance.now()`. Null while it is open. */
@@ -69,7 +69,7 @@ export class MeteredEngine implements AsyncDisposable {
     const script = JSON.parse(messages.at(-1).content) as Script
     const call = this.calls.get(script.id) ?? new Call(script.allowed ?? script.pieces)
     this.calls.set(script.id, call)
-    call.asked++
+    call.requests++
     response.on('close', () => {
       call.closedAt = performance.now()
       call.wake()
@@ -81,13 +81,13 @@ export class MeteredEngine implements AsyncDisposable {
     const head = { id: `chatcmpl-${script.id}`, created: 1_750_000_000, model }
     await call.until(1)
     if (response.destroyed) return
-    if (stream) await answerInChunks(response, script, call, head)
-    else await answerWhole(response, script, call, head)
+    if (stream) await respondInChunks(response, script, call, head)
+    else await respondBuffered(response, script, call, head)
   }
 }
 
 class Call implements MeteredCall {
-  asked = 0
+  requests = 0
   produced = 0
   closedAt: number | null = null
   hasFinished = false
@@ -114,15 +114,15 @@ class Call implements MeteredCall {
   }
 }
 
-function makeUsage({ usage, pieces }: Script, produced: number) {
+function createUsage({ usage, pieces }: Script, produced: number) {
   const completion_tokens = typeof usage === 'number' ? usage : Math.min(produced, pieces)
   return { prompt_tokens: METERED_INPUT_TOKENS, completion_tokens, total_tokens: METERED_INPUT_TOKENS + completion_tokens }
 }
 
-async function answerInChunks(response: ServerResponse, script: Script, call: Call, head: object): Promise<void> {
+async function respondInChunks(response: ServerResponse, script: Script, call: Call, head: object): Promise<void> {
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   const send = (rest: object) => response.write(`data: ${JSON.stringify({ ...head, object: 'chat.completion.chunk', ...rest })}\n\n`)
-  const each = () => (script.usage === 'each' ? { usage: makeUsage(script, call.produced) } : {})
+  const each = () => (script.usage === 'each' ? { usage: createUsage(script, call.produced) } : {})
   for (let piece = 1; piece <= script.pieces; piece++) {
     await call.until(piece)
     if (response.destroyed) return
@@ -143,7 +143,7 @@ async function answerInChunks(response: ServerResponse, script: Script, call: Ca
     return void response.end()
   }
   send({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
-  if (script.usage !== 'never') send({ choices: [], usage: makeUsage(script, call.produced) })
+  if (script.usage !== 'never') send({ choices: [], usage: createUsage(script, call.produced) })
   // Wait for one more piece than there are, so that a caller can disconnect after the last piece and before the end.
   await call.until(script.allowed === undefined ? script.pieces : script.pieces + 1)
   if (response.destroyed) return
@@ -151,7 +151,7 @@ async function answerInChunks(response: ServerResponse, script: Script, call: Ca
   response.end('data: [DONE]\n\n')
 }
 
-async function answerWhole(response: ServerResponse, script: Script, call: Call, head: object): Promise<void> {
+async function respondBuffered(response: ServerResponse, script: Script, call: Call, head: object): Promise<void> {
   response.writeHead(200, { 'content-type': 'application/json' })
   response.flushHeaders()
   await call.until(script.pieces)
@@ -159,7 +159,7 @@ async function answerWhole(response: ServerResponse, script: Script, call: Call,
   call.produced = script.pieces
   call.hasFinished = true
   const message = { role: 'assistant', content: ' word'.repeat(script.pieces), refusal: null }
-  const usage = script.usage === 'never' ? {} : { usage: makeUsage(script, call.produced) }
+  const usage = script.usage === 'never' ? {} : { usage: createUsage(script, call.produced) }
   response.end(
     JSON.stringify({
       ...head,

@@ -43,7 +43,7 @@ export const TRANSCRIPT = {
   ],
 }
 const WORDS = ['Hello', ' from', ' the', ' mock', ' مرحبا']
-const LARGE_ANSWER_BYTES = 15 * 1024 * 1024
+const LARGE_RESPONSE_BYTES = 15 * 1024 * 1024
 
 export async function startMockEngine(): Promise<MockEngine> {
   const counts = { chats: 0, embeddings: 0, transcriptions: 0, reranks: 0, abandoned: 0 }
@@ -72,10 +72,10 @@ export async function startMockEngine(): Promise<MockEngine> {
     }
     if (script === 'gate') await gate.promise
     if (script === 'slow' || script === 'wide') await new Promise((resolve) => setTimeout(resolve, 300))
-    if (speech && body.stream !== 'true') return answer(response, makeTranscript(body, script))
-    if (reranks) return answer(response, answerToRerank(body))
-    if (!chat && !speech) return answer(response, makeEmbeddings(body, script))
-    if (chat && body.stream !== true) return answer(response, makeCompletion(body))
+    if (speech && body.stream !== 'true') return respond(response, createTranscript(body, script))
+    if (reranks) return respond(response, rerankResponse(body))
+    if (!chat && !speech) return respond(response, createEmbeddings(body, script))
+    if (chat && body.stream !== true) return respond(response, createCompletion(body))
     response.on('close', () => {
       if (!response.writableEnded) counts.abandoned++
     })
@@ -133,7 +133,7 @@ async function readForm(request: IncomingMessage): Promise<Record<string, unknow
 /**
  * Returns the transcript of 2.5 s of speech. As with OpenAI, `json` has only the text and the length in whole seconds.
  */
-function makeTranscript({ response_format }: Record<string, unknown>, script: string) {
+function createTranscript({ response_format }: Record<string, unknown>, script: string) {
   const usage = script === 'silent' ? {} : { usage: { type: 'duration', seconds: 3 } }
   if (response_format === 'json') return { text: TRANSCRIPT.text, ...usage }
   const { segments, ...rest } = TRANSCRIPT
@@ -166,15 +166,15 @@ function findScript(body: Record<string, unknown>, chat: boolean): string {
   return typeof last === 'string' ? (last.split(/[\s-]/).at(-1) ?? '') : ''
 }
 
-function answer(response: ServerResponse, body: unknown): void {
+function respond(response: ServerResponse, body: unknown): void {
   response.writeHead(200, { 'content-type': 'application/json' })
   response.end(JSON.stringify(body, (_key, value) => (Number.isNaN(value) ? 'NaN' : value)).replaceAll('"NaN"', 'NaN'))
 }
 
-function makeCompletion({ model, messages }: Record<string, unknown>) {
+function createCompletion({ model, messages }: Record<string, unknown>) {
   const last = (messages as { content: unknown }[]).at(-1)?.content
   const isLarge = typeof last === 'string' && last.endsWith('large')
-  const content = isLarge ? 'large '.repeat(LARGE_ANSWER_BYTES / 6) : (askAboutPassages(last) ?? WORDS.join(''))
+  const content = isLarge ? 'large '.repeat(LARGE_RESPONSE_BYTES / 6) : (suggestQuestions(last) ?? WORDS.join(''))
   const message = { role: 'assistant', content, refusal: null }
   return {
     id: 'chatcmpl-mock',
@@ -188,16 +188,16 @@ function makeCompletion({ model, messages }: Record<string, unknown>) {
 }
 
 /** Questions about passages, in the languages that are asked for: one that the passage answers, and one with words of no passage. */
-function askAboutPassages(content: unknown): string | null {
+function suggestQuestions(content: unknown): string | null {
   if (typeof content !== 'string' || !content.startsWith('{"passages":')) return null
   const { passages } = JSON.parse(content) as { passages: { text: string; languages: string[] }[] }
-  const questions = passages.flatMap(({ text, languages }, passage) => [
+  const questions = passages.flatMap(({ text, languages }, index) => [
     ...languages.map((language) => ({
-      passage,
-      question: language === 'Arabic' ? `ماذا يقول النص ${passage}؟` : `What does passage ${passage} say?`,
+      passage: index,
+      question: language === 'Arabic' ? `ماذا يقول النص ${index}؟` : `What does passage ${index} say?`,
       phrase: text.split(/\s+/).slice(0, 4).join(' '),
     })),
-    { passage, question: 'What is made up?', phrase: 'words of no passage at all' },
+    { passage: index, question: 'What is made up?', phrase: 'words of no passage at all' },
   ])
   return JSON.stringify({ questions })
 }
@@ -221,12 +221,12 @@ function stream(response: ServerResponse, { model }: Record<string, unknown>, sc
 }
 
 /** As Cohere. */
-function answerToRerank({ query, documents }: Record<string, unknown>) {
+function rerankResponse({ query, documents }: Record<string, unknown>) {
   const results = rankByWords(query as string, documents as string[]).map(({ index, score }) => ({ index, relevance_score: score }))
   return { id: 'mock', results, meta: { billed_units: { search_units: Math.ceil(results.length / 100) } } }
 }
 
-function makeEmbeddings({ model, input, encoding_format }: Record<string, unknown>, script: string) {
+function createEmbeddings({ model, input, encoding_format }: Record<string, unknown>, script: string) {
   const texts = (Array.isArray(input) ? input : [input]) as unknown[]
   const width = script === 'narrow' ? 7 : script === 'wide' ? 16 : 8
   const vectors = texts.map((text) => {

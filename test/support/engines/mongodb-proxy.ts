@@ -42,7 +42,7 @@ export class MongoProxy implements AsyncDisposable {
   readonly #sockets = new Set<Socket>()
   #listeningPort = 0
   /** If true, requests reach the server, and their answers are lost with the connection. */
-  losesAnswers = false
+  losesReplies = false
   /** If true, nothing is forwarded in either direction, and nothing is closed. */
   isFrozen = false
   /** The wire version that the server appears to have. Null leaves it unchanged. */
@@ -101,8 +101,8 @@ export class MongoProxy implements AsyncDisposable {
       from.on('data', (bytes: Buffer) => {
         if (this.isFrozen) return
         if (from === upstream) {
-          if (this.losesAnswers) from.destroy()
-          else to.write(this.#answer(bytes))
+          if (this.losesReplies) from.destroy()
+          else to.write(this.#reply(bytes))
           return
         }
         const { messages, rest } = splitMessages(Buffer.concat([request, bytes]))
@@ -123,11 +123,11 @@ export class MongoProxy implements AsyncDisposable {
 
   #toRefusal(message: Buffer): Buffer | undefined {
     if (!this.refusal) return undefined
-    const { commands, ...answer } = this.refusal
-    return commands.includes(commandOf(message) ?? '') ? replyTo(message, { ok: 0, ...answer }) : undefined
+    const { commands, ...reply } = this.refusal
+    return commands.includes(commandOf(message) ?? '') ? replyTo(message, { ok: 0, ...reply }) : undefined
   }
 
-  #answer(bytes: Buffer): Buffer {
+  #reply(bytes: Buffer): Buffer {
     const at = bytes.indexOf(MAX_WIRE_VERSION)
     if (this.wireVersion !== null && at >= 0) bytes.writeInt32LE(this.wireVersion, at + MAX_WIRE_VERSION.length)
     return bytes

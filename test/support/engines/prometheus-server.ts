@@ -56,9 +56,9 @@ export class PrometheusServer implements AsyncDisposable {
   /** What the HTTP API answers. @throws {Error} it refuses */
   async get(path: string, parameters: Readonly<Record<string, string>> = {}): Promise<Json> {
     const response = await fetch(`${this.#url}/api/v1/${path}?${new URLSearchParams(parameters)}`)
-    const answer = (await response.json()) as Json
-    if (answer.status !== 'success') throw new Error(`${path} ${JSON.stringify(parameters)}: ${answer.error}`)
-    return answer.data
+    const body = (await response.json()) as Json
+    if (body.status !== 'success') throw new Error(`${path} ${JSON.stringify(parameters)}: ${body.error}`)
+    return body.data
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -36,7 +36,7 @@ export class RerankVendor implements AsyncDisposable {
     const status = typeof misbehaviour === 'number' ? misbehaviour : 200
     response.writeHead(status, { 'content-type': 'application/json' })
     const failure = typeof misbehaviour === 'object' ? misbehaviour?.body : { message: 'as scripted' }
-    response.end(JSON.stringify(misbehaviour === null ? answerTo(path, body) : failure))
+    response.end(JSON.stringify(misbehaviour === null ? responseTo(path, body) : failure))
   })
 
   static async start(): Promise<RerankVendor> {
@@ -65,7 +65,7 @@ export function rankByWords(query: string, texts: readonly string[]) {
     .sort((a, b) => b.score - a.score)
 }
 
-function answerTo(path: string, { query, documents, texts, model }: RerankReceived['body']): unknown {
+function responseTo(path: string, { query, documents, texts, model }: RerankReceived['body']): unknown {
   const words = wordsOf(query)
   const read = documents ?? texts ?? []
   const scored = rankByWords(query, read)

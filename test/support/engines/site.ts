@@ -14,7 +14,7 @@ interface Page {
 /** A site on this machine, with its own robots.txt. */
 export class Site implements AsyncDisposable {
   readonly pages = new Map<string, Page>()
-  readonly asked: { readonly path: string; readonly headers: IncomingHttpHeaders }[] = []
+  readonly requests: { readonly path: string; readonly headers: IncomingHttpHeaders }[] = []
   /** Connections that ended while a page hung. */
   left = 0
   readonly #server: Server
@@ -22,7 +22,7 @@ export class Site implements AsyncDisposable {
   private constructor() {
     this.#server = createServer((request, response) => {
       const path = request.url!
-      this.asked.push({ path, headers: request.headers })
+      this.requests.push({ path, headers: request.headers })
       const page = this.pages.get(path)
       if (page?.hangs) return void request.socket.once('close', () => this.left++)
       if (!page) return void response.writeHead(404).end()

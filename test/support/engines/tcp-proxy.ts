@@ -4,7 +4,7 @@ import { Transform } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 
 /** One connection of a client through the proxy. */
-interface Passage {
+interface ProxiedConnection {
   readonly client: Socket
   readonly toServer: Transform
   readonly toClient: Transform
@@ -19,7 +19,7 @@ export class TcpProxy implements AsyncDisposable {
   readonly #server: Server
   readonly #hostname: string
   readonly #upstreamPort: number
-  readonly #passages = new Set<Passage>()
+  readonly #connections = new Set<ProxiedConnection>()
   #port = 0
   #isFrozen = false
   #latencyMs = 0
@@ -28,14 +28,14 @@ export class TcpProxy implements AsyncDisposable {
     this.#hostname = hostname
     this.#upstreamPort = Number(port)
     this.#server = createServer((client) => {
-      const passage: Passage = { client, toServer: this.#carrier(), toClient: this.#carrier(), isLost: false }
-      this.#passages.add(passage)
+      const connection: ProxiedConnection = { client, toServer: this.#carrier(), toClient: this.#carrier(), isLost: false }
+      this.#connections.add(connection)
       client.pause().on('error', () => {})
       client.on('close', () => {
-        this.#passages.delete(passage)
-        if (!client.readableEnded) passage.upstream?.destroy()
+        this.#connections.delete(connection)
+        if (!client.readableEnded) connection.upstream?.destroy()
       })
-      if (!this.#isFrozen) this.#join(passage)
+      if (!this.#isFrozen) this.#join(connection)
     })
   }
 
@@ -57,7 +57,7 @@ export class TcpProxy implements AsyncDisposable {
   /** Passes nothing on any more, and tells nobody, as a network that is gone. It ends with `stop` or `heal`. */
   freeze(): void {
     this.#isFrozen = true
-    for (const { client, upstream, toServer, toClient } of this.#passages)
+    for (const { client, upstream, toServer, toClient } of this.#connections)
       for (const stream of [client, upstream, toServer, toClient]) stream?.unpipe().pause()
   }
 
@@ -66,10 +66,10 @@ export class TcpProxy implements AsyncDisposable {
    * machine between them has forgotten them. New connections pass.
    */
   halfOpen(): void {
-    for (const passage of this.#passages) {
-      passage.isLost = true
-      passage.client.unpipe().pause()
-      passage.upstream?.destroy()
+    for (const connection of this.#connections) {
+      connection.isLost = true
+      connection.client.unpipe().pause()
+      connection.upstream?.destroy()
     }
   }
 
@@ -77,7 +77,7 @@ export class TcpProxy implements AsyncDisposable {
   async stop(): Promise<void> {
     this.#isFrozen = false
     const closed = new Promise((resolve) => this.#server.close(resolve))
-    for (const { client } of this.#passages) client.destroy()
+    for (const { client } of this.#connections) client.destroy()
     await closed
   }
 
@@ -90,7 +90,7 @@ export class TcpProxy implements AsyncDisposable {
   /** Ends every fault. What a frozen proxy has kept goes on, as packets that are sent again. */
   async heal(): Promise<void> {
     this.#latencyMs = 0
-    if (this.#isFrozen) for (const passage of this.#passages) if (!passage.isLost) this.#join(passage)
+    if (this.#isFrozen) for (const connection of this.#connections) if (!connection.isLost) this.#join(connection)
     this.#isFrozen = false
     if (!this.#server.listening) await this.resume()
   }
@@ -99,20 +99,20 @@ export class TcpProxy implements AsyncDisposable {
     if (this.#server.listening) await this.stop()
   }
 
-  #join(passage: Passage): void {
-    const { client, toServer, toClient } = passage
-    const upstream = passage.upstream ?? this.#connect(passage)
+  #join(connection: ProxiedConnection): void {
+    const { client, toServer, toClient } = connection
+    const upstream = connection.upstream ?? this.#connect(connection)
     client.pipe(toServer).pipe(upstream)
     upstream.pipe(toClient).pipe(client)
   }
 
-  #connect(passage: Passage): Socket {
+  #connect(connection: ProxiedConnection): Socket {
     const upstream = connect(this.#upstreamPort, this.#hostname)
-    passage.upstream = upstream
+    connection.upstream = upstream
     return upstream
       .on('error', () => {})
       .on('close', () => {
-        if (!upstream.readableEnded && !passage.isLost) passage.client.destroy()
+        if (!upstream.readableEnded && !connection.isLost) connection.client.destroy()
       })
   }
 

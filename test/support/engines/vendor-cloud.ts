@@ -23,7 +23,7 @@ export class VendorCloud implements AsyncDisposable {
   readonly received: Received[] = []
   readonly mock: LLMock
   answering: Answering | null = null
-  readonly #server = createServer((request, response) => void this.#take(request, response))
+  readonly #server = createServer((request, response) => void this.#handle(request, response))
 
   private constructor(mock: LLMock) {
     this.mock = mock
@@ -43,7 +43,7 @@ export class VendorCloud implements AsyncDisposable {
     return this.received.at(-1)!
   }
 
-  async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { promise: closed, resolve } = Promise.withResolvers<void>()
     // Many requests use one connection, and each waits for it to close.
     request.socket.setMaxListeners(0).once('close', resolve)
@@ -53,21 +53,21 @@ export class VendorCloud implements AsyncDisposable {
     const received = { path: request.url!, headers: request.headers, body: JSON.parse(text), closed }
     this.received.push(received)
     if (this.answering) this.answering(response, received)
-    else this.#askMock(request, text, response)
+    else this.#forwardToMock(request, text, response)
   }
 
-  #askMock(request: IncomingMessage, body: string, response: ServerResponse): void {
+  #forwardToMock(request: IncomingMessage, body: string, response: ServerResponse): void {
     const { host: _, ...headers } = request.headers
-    const asked = httpRequest(`${this.mock.url}${request.url}`, { method: 'POST', headers }, (answer) => {
-      response.writeHead(answer.statusCode!, answer.headers)
-      answer.pipe(response)
-      answer.on('close', () => {
-        if (!answer.complete) response.destroy()
+    const forwarded = httpRequest(`${this.mock.url}${request.url}`, { method: 'POST', headers }, (mockResponse) => {
+      response.writeHead(mockResponse.statusCode!, mockResponse.headers)
+      mockResponse.pipe(response)
+      mockResponse.on('close', () => {
+        if (!mockResponse.complete) response.destroy()
       })
     })
-    response.on('close', () => asked.destroy())
-    asked.on('error', () => response.destroy())
-    asked.end(body)
+    response.on('close', () => forwarded.destroy())
+    forwarded.on('error', () => response.destroy())
+    forwarded.end(body)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

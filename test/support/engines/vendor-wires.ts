@@ -220,7 +220,7 @@ const googleUsage = ({ usage = DEFAULT_USAGE }: Said) => ({
   thoughtsTokenCount: usage.reasoning,
   totalTokenCount: usage.input + usage.output,
 })
-const googleAnswer = (parts: readonly object[], rest: object = {}, more: object = {}) => ({
+const googleResponse = (parts: readonly object[], rest: object = {}, more: object = {}) => ({
   candidates: [{ content: { role: 'model', parts }, index: 0, ...rest }],
   modelVersion: 'model-of-the-vendor',
   responseId: 'answer-1',
@@ -238,7 +238,7 @@ const googleError = (status: number, message: string) => ({
 export const GOOGLE_WIRE: Wire = {
   contentType: 'text/event-stream',
   completion: (said) =>
-    googleAnswer(
+    googleResponse(
       [
         ...(said.reasoning ? [{ text: said.reasoning.text, thought: true }] : []),
         ...(said.text ? [{ text: said.text.join('') }] : []),
@@ -248,10 +248,10 @@ export const GOOGLE_WIRE: Wire = {
       { usageMetadata: googleUsage(said) },
     ),
   events: (said) => [
-    ...(said.reasoning ? [sse(googleAnswer([{ text: said.reasoning.text, thought: true }]))] : []),
-    ...(said.text ?? []).map((text) => sse(googleAnswer([{ text }]))),
-    ...googleCalls(said).map((call) => sse(googleAnswer([call]))),
-    sse(googleAnswer([{ text: '' }], { finishReason: GOOGLE_ENDS[said.ends ?? 'stop'] }, { usageMetadata: googleUsage(said) })),
+    ...(said.reasoning ? [sse(googleResponse([{ text: said.reasoning.text, thought: true }]))] : []),
+    ...(said.text ?? []).map((text) => sse(googleResponse([{ text }]))),
+    ...googleCalls(said).map((call) => sse(googleResponse([call]))),
+    sse(googleResponse([{ text: '' }], { finishReason: GOOGLE_ENDS[said.ends ?? 'stop'] }, { usageMetadata: googleUsage(said) })),
   ],
   error: (status, message) => ({ body: googleError(status, message) }),
   toCode: (status) => GOOGLE_STATUSES[status] ?? 'UNKNOWN',

@@ -25,7 +25,7 @@ export type Answering = (message: Omit<Received, 'status'>) => number | 'silence
  */
 export class WebhookReceiver implements AsyncDisposable {
   readonly #server = createServer()
-  readonly #places = new Map<string, Place>()
+  readonly #endpoints = new Map<string, ReceiverEndpoint>()
   readonly #checks = eventChecks()
 
   static async start(): Promise<WebhookReceiver> {
@@ -33,11 +33,11 @@ export class WebhookReceiver implements AsyncDisposable {
     receiver.#server.on('request', async (request, response) => {
       if (request.method === 'GET' && request.url!.startsWith('/page-'))
         return void response.writeHead(200, { 'content-type': 'text/html' }).end(`<p>A page. <a href="${request.url}">Itself</a></p>`)
-      const place = receiver.#places.get(request.url!)
-      if (!place) return void response.writeHead(404).end()
+      const endpoint = receiver.#endpoints.get(request.url!)
+      if (!endpoint) return void response.writeHead(404).end()
       const pieces: Buffer[] = []
       for await (const piece of request) pieces.push(piece)
-      await receiver.#take(place, Buffer.concat(pieces).toString(), request.headers as Record<string, string>, response)
+      await receiver.#handle(endpoint, Buffer.concat(pieces).toString(), request.headers as Record<string, string>, response)
     })
     await new Promise<void>((resolve) => receiver.#server.listen(0, '127.0.0.1', resolve))
     return receiver
@@ -53,10 +53,10 @@ export class WebhookReceiver implements AsyncDisposable {
     return `http://${this.host}/page-${name}`
   }
 
-  at(path: string): Place {
-    const place = new Place(`http://${this.host}${path}`)
-    this.#places.set(path, place)
-    return place
+  at(path: string): ReceiverEndpoint {
+    const endpoint = new ReceiverEndpoint(`http://${this.host}${path}`)
+    this.#endpoints.set(path, endpoint)
+    return endpoint
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -64,27 +64,27 @@ export class WebhookReceiver implements AsyncDisposable {
     await new Promise((resolve) => this.#server.close(resolve))
   }
 
-  async #take(place: Place, body: string, headers: Record<string, string>, response: ServerResponse): Promise<void> {
+  async #handle(endpoint: ReceiverEndpoint, body: string, headers: Record<string, string>, response: ServerResponse): Promise<void> {
     const id = headers['webhook-id']!
     try {
-      const { type, timestamp, data } = new Webhook(place.secret).verify(body, headers) as Omit<Received, 'id' | 'status'>
+      const { type, timestamp, data } = new Webhook(endpoint.secret).verify(body, headers) as Omit<Received, 'id' | 'status'>
       const check = this.#checks.get(type)
       if (!check?.(data)) throw new Error(`${type}: ${JSON.stringify(check?.errors)}`)
       const message = { id, type, timestamp, data }
-      const answer = await place.answering(message)
-      if (answer === 'silence') return void place.unanswered.push(message.id)
-      place.received.push({ ...message, status: answer })
+      const status = await endpoint.answering(message)
+      if (status === 'silence') return void endpoint.unanswered.push(message.id)
+      endpoint.received.push({ ...message, status })
       response
-        .writeHead(answer, { 'content-type': 'text/plain', ...(place.location && { location: place.location }) })
-        .end(`answered ${answer}`)
+        .writeHead(status, { 'content-type': 'text/plain', ...(endpoint.location && { location: endpoint.location }) })
+        .end(`answered ${status}`)
     } catch (error) {
-      place.faults.push(error)
+      endpoint.faults.push(error)
       response.writeHead(400).end()
     }
   }
 }
 
-export class Place {
+export class ReceiverEndpoint {
   readonly url: string
   secret = ''
   /** The target of 3xx answers. */
@@ -99,7 +99,7 @@ export class Place {
   }
 
   /** The messages that were answered 2xx. */
-  get taken(): readonly Received[] {
+  get accepted(): readonly Received[] {
     return this.received.filter(({ status }) => status < 300)
   }
 }

@@ -1,5 +1,5 @@
 import { ATTACKS, attackForever } from '../attacks.ts'
-import { makeCaller } from '../client.ts'
+import { createCaller } from '../client.ts'
 
 /**
  * Runs the attack of this name against a service until the parent process sends stop. Reports when the first round has
@@ -11,7 +11,7 @@ const stop = new AbortController()
 process.once('message', () => stop.abort())
 process.on('disconnect', () => process.exit())
 const service = { rest, graphql }
-const target = { service, attacker: makeCaller(service, key), signal: stop.signal }
+const target = { service, attacker: createCaller(service, key), signal: stop.signal }
 // The first round uploads what the others need.
 await attack.run(target).catch(() => undefined)
 process.send!({ begun: name })

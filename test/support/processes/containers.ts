@@ -138,18 +138,18 @@ export const imageFiles = () => filesUnder(ROOT).filter(reachesImage)
  * optional ones.
  */
 export function layOutImage(folder: string): void {
-  for (const file of imageFiles()) place(join(ROOT, file), join(folder, file))
+  for (const file of imageFiles()) copyFile(join(ROOT, file), join(folder, file))
   const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8')) as {
     packages: Readonly<Record<string, { readonly dev?: boolean; readonly optional?: boolean; readonly devOptional?: boolean }>>
   }
   for (const [path, { dev, optional, devOptional }] of Object.entries(packages)) {
     if (!path || dev || optional || devOptional) continue
-    for (const file of filesUnder(join(ROOT, path))) place(join(ROOT, path, file), join(folder, path, file))
+    for (const file of filesUnder(join(ROOT, path))) copyFile(join(ROOT, path, file), join(folder, path, file))
   }
 }
 
 /** Links a file if the file system can, and copies it otherwise. There are some hundred megabytes. */
-function place(from: string, to: string): void {
+function copyFile(from: string, to: string): void {
   mkdirSync(dirname(to), { recursive: true })
   try {
     linkSync(from, to)

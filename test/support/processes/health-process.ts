@@ -6,23 +6,23 @@ import { request } from 'node:http'
  */
 const [address] = process.argv.slice(2) as [string]
 const EVERY_MS = 50
-const GIVE_UP_MS = 30_000
+const TIMEOUT_MS = 30_000
 let longestMs = 0
 let failures = 0
 
 function probe(): Promise<void> {
   const startMs = performance.now()
   return new Promise<void>((resolve) => {
-    const asked = request(`${address}/healthz`, { agent: false, timeout: GIVE_UP_MS }, (response) => {
+    const probeRequest = request(`${address}/healthz`, { agent: false, timeout: TIMEOUT_MS }, (response) => {
       response.resume()
       response.on('end', resolve)
     })
-    asked.on('timeout', () => asked.destroy(new Error('no answer')))
-    asked.on('error', () => {
+    probeRequest.on('timeout', () => probeRequest.destroy(new Error('no answer')))
+    probeRequest.on('error', () => {
       failures++
       resolve()
     })
-    asked.end()
+    probeRequest.end()
   }).then(() => {
     longestMs = Math.max(longestMs, performance.now() - startMs)
   })

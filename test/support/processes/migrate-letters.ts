@@ -5,13 +5,13 @@ import { silentLog } from '../../../subgraphs/common/process/log.ts'
 import { ADD, letters, REMOVE } from '../data/letters.ts'
 
 /** Migrates the letters of a database or a file: `migrate-letters.ts URL DATABASE`, `migrate-letters.ts FILE`. Says when it begins. */
-const [place, database] = process.argv.slice(2)
+const [location, database] = process.argv.slice(2)
 const kinds = letters(ADD, REMOVE)
 if (database) {
-  await using client = new MongoClient(place!)
+  await using client = new MongoClient(location!)
   process.send?.('begins')
   await using _migrations = await migrateDatabase(client.db(database), kinds, silentLog)
 } else {
   process.send?.('begins')
-  await migrateFile(place!, kinds, silentLog)
+  await migrateFile(location!, kinds, silentLog)
 }

@@ -52,7 +52,7 @@ export class NetworkTrace {
    * Returns the calls, as strace writes them, that left loopback or resolved a name, and what was sent on their
    * sockets.
    */
-  foreign(): readonly string[] {
+  external(): readonly string[] {
     const sockets = new Set<string>()
     return readFileSync(this.#file, 'utf8')
       .split('\n')
@@ -60,9 +60,9 @@ export class NetworkTrace {
         const socket = line.match(/\b(?:connect|send\w+)\((\d+),/)?.[1]
         if (socket === undefined) return false
         const { port, v4, v6 } = line.match(ADDRESS)?.groups ?? {}
-        const isForeign = port === undefined ? RESOLVER.test(line) : DNS_PORTS.has(port) || !LOOPBACK.test(v4 ?? v6!)
-        if (isForeign) sockets.add(socket)
-        return isForeign || (port === undefined && sockets.has(socket))
+        const isExternal = port === undefined ? RESOLVER.test(line) : DNS_PORTS.has(port) || !LOOPBACK.test(v4 ?? v6!)
+        if (isExternal) sockets.add(socket)
+        return isExternal || (port === undefined && sockets.has(socket))
       })
   }
 }

@@ -141,13 +141,13 @@ export interface ServiceOptions {
 }
 
 function prepare({ catalog, env = {}, folder }: ServiceOptions): { folder: string; env: Record<string, string>; clean: () => void } {
-  const place = folder ?? mkdtempSync(join(tmpdir(), 'kis-test-'))
+  const folderPath = folder ?? mkdtempSync(join(tmpdir(), 'kis-test-'))
   const common: Record<string, string> = { KIS_RETRY_BACKOFF_MS: '20', ...env }
   if (catalog !== undefined) {
-    common.KIS_CATALOG = join(place, 'catalog.yaml')
+    common.KIS_CATALOG = join(folderPath, 'catalog.yaml')
     writeFileSync(common.KIS_CATALOG, catalog)
   }
-  return { folder: place, env: common, clean: () => folder ?? rmSync(place, { recursive: true, force: true }) }
+  return { folder: folderPath, env: common, clean: () => folder ?? rmSync(folderPath, { recursive: true, force: true }) }
 }
 
 /** Runs `npm start` on a free port, with a new data folder. */
@@ -184,7 +184,7 @@ export interface DistributedOptions extends ServiceOptions {
   /** The ports of a role's processes, if a test needs them in advance. Free ports are the default. */
   readonly ports?: Partial<Record<Role, readonly number[]>>
   /** Returns the additional environment of a process. */
-  makeEnv?(name: string): Readonly<Record<string, string>>
+  createEnv?(name: string): Readonly<Record<string, string>>
 }
 
 export interface DistributedService extends Service {
@@ -202,22 +202,23 @@ export interface DistributedService extends Service {
  */
 export async function startFiveProcesses(options: DistributedOptions = {}): Promise<DistributedService> {
   const { folder, env, clean } = prepare(options)
-  const places: { readonly name: string; readonly role: Role; readonly port: number }[] = []
+  const plannedProcesses: { readonly name: string; readonly role: Role; readonly port: number }[] = []
   for (const role of ROLES) {
     const ports = options.ports?.[role] ?? (await freePorts(options.replicas?.[role] ?? 1))
-    places.push(...ports.map((port, i) => ({ name: `${role}-${i + 1}`, role, port })))
+    plannedProcesses.push(...ports.map((port, i) => ({ name: `${role}-${i + 1}`, role, port })))
   }
-  const addresses = (role: Role) => places.filter((place) => place.role === role).map(({ port }) => `http://127.0.0.1:${port}`)
+  const addresses = (role: Role) =>
+    plannedProcesses.filter((planned) => planned.role === role).map(({ port }) => `http://127.0.0.1:${port}`)
   const urls = Object.fromEntries(ROLES.slice(0, 4).map((role) => [`KIS_${role.toUpperCase()}_URL`, addresses(role).join()]))
   const processes = new Map<string, ServiceProcess>()
-  const start = ({ name, role, port }: (typeof places)[number]) => {
+  const start = ({ name, role, port }: (typeof plannedProcesses)[number]) => {
     const own = { PORT: String(port), KIS_SECRET: TEST_SECRET, KIS_DATA_DIR: join(folder, name) }
-    const launched = ServiceProcess.launch([role], { ...env, ...urls, ...own, ...options.makeEnv?.(name) }, options.under?.(name))
+    const launched = ServiceProcess.launch([role], { ...env, ...urls, ...own, ...options.createEnv?.(name) }, options.under?.(name))
     processes.set(name, launched)
     return launched.ready()
   }
-  const inStages = async (stages: typeof STAGES, act: (place: (typeof places)[number]) => Promise<unknown>) => {
-    for (const roles of stages) await Promise.all(places.filter(({ role }) => roles.includes(role)).map(act))
+  const inStages = async (stages: typeof STAGES, act: (place: (typeof plannedProcesses)[number]) => Promise<unknown>) => {
+    for (const roles of stages) await Promise.all(plannedProcesses.filter(({ role }) => roles.includes(role)).map(act))
   }
   const endAll = async (signal?: NodeJS.Signals) => {
     await inStages(STAGES.toReversed(), async ({ name }) => processes.get(name)?.end(signal))
@@ -238,7 +239,7 @@ export async function startFiveProcesses(options: DistributedOptions = {}): Prom
     processes,
     async restart(name, signal) {
       const code = await processes.get(name)!.end(signal)
-      await start(places.find((place) => place.name === name)!)
+      await start(plannedProcesses.find((planned) => planned.name === name)!)
       return code
     },
     close: () => endAll(),
@@ -254,7 +255,7 @@ const FIRST_PORT = 10_240
 const PORTS_PER_WORKER = 1_000
 const WORKERS = 16
 /** A second run on the same machine begins elsewhere. */
-let portsGiven = process.pid
+let lastPort = process.pid
 
 /** Returns ports that are free, and that this worker has not given out before, as long as it has such. */
 export async function freePorts(count: number): Promise<number[]> {
@@ -262,7 +263,7 @@ export async function freePorts(count: number): Promise<number[]> {
   const ports: number[] = []
   for (let tries = 0; ports.length < count; tries++) {
     if (tries === PORTS_PER_WORKER) throw new Error(`no ${count} ports are free from ${first} to ${first + PORTS_PER_WORKER - 1}`)
-    const port = first + (portsGiven++ % PORTS_PER_WORKER)
+    const port = first + (lastPort++ % PORTS_PER_WORKER)
     if (await isFree(port)) ports.push(port)
   }
   return ports

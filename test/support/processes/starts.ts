@@ -1,9 +1,9 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { fileURLToPath } from 'node:url'
-import type { AskedStart, EndedStart } from './starts-in-turn.ts'
+import type { EndedStart, RequestedStart } from './sequential-starts.ts'
 
 const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
-const IN_TURN = fileURLToPath(new URL('starts-in-turn.ts', import.meta.url))
+const IN_TURN = fileURLToPath(new URL('sequential-starts.ts', import.meta.url))
 
 /** Starts the service as often as it is asked to: most of a start in a process of its own is loading the code. */
 let starts: ChildProcess | undefined
@@ -30,6 +30,6 @@ export function startInTurn(env: Readonly<Record<string, string>>, { mayWait = f
     }
     child.on('message', listen)
     child.once('exit', () => reject(new Error('the process of the starts has ended')))
-    child.send({ id, env: { KIS_PORTAL: 'off', HOST: '127.0.0.1', PORT: '0', ...env }, mayWait } satisfies AskedStart)
+    child.send({ id, env: { KIS_PORTAL: 'off', HOST: '127.0.0.1', PORT: '0', ...env }, mayWait } satisfies RequestedStart)
   })
 }

@@ -8,11 +8,15 @@ import { principalOfApiKey } from './find-principal.ts'
 
 const settings = { apiKey: null, creditNanoUsd: 100n }
 
-async function bootstrap(deps: BillingDeps, given: BootstrapSettings) {
-  return begin(deps, given, await decideFirst({ ...deps, secret: new Uint8Array(32), secretFingerprint: null }, given))
+async function bootstrap(deps: BillingDeps, bootstrapSettings: BootstrapSettings) {
+  return begin(
+    deps,
+    bootstrapSettings,
+    await decideFirst({ ...deps, secret: new Uint8Array(32), secretFingerprint: null }, bootstrapSettings),
+  )
 }
 
-async function everythingMade(store: MemoryDocumentStore) {
+async function allRecords(store: MemoryDocumentStore) {
   const deps = openBilling(store, new ManualClock())
   const organizations = await deps.collections.organizations.find({}, { limit: 10 })
   const wallets = await deps.collections.wallets.find({}, { limit: 10 })
@@ -21,7 +25,7 @@ async function everythingMade(store: MemoryDocumentStore) {
 }
 
 async function expectOneOfEach(store: MemoryDocumentStore) {
-  const { organizations, wallets, keys, ledgers } = await everythingMade(store)
+  const { organizations, wallets, keys, ledgers } = await allRecords(store)
   expect(organizations).toHaveLength(1)
   expect(wallets).toMatchObject([{ _id: organizations[0]!._id, available: 100 }])
   expect(keys).toMatchObject([{ organizationId: organizations[0]!._id }])
@@ -59,10 +63,10 @@ describe('the first start', () => {
     const store = new MemoryDocumentStore()
     const deps = openBilling(store, new ManualClock())
     await bootstrap(deps, settings)
-    const [organization] = (await everythingMade(store)).organizations
+    const [organization] = (await allRecords(store)).organizations
     await deps.collections.organizations.findOneAndUpdate({ _id: organization!._id }, { $set: { name: 'Renamed' } })
     await bootstrap(openBilling(store, new ManualClock()), { apiKey: null, creditNanoUsd: 500n })
-    expect((await everythingMade(store)).organizations).toMatchObject([{ name: 'Renamed' }])
+    expect((await allRecords(store)).organizations).toMatchObject([{ name: 'Renamed' }])
     await expectOneOfEach(store)
   })
 })

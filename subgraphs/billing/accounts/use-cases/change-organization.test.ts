@@ -32,41 +32,41 @@ for (const { name, open } of STORES)
     })
     afterEach(() => store[Symbol.asyncDispose]())
 
-    async function makeTenant(called = 'Tenant') {
+    async function createTenant(called = 'Tenant') {
       const { organization, apiKey, key } = await createOrganization(deps, OPERATOR, { name: called })
       const { _id } = organization
       await creditWallet(deps, { kind: 'top_up', organizationId: _id, amount: 5_000_000_000n, reference: 'first' })
       return { id: _id, key, keyId: apiKey._id }
     }
-    const place = (principal: Principal, id = deps.ids('hold')) =>
+    const placeTestHold = (principal: Principal, id = deps.ids('hold')) =>
       placeHold(deps, principal, {
         ...{ id, operation: 'chat_completion', modelId: 'm', requestId: 'req_1', rateCard: CARD },
         ...{ ceiling: { ...NONE, inputTokens: 1_000 }, ttlSeconds: 60 },
       })
 
     it('a suspended organization holds nothing, settles what is held, and works again when it is resumed', async () => {
-      const { id, key, keyId } = await makeTenant()
+      const { id, key, keyId } = await createTenant()
       const before = await principalOfApiKey(deps, key)
       const held = deps.ids('hold')
-      await place(before, held)
+      await placeTestHold(before, held)
       const suspended = await suspendOrganization(deps, OPERATOR, { organizationId: id, reason: 'unpaid' })
       expect(suspended).toMatchObject({ suspendedAt: clock.now(), suspensionReason: 'unpaid' })
       await expect(principalOfApiKey(deps, key)).rejects.toMatchObject({ code: 'organization_suspended' })
-      await expect(place(before)).rejects.toMatchObject({ code: 'service_unavailable' })
+      await expect(placeTestHold(before)).rejects.toMatchObject({ code: 'service_unavailable' })
       const now = (await principalOfKey(deps, id, keyId))!
       expect(now.isSuspended).toBe(true)
-      await expect(place(now)).rejects.toMatchObject({ code: 'organization_suspended' })
+      await expect(placeTestHold(now)).rejects.toMatchObject({ code: 'organization_suspended' })
       expect(await settleHold(deps, now, held, { ...NONE, inputTokens: 10 }, 'provider')).toMatchObject({ state: 'settled' })
 
       expect(await suspendOrganization(deps, OPERATOR, { organizationId: id })).toMatchObject({ suspensionReason: 'unpaid' })
       await resumeOrganization(deps, OPERATOR, id)
       await resumeOrganization(deps, OPERATOR, id)
-      await expect(place(now)).rejects.toMatchObject({ code: 'service_unavailable' })
-      await place(await principalOfApiKey(deps, key))
+      await expect(placeTestHold(now)).rejects.toMatchObject({ code: 'service_unavailable' })
+      await placeTestHold(await principalOfApiKey(deps, key))
     })
 
     it('limits of an organization stand in place of its plan, and stay on another plan', async () => {
-      const { id, key } = await makeTenant()
+      const { id, key } = await createTenant()
       await assignPlan(deps, OPERATOR, { organizationId: id, limits: { vectors: 7, requestsPerMinute: 3, concurrency: null } })
       await assignPlan(deps, OPERATOR, { organizationId: id, plan: 'small' })
       expect(await principalOfApiKey(deps, key)).toMatchObject({
@@ -93,7 +93,7 @@ for (const { name, open } of STORES)
     })
 
     it('records the use of a key by an access token, and not that a subgraph reads its rules, or of a suspended one', async () => {
-      const { id, keyId } = await makeTenant()
+      const { id, keyId } = await createTenant()
       const lastUsed = async () => (await deps.collections.apiKeys.findOne({ _id: keyId }))?.lastUsedAt ?? null
       await principalOfKey(deps, id, keyId)
       await suspendOrganization(deps, OPERATOR, { organizationId: id })
@@ -105,7 +105,7 @@ for (const { name, open } of STORES)
     })
 
     it('every change is recorded once, also of operators at the same time', async () => {
-      const { id } = await makeTenant()
+      const { id } = await createTenant()
       await Promise.all([1, 2, 3].map((vectors) => assignPlan(deps, OPERATOR, { organizationId: id, limits: { vectors } })))
       await suspendOrganization(deps, OPERATOR, { organizationId: id, reason: 'unpaid' })
       await resumeOrganization(deps, OPERATOR, id)
@@ -117,7 +117,7 @@ for (const { name, open } of STORES)
 
     it('lists by name, status and plan, page by page', async () => {
       const ids: string[] = []
-      for (const called of ['Acme East', 'Bank', 'ACME West', 'بنك الشرق']) ids.push((await makeTenant(called)).id)
+      for (const called of ['Acme East', 'Bank', 'ACME West', 'بنك الشرق']) ids.push((await createTenant(called)).id)
       await suspendOrganization(deps, OPERATOR, { organizationId: ids[2]! })
       await assignPlan(deps, OPERATOR, { organizationId: ids[0]!, plan: 'small' })
       await deleteOrganization(deps, OPERATOR, ids[1]!)
@@ -135,7 +135,7 @@ for (const { name, open } of STORES)
     })
 
     it('a deleted organization has no keys and keeps its accounts', async () => {
-      const { id, key, keyId } = await makeTenant()
+      const { id, key, keyId } = await createTenant()
       await deleteOrganization(deps, OPERATOR, id)
       await deleteOrganization(deps, OPERATOR, id)
       await expect(principalOfApiKey(deps, key)).rejects.toMatchObject({ code: 'invalid_api_key' })
@@ -168,7 +168,7 @@ for (const { name, open } of STORES)
     })
 
     it('a deletion that was cut off before its erasure had begun goes on', async () => {
-      const { id } = await makeTenant()
+      const { id } = await createTenant()
       const now = clock.now()
       await deps.collections.organizations.findOneAndUpdate({ _id: id }, { $set: { deletedAt: now, erasingSince: now } })
       expect(await listErasuresToDo(deps, 'knowledge')).toEqual([])
@@ -177,7 +177,7 @@ for (const { name, open } of STORES)
     })
 
     it('the queue goes past organizations that the subgraph has erased and another has not', async () => {
-      const { id: first } = await makeTenant()
+      const { id: first } = await createTenant()
       await deleteOrganization(deps, OPERATOR, first)
       const template = (await deps.collections.erasures.findOne({ _id: receiptId(first) }))!
       await deps.collections.erasures.findOneAndDelete({ _id: template._id })
@@ -197,7 +197,7 @@ for (const { name, open } of STORES)
     })
 
     it('waits with the end for what earlier calls may still write', async () => {
-      const { id } = await makeTenant()
+      const { id } = await createTenant()
       await deleteOrganization(deps, OPERATOR, id)
       const finished: string[] = []
       const erasure: Erasure = {
@@ -221,12 +221,12 @@ for (const { name, open } of STORES)
     })
 
     it('refuses the organization of the operator, and everybody else', async () => {
-      const { id, key } = await makeTenant()
+      const { id, key } = await createTenant()
       const { organizationId } = OPERATOR
       await expect(deleteOrganization(deps, OPERATOR, organizationId)).rejects.toMatchObject({ code: 'in_use' })
       await expect(suspendOrganization(deps, OPERATOR, { organizationId })).rejects.toMatchObject({ code: 'in_use' })
       const admin = await principalOfApiKey(deps, key)
-      const another = await makeTenant()
+      const another = await createTenant()
       for (const change of [
         deleteOrganization(deps, admin, id),
         resumeOrganization(deps, admin, id),

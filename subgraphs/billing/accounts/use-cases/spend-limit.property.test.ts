@@ -62,25 +62,25 @@ it('no mix of outcomes, processes and faults lets a key spend and hold more than
       for (const id of KEYS) await insertKey(processes[0]!, organizationId, id)
       const holds: string[] = []
 
-      const run = async (process: number, given: typeof command extends fc.Arbitrary<infer C> ? C : never) => {
+      const run = async (process: number, nextCommand: typeof command extends fc.Arbitrary<infer C> ? C : never) => {
         const deps = processes[process]!
         const principal = { organizationId } as Parameters<typeof placeHold>[1]
-        if (given.kind === 'reap') return reapHolds(deps, new AbortController().signal)
-        if (given.kind === 'place') {
-          holds[given.slot] = ids('hold')
+        if (nextCommand.kind === 'reap') return reapHolds(deps, new AbortController().signal)
+        if (nextCommand.kind === 'place') {
+          holds[nextCommand.slot] = ids('hold')
           const call = { operation: 'embedding', modelId: 'm', requestId: 'r', rateCard: RATE_CARD, ttlSeconds: 10 } as const
-          const caller = { ...principal, apiKeyId: given.key, ancestors: ANCESTORS[given.key] }
-          return placeHold(deps, caller, { id: holds[given.slot]!, ...call, ceiling: used(given.tokens) })
+          const caller = { ...principal, apiKeyId: nextCommand.key, ancestors: ANCESTORS[nextCommand.key] }
+          return placeHold(deps, caller, { id: holds[nextCommand.slot]!, ...call, ceiling: used(nextCommand.tokens) })
         }
-        const id = holds[given.slot] ?? ids('hold')
-        if (given.kind === 'dispatch') return dispatchHold(deps, principal, id, used(given.tokens))
-        if (given.kind === 'settle') return settleHold(deps, principal, id, used(given.tokens), 'counted')
+        const id = holds[nextCommand.slot] ?? ids('hold')
+        if (nextCommand.kind === 'dispatch') return dispatchHold(deps, principal, id, used(nextCommand.tokens))
+        if (nextCommand.kind === 'settle') return settleHold(deps, principal, id, used(nextCommand.tokens), 'counted')
         return voidHold(deps, principal, id)
       }
 
       for (const { commands, fault, waitMs } of steps) {
         if (fault) store.failCall(fault.nth, fault.effect)
-        const results = await Promise.allSettled(commands.map(({ process, command: given }) => run(process, given)))
+        const results = await Promise.allSettled(commands.map(({ process, command: nextCommand }) => run(process, nextCommand)))
         for (const result of results) if (result.status === 'rejected' && !(result.reason instanceof KisError)) throw result.reason
         store.healFaults()
         clock.advance(waitMs)

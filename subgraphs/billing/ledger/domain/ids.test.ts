@@ -9,10 +9,10 @@ describe('the ids of what ends a hold', () => {
   it('are UUIDv7 that sort as the holds do', () => {
     const holds = Array.from({ length: 20 }, () => ids('hold'))
     for (const kind of ['entry', 'usage'] as const) {
-      const made = holds.map((hold) => sortedIds('org_1', hold)[kind])
-      expect(made.toSorted()).toEqual(made)
-      expect(made.map(timeOfId)).toEqual(holds.map(() => now))
-      expect(made.every((id) => /^(?:ent|use)_[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{15}$/.test(id))).toBe(true)
+      const generated = holds.map((hold) => sortedIds('org_1', hold)[kind])
+      expect(generated.toSorted()).toEqual(generated)
+      expect(generated.map(timeOfId)).toEqual(holds.map(() => now))
+      expect(generated.every((id) => /^(?:ent|use)_[0-9a-f]{12}7[0-9a-f]{3}[89ab][0-9a-f]{15}$/.test(id))).toBe(true)
     }
   })
 

@@ -30,9 +30,9 @@ describe('the tier of a call', () => {
 
 describe('the worst case of a call', () => {
   const million = 1_000_000
-  it('takes all input at the dearest bucket', () =>
+  it('takes all input at the most expensive bucket', () =>
     expect(computeWorstCase({ rates: base, tiers: [] }, used({ inputTokens: million, outputTokens: million }))).toBe(13n))
-  it('takes the dearest tier that the ceiling reaches', () =>
+  it('takes the most expensive tier that the ceiling reaches', () =>
     expect(computeWorstCase(card, used({ inputTokens: million, outputTokens: million }))).toBe(21n))
   it('leaves out a tier that it cannot reach', () =>
     expect(computeWorstCase({ rates: base, tiers: [{ aboveInputTokens: million, rates: long }] }, used({ inputTokens: million }))).toBe(3n))

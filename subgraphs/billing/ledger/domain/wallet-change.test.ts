@@ -3,7 +3,7 @@ import { creditPostings, endPostings, holdPostings, type LedgerEntry } from './l
 import { balanceChanges } from './wallet-change.ts'
 
 /** Returns entries of a wallet that starts with 100: `+20` is credit, `-5` a charge, `0` a hold. */
-function makeEntries(movements: readonly number[]): readonly LedgerEntry[] {
+function createEntries(movements: readonly number[]): readonly LedgerEntry[] {
   let balance = 100
   return movements.map((movement, i) => {
     balance += movement
@@ -23,7 +23,7 @@ describe('changes of a balance', () => {
     ['do not cross a threshold that they only reach', [-5], 95, ['1 95 null']],
     ['cross nothing without a threshold', [-9, +9], null, ['2 100 null']],
   ])('%s', (_name, movements, threshold, expected) => {
-    const changes = balanceChanges(makeEntries(movements), threshold)
+    const changes = balanceChanges(createEntries(movements), threshold)
     expect(changes.map(({ cursor, balance, crossed }) => `${cursor} ${balance} ${crossed}`)).toEqual(expected)
     for (const { balance, isLow } of changes) expect(isLow).toBe(threshold !== null && balance < threshold)
   })

@@ -16,7 +16,7 @@ const change = fc.record({
 })
 type Change = typeof change extends fc.Arbitrary<infer T> ? T : never
 
-function makeHold(apiKeyId: string, at: number): CallHold {
+function createHold(apiKeyId: string, at: number): CallHold {
   return {
     amount: AMOUNT,
     expiresAt: new Date(at),
@@ -34,10 +34,10 @@ function apply(draft: WalletDraft, { does, id, number }: Change, entryId: string
   const at = new Date(0)
   if (does === 'hold' && draft.available >= AMOUNT && !draft.hold(id)) {
     draft.post({ _id: entryId, kind: 'hold', postings: holdPostings(BigInt(AMOUNT)), reference: id, at })
-    draft.putHold(id, makeHold(id, number))
+    draft.putHold(id, createHold(id, number))
   }
   if (does === 'release') draft.dropHold(id)
-  if (does === 'spend') draft.addSpending(makeHold(id, 0), AMOUNT, at)
+  if (does === 'spend') draft.addSpending(createHold(id, 0), AMOUNT, at)
   if (does === 'limit') draft.putSpendLimit(id, null)
   if (does === 'forget') draft.dropSpending(id)
   if (does === 'credit') draft.post({ _id: entryId, kind: 'top_up', postings: creditPostings(20n), reference: 'r', at })
@@ -54,7 +54,7 @@ describe('a wallet draft', () => {
         await wallets.insertOne(wallet)
         for (const [i, changes] of drafts.entries()) {
           const draft = new WalletDraft(wallet, [])
-          for (const [j, made] of changes.entries()) apply(draft, made, `ent_${i}_${j}`)
+          for (const [j, change] of changes.entries()) apply(draft, change, `ent_${i}_${j}`)
           const update = draft.update()
           if (!update) continue
           const stored = await wallets.findOneAndUpdate({ _id: 'org', revision: wallet.revision }, update)

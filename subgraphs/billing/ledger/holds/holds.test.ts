@@ -398,7 +398,7 @@ for (const { name, open } of stores)
       await audit(deps, owner.organizationId)
     })
 
-    it('are held at the dearest tier and bucket within reach, and charged at those that were reached', async () => {
+    it('are held at the most expensive tier and bucket within reach, and charged at those that were reached', async () => {
       const tier = { ...RATE_CARD, aboveInputTokens: 10, inputTokens: 2_000_000n, cachedInputTokens: 0n, cacheWriteTokens: 3_000_000n }
       const rateCard = { ...RATE_CARD, tiers: [tier] }
       const owner = await fundedOrganization(deps, 1_000n)
@@ -422,9 +422,9 @@ for (const { name, open } of stores)
       ['that do not rise', [10, 10], 'rateCard.tiers[1].aboveInputTokens'],
       ['that begin at nothing', [0], 'rateCard.tiers[0].aboveInputTokens'],
       ['that are nine', [1, 2, 3, 4, 5, 6, 7, 8, 9], 'rateCard.tiers'],
-    ])('refuse tiers %s', async (_name, bounds, param) => {
+    ])('refuse tiers %s', async (_name, limits, param) => {
       const owner = await fundedOrganization(deps, 100n)
-      const tiers = bounds.map((aboveInputTokens) => ({ ...RATE_CARD, aboveInputTokens }))
+      const tiers = limits.map((aboveInputTokens) => ({ ...RATE_CARD, aboveInputTokens }))
       const placed = placeHold(deps, owner, { ...call(deps.ids('hold'), 1), rateCard: { ...RATE_CARD, tiers } })
       await expect(placed).rejects.toMatchObject({ param })
     })
@@ -446,14 +446,14 @@ describe('holds, when something comes in between', () => {
   }
 
   it('are either renewed or expired when another process reaps at the same moment', async () => {
-    for (let turns = 0; turns < 40; turns++) {
+    for (let ticks = 0; ticks < 40; ticks++) {
       const { store, clock, deps, owner } = await open(100n)
       const id = deps.ids('hold')
       await placeHold(deps, owner, call(id, 50, 10))
       await dispatchHold(deps, owner, id, used(10))
       clock.advance(10_000)
       const reaping = reapHolds(openBilling(store, clock), never)
-      for (let turn = 0; turn < turns; turn++) await undefined
+      for (let tick = 0; tick < ticks; tick++) await undefined
       const renewed = await checkpointHold(deps, owner, id, used(10, 20), 60).catch((error) => error.code)
       await reaping
       const { openHolds } = await audit(deps, owner.organizationId)
@@ -463,14 +463,14 @@ describe('holds, when something comes in between', () => {
   })
 
   it('are never reaped late because one was placed while the reaper looked', async () => {
-    for (let turns = 0; turns < 40; turns++) {
+    for (let ticks = 0; ticks < 40; ticks++) {
       const { deps, owner, clock } = await open(100n)
       await placeHold(deps, owner, call(deps.ids('hold'), 1, 10))
       await placeHold(deps, owner, call(deps.ids('hold'), 1, 3_600))
       await deps.pump.drain(owner.organizationId)
       clock.advance(11_000)
       const reaping = reapHolds(deps, never)
-      for (let turn = 0; turn < turns; turn++) await undefined
+      for (let tick = 0; tick < ticks; tick++) await undefined
       await placeHold(deps, owner, call(deps.ids('hold'), 1, 10))
       await reaping
       await audit(deps, owner.organizationId)

@@ -45,9 +45,9 @@ for (const { name, open } of STORES)
       const seen: { readonly amount: number; readonly cursor: string }[] = []
       let after = String(sequence)
       // 32 of the 40 calls are charged; each follower stops after 3 events.
-      for (let turn = 0; seen.length < 32; turn++) {
-        const events = followUsage(processes[turn % 2]!, owner.organizationId, after)
-        for (let taken = 0; taken < 3 && seen.length < 32; taken++) {
+      for (let round = 0; seen.length < 32; round++) {
+        const events = followUsage(processes[round % 2]!, owner.organizationId, after)
+        for (let read = 0; read < 3 && seen.length < 32; read++) {
           const { record, cursor } = (await events.next()).value!
           seen.push({ amount: record.amount, cursor })
           after = cursor
@@ -68,11 +68,11 @@ for (const { name, open } of STORES)
 
     it('hear of what comes after they began, and of nothing of another organization', async () => {
       const [deps] = processes as [BillingDeps]
-      const [owner, stranger] = [await fundedOrganization(deps, 1_000n), await fundedOrganization(deps, 1_000n)]
+      const [owner, otherOwner] = [await fundedOrganization(deps, 1_000n), await fundedOrganization(deps, 1_000n)]
       await use(deps, owner, 1)
       const events = followUsage(deps, owner.organizationId, null)
       const first = events.next()
-      await use(deps, stranger, 2)
+      await use(deps, otherOwner, 2)
       await use(deps, owner, 3)
       expect((await first).value!.record).toMatchObject({ organizationId: owner.organizationId, amount: 3 })
       await events.return!()

@@ -105,8 +105,8 @@ for (const { name, open } of STORES)
           for (const { commands, faults, afterwards } of steps) {
             for (const { process, nth, fault } of faults) run.process(process).store.strike(nth, fault)
             const these = commands.flatMap(({ process, command }) => {
-              const given = typeof command === 'number' ? issued[command % issued.length] : command
-              return given ? [{ process, command: given }] : []
+              const holdId = typeof command === 'number' ? issued[command % issued.length] : command
+              return holdId ? [{ process, command: holdId }] : []
             })
             issued.push(...these.map(({ command }) => command))
             await run.step(these)

@@ -38,8 +38,8 @@ for (const { name, open } of await storesAndMongo('a summary of usage'))
         await use('key_b', 'gpt', 'chat_completion', 4 * amount)
         clock.advance(12 * HOUR_MS)
       }
-      const stranger = await fundedOrganization(deps, 1_000_000n)
-      await use('key_a', 'gpt', 'chat_completion', 7_777, stranger)
+      const otherOwner = await fundedOrganization(deps, 1_000_000n)
+      await use('key_a', 'gpt', 'chat_completion', 7_777, otherOwner)
     })
     afterAll(async () => {
       await deps.pump[Symbol.asyncDispose]()
@@ -67,7 +67,7 @@ for (const { name, open } of await storesAndMongo('a summary of usage'))
 
     it.each<[string, Partial<SummaryInput>, readonly object[]]>([
       [
-        'model, the dearest first',
+        'model, the most expensive first',
         { groupBy: ['model'] },
         [
           { modelId: 'gpt', amount: 555n, calls: 6n },

@@ -35,7 +35,7 @@ for (const { name, open } of STORES) {
       await deps.collections.organizations.insertOne({ _id: owner.organizationId, ...facts })
       return owner
     }
-    const place = async (owner: Principal) => {
+    const placeTestHold = async (owner: Principal) => {
       const id = deps.ids('hold')
       const call = { modelId: 'm', operation: 'chat_completion', requestId: id, ttlSeconds: 60 } as const
       await placeHold(deps, owner, { id, ...call, ceiling, rateCard: CARD })
@@ -43,7 +43,7 @@ for (const { name, open } of STORES) {
       return id
     }
     const call = async (owner: Principal) => {
-      await settleHold(deps, owner, await place(owner), used, 'provider')
+      await settleHold(deps, owner, await placeTestHold(owner), used, 'provider')
     }
     const verify = async () => {
       const counts = { organizations: 0, entries: 0, totals: 0 }
@@ -60,7 +60,7 @@ for (const { name, open } of STORES) {
     const settled = async () => {
       const owner = await newOrganization()
       await call(owner)
-      const open = await place(owner)
+      const open = await placeTestHold(owner)
       await deps.pump.drain(owner.organizationId)
       return { ...owner, open }
     }
@@ -175,8 +175,8 @@ for (const { name, open } of STORES) {
     it('is the operator’s alone, and takes no cursor but its own', async () => {
       await expect(verifyLedger(deps, createPrincipal('org_a', ['admin']), null)).rejects.toMatchObject({ code: 'permission_denied' })
       const state = { sequence: 1, balance: 'x', available: '0', held: '0', isSound: true }
-      for (const place of [{ at: 'entries', organizationId: 'o', state }, { at: 'totals' }, { at: 'nowhere', after: '' }, null]) {
-        const cursor = Buffer.from(JSON.stringify(place)).toString('base64url')
+      for (const position of [{ at: 'entries', organizationId: 'o', state }, { at: 'totals' }, { at: 'nowhere', after: '' }, null]) {
+        const cursor = Buffer.from(JSON.stringify(position)).toString('base64url')
         await expect(verifyLedger(deps, OPERATOR, cursor)).rejects.toMatchObject({ code: 'invalid_request' })
       }
     })

@@ -202,15 +202,15 @@ for (const { name, open } of STORES)
         const admin = await join(`adm-${change}`, 'admin')
         const [one, two] = [await join(`one-${change}`, 'owner'), await join(`two-${change}`, 'viewer')]
         const owners = (await listMembers(deps, first, organizationId, {})).edges.filter(({ node }) => node.role === 'owner')
-        const asked = delayed(async () => {
+        const delayedUpdate = delayed(async () => {
           await updateMember(deps, first, { id: two._id, role: 'owner' })
           for (const { node } of owners) await updateMember(deps, first, { id: node._id, role: 'viewer' })
         })
         const byAdmin = await as(admin)
         await expect(
           change === 'update'
-            ? updateMember(asked, byAdmin, { id: two._id, role: 'editor' })
-            : removeMember(asked, byAdmin, { id: two._id, revokeCreatedKeys: false }),
+            ? updateMember(delayedUpdate, byAdmin, { id: two._id, role: 'editor' })
+            : removeMember(delayedUpdate, byAdmin, { id: two._id, revokeCreatedKeys: false }),
         ).rejects.toMatchObject(code('permission_denied'))
         expect(await findMember(deps, first, two._id)).toMatchObject({ role: 'owner', removedAt: null })
         expect(await as(two)).toMatchObject({ scopes: ['admin'], isEnded: false })
@@ -355,16 +355,19 @@ for (const { name, open } of STORES)
     })
 
     it('keeps the 100 invitations that were revoked last', async () => {
-      const made: string[] = []
+      const created: string[] = []
       for (let i = 0; i < 103; i++) {
         const { invitation } = await inviteMember(deps, first, { email: `p${i}@example.org`, role: 'viewer' })
         clock.advance(1)
         await revokeInvitation(deps, first, invitation._id)
-        made.push(invitation._id)
+        created.push(invitation._id)
       }
       const open = await inviteMember(deps, first, { email: 'x@example.org', role: 'viewer' })
-      const kept = await deps.collections.invitations.find({ organizationId, acceptedAt: null }, { sort: { revokedAt: 1 }, limit: 1_000 })
-      expect(kept.map(({ _id }) => _id)).toEqual([open.invitation._id, ...made.slice(3)])
+      const retained = await deps.collections.invitations.find(
+        { organizationId, acceptedAt: null },
+        { sort: { revokedAt: 1 }, limit: 1_000 },
+      )
+      expect(retained.map(({ _id }) => _id)).toEqual([open.invitation._id, ...created.slice(3)])
     })
 
     it('an invitation from before a removal does not let the person in again', async () => {

@@ -32,17 +32,17 @@ for (const { name, open } of STORES)
     afterEach(() => store[Symbol.asyncDispose]())
 
     /** Creates an organization with an admin's key and a narrower key. */
-    async function makeTenant() {
+    async function createTenant() {
       const { organization, key } = await createOrganization(deps, OPERATOR, { name: 'Tenant' })
       const admin = await principalOfApiKey(deps, key)
-      const made = await createApiKey(deps, admin, { name: 'reader', scopes: ['knowledge:read'] })
-      return { id: organization._id, key, admin, reader: made.key, readerId: made.apiKey._id }
+      const created = await createApiKey(deps, admin, { name: 'reader', scopes: ['knowledge:read'] })
+      return { id: organization._id, key, admin, reader: created.key, readerId: created.apiKey._id }
     }
     const ids = async (of: Parameters<typeof listSessions>[1]) =>
       (await listSessions(deps, of, { first: 100 })).edges.map(({ node }) => node._id)
 
     it('stand for their key as it is now, and survive a restart', async () => {
-      const { admin, reader, readerId } = await makeTenant()
+      const { admin, reader, readerId } = await createTenant()
       const { session, token } = await openSession(deps, reader, 'Browser'.repeat(100))
       expect(session).toMatchObject({ apiKeyId: readerId, memberId: null, expiresAt: new Date(clock.now().getTime() + SESSION_MS) })
       expect(session.userAgent).toHaveLength(300)
@@ -58,7 +58,7 @@ for (const { name, open } of STORES)
     })
 
     it('are not opened with a wrong key', async () => {
-      const { admin, reader, readerId } = await makeTenant()
+      const { admin, reader, readerId } = await createTenant()
       await revokeApiKey(deps, admin, readerId)
       for (const wrong of ['', 'kis_live_x', reader])
         await expect(openSession(deps, wrong, null)).rejects.toMatchObject({ code: 'invalid_api_key' })
@@ -67,7 +67,7 @@ for (const { name, open } of STORES)
     })
 
     it('end after 12 hours, and then leave the store', async () => {
-      const { admin, reader } = await makeTenant()
+      const { admin, reader } = await createTenant()
       const { token } = await openSession(deps, reader, null)
       clock.advance(SESSION_MS - 1)
       expect((await principalOfSession(deps, token)).sessionId).toBeDefined()
@@ -81,16 +81,16 @@ for (const { name, open } of STORES)
 
     it('end with their key, by its revocation, a new secret, its expiry or that of its parent', async () => {
       for (const end of [
-        async (tenant: Awaited<ReturnType<typeof makeTenant>>) => void (await revokeApiKey(deps, tenant.admin, tenant.readerId)),
-        async (tenant: Awaited<ReturnType<typeof makeTenant>>) => void (await rotateApiKey(deps, tenant.admin, tenant.readerId)),
+        async (tenant: Awaited<ReturnType<typeof createTenant>>) => void (await revokeApiKey(deps, tenant.admin, tenant.readerId)),
+        async (tenant: Awaited<ReturnType<typeof createTenant>>) => void (await rotateApiKey(deps, tenant.admin, tenant.readerId)),
       ]) {
-        const tenant = await makeTenant()
+        const tenant = await createTenant()
         const { token } = await openSession(deps, tenant.reader, null)
         await end(tenant)
         await expect(principalOfSession(deps, token)).rejects.toMatchObject(ENDED)
         expect(await ids(tenant.admin)).toEqual([])
       }
-      const { admin, reader, readerId } = await makeTenant()
+      const { admin, reader, readerId } = await createTenant()
       const { token } = await openSession(deps, reader, null)
       await updateApiKey(deps, admin, { id: readerId, expiresAt: new Date(clock.now().getTime() + 60_000) })
       clock.advance(60_000)
@@ -98,7 +98,7 @@ for (const { name, open } of STORES)
     })
 
     it('end with the key that theirs descends from', async () => {
-      const { admin } = await makeTenant()
+      const { admin } = await createTenant()
       const parent = await createApiKey(deps, admin, { name: 'parent', scopes: ['admin'] })
       const child = await createApiKey(deps, await principalOfApiKey(deps, parent.key), { name: 'child' })
       const { token } = await openSession(deps, child.key, null)
@@ -108,7 +108,7 @@ for (const { name, open } of STORES)
     })
 
     it('wait while their organization is suspended, and end with it', async () => {
-      const { id, key, admin } = await makeTenant()
+      const { id, key, admin } = await createTenant()
       const { token } = await openSession(deps, key, null)
       await suspendOrganization(deps, OPERATOR, { organizationId: id })
       await expect(principalOfSession(deps, token)).rejects.toMatchObject({ code: 'organization_suspended' })
@@ -121,25 +121,26 @@ for (const { name, open } of STORES)
     })
 
     it('are listed and ended by their own key, and by an admin of the organization', async () => {
-      const [ours, theirs] = [await makeTenant(), await makeTenant()]
+      const [ours, theirs] = [await createTenant(), await createTenant()]
       const reader = await principalOfApiKey(deps, ours.reader)
       const mine = await openSession(deps, ours.reader, null)
       const admins = await openSession(deps, ours.key, null)
-      const foreign = await openSession(deps, theirs.key, null)
+      const otherSession = await openSession(deps, theirs.key, null)
       expect(await ids(reader)).toEqual([mine.session._id])
       expect(await ids(ours.admin)).toEqual([admins.session._id, mine.session._id])
-      for (const { session } of [admins, foreign]) await expect(revokeSession(deps, reader, session._id)).rejects.toBeInstanceOf(KisError)
-      await expect(revokeSession(deps, ours.admin, foreign.session._id)).rejects.toMatchObject({ code: 'not_found' })
+      for (const { session } of [admins, otherSession])
+        await expect(revokeSession(deps, reader, session._id)).rejects.toBeInstanceOf(KisError)
+      await expect(revokeSession(deps, ours.admin, otherSession.session._id)).rejects.toMatchObject({ code: 'not_found' })
       expect((await revokeSession(deps, ours.admin, mine.session._id))._id).toBe(mine.session._id)
       await expect(principalOfSession(deps, mine.token)).rejects.toMatchObject(ENDED)
       expect(await endSession(deps, admins.token)).toBe(true)
       expect(await endSession(deps, admins.token)).toBe(false)
       await expect(principalOfSession(deps, admins.token)).rejects.toMatchObject(ENDED)
-      expect((await principalOfSession(deps, foreign.token)).organizationId).toBe(theirs.id)
+      expect((await principalOfSession(deps, otherSession.token)).organizationId).toBe(theirs.id)
     })
 
     it('of one key are 50 at most: the oldest ends', async () => {
-      const { admin, reader } = await makeTenant()
+      const { admin, reader } = await createTenant()
       const who = await principalOfApiKey(deps, reader)
       const first = await openSessionOf(deps, who, { memberId: null, userAgent: null })
       const others = []
@@ -149,7 +150,7 @@ for (const { name, open } of STORES)
     })
 
     it('record their use, and that of their key, every 5 minutes', async () => {
-      const { reader, readerId } = await makeTenant()
+      const { reader, readerId } = await createTenant()
       const { session, token } = await openSession(deps, reader, null)
       const lastUsed = async () => [
         (await deps.collections.sessions.findOne({ _id: session._id }))?.lastUsedAt,

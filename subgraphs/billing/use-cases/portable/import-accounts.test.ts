@@ -52,7 +52,7 @@ for (const { name, open } of STORES)
     const importInto = (organizationId: string, archive = ARCHIVE) =>
       importAccounts({ ...here, onOrganization: (each) => rules.push(each) }, { organizationId, archive })
 
-    async function take(lines: ReadonlyMap<string, readonly string[]>, organizationId: string) {
+    async function importLines(lines: ReadonlyMap<string, readonly string[]>, organizationId: string) {
       const importing = importInto(organizationId)
       for (const taker of importing.takers.records) {
         const records = (lines.get(taker.kind.name) ?? []).map((line) => taker.kind.parse(JSON.parse(line)) as never)
@@ -85,7 +85,7 @@ for (const { name, open } of STORES)
       const lines = await exported(_id)
       expect([...lines.values()].flat().join()).not.toContain(apiKey.digest)
       for (let repeat = 0; repeat < 2; repeat++) {
-        const importing = await take(lines, _id)
+        const importing = await importLines(lines, _id)
         expect(await importing.state()).toBe('begun')
       }
       await expect(resumeOrganization(here, OPERATOR, _id)).rejects.toMatchObject({ code: 'invalid_request' })
@@ -112,7 +112,7 @@ for (const { name, open } of STORES)
       const [_id, ofVictim] = [`mem_${'1'.repeat(32)}`, `mem_${'2'.repeat(32)}`]
       const lines = await exported(organization._id)
       const own = JSON.parse(lines.get('billing/api-keys')![0]!)
-      const taking = (kind: string, record: object) => take(new Map([...lines, [kind, [JSON.stringify(record)]]]), organization._id)
+      const taking = (kind: string, record: object) => importLines(new Map([...lines, [kind, [JSON.stringify(record)]]]), organization._id)
       await here.collections.members.insertOne({
         ...{ ...EVE, _id: ofVictim, organizationId: victim.organization._id, apiKeyId: victim.apiKey._id },
       })
@@ -148,7 +148,7 @@ for (const { name, open } of STORES)
 
     it('have as many keys and spend limits as an organization may have, and the limits come in one write', async () => {
       const { organizationId, lines } = await withKeys(1_100, 2_000)
-      await take(lines, organizationId)
+      await importLines(lines, organizationId)
       const wallet = await here.collections.wallets.findOne({ _id: organizationId })
       expect(Object.keys(wallet!.spending)).toHaveLength(3_100)
       expect(wallet).toMatchObject({ revision: 1, spending: { [`key_${'0'.repeat(32)}`]: { limit: { amount: 7, period: 'day' } } } })
@@ -172,7 +172,7 @@ for (const { name, open } of STORES)
       const { organizationId, lines } = await withKeys(1, 0)
       const stray = JSON.stringify({ _id: `key_${'f'.repeat(32)}`, amount: 7, period: 'day' })
       const strange = new Map([...lines, ['billing/spend-limits', [...lines.get('billing/spend-limits')!, stray]]])
-      await expect(take(strange, organizationId)).rejects.toThrow(/but not key_f+ itself/)
+      await expect(importLines(strange, organizationId)).rejects.toThrow(/but not key_f+ itself/)
       expect(await here.collections.wallets.findOne({ _id: organizationId })).toMatchObject({ spending: {} })
     })
 
@@ -229,13 +229,13 @@ for (const { name, open } of STORES)
         file: async () => undefined,
         skip: () => undefined,
       })
-      const ofPeople = kinds.filter((kind) => ['billing/api-keys', 'billing/members'].includes(kind))
-      expect(ofPeople).toEqual(['billing/api-keys', 'billing/api-keys', 'billing/members'])
+      const memberKinds = kinds.filter((kind) => ['billing/api-keys', 'billing/members'].includes(kind))
+      expect(memberKinds).toEqual(['billing/api-keys', 'billing/api-keys', 'billing/members'])
     })
 
     it('can be deleted before the end, and are then not imported under the same id', async () => {
       const { organization } = await createOrganization(there, OPERATOR, { name: 'Half' })
-      const importing = await take(await exported(organization._id), organization._id)
+      const importing = await importLines(await exported(organization._id), organization._id)
       await deleteOrganization(here, OPERATOR, organization._id)
       // Data that is written after its erasure is erased, too.
       const isErasing = async () => (await here.collections.organizations.findOne({ _id: organization._id }))!.erasingSince !== undefined

@@ -44,11 +44,11 @@ for (const { name, open } of await storesAndMongo('webhooks'))
     it('keep a page once, whoever hands it over how often, and none from where the feed is not', async () => {
       await newEndpoint(world, 'https://a.test/', organizationId)
       const other = openSender(store, clock, receivers)
-      const answers = await Promise.all([
+      const results = await Promise.all([
         hand(world, organizationId, null, ['doc_1', 'doc_1']),
         hand(other, organizationId, null, ['doc_1', 'doc_1']),
       ])
-      expect(answers).toContain(true)
+      expect(results).toContain(true)
       expect(await hand(world, organizationId, null, ['doc_1', 'doc_1'])).toBe(false)
       expect(await hand(world, organizationId, 7, ['doc_1'])).toBe(false)
       await Promise.all([sendAll(world), sendAll(other)])
@@ -127,7 +127,7 @@ for (const { name, open } of await storesAndMongo('webhooks'))
       const id = await newEndpoint(world, 'https://a.test/', organizationId)
       const admin = createPrincipal(organizationId, ['admin'])
       const { webhookEvents, webhookDeliveries } = world.deps.collections
-      const kept = async () => [
+      const storedCounts = async () => [
         await webhookEvents.countDocuments({ organizationId }),
         await webhookDeliveries.countDocuments({ endpointId: id }),
       ]
@@ -140,10 +140,10 @@ for (const { name, open } of await storesAndMongo('webhooks'))
       await sendAll(world)
       expect(receivers.sent.map(({ type }) => type)).toEqual(Array(4).fill('ping'))
       expect(new Set(receivers.sent.map((sent) => sent.id)).size).toBe(1)
-      expect(await kept()).toEqual([1, 1])
+      expect(await storedCounts()).toEqual([1, 1])
       clock.advance(60_000)
       await pingEndpoint(world.deps, admin, id)
-      expect(await kept()).toEqual([2, 2])
+      expect(await storedCounts()).toEqual([2, 2])
     })
 
     it('leave no pings of endpoints that come and go', async () => {
@@ -201,13 +201,13 @@ for (const { name, open } of await storesAndMongo('webhooks'))
     it('are sent again by the same id when a process died at it', async () => {
       await newEndpoint(world, 'https://a.test/', organizationId)
       await hand(world, organizationId, null, ['doc_1', 'doc_1'])
-      const asked = Promise.withResolvers<void>()
+      const requested = Promise.withResolvers<void>()
       receivers.answering = () => {
-        asked.resolve()
+        requested.resolve()
         return new Promise(() => undefined)
       }
       await world.sender.sendDue(new AbortController().signal)
-      await asked.promise
+      await requested.promise
       const next = openSender(store, clock, receivers)
       receivers.answering = () => 200
       await sendAll(next)
@@ -260,8 +260,8 @@ for (const { name, open } of await storesAndMongo('webhooks'))
 
     it('reach no other organization, and nobody once the endpoint is deleted', async () => {
       const id = await newEndpoint(world, 'https://a.test/', organizationId)
-      const stranger = `org_${randomHex(32)}`
-      await newEndpoint(world, 'https://b.test/', stranger)
+      const otherOrganizationId = `org_${randomHex(32)}`
+      await newEndpoint(world, 'https://b.test/', otherOrganizationId)
       await hand(world, organizationId, null, ['doc_1'])
       await sendAll(world)
       expect(receivers.sent.map(({ url }) => url)).toEqual(['https://a.test/'])

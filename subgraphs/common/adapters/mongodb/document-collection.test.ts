@@ -21,19 +21,19 @@ const SPEC: CollectionSpec = {
 }
 
 /** Returns a collection whose driver responds by `answer`, and the recorded calls. */
-function collectionOn(answer: (call: number) => unknown) {
+function collectionOn(respond: (call: number) => unknown) {
   const calls: unknown[][] = []
-  const ask = (...asked: unknown[]) => {
-    calls.push(asked)
-    const given = answer(calls.length)
-    if (given instanceof Error) throw given
-    return given
+  const invoke = (...args: unknown[]) => {
+    calls.push(args)
+    const result = respond(calls.length)
+    if (result instanceof Error) throw result
+    return result
   }
   const driver = {
-    find: (...asked: unknown[]) => ({ toArray: async () => ask(...asked) }),
-    countDocuments: async (...asked: unknown[]) => ask(...asked),
-    findOneAndUpdate: async (...asked: unknown[]) => ask(...asked),
-    insertOne: async (...asked: unknown[]) => ask(...asked),
+    find: (...args: unknown[]) => ({ toArray: async () => invoke(...args) }),
+    countDocuments: async (...args: unknown[]) => invoke(...args),
+    findOneAndUpdate: async (...args: unknown[]) => invoke(...args),
+    insertOne: async (...args: unknown[]) => invoke(...args),
   }
   const documents = driver as unknown as Collection<StoredDocument>
   return {
@@ -66,8 +66,8 @@ describe('a query', () => {
     async ({ filter, sort, hint, order }) => {
       const { calls, items } = collectionOn(() => [])
       await items.find(filter, { sort, limit: 10 })
-      const [[asked, options]] = calls as [[Filter, { hint: object; sort: object }]]
-      expect(asked).toEqual(filter)
+      const [[sentFilter, options]] = calls as [[Filter, { hint: object; sort: object }]]
+      expect(sentFilter).toEqual(filter)
       expect([JSON.stringify(options.hint), JSON.stringify(options.sort)]).toEqual([JSON.stringify(hint), JSON.stringify(order)])
     },
   )

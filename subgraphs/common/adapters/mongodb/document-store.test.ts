@@ -37,8 +37,8 @@ await onEngine('KIS_TEST_MONGODB_URL', 'what the document store keeps in MongoDB
         ],
       }
       expect(await store.collection(spec).find({ org: 'x' }, { sort: { at: 1 }, limit: 10 })).toEqual([])
-      const made = await db.collection('indexed').indexes()
-      expect(Object.fromEntries(made.map(({ name, v, ns, ...rest }) => [name, rest]))).toEqual({
+      const indexes = await db.collection('indexed').indexes()
+      expect(Object.fromEntries(indexes.map(({ name, v, ns, ...rest }) => [name, rest]))).toEqual({
         _id_: { key: { _id: 1 } },
         org_1_at_1__id_1: { key: { org: 1, at: 1, _id: 1 } },
         org_1_code_1: { key: { org: 1, code: 1 }, unique: true },

@@ -45,40 +45,40 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB client that outlives its drive
       await proxy[Symbol.asyncDispose]()
     })
     await client.connect()
-    const ask = () => client.withTimeout(() => client.db('admin').command({ hello: 1 }), OPERATION_MS)
-    await ask()
-    return { proxy, client, ask, server: serverOf(client)! }
+    const ping = () => client.withTimeout(() => client.db('admin').command({ hello: 1 }), OPERATION_MS)
+    await ping()
+    return { proxy, client, ping, server: serverOf(client)! }
   }
 
-  const answers = (ask: () => Promise<unknown>) =>
-    ask().then(
+  const resolves = (ping: () => Promise<unknown>) =>
+    ping().then(
       () => true,
       () => false,
     )
 
   it('finds a server again although its monitor has stopped for good', async () => {
-    const { proxy, client, ask, server } = await connected()
+    const { proxy, client, ping, server } = await connected()
     await new Promise((resolve) => setTimeout(resolve, MIN_HEARTBEAT_MS))
-    let looks = 0
-    client.on('serverHeartbeatStarted', () => looks++)
+    let polls = 0
+    client.on('serverHeartbeatStarted', () => polls++)
     server.monitor.connection.socket.destroy()
     server.monitor.requestCheck()
-    expect(looks).toBe(1)
+    expect(polls).toBe(1)
     await proxy.stop()
-    await expect(ask()).rejects.toThrow()
+    await expect(ping()).rejects.toThrow()
     await proxy.resume()
-    await eventually(() => answers(ask))
+    await eventually(() => resolves(ping))
   })
 
   it('ends an operation that the driver never ends, and has its connection back', async () => {
-    const { client, ask, server } = await connected()
+    const { client, ping, server } = await connected()
     const [{ socket }] = server.pool.connections.toArray() as [{ socket: Socket }]
     socket.destroy()
-    await expect(ask()).rejects.toThrow(MongoNetworkTimeoutError)
+    await expect(ping()).rejects.toThrow(MongoNetworkTimeoutError)
     // Until all connections are replaced, another connection of the same pool responds.
     await eventually(async () => {
       const pool = serverOf(client)?.pool
-      return pool !== undefined && pool !== server.pool && (await answers(ask))
+      return pool !== undefined && pool !== server.pool && (await resolves(ping))
     })
   })
 })

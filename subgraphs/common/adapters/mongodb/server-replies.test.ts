@@ -2,7 +2,7 @@ import { BSON, MongoServerError } from 'mongodb'
 import { pino } from 'pino'
 import { expect, it, onTestFinished } from 'vitest'
 import { openMongoDocumentStore } from '../../../../test/support/engines/open-mongodb.ts'
-import { playMongo, type Reply } from '../../../../test/support/engines/played-mongodb.ts'
+import { playMongo, type Reply } from '../../../../test/support/engines/scripted-mongodb.ts'
 import type { CollectionSpec } from '../../ports/document-store.ts'
 import { ResilientClient } from './resilient-client.ts'
 

@@ -1,6 +1,6 @@
 import { BSON } from 'mongodb'
 import { expect, it, onTestFinished } from 'vitest'
-import { playMongo, type Reply } from '../../../../test/support/engines/played-mongodb.ts'
+import { playMongo, type Reply } from '../../../../test/support/engines/scripted-mongodb.ts'
 import { blobsAt } from '../../../knowledge/adapters/mongodb/blob-store.ts'
 import type { CollectionSpec } from '../../ports/document-store.ts'
 import { connectMongo } from './connection.ts'
@@ -19,9 +19,9 @@ const found = (documents: readonly object[], more: object = {}): Reply => ({
 
 /** Connects to a server that replies to reads by `reply`. Returns the client with the recorded commands. */
 async function connectTo(reply: (command: string, body: BSON.Document) => Reply | undefined) {
-  const asked: BSON.Document[] = []
+  const commands: BSON.Document[] = []
   const server = await playMongo((command, body) => {
-    if (command === 'find' || command === 'aggregate') asked.push(body)
+    if (command === 'find' || command === 'aggregate') commands.push(body)
     return reply(command, body)
   })
   const client = await connectMongo({ url: server.url, database: 'kis' })
@@ -29,12 +29,12 @@ async function connectTo(reply: (command: string, body: BSON.Document) => Reply 
     await client.close()
     await server[Symbol.asyncDispose]()
   })
-  return { client, asked }
+  return { client, commands }
 }
 
 it('reads documents and bytes of all databases at the moment of its first read', async () => {
   const file = new BSON.ObjectId()
-  const { client, asked } = await connectTo((_command, { find, aggregate, readConcern }) => {
+  const { client, commands } = await connectTo((_command, { find, aggregate, readConcern }) => {
     if (find === 'starts') return found([], { atClusterTime: AT })
     if (aggregate) return found([{ n: 1 }])
     if (find === 'contents') return found([{ _id: 'key', file, size: 5, uploads: [] }])
@@ -54,7 +54,7 @@ it('reads documents and bytes of all databases at the moment of its first read',
   expect(Buffer.from((await blobs.get('key'))!).toString()).toBe('abcde')
   expect(Buffer.from((await blobs.get('key', { offset: 1, length: 3 }))!).toString()).toBe('bcd')
   expect(await blobs.list('', 10)).toEqual([{ key: 'key', sizeBytes: 5 }])
-  const [first, ...rest] = asked
+  const [first, ...rest] = commands
   expect(first).toMatchObject({ readConcern: { level: 'snapshot' } })
   expect(first!.readConcern.atClusterTime).toBeUndefined()
   expect(new Set(rest.map(({ $db }) => $db))).toEqual(new Set(['one', 'other', 'bytes']))

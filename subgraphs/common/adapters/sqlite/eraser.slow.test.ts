@@ -16,7 +16,7 @@ const SECRET = 'ZQsecretسرّي'
 const SOON_MS = 180_000
 
 /** Opens a store of one test, so that the tests can wait for the eraser at the same time. */
-async function openPlace() {
+async function openTestStore() {
   const folder = mkdtempSync(join(tmpdir(), 'kis-eraser-'))
   const file = join(folder, 'documents.sqlite')
   const opened = () => openSqliteDocumentStore({ file, log: silentLog })
@@ -58,27 +58,27 @@ async function openPlace() {
 }
 
 it.concurrent('erases what was deleted, and the copies that moves between pages left, while the store is used', async () => {
-  await using place = await openPlace()
-  await place.fill()
-  expect(place.copies()).not.toEqual({})
-  await place.deleteSecrets()
-  await eventually(place.isErased, SOON_MS)
-  await place.items().insertOne({ _id: 'later', text: 'kept', organizationId: 'kept' })
-  expect(await place.items().findOne({ _id: 'later' })).not.toBeNull()
+  await using testStore = await openTestStore()
+  await testStore.fill()
+  expect(testStore.copies()).not.toEqual({})
+  await testStore.deleteSecrets()
+  await eventually(testStore.isErased, SOON_MS)
+  await testStore.items().insertOne({ _id: 'later', text: 'kept', organizationId: 'kept' })
+  expect(await testStore.items().findOne({ _id: 'later' })).not.toBeNull()
 }, 420_000)
 
 it.concurrent('erases what was deleted right before the end, and removes the log', async () => {
-  await using place = await openPlace()
-  await place.fill()
-  await place.deleteSecrets()
-  await place.close()
-  expect(place.copies()).toEqual({})
-  expect(readdirSync(place.folder).filter((name) => /-(wal|shm)$/.test(name))).toEqual([])
-  await place.reopen()
+  await using testStore = await openTestStore()
+  await testStore.fill()
+  await testStore.deleteSecrets()
+  await testStore.close()
+  expect(testStore.copies()).toEqual({})
+  expect(readdirSync(testStore.folder).filter((name) => /-(wal|shm)$/.test(name))).toEqual([])
+  await testStore.reopen()
 }, 420_000)
 
 it.concurrent('delays no write while a reader keeps the log, and cuts the log once the reader is gone', async () => {
-  await using place = await openPlace()
+  await using place = await openTestStore()
   await place.fill()
   const reader = new DatabaseSync(place.file, { readOnly: true })
   reader.exec('BEGIN')
@@ -95,13 +95,13 @@ it.concurrent('delays no write while a reader keeps the log, and cuts the log on
 }, 420_000)
 
 it.concurrent('erases after the start what an earlier process left that erased nothing', async () => {
-  await using place = await openPlace()
-  await place.fill()
-  await place.close()
-  const former = new DatabaseSync(place.file)
+  await using testStore = await openTestStore()
+  await testStore.fill()
+  await testStore.close()
+  const former = new DatabaseSync(testStore.file)
   former.exec("PRAGMA secure_delete=OFF; DELETE FROM documents_items WHERE json_extract(doc, '$.organizationId') = 'secret'")
   former.close()
-  expect(place.copies()).not.toEqual({})
-  await place.reopen()
-  await eventually(place.isErased, SOON_MS)
+  expect(testStore.copies()).not.toEqual({})
+  await testStore.reopen()
+  await eventually(testStore.isErased, SOON_MS)
 }, 420_000)

@@ -19,7 +19,7 @@ const open = (name: string) => openSqliteDocumentStore({ file: join(folder, name
 const openItems = (store: Awaited<ReturnType<typeof open>>) =>
   store.collection<{ _id: string; code: string }>({ name: 'items', indexes: [{ fields: ['code'] }] })
 
-async function made(name: string): Promise<string> {
+async function createDatabase(name: string): Promise<string> {
   await using store = await open(name)
   await openItems(store).insertMissing(Array.from({ length: 1_000 }, (_, i) => ({ _id: `id_${i}`, code: `c${i}`.repeat(20) })))
   return join(folder, name)
@@ -36,8 +36,8 @@ async function checked(checks: FileChecks): Promise<readonly CheckedFile[]> {
 }
 
 it('finds files in order while they are written, and says what is wrong with one of which a page was overwritten', async () => {
-  const whole = await made('a.sqlite')
-  const broken = await made('b.sqlite')
+  const whole = await createDatabase('a.sqlite')
+  const broken = await createDatabase('b.sqlite')
   const page = 8
   expect(statSync(broken).size).toBeGreaterThan((page + 1) * DOCUMENT_FILE.pageSize)
   const descriptor = openSync(broken, 'r+')

@@ -53,8 +53,8 @@ describe('threads in which organizations take turns', () => {
   it('organizations take turns', async () => {
     await using threads = startThreads()
     const order: string[] = []
-    const ask = (organizationId: string) => threads.ask(organizationId, 'count').then(() => order.push(organizationId))
-    await Promise.all([ask('org_a'), ask('org_a'), ask('org_a'), ask('org_b'), ask('org_b')])
+    const request = (organizationId: string) => threads.ask(organizationId, 'count').then(() => order.push(organizationId))
+    await Promise.all([request('org_a'), request('org_a'), request('org_a'), request('org_b'), request('org_b')])
     expect(order).toEqual(['org_a', 'org_a', 'org_b', 'org_a', 'org_b'])
   })
 
@@ -70,15 +70,15 @@ describe('threads in which organizations take turns', () => {
 
   it('refuses a call while as many of its organization wait as it says, and no other', async () => {
     await using threads = startThreads()
-    const asked = Array.from({ length: 5 }, () => threads.ask('org_a', 'count'))
-    const refused = expect(asked[4]).rejects.toMatchObject({
+    const requests = Array.from({ length: 5 }, () => threads.ask('org_a', 'count'))
+    const refused = expect(requests[4]).rejects.toMatchObject({
       code: 'service_unavailable',
       message: 'Too many calls of your organization wait for the test. Repeat the request in a moment.',
     })
     expect(await threads.ask('org_b', 'count')).toBeGreaterThan(0)
     expect(await threads.ask('org_a', 'count', 5)).toBeGreaterThan(0)
     await refused
-    expect(await Promise.all(asked.slice(0, 4))).toHaveLength(4)
+    expect(await Promise.all(requests.slice(0, 4))).toHaveLength(4)
   })
 
   it('forgets a call whose caller has left, and runs the others', async () => {
@@ -112,11 +112,11 @@ describe('threads in which organizations take turns', () => {
   it('fails what runs and what waits when it ends, and runs no more', async () => {
     const threads = startThreads()
     await threads.ask('org_a', 'count')
-    const asked = [threads.ask('org_a', 'spin'), threads.ask('org_a', 'count')].map((each) =>
+    const requests = [threads.ask('org_a', 'spin'), threads.ask('org_a', 'count')].map((each) =>
       expect(each).rejects.toMatchObject({ code: 'service_unavailable' }),
     )
     await threads[Symbol.asyncDispose]()
-    await Promise.all(asked)
+    await Promise.all(requests)
     await expect(threads.ask('org_a', 'count')).rejects.toMatchObject({ code: 'service_unavailable' })
   })
 

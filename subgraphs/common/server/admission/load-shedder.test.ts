@@ -3,9 +3,9 @@ import { describe, expect, it } from 'vitest'
 import { LoadShedder } from './load-shedder.ts'
 
 /** Returns a key of one repeated letter. */
-const makeKey = (letter: string) => `kis_live_${letter.repeat(36)}`
-const BUSY = makeKey('b')
-const QUIET = makeKey('q')
+const createKey = (letter: string) => `kis_live_${letter.repeat(36)}`
+const BUSY = createKey('b')
+const QUIET = createKey('q')
 
 function loadShedder() {
   const queue = { ageMs: 0, isStanding: false, stands: () => queue.isStanding }
@@ -36,11 +36,11 @@ describe('LoadShedder', () => {
   it('starts a burst in the order in which it came, eight requests in each turn of the event loop', async () => {
     const { loadShedder: it } = loadShedder()
     const started: number[] = []
-    const leave = Array.from({ length: 20 }, (_, i) => it.enter(BUSY, '', () => started.push(i)))
+    const releases = Array.from({ length: 20 }, (_, i) => it.enter(BUSY, '', () => started.push(i)))
     const numbers = (count: number) => Array.from({ length: count }, (_, i) => i)
     expect(started).toEqual(numbers(8))
     // This client disconnects.
-    leave[9]!()
+    releases[9]!()
     await nextTurn()
     expect(started).toEqual(numbers(17).filter((i) => i !== 9))
     await nextTurn()
@@ -114,7 +114,7 @@ describe('LoadShedder', () => {
     Object.assign(queue, { isStanding: true, ageMs: 900 })
     const accepted = (sent: readonly string[], address?: string) => sent.filter((key) => !isRefused(key, address)).length
     const letters = [...'cdefghijklmnop']
-    const keys = letters.map((letter) => `Bearer ${makeKey(letter)}`)
+    const keys = letters.map((letter) => `Bearer ${createKey(letter)}`)
     const sessions = letters.map((letter) => `kis_session_${letter.repeat(43)}`)
     expect(accepted([...keys, ...sessions])).toBe(8)
     expect(accepted(keys, '192.0.2.2')).toBe(8)

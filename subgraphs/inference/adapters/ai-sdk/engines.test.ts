@@ -102,11 +102,11 @@ describe('the connection', () => {
 
   const ALL = ['anthropic', 'google', 'mistral', 'cohere', 'bedrock'] as const
   const WIRES = { anthropic: ANTHROPIC_WIRE, google: GOOGLE_WIRE, mistral: MISTRAL_WIRE, cohere: COHERE_WIRE, bedrock: BEDROCK_WIRE }
-  const makeSettings = (kind: (typeof ALL)[number]) => ({ kind, ...(kind === 'bedrock' && { region: 'eu-west-1' }) })
+  const createSettings = (kind: (typeof ALL)[number]) => ({ kind, ...(kind === 'bedrock' && { region: 'eu-west-1' }) })
 
   it.each(ALL)('of %s reads no event without end', async (kind) => {
     await using cloud = await VendorCloud.start()
-    await using engines = await enginesOn(cloud, makeSettings(kind))
+    await using engines = await enginesOn(cloud, createSettings(kind))
     const isFrames = kind === 'bedrock'
     let sent = 0
     cloud.answering = (response) => {
@@ -130,7 +130,7 @@ describe('the connection', () => {
 
   it.each(ALL)('of %s takes long events, and events that are split anywhere', async (kind) => {
     await using cloud = await VendorCloud.start()
-    await using engines = await enginesOn(cloud, makeSettings(kind))
+    await using engines = await enginesOn(cloud, createSettings(kind))
     const text = ['م'.repeat(500_000), '🌙 é']
     cloud.answering = (response) => {
       response.writeHead(200, { 'content-type': WIRES[kind].contentType })
@@ -229,7 +229,9 @@ describe('a chat', () => {
     const chunks: ProtocolObject[] = []
     for await (const item of await engines.chat.stream({ ...CALL, engineModel: 'amazon.nova-lite-v1:0' }, request, NEVER))
       chunks.push(...item)
-    const choices = chunks.flatMap(({ choices: given }) => given as { delta: { content?: string }; finish_reason: string | null }[])
+    const choices = chunks.flatMap(
+      ({ choices: chunkChoices }) => chunkChoices as { delta: { content?: string }; finish_reason: string | null }[],
+    )
     expect(choices.map(({ delta }) => delta.content ?? '').join('')).toBe('{"city":"Riyadh"}')
     expect(choices.at(-1)?.finish_reason).toBe('stop')
   })
@@ -292,7 +294,7 @@ describe('embeddings', () => {
     readonly model: string
     readonly bodies: readonly object[]
     /** The response to each request. */
-    readonly answers: (index: number) => unknown
+    readonly respond: (index: number) => unknown
     readonly tokens: number
     readonly source: 'provider' | 'counted'
   }
@@ -301,7 +303,7 @@ describe('embeddings', () => {
       kind: 'google',
       model: 'gemini-embedding-001',
       bodies: [{ requests: texts.map((text) => ({ content: { parts: [{ text }] }, taskType: 'RETRIEVAL_DOCUMENT' })) }],
-      answers: () => ({ embeddings: vectors.map((values) => ({ values })) }),
+      respond: () => ({ embeddings: vectors.map((values) => ({ values })) }),
       // Gemini reports no tokens.
       ...{ tokens: 12, source: 'counted' },
     },
@@ -309,28 +311,28 @@ describe('embeddings', () => {
       kind: 'mistral',
       model: 'mistral-embed',
       bodies: [{ model: 'mistral-embed', input: texts }],
-      answers: () => ({ data: vectors.map((embedding, index) => ({ embedding, index })), usage: { prompt_tokens: 9 } }),
+      respond: () => ({ data: vectors.map((embedding, index) => ({ embedding, index })), usage: { prompt_tokens: 9 } }),
       ...{ tokens: 9, source: 'provider' },
     },
     {
       kind: 'cohere',
       model: 'embed-v4.0',
       bodies: [{ texts, input_type: 'search_document', truncate: 'NONE' }],
-      answers: () => ({ embeddings: { float: vectors }, meta: { billed_units: { input_tokens: 8 } } }),
+      respond: () => ({ embeddings: { float: vectors }, meta: { billed_units: { input_tokens: 8 } } }),
       ...{ tokens: 8, source: 'provider' },
     },
     {
       kind: 'bedrock',
       model: 'amazon.titan-embed-text-v2:0',
       bodies: texts.map((inputText) => ({ inputText })),
-      answers: (index) => ({ embedding: vectors[index], inputTextTokenCount: 4 }),
+      respond: (index) => ({ embedding: vectors[index], inputTextTokenCount: 4 }),
       ...{ tokens: 8, source: 'provider' },
     },
     {
       kind: 'bedrock',
       model: 'eu.cohere.embed-v4:0',
       bodies: [{ texts, input_type: 'search_document', truncate: 'NONE' }],
-      answers: () => ({ embeddings: { float: vectors } }),
+      respond: () => ({ embeddings: { float: vectors } }),
       ...{ tokens: 12, source: 'counted' },
     },
     {
@@ -339,7 +341,7 @@ describe('embeddings', () => {
       bodies: texts.map((value) => ({
         singleEmbeddingParams: { embeddingPurpose: 'GENERIC_INDEX', text: { value, truncationMode: 'NONE' } },
       })),
-      answers: (index) => ({ embeddings: [{ embeddingType: 'TEXT', embedding: vectors[index] }] }),
+      respond: (index) => ({ embeddings: [{ embeddingType: 'TEXT', embedding: vectors[index] }] }),
       ...{ tokens: 12, source: 'counted' },
     },
   ]
@@ -354,14 +356,14 @@ describe('embeddings', () => {
       )
       response
         .writeHead(200, { 'content-type': 'application/json' })
-        .end(JSON.stringify(each.answers(each.bodies.length === 1 ? 0 : index)))
+        .end(JSON.stringify(each.respond(each.bodies.length === 1 ? 0 : index)))
     }
-    const answer = await engines.embedding.embed(call({ engineModel: each.model, purpose: 'passage' }), texts, NEVER)
-    expect(answer.vectors.map((vector) => [...vector].map((value) => Math.round(value * 10) / 10))).toEqual([
+    const result = await engines.embedding.embed(call({ engineModel: each.model, purpose: 'passage' }), texts, NEVER)
+    expect(result.vectors.map((vector) => [...vector].map((value) => Math.round(value * 10) / 10))).toEqual([
       [0.6, 0.8],
       [0, 1],
     ])
-    expect([answer.tokens, answer.source]).toEqual([each.tokens, each.source])
+    expect([result.tokens, result.source]).toEqual([each.tokens, each.source])
     expect(cloud.received.map(({ body }) => body)).toEqual(
       expect.arrayContaining(each.bodies.map((body) => expect.objectContaining(deep(body)))),
     )

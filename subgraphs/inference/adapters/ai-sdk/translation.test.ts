@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { dataUri, GIF } from '../../../../test/support/data/pictures.ts'
+import { dataUri, GIF } from '../../../../test/support/data/images.ts'
 import type { KisError } from '../../../common/errors.ts'
 import { systemClock } from '../../../common/process/clock.ts'
 import type { ChatCall, ProtocolObject } from '../../ports/engines.ts'
@@ -155,8 +155,8 @@ describe('a request', () => {
   it('asks for JSON in words, with a warning, where the vendor has no mode for it', () => {
     for (const kind of KINDS) {
       const { options, warned } = translated(kind, { response_format: { type: 'json_object' } })
-      const isTold = options.prompt.some(({ role, content }) => role === 'system' && String(content).includes('JSON'))
-      expect([isTold, warned, options.responseFormat?.type]).toEqual(
+      const mentionsJson = options.prompt.some(({ role, content }) => role === 'system' && String(content).includes('JSON'))
+      expect([mentionsJson, warned, options.responseFormat?.type]).toEqual(
         ['anthropic', 'bedrock'].includes(kind) ? [true, ['response_format'], undefined] : [false, [], 'json'],
       )
     }
@@ -221,14 +221,14 @@ describe('reasoning_effort', () => {
   it('never lets reasoning and answer together exceed the bound that money is held for', () => {
     for (const kind of ['anthropic', 'bedrock'] as const) {
       for (const effort of ['minimal', 'low', 'medium', 'high', 'xhigh', 'max']) {
-        for (const bound of [100, 1_024, 1_025, 5_000, 64_000]) {
-          const { options, warned } = translated(kind, { reasoning_effort: effort, max_tokens: bound }, budget[kind])
+        for (const limit of [100, 1_024, 1_025, 5_000, 64_000]) {
+          const { options, warned } = translated(kind, { reasoning_effort: effort, max_tokens: limit }, budget[kind])
           const text = JSON.stringify(options.providerOptions)
           const tokens = Number(/"budgetTokens":(\d+)/.exec(text)?.[1] ?? 0)
           // The SDK adds the budget to the limit.
-          expect(options.maxOutputTokens! + tokens).toBe(bound)
+          expect(options.maxOutputTokens! + tokens).toBe(limit)
           expect(warned).toEqual(tokens === 0 ? ['reasoning_effort'] : [])
-          expect(tokens === 0 || (tokens >= 1_024 && tokens < bound)).toBe(true)
+          expect(tokens === 0 || (tokens >= 1_024 && tokens < limit)).toBe(true)
         }
       }
     }
@@ -242,11 +242,11 @@ describe('reasoning_effort', () => {
       content: null,
       tool_calls: [{ id: 'c1', type: 'function', function: { name: 'clock', arguments: '{}' } }],
     }
-    const turn = (details: object) => [...MESSAGES, { ...assistant, ...details }, { role: 'tool', tool_call_id: 'c1', content: 'noon' }]
+    const toolTurn = (details: object) => [...MESSAGES, { ...assistant, ...details }, { role: 'tool', tool_call_id: 'c1', content: 'noon' }]
     const request = { tools: [TOOL], reasoning_effort: 'high', max_tokens: 9_000 }
-    expect(translated('anthropic', { ...request, messages: turn({}) }, budget.anthropic).warned).toEqual(['reasoning_effort'])
+    expect(translated('anthropic', { ...request, messages: toolTurn({}) }, budget.anthropic).warned).toEqual(['reasoning_effort'])
     const details = [{ type: 'reasoning.text', text: 'Hm.', signature: 'sig', format: 'anthropic', index: 0 }]
-    const signed = translated('anthropic', { ...request, messages: turn({ reasoning_details: details }) }, budget.anthropic)
+    const signed = translated('anthropic', { ...request, messages: toolTurn({ reasoning_details: details }) }, budget.anthropic)
     expect([signed.warned, signed.options.maxOutputTokens]).toEqual([[], 3_600])
   })
 

@@ -51,8 +51,8 @@ describe('e5-small-ar-en', () => {
     for (const [index, { neutral_embedding_first8: expected }] of reference.texts.entries()) {
       expect(vectors[index]).toHaveLength(384)
       expect(Math.abs(dot(vectors[index]!, vectors[index]!) - 1)).toBeLessThan(1e-5)
-      for (const [place, value] of expected.entries())
-        expect(Math.abs(vectors[index]![place]! - value)).toBeLessThanOrEqual(reference.tolerance)
+      for (const [dimension, value] of expected.entries())
+        expect(Math.abs(vectors[index]![dimension]! - value)).toBeLessThanOrEqual(reference.tolerance)
       for (const [other, cosine] of reference.neutral_cosines[index]!.entries())
         expect(Math.abs(dot(vectors[index]!, vectors[other]!) - cosine)).toBeLessThanOrEqual(reference.tolerance)
     }
@@ -60,15 +60,11 @@ describe('e5-small-ar-en', () => {
 
   it('gives the recorded vectors and token embeddings, in Arabic and English, of all lengths', async () => {
     for (const { purpose, text, tokens: count, ...recorded } of RECORDED.texts) {
-      const {
-        vectors,
-        tokenEmbeddings: tokenStates,
-        tokens,
-      } = await embedding.embed({ ...CALL, purpose, withTokenEmbeddings: true }, [text], NEVER)
+      const { vectors, tokenEmbeddings, tokens } = await embedding.embed({ ...CALL, purpose, withTokenEmbeddings: true }, [text], NEVER)
       expect({ text, tokens }).toEqual({ text, tokens: count })
       expect(cosine(vectors[0]!, bytesOf(recorded.vector))).toBeGreaterThanOrEqual(0.999)
       if (recorded.tokenStates === undefined) continue
-      const [own, other] = [tokenStates![0]!, bytesOf(recorded.tokenStates)]
+      const [own, other] = [tokenEmbeddings![0]!, bytesOf(recorded.tokenStates)]
       expect({ text, length: own.length }).toEqual({ text, length: other.length })
       if (purpose === 'query') expect(own.length === 0 || cosine(own, other) >= 0.999).toBe(true)
       else expect(differentBits(own, other)).toBeLessThanOrEqual(own.length * 8 * 0.01)
@@ -76,27 +72,27 @@ describe('e5-small-ar-en', () => {
   })
 
   it('gives token states if asked, which find what answers across the languages', async () => {
-    const ask = async (purpose: 'query' | 'passage', texts: readonly string[]) =>
+    const embedTokens = async (purpose: 'query' | 'passage', texts: readonly string[]) =>
       (await embedding.embed({ ...CALL, purpose, withTokenEmbeddings: true }, texts, NEVER)).tokenEmbeddings!
-    const passages = ['تغلق المكتبة في التاسعة مساء.', 'النحاس يوصل الكهرباء أفضل من الحديد.'].map((text) => `passage: ${text}`)
-    const [query] = await ask('query', ['query: When does the library close?'])
-    const [answer, other, long, none] = await ask('passage', [...passages, `passage: ${'one two three '.repeat(100)}`, 'passage: '])
+    const texts = ['تغلق المكتبة في التاسعة مساء.', 'النحاس يوصل الكهرباء أفضل من الحديد.'].map((text) => `passage: ${text}`)
+    const [query] = await embedTokens('query', ['query: When does the library close?'])
+    const [relevant, other, long, none] = await embedTokens('passage', [...texts, `passage: ${'one two three '.repeat(100)}`, 'passage: '])
     // No embedding of the question mark, and one of each token of a chunk.
-    const [unmarked] = await ask('query', ['query: When does the library close'])
+    const [unmarked] = await embedTokens('query', ['query: When does the library close'])
     expect([query!.length % 128, query!.length]).toEqual([0, unmarked!.length])
     expect([long!.length % 16, long!.length > 300 * 16, none!.length]).toEqual([1, true, 0])
     const rows = Array.from({ length: query!.length / 128 }, (_, row) => query!.subarray(row * 128, (row + 1) * 128))
-    const numbersOf = (states: Int8Array) =>
-      Array.from({ length: (states.length - 1) * 8 }, (_, i) => ((states[1 + (i >> 3)]! >> (i & 7)) & 1 ? 1 : -1))
+    const numbersOf = (embeddings: Int8Array) =>
+      Array.from({ length: (embeddings.length - 1) * 8 }, (_, i) => ((embeddings[1 + (i >> 3)]! >> (i & 7)) & 1 ? 1 : -1))
     const nearest = (row: Int8Array, numbers: readonly number[]) =>
       Math.max(...Array.from({ length: numbers.length / 128 }, (_, at) => row.reduce((sum, x, i) => sum + x * numbers[at * 128 + i]!, 0)))
-    const closeness = (states: Int8Array) => rows.reduce((sum, row) => sum + nearest(row, numbersOf(states)), 0)
-    expect(closeness(answer!)).toBeGreaterThan(closeness(other!))
-    expect((await embedding.embed(CALL, passages, NEVER)).tokenEmbeddings).toEqual([])
+    const closeness = (embeddings: Int8Array) => rows.reduce((sum, row) => sum + nearest(row, numbersOf(embeddings)), 0)
+    expect(closeness(relevant!)).toBeGreaterThan(closeness(other!))
+    expect((await embedding.embed(CALL, texts, NEVER)).tokenEmbeddings).toEqual([])
     // Alone and padded beside longer texts: equal except for rounding.
-    const [alone] = await ask('passage', passages.slice(0, 1))
-    expect(alone).toHaveLength(answer!.length)
-    expect(Math.abs(closeness(alone!) / closeness(answer!) - 1)).toBeLessThanOrEqual(0.02)
+    const [alone] = await embedTokens('passage', texts.slice(0, 1))
+    expect(alone).toHaveLength(relevant!.length)
+    expect(Math.abs(closeness(alone!) / closeness(relevant!) - 1)).toBeLessThanOrEqual(0.02)
   })
 
   it('puts a text nearest to its like, across the languages', async () => {
@@ -107,8 +103,8 @@ describe('e5-small-ar-en', () => {
       'passage: تغلق المكتبة في التاسعة مساء.',
       'passage: Copper conducts electricity better than iron.',
     ])) as [Float32Array, Float32Array, Float32Array, Float32Array, Float32Array]
-    for (const asked of [question, arabicQuestion]) {
-      for (const text of [english, arabic]) expect(dot(asked, text)).toBeGreaterThan(dot(asked, unrelated) + 0.03)
+    for (const eachQuestion of [question, arabicQuestion]) {
+      for (const text of [english, arabic]) expect(dot(eachQuestion, text)).toBeGreaterThan(dot(eachQuestion, unrelated) + 0.03)
     }
   })
 
@@ -154,7 +150,7 @@ describe('e5-small-ar-en', () => {
     for (const [index, text] of texts.entries()) {
       const [alone] = await embed([text])
       for (const vector of [together[index]!, vectors[index]!])
-        for (const [place, value] of vector.entries()) expect(value).toBeCloseTo(alone![place]!, 6)
+        for (const [dimension, value] of vector.entries()) expect(value).toBeCloseTo(alone![dimension]!, 6)
     }
   })
 
@@ -187,7 +183,7 @@ describe('e5-small-ar-en', () => {
     controller.abort()
     await expect(leaving).rejects.toSatisfy(isAbort)
     for (const [index, { vectors }] of (await calls).entries())
-      for (const [place, value] of vectors[0]!.entries()) expect(value).toBeCloseTo(together[index]![place]!, 6)
+      for (const [dimension, value] of vectors[0]!.entries()) expect(value).toBeCloseTo(together[index]![dimension]!, 6)
   })
 
   it('serves a search before the rest of a batch', async () => {
@@ -308,12 +304,12 @@ describe('a model that fails', () => {
     const embedOne = async (purpose: 'query' | 'passage') =>
       (await thread.embed([text], NEVER, 'searching', { purpose, withTokenEmbeddings: false })).vectors[0]![0]!
     const documents = ['a', 'b'].map((organizationId) => {
-      const asked = { purpose: 'passage', withTokenEmbeddings: false } as const
+      const options = { purpose: 'passage', withTokenEmbeddings: false } as const
       return thread.embed(
         Array.from({ length: 20 }, () => text),
         controller.signal,
         organizationId,
-        asked,
+        options,
       )
     })
     const before = await embedOne('passage')

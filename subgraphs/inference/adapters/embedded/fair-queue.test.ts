@@ -128,11 +128,11 @@ it('begins no job of a cancelled call and continues with the others', async () =
 
 it('fails the job that fails, and only that', async () => {
   const queue = new FairQueue()
-  const asked = { organizationId: 'a', isQuery: false, size: 1 }
-  const failing = queue.run(asked, NEVER, () => {
+  const job = { organizationId: 'a', isQuery: false, size: 1 }
+  const failing = queue.run(job, NEVER, () => {
     throw new Error('no')
   })
-  const other = queue.run(asked, NEVER, () => 'done')
+  const other = queue.run(job, NEVER, () => 'done')
   await expect(failing).rejects.toThrow('no')
   expect(await other).toBe('done')
 })

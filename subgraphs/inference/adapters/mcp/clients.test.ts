@@ -59,17 +59,17 @@ for (const [behaviour, said] of [
 it('sends nothing once it may not leave, neither the end of the session nor a cancellation', async () => {
   for (const isAllowed of [true, false]) {
     server.methods.length = 0
-    let mayLeave = true
-    const letLeave = async () => {
-      if (!mayLeave) throw new McpFailure('The residency policy forbids it.')
+    let mayRequest = true
+    const authorize = async () => {
+      if (!mayRequest) throw new McpFailure('The residency policy forbids it.')
     }
-    const connection = await clients().connect(server.toUrl('silent'), {}, 'org_a', letLeave, never)
+    const connection = await clients().connect(server.toUrl('silent'), {}, 'org_a', authorize, never)
     const stop = new AbortController()
     const call = connection.callTool('find_customer', {}, stop.signal)
     call.catch(() => undefined)
     await eventually(() => server.waiting === 1)
     const before = [...server.methods]
-    mayLeave = isAllowed
+    mayRequest = isAllowed
     if (!isAllowed) await expect(connection.listTools(never)).rejects.toEqual(failure('The residency policy forbids it.'))
     stop.abort()
     await expect(call).rejects.toThrow()

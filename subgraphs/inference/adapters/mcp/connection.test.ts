@@ -22,28 +22,28 @@ const asEvent: ToBody = (id, result) => `event: message\nid: 1\ndata: ${asJson(i
 /** A server whose next response to a method is set by a test. */
 function hostileServer() {
   const bodies = new Map<string, { readonly type: string; readonly status: number; readonly toBody: (id: unknown) => string }>()
-  const asked: string[] = []
+  const methods: string[] = []
   const results: Readonly<Record<string, object>> = { initialize: INITIALIZED, 'tools/list': { tools: [] }, 'tools/call': GOOD }
   const egress = {
     async open({ url, body }: EgressRequest) {
       const { id, method } = JSON.parse(String(body ?? '{}')) as Message
-      asked.push(method)
+      methods.push(method)
       const set = bodies.get(method)
       bodies.delete(method)
       const result = results[method]
-      const answer = set ?? { type: 'application/json', status: result ? 200 : 202, toBody: () => (result ? asJson(id, result) : '') }
+      const response = set ?? { type: 'application/json', status: result ? 200 : 202, toBody: () => (result ? asJson(id, result) : '') }
       async function* pieces() {
-        const bytes = Buffer.from(answer.toBody(id))
+        const bytes = Buffer.from(response.toBody(id))
         for (let at = 0; at < bytes.length; at += 65_536) yield bytes.subarray(at, at + 65_536)
       }
-      return { status: answer.status, headers: { 'content-type': answer.type }, url, body: pieces() }
+      return { status: response.status, headers: { 'content-type': response.type }, url, body: pieces() }
     },
   } as unknown as Egress
   return {
-    asked,
+    methods,
     connect: (headers: Record<string, string> = {}) =>
       openConnection(egress, { listMs: 10_000, callMs: 10_000 }, 'https://x.example/mcp', headers, 'org_a', async () => undefined, never),
-    answers(method: string, type: string, toBody: (id: unknown) => string, status = 200) {
+    respond(method: string, type: string, toBody: (id: unknown) => string, status = 200) {
       bodies.set(method, { type, status, toBody })
     },
   }
@@ -73,7 +73,7 @@ for (const [kind, type, toBody] of KINDS) {
     it(`refuses too many ${what} as ${kind}, in few words, and goes on`, async () => {
       const server = hostileServer()
       await using connection = await server.connect()
-      server.answers(method, type, (id) => toBody(id, result))
+      server.respond(method, type, (id) => toBody(id, result))
       const error = await caught(method === 'tools/list' ? connection.listTools(never) : connection.callTool('a', {}, never))
       expect(error).toMatchObject({
         name: 'McpFailure',
@@ -87,7 +87,7 @@ for (const [kind, type, toBody] of KINDS) {
 
   it(`refuses a greeting of too many values as ${kind}`, async () => {
     const server = hostileServer()
-    server.answers('initialize', type, (id) =>
+    server.respond('initialize', type, (id) =>
       toBody(id, { ...INITIALIZED, serverInfo: { name: 'x', version: '1', icons: Array(200_000).fill(1) } }),
     )
     const error = await caught(server.connect())
@@ -97,14 +97,14 @@ for (const [kind, type, toBody] of KINDS) {
 
   it(`tells in few words that values are wrong in ${kind}`, async () => {
     const server = hostileServer()
-    server.answers('initialize', type, (id) =>
+    server.respond('initialize', type, (id) =>
       toBody(id, { ...INITIALIZED, serverInfo: { name: 'x', version: '1', icons: Array(5_000).fill(1) } }),
     )
     const greeting = await caught(server.connect())
     await using connection = await server.connect()
-    server.answers('tools/call', type, (id) => toBody(id, { content: Array(5_000).fill({}) }))
+    server.respond('tools/call', type, (id) => toBody(id, { content: Array(5_000).fill({}) }))
     const call = await caught(connection.callTool('a', {}, never))
-    server.answers('tools/list', type, (id) => toBody(id, { tools: Array(5_000).fill({}) }))
+    server.respond('tools/list', type, (id) => toBody(id, { tools: Array(5_000).fill({}) }))
     const list = await caught(connection.listTools(never))
     for (const error of [greeting, call, list]) {
       expect(error).toMatchObject({ name: 'McpFailure', message: 'It did not answer by the protocol.' })
@@ -121,7 +121,7 @@ for (const [kind, type, toBody] of KINDS) {
     )
     const inputSchema = { type: 'object', properties, required: ['p0', 'p1'] }
     const tools = Array.from({ length: 200 }, (_, i) => ({ name: `tool_${i}`, description: 'Does it.', inputSchema }))
-    server.answers('tools/list', type, (id) => toBody(id, { tools }))
+    server.respond('tools/list', type, (id) => toBody(id, { tools }))
     expect(await connection.listTools(never)).toEqual(tools)
   })
 }
@@ -133,7 +133,7 @@ it.each([
 ])('is not misled by %s', async (_what, toBody) => {
   const server = hostileServer()
   await using connection = await server.connect()
-  server.answers('tools/call', 'text/event-stream', toBody)
+  server.respond('tools/call', 'text/event-stream', toBody)
   expect(written(await caught(connection.callTool('a', {}, never)))).toContain('The answer is too large.')
 })
 
@@ -141,7 +141,7 @@ it('reads a message over several lines, after others that nobody asked for', asy
   const server = hostileServer()
   await using connection = await server.connect()
   const notice = { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'on it' } }
-  server.answers('tools/call', 'text/event-stream', (id) => {
+  server.respond('tools/call', 'text/event-stream', (id) => {
     const lines = JSON.stringify({ jsonrpc: '2.0', id, result: GOOD }, null, 2).replaceAll('\n', '\ndata: ')
     return `: hello\n\nevent: other\ndata: {}\n\ndata: ${JSON.stringify(notice)}\n\ndata: ${lines}`
   })
@@ -153,10 +153,10 @@ const PING = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })
 it('answers few of the requests that a server sends as events beside its answer', async () => {
   const server = hostileServer()
   await using connection = await server.connect()
-  server.answers('tools/call', 'text/event-stream', (id) => `data: ${PING}\n\n`.repeat(15_000) + asEvent(id, GOOD))
+  server.respond('tools/call', 'text/event-stream', (id) => `data: ${PING}\n\n`.repeat(15_000) + asEvent(id, GOOD))
   await caught(connection.callTool('a', {}, never))
   await setImmediate()
-  expect(server.asked.length).toBeLessThan(210)
+  expect(server.methods.length).toBeLessThan(210)
 })
 
 describe('a list of messages', () => {
@@ -165,18 +165,18 @@ describe('a list of messages', () => {
     const server = hostileServer()
     await using connection = await server.connect()
     const parsing = vi.spyOn(JSONRPCMessageSchema, 'parse')
-    server.answers('tools/call', 'application/json', toBody)
-    const answer = await connection.callTool('a', {}, never).catch((error: unknown) => error)
+    server.respond('tools/call', 'application/json', toBody)
+    const outcome = await connection.callTool('a', {}, never).catch((error: unknown) => error)
     await setImmediate()
     const messages = parsing.mock.calls.length
     parsing.mockRestore()
-    return { answer, messages, replies: server.asked.filter((method) => method === undefined).length }
+    return { outcome, messages, replies: server.methods.filter((method) => method === undefined).length }
   }
-  const answered = { answer: { text: 'Sur', isError: false }, messages: 1, replies: 0 }
+  const succeeded = { outcome: { text: 'Sur', isError: false }, messages: 1, replies: 0 }
 
   it('counts for its answer only, whatever is beside it', async () => {
     const same = (id: unknown) => JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' })
-    expect(await passed((id) => `[${`${PING},`.repeat(3_000)}${same(id)},null,1,${asJson(id, GOOD)}]`)).toEqual(answered)
+    expect(await passed((id) => `[${`${PING},`.repeat(3_000)}${same(id)},null,1,${asJson(id, GOOD)}]`)).toEqual(succeeded)
   })
 
   it.each([
@@ -184,7 +184,7 @@ describe('a list of messages', () => {
     ['two byte order marks', '\ufeff\ufeff'],
     ['byte order marks and space', ' \ufeff\n\ufeff'],
   ])('is found after %s', async (_what, before) => {
-    expect(await passed((id) => `${before}[${PING},${PING},${asJson(id, GOOD)}]`)).toEqual(answered)
+    expect(await passed((id) => `${before}[${PING},${PING},${asJson(id, GOOD)}]`)).toEqual(succeeded)
   })
 
   it.each([
@@ -192,9 +192,9 @@ describe('a list of messages', () => {
     ['has only requests of the server', () => `[${PING}]`],
     ['answers another request', () => `[${asJson('another', GOOD)}]`],
   ])('fails the call at once when it %s', async (_what, toBody) => {
-    const { answer, messages, replies } = await passed(toBody)
-    expect(answer).toMatchObject({ name: 'McpFailure', message: 'It did not answer by the protocol.' })
-    expect(written(answer)).toContain('The list of messages has no response.')
+    const { outcome, messages, replies } = await passed(toBody)
+    expect(outcome).toMatchObject({ name: 'McpFailure', message: 'It did not answer by the protocol.' })
+    expect(written(outcome)).toContain('The list of messages has no response.')
     expect([messages, replies]).toEqual([1, 0])
   })
 })
@@ -202,7 +202,7 @@ describe('a list of messages', () => {
 it('fails at once when JSON is broken', async () => {
   const server = hostileServer()
   await using connection = await server.connect()
-  server.answers('tools/call', 'application/json', (id) => `[${asJson(id, GOOD)}`)
+  server.respond('tools/call', 'application/json', (id) => `[${asJson(id, GOOD)}`)
   const error = await caught(connection.callTool('a', {}, never))
   expect(error).toMatchObject({ name: 'McpFailure', message: 'It did not answer by the protocol.' })
 })
@@ -211,12 +211,12 @@ it('repeats of a server’s own error only its beginning', async () => {
   const server = hostileServer()
   await using connection = await server.connect()
   const long = 'x'.repeat(500_000)
-  server.answers('tools/call', 'application/json', (id) =>
+  server.respond('tools/call', 'application/json', (id) =>
     JSON.stringify({ jsonrpc: '2.0', id, error: { code: 1, message: long, data: long } }),
   )
   const refused = await caught(connection.callTool('a', {}, never))
   expect(refused).toMatchObject({ name: 'McpFailure', message: expect.stringContaining('It refused: ') })
-  server.answers('tools/call', 'text/plain', () => long, 500)
+  server.respond('tools/call', 'text/plain', () => long, 500)
   const failed = await caught(connection.callTool('a', {}, never))
   expect(failed).toMatchObject({ name: 'McpFailure', message: 'It did not answer by the protocol.' })
   for (const error of [refused, failed]) expect(written(error).length).toBeLessThan(4_000)
@@ -238,7 +238,7 @@ it.each([
 ])('%s', async (_what, result, text) => {
   const server = hostileServer()
   await using connection = await server.connect()
-  server.answers('tools/call', 'application/json', (id) => asJson(id, result))
+  server.respond('tools/call', 'application/json', (id) => asJson(id, result))
   expect(await connection.callTool('a', {}, never)).toEqual({ text, isError: false })
 })
 
@@ -249,7 +249,7 @@ it.each([
 ])('refuses malformed %s', async (_what, result) => {
   const server = hostileServer()
   await using connection = await server.connect()
-  server.answers('tools/call', 'application/json', (id) => asJson(id, result))
+  server.respond('tools/call', 'application/json', (id) => asJson(id, result))
   expect(await caught(connection.callTool('a', {}, never))).toMatchObject({ message: 'It did not answer by the protocol.' })
 })
 
@@ -257,8 +257,10 @@ it('repeats no secret of its headers that a server tells in an error', async () 
   const secret = 'tenants-secret-1234'
   const server = hostileServer()
   await using connection = await server.connect({ authorization: `Bearer ${secret}` })
-  for (const told of [`Bearer ${secret} is wrong`, `wrong: ${secret}`, `${'x'.repeat(490)} ${secret}`]) {
-    server.answers('tools/call', 'application/json', (id) => JSON.stringify({ jsonrpc: '2.0', id, error: { code: 1, message: told } }))
+  for (const errorMessage of [`Bearer ${secret} is wrong`, `wrong: ${secret}`, `${'x'.repeat(490)} ${secret}`]) {
+    server.respond('tools/call', 'application/json', (id) =>
+      JSON.stringify({ jsonrpc: '2.0', id, error: { code: 1, message: errorMessage } }),
+    )
     const error = await caught(connection.callTool('find', {}, never))
     expect(String(error)).toContain('It refused')
     expect(written(error)).not.toContain(secret.slice(0, 8))

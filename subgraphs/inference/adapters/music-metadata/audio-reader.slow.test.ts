@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
-import { wav } from '../../../../test/support/data/sound.ts'
+import { wav } from '../../../../test/support/data/audio.ts'
 import { createAudioReader } from './audio-reader.ts'
 
 const { signal } = new AbortController()
@@ -31,7 +31,7 @@ it('a WAV file is as long as it says', async () => {
 })
 
 /** Creates a WAV file with false header fields: format, channels, rate, bytes per second, bits. */
-function makeWav(
+function createWav(
   seconds: number,
   [format, channels, hertz, bytesPerSecond, bits]: readonly number[],
   ...behind: readonly Buffer[]
@@ -54,7 +54,7 @@ it('a compressed WAV file is no shorter than so many bytes can be, and one of sa
   const seconds = 4
   const { length } = wav(seconds)
   // A compressed format at an absurd rate.
-  const packed = await read(makeWav(seconds, [0x55, 1, 44_100, 0xffffffff, 0]))
+  const packed = await read(createWav(seconds, [0x55, 1, 44_100, 0xffffffff, 0]))
   expect(packed!.durationMs).toBeGreaterThanOrEqual(((length - 44) * 8_000) / 448_000)
   const cover = chunk('id3 ', Buffer.alloc(500_000, 1))
   expect(await read(Buffer.concat([wav(seconds), cover]))).toMatchObject({ durationMs: 4_000 })
@@ -84,13 +84,13 @@ it.each([
 })
 
 it('a picture in a file is none of its sound', async () => {
-  const picture = Buffer.concat([Buffer.from('\0image/png\0\x03\0', 'latin1'), Buffer.alloc(1_000_000, 1)])
+  const image = Buffer.concat([Buffer.from('\0image/png\0\x03\0', 'latin1'), Buffer.alloc(1_000_000, 1)])
   const frame = Buffer.alloc(10)
   frame.write('APIC')
-  frame.writeUInt32BE(picture.length, 4)
-  const size = frame.length + picture.length
+  frame.writeUInt32BE(image.length, 4)
+  const size = frame.length + image.length
   const tag = Buffer.from([...Buffer.from('ID3'), 3, 0, 0, size >> 21, (size >> 14) & 127, (size >> 7) & 127, size & 127])
-  expect(await read(Buffer.concat([tag, frame, picture, fixture('tone.mp3')]))).toEqual({ format: 'mp3', durationMs: 2_088 })
+  expect(await read(Buffer.concat([tag, frame, image, fixture('tone.mp3')]))).toEqual({ format: 'mp3', durationMs: 2_088 })
 })
 
 it.each<readonly [string, Buffer]>([

@@ -21,8 +21,8 @@ afterEach(async () => {
   opened = []
 })
 
-async function engineFor(answer: (response: ServerResponse, received: Received) => void, timeouts: Partial<Timeouts> = {}) {
-  const vendor = await FakeVendor.start(answer)
+async function engineFor(respond: (response: ServerResponse, received: Received) => void, timeouts: Partial<Timeouts> = {}) {
+  const vendor = await FakeVendor.start(respond)
   const engines = createOpenAiEngines({
     name: 'acme',
     baseUrl: vendor.baseUrl,
@@ -113,21 +113,21 @@ describe('a plain completion', () => {
     expect(vendor.received[0]!.request.headers.authorization).toBeUndefined()
   })
 
-  for (const { name, answer } of [
-    { name: 'not JSON', answer: (response: ServerResponse) => void response.end('<html>') },
-    { name: 'not an object', answer: (response: ServerResponse) => respondJson(response, 200, [1]) },
-    { name: 'without choices', answer: (response: ServerResponse) => respondJson(response, 200, { ok: true }) },
-    { name: 'an empty list of choices', answer: (response: ServerResponse) => respondJson(response, 200, { choices: [], usage: {} }) },
-    { name: 'a choice that is none', answer: (response: ServerResponse) => respondJson(response, 200, { choices: [null] }) },
-    { name: 'an error under status 200', answer: (response: ServerResponse) => respondJson(response, 200, { error: { message: 'no' } }) },
-    { name: 'a redirect', answer: (response: ServerResponse) => void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end() },
+  for (const { name, respond } of [
+    { name: 'not JSON', respond: (response: ServerResponse) => void response.end('<html>') },
+    { name: 'not an object', respond: (response: ServerResponse) => respondJson(response, 200, [1]) },
+    { name: 'without choices', respond: (response: ServerResponse) => respondJson(response, 200, { ok: true }) },
+    { name: 'an empty list of choices', respond: (response: ServerResponse) => respondJson(response, 200, { choices: [], usage: {} }) },
+    { name: 'a choice that is none', respond: (response: ServerResponse) => respondJson(response, 200, { choices: [null] }) },
+    { name: 'an error under status 200', respond: (response: ServerResponse) => respondJson(response, 200, { error: { message: 'no' } }) },
+    { name: 'a redirect', respond: (response: ServerResponse) => void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end() },
     {
       name: 'cut',
-      answer: (response: ServerResponse) => void response.writeHead(200, { 'content-length': 100 }).write('{', () => response.destroy()),
+      respond: (response: ServerResponse) => void response.writeHead(200, { 'content-length': 100 }).write('{', () => response.destroy()),
     },
   ]) {
     it(`fails with engine_error for an answer that is ${name}`, async () => {
-      const { chat } = await engineFor(answer)
+      const { chat } = await engineFor(respond)
       expect(await catchError(chat.complete(CALL, REQUEST, NEVER))).toMatchObject({ code: 'engine_error' })
     })
   }
@@ -540,17 +540,17 @@ describe('a caller that leaves', () => {
   it.each(['complete', 'stream'] as const)('while there is no connection yet sends nothing, and is told so: %s', async (method) => {
     const { vendor, chat } = await engineFor(() => undefined)
     const leaving = new AbortController()
-    const answer = chat[method](CALL, REQUEST, leaving.signal).catch((thrown: unknown) => thrown)
+    const outcome = chat[method](CALL, REQUEST, leaving.signal).catch((thrown: unknown) => thrown)
     leaving.abort()
-    const error = await answer
+    const error = await outcome
     expect(error).toBeInstanceOf(NeverSent)
     expect((error as NeverSent).cause).toBe(leaving.signal.reason)
     expect(vendor.received).toHaveLength(0)
   })
 
-  for (const { name, leave } of [
-    { name: 'return()', leave: (_: AbortController, iterator: AsyncIterableIterator<unknown>) => void iterator.return!() },
-    { name: 'an abort', leave: (controller: AbortController) => controller.abort() },
+  for (const { name, disconnect } of [
+    { name: 'return()', disconnect: (_: AbortController, iterator: AsyncIterableIterator<unknown>) => void iterator.return!() },
+    { name: 'an abort', disconnect: (controller: AbortController) => controller.abort() },
   ]) {
     it(`closes the connection of a stream by ${name}, also while next() is pending`, async () => {
       const controller = new AbortController()
@@ -561,7 +561,7 @@ describe('a caller that leaves', () => {
       const iterator = await chat.stream(CALL, REQUEST, controller.signal)
       await iterator.next()
       const pending = iterator.next()
-      leave(controller, iterator)
+      disconnect(controller, iterator)
       expect(await pending).toEqual({ done: true, value: undefined })
       await vendor.received[0]!.closed
     })
@@ -585,16 +585,16 @@ describe('against aimock', () => {
     opened.push({ [Symbol.asyncDispose]: () => mock.stop() }, engines)
     return engines.chat
   }
-  const ask = (content: string) => ({ model: 'x', messages: [{ role: 'user', content }] })
+  const createBody = (content: string) => ({ model: 'x', messages: [{ role: 'user', content }] })
 
   it('completes a plain chat', async () => {
     const chat = await mocked()
-    const completion = await chat.complete({ ...CALL, engineModel: 'gpt-4o-mini' }, ask('hello'), NEVER)
+    const completion = await chat.complete({ ...CALL, engineModel: 'gpt-4o-mini' }, createBody('hello'), NEVER)
     expect(completion).toMatchObject({ object: 'chat.completion', choices: [{ message: { content: 'Hi there! How can I help?' } }] })
   })
 
   it('streams a chat to the same text', async () => {
-    const { chunks, error } = await readAll(await mocked(), ask('hello'))
+    const { chunks, error } = await readAll(await mocked(), createBody('hello'))
     expect(error).toBeUndefined()
     const texts = chunks.map((one) => (one.choices as { delta?: { content?: string } }[])[0]?.delta?.content ?? '')
     expect(texts.join('')).toBe('Hi there! How can I help?')
@@ -603,11 +603,11 @@ describe('against aimock', () => {
 
   it('gives tool calls, plain and streamed', async () => {
     const chat = await mocked()
-    const completion = await chat.complete(CALL, ask('weather'), NEVER)
+    const completion = await chat.complete(CALL, createBody('weather'), NEVER)
     expect(completion.choices).toMatchObject([
       { finish_reason: 'tool_calls', message: { tool_calls: [{ function: { name: 'get_weather', arguments: '{"city":"Riyadh"}' } }] } },
     ])
-    const { chunks } = await readAll(chat, ask('weather'))
+    const { chunks } = await readAll(chat, createBody('weather'))
     type Delta = { delta?: { tool_calls?: { function?: { arguments?: string } }[] } }
     const pieces = chunks.flatMap((one) => (one.choices as Delta[])[0]?.delta?.tool_calls ?? [])
     expect(pieces.map((piece) => piece.function?.arguments ?? '').join('')).toBe('{"city":"Riyadh"}')

@@ -12,22 +12,22 @@ afterEach(async () => {
   opened = []
 })
 
-async function engineFor(answer: unknown) {
-  const vendor = await FakeVendor.start((response) => respondJson(response, 200, answer))
+async function engineFor(body: unknown) {
+  const vendor = await FakeVendor.start((response) => respondJson(response, 200, body))
   const engines = createOpenAiEngines({ name: 'acme', baseUrl: vendor.baseUrl, apiKey: null, clock: systemClock })
   opened.push(vendor, engines)
   return { vendor, embedding: engines.embedding }
 }
 
 const base64 = (...values: number[]) => Buffer.from(Float32Array.from(values).buffer).toString('base64')
-const toAnswer = (...vectors: unknown[]) => ({
+const toBody = (...vectors: unknown[]) => ({
   object: 'list',
   data: vectors.map((embedding, index) => ({ object: 'embedding', index, embedding })),
   usage: { prompt_tokens: 7, total_tokens: 7 },
 })
 
 it('asks for base64 and gives vectors of length 1', async () => {
-  const { vendor, embedding } = await engineFor(toAnswer(base64(3, 4)))
+  const { vendor, embedding } = await engineFor(toBody(base64(3, 4)))
   const { vectors, tokens, source } = await embedding.embed(CALL, ['text'], NEVER)
   expect([...vectors[0]!]).toEqual([Math.fround(0.6), Math.fround(0.8)])
   expect({ tokens, source }).toEqual({ tokens: 7, source: 'provider' })
@@ -36,7 +36,7 @@ it('asks for base64 and gives vectors of length 1', async () => {
 })
 
 it('takes plain numbers too, and passes on dimensions and token lists', async () => {
-  const { vendor, embedding } = await engineFor(toAnswer([0, 2]))
+  const { vendor, embedding } = await engineFor(toBody([0, 2]))
   const { vectors } = await embedding.embed({ ...CALL, dimensions: 2 }, [[1, 2, 3]], NEVER)
   expect([...vectors[0]!]).toEqual([0, 1])
   expect(vendor.received[0]!.body).toMatchObject({ input: [[1, 2, 3]], dimensions: 2 })
@@ -57,22 +57,22 @@ it('brings vectors into the order of the texts', async () => {
   expect({ source, tokens }).toEqual({ source: 'counted', tokens: 2 })
 })
 
-for (const { name, answer, dimensions = null } of [
-  { name: 'too few vectors', answer: toAnswer([1, 0]) },
-  { name: 'too many vectors', answer: toAnswer([1], [1], [1]) },
-  { name: 'no data', answer: { object: 'list' } },
-  { name: 'vectors of different widths', answer: toAnswer([1, 0], [1, 0, 0]) },
-  { name: 'another width than was asked for', answer: toAnswer([1, 0, 0], [1, 0, 0]), dimensions: 2 },
-  { name: 'NaN', answer: toAnswer(base64(1, 0), base64(Number.NaN, 0)) },
-  { name: 'infinity', answer: toAnswer(base64(1, 0), base64(Number.POSITIVE_INFINITY, 0)) },
-  { name: 'a zero vector', answer: toAnswer([1, 0], [0, 0]) },
-  { name: 'an empty vector', answer: toAnswer([], []) },
-  { name: 'null among the numbers', answer: toAnswer([1, 0], [1, null]) },
-  { name: 'broken base64', answer: toAnswer('!!!!', '????') },
-  { name: 'base64 of no whole numbers', answer: toAnswer('AAA=', 'AAA=') },
+for (const { name, body, dimensions = null } of [
+  { name: 'too few vectors', body: toBody([1, 0]) },
+  { name: 'too many vectors', body: toBody([1], [1], [1]) },
+  { name: 'no data', body: { object: 'list' } },
+  { name: 'vectors of different widths', body: toBody([1, 0], [1, 0, 0]) },
+  { name: 'another width than was asked for', body: toBody([1, 0, 0], [1, 0, 0]), dimensions: 2 },
+  { name: 'NaN', body: toBody(base64(1, 0), base64(Number.NaN, 0)) },
+  { name: 'infinity', body: toBody(base64(1, 0), base64(Number.POSITIVE_INFINITY, 0)) },
+  { name: 'a zero vector', body: toBody([1, 0], [0, 0]) },
+  { name: 'an empty vector', body: toBody([], []) },
+  { name: 'null among the numbers', body: toBody([1, 0], [1, null]) },
+  { name: 'broken base64', body: toBody('!!!!', '????') },
+  { name: 'base64 of no whole numbers', body: toBody('AAA=', 'AAA=') },
   {
     name: 'an index twice',
-    answer: {
+    body: {
       data: [
         { index: 0, embedding: [1] },
         { index: 0, embedding: [1] },
@@ -81,7 +81,7 @@ for (const { name, answer, dimensions = null } of [
   },
   {
     name: 'an index that was not asked',
-    answer: {
+    body: {
       data: [
         { index: 0, embedding: [1] },
         { index: 2, embedding: [1] },
@@ -90,7 +90,7 @@ for (const { name, answer, dimensions = null } of [
   },
 ]) {
   it(`fails with engine_error for ${name}`, async () => {
-    const { embedding } = await engineFor(answer)
+    const { embedding } = await engineFor(body)
     await expect(embedding.embed({ ...CALL, dimensions }, ['a', 'b'], NEVER)).rejects.toMatchObject({
       name: 'KisError',
       code: 'engine_error',
@@ -113,12 +113,12 @@ it('estimates tokens from above, also of long texts', async () => {
 })
 
 it.each([-1, 0.5, 2 ** 40, Number.NaN, '7', null])('counts the tokens where the vendor reports %s of them', async (reported) => {
-  const { embedding } = await engineFor({ ...toAnswer([1, 0]), usage: { prompt_tokens: reported } })
+  const { embedding } = await engineFor({ ...toBody([1, 0]), usage: { prompt_tokens: reported } })
   expect(await embedding.embed(CALL, ['text'], NEVER)).toMatchObject({ tokens: 1, source: 'counted' })
 })
 
 it('refuses an answer that is larger than the vectors of its texts can be', async () => {
-  const { embedding } = await engineFor({ ...toAnswer(base64(3, 4)), note: 'x'.repeat(1_200_000) })
+  const { embedding } = await engineFor({ ...toBody(base64(3, 4)), note: 'x'.repeat(1_200_000) })
   await expect(embedding.embed(CALL, ['text'], NEVER)).rejects.toMatchObject({
     message: 'The engine `acme` gave an answer that is too large.',
   })

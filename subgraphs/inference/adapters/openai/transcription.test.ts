@@ -6,8 +6,8 @@ import { FakeVendor, respondJson, startStream } from '../../test-support/fake-ve
 import { createOpenAiEngines } from './engines.ts'
 
 const CALL = { engineModel: 'vendor-model', requestId: 'req_1' }
-const SOUND = { bytes: Buffer.from('sound'), format: 'wav' } as const
-const ASK = { format: 'json', language: null, prompt: null, temperature: null, granularities: [], include: [], chunking: null } as const
+const AUDIO = { bytes: Buffer.from('sound'), format: 'wav' } as const
+const REQUEST = { format: 'json', language: null, prompt: null, temperature: null, granularities: [], include: [], chunking: null } as const
 const DELTA = { type: 'transcript.text.delta', delta: 'Hello', logprobs: [{ token: 'Hello' }] }
 const DONE = { type: 'transcript.text.done', text: 'Hello', usage: { type: 'tokens', input_tokens: 1 } }
 const event = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`
@@ -18,11 +18,11 @@ afterEach(async () => {
   opened = []
 })
 
-async function engineFor(answer: (response: ServerResponse) => void) {
-  const vendor = await FakeVendor.start(answer)
+async function engineFor(respond: (response: ServerResponse) => void) {
+  const vendor = await FakeVendor.start(respond)
   const engines = createOpenAiEngines({ name: 'acme', baseUrl: vendor.baseUrl, apiKey: null, clock: systemClock })
   opened.push(vendor, engines)
-  const stream = (signal = new AbortController().signal) => engines.transcription.stream(CALL, SOUND, ASK, signal)
+  const stream = (signal = new AbortController().signal) => engines.transcription.stream(CALL, AUDIO, REQUEST, signal)
   return { vendor, stream }
 }
 

@@ -20,7 +20,7 @@ beforeEach(() => {
 })
 afterAll(() => vendor[Symbol.asyncDispose]())
 
-async function ask(protocol: RerankProtocol, options: Partial<RerankEngineOptions> = {}, signal = never()) {
+async function rerank(protocol: RerankProtocol, options: Partial<RerankEngineOptions> = {}, signal = never()) {
   const baseUrl = `${vendor.url}/${protocol}/`
   await using engine = createRerankEngine({ name: 'vendor', baseUrl, apiKey: 'secret', protocol, clock: systemClock, ...options })
   return await engine.rerank.rerank(CALL, 'annual leave', DOCUMENTS, signal)
@@ -28,7 +28,7 @@ async function ask(protocol: RerankProtocol, options: Partial<RerankEngineOption
 
 describe.each(RERANK_PROTOCOLS)('a server that speaks as %s', (protocol) => {
   it('gives a score for each document, in the order of the documents', async () => {
-    expect(await ask(protocol)).toMatchObject({ scores: [0, 1, 0] })
+    expect(await rerank(protocol)).toMatchObject({ scores: [0, 1, 0] })
     expect(vendor.received).toMatchObject([{ path: `/${protocol}/rerank`, authorization: 'Bearer secret' }])
   })
 
@@ -43,7 +43,7 @@ describe.each(RERANK_PROTOCOLS)('a server that speaks as %s', (protocol) => {
     ['scores that are no numbers', { body: wordy(protocol) }, 'not a number'],
   ])('that gives %s fails', async (_name, misbehaviour, message) => {
     vendor.misbehaviour = misbehaviour
-    await expect(ask(protocol)).rejects.toMatchObject({ code: 'engine_error', message: expect.stringContaining(message) })
+    await expect(rerank(protocol)).rejects.toMatchObject({ code: 'engine_error', message: expect.stringContaining(message) })
   })
 
   it.each<[number, string]>([
@@ -55,26 +55,26 @@ describe.each(RERANK_PROTOCOLS)('a server that speaks as %s', (protocol) => {
     [503, 'engine_unavailable'],
   ])('with the status %i fails as %s, without the key or the address', async (status, code) => {
     vendor.misbehaviour = status
-    const error = await ask(protocol).catch((thrown) => thrown)
+    const error = await rerank(protocol).catch((thrown) => thrown)
     expect(error).toMatchObject({ code })
     expect(error.message).not.toMatch(/secret|127\.0\.0\.1/)
   })
 
   it('that answers nothing fails in time, and is left when the caller leaves', async () => {
     vendor.misbehaviour = 'hang'
-    await expect(ask(protocol, { timeouts: { ...TIMEOUTS, headersMs: 50 } })).rejects.toMatchObject({ code: 'engine_timeout' })
-    await expect(ask(protocol, {}, AbortSignal.timeout(20))).rejects.toMatchObject({ name: 'TimeoutError' })
+    await expect(rerank(protocol, { timeouts: { ...TIMEOUTS, headersMs: 50 } })).rejects.toMatchObject({ code: 'engine_timeout' })
+    await expect(rerank(protocol, {}, AbortSignal.timeout(20))).rejects.toMatchObject({ name: 'TimeoutError' })
   })
 })
 
 it('each shape says what it says of usage', async () => {
-  expect(await ask('cohere')).toMatchObject({ searchUnits: 1, tokens: null })
-  expect(await ask('jina')).toMatchObject({ searchUnits: null, tokens: 3 + 5 + 2 + 3 * 2 })
-  expect(await ask('tei')).toMatchObject({ searchUnits: null, tokens: null })
+  expect(await rerank('cohere')).toMatchObject({ searchUnits: 1, tokens: null })
+  expect(await rerank('jina')).toMatchObject({ searchUnits: null, tokens: 3 + 5 + 2 + 3 * 2 })
+  expect(await rerank('tei')).toMatchObject({ searchUnits: null, tokens: null })
 })
 
 it('each shape gets its own fields, and the model by its name at the vendor', async () => {
-  for (const protocol of RERANK_PROTOCOLS) await ask(protocol)
+  for (const protocol of RERANK_PROTOCOLS) await rerank(protocol)
   const query = 'annual leave'
   expect(vendor.received.map(({ body }) => body)).toEqual([
     { model: 'vendor-rerank', query, documents: DOCUMENTS, top_n: 3 },
@@ -87,10 +87,10 @@ it('aimock’s Cohere is understood', async () => {
   const mock = await LLMock.create({ port: 0 })
   mock.onRerank(
     'annual leave',
-    [1, 2, 0].map((index, place) => ({ index, relevance_score: 0.9 - place / 10 })),
+    [1, 2, 0].map((index, rank) => ({ index, relevance_score: 0.9 - rank / 10 })),
   )
   try {
-    expect(await ask('cohere', { baseUrl: `${mock.url}/v2` })).toMatchObject({ scores: [0.7, 0.9, 0.8], searchUnits: 0 })
+    expect(await rerank('cohere', { baseUrl: `${mock.url}/v2` })).toMatchObject({ scores: [0.7, 0.9, 0.8], searchUnits: 0 })
   } finally {
     await mock.stop()
   }

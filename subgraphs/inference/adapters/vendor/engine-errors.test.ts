@@ -66,7 +66,6 @@ describe("a vendor's error", () => {
     expect(findVendorError({ error: { code: 'a' }, choices: [] })).toEqual({ error: { code: 'a' }, choices: [] })
     expect(findVendorError({ choices: [{ delta: {} }, { error: { code: 'b' } }] })).toEqual({ error: { code: 'b' } })
     expect(findVendorError({ choices: [{ delta: {}, finish_reason: 'error' }] })).toEqual({ error: {} })
-    for (const answer of [{ choices: [{ error: null }, null] }, { error: null, choices: {} }, {}])
-      expect(findVendorError(answer)).toBeNull()
+    for (const body of [{ choices: [{ error: null }, null] }, { error: null, choices: {} }, {}]) expect(findVendorError(body)).toBeNull()
   })
 })

@@ -6,13 +6,13 @@ const redact = factsRedactor([KEY, 'short'])
 const hidden = Buffer.from(`user:${KEY}`).toString('base64')
 
 it('removes keys from each fact of an answer, whatever its name and form', () => {
-  const answer = {
+  const response = {
     id: KEY,
     more: { deep: [`a ${KEY} b`, [hidden, 'default']] },
     choices: [{ index: 0, finish_reason: hidden, message: { tool_calls: [{ id: KEY }] } }],
   }
   for (let times = 0; times < 2; times++)
-    expect(redact(structuredClone(answer))).toEqual({
+    expect(redact(structuredClone(response))).toEqual({
       id: '…',
       more: { deep: ['a … b', ['…', 'default']] },
       choices: [{ index: 0, finish_reason: '…', message: { tool_calls: [{ id: '…' }] } }],
@@ -31,12 +31,12 @@ it('removes names of fields with a key, and long facts with one', () => {
 it('leaves the texts of the model and signatures of vendors as they are', () => {
   const delta = { content: KEY, reasoning_content: KEY, tool_calls: [{ function: { arguments: KEY } }] }
   const message = { content: [{ type: 'text', text: KEY }], refusal: null, reasoning_details: [{ signature: hidden }] }
-  const answer = {
+  const response = {
     choices: [{ delta, message, logprobs: { content: [{ token: KEY }] } }],
     stop: 'short',
     image: `data:${'A'.repeat(9_000)}`,
   }
-  expect(redact(structuredClone(answer))).toEqual(answer)
+  expect(redact(structuredClone(response))).toEqual(response)
 })
 
 it('searches a limited number of facts, which it then removes', () => {

@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest'
 import { type McpServer, type McpServerInput, toMcpServers } from './mcp-servers.ts'
 
 const seal = (headers: object, url: string) => JSON.stringify([headers, url])
-const given = (fields: McpServerInput = {}): McpServerInput => ({ name: 'crm', url: 'https://crm.test/mcp', ...fields })
+const createInput = (fields: McpServerInput = {}): McpServerInput => ({ name: 'crm', url: 'https://crm.test/mcp', ...fields })
 const before: McpServer[] = [
   { name: 'crm', url: 'https://crm.test/mcp', headerNames: ['authorization'], sealedHeaders: 'sealed', allowedTools: null },
 ]
 
 it('seals the headers for the address, under names in lower case', () => {
-  expect(toMcpServers([given({ headers: { Authorization: 'Bearer x' }, allowedTools: ['a', 'b', 'a'] })], [], seal)).toEqual([
+  expect(toMcpServers([createInput({ headers: { Authorization: 'Bearer x' }, allowedTools: ['a', 'b', 'a'] })], [], seal)).toEqual([
     {
       name: 'crm',
       url: 'https://crm.test/mcp',
@@ -27,33 +27,33 @@ for (const [what, fields, sealedHeaders] of [
   ['left out under another name', { name: 'other' }, null],
 ] as const) {
   it(`has for headers that are ${what} ${sealedHeaders ? 'those that it had' : 'none'}`, () => {
-    expect(toMcpServers([given(fields)], before, seal)[0]!.sealedHeaders).toBe(sealedHeaders)
+    expect(toMcpServers([createInput(fields)], before, seal)[0]!.sealedHeaders).toBe(sealedHeaders)
   })
 }
 
 describe('refuses', () => {
   const many = (length: number) => Array.from({ length }, (_, i) => `n${i}`)
   for (const [what, servers, code, param] of [
-    ['too many servers', many(6).map((name) => given({ name })), 'array_above_max_length', ''],
-    ['two of one name', [given(), given({ url: 'https://b.test' })], 'already_exists', '[1].name'],
+    ['too many servers', many(6).map((name) => createInput({ name })), 'array_above_max_length', ''],
+    ['two of one name', [createInput(), createInput({ url: 'https://b.test' })], 'already_exists', '[1].name'],
     ['no name', [{ url: 'https://a.test' }], 'missing_required_parameter', '[0].name'],
-    ['a long name', [given({ name: 'a'.repeat(17) })], 'invalid_request', '[0].name'],
+    ['a long name', [createInput({ name: 'a'.repeat(17) })], 'invalid_request', '[0].name'],
     ['no address', [{ name: 'crm' }], 'missing_required_parameter', '[0].url'],
-    ['a long address', [given({ url: `https://a.test/${'a'.repeat(2_048)}` })], 'string_above_max_length', '[0].url'],
-    ['headers that are a list', [given({ headers: ['a'] })], 'invalid_type', '[0].headers'],
+    ['a long address', [createInput({ url: `https://a.test/${'a'.repeat(2_048)}` })], 'string_above_max_length', '[0].url'],
+    ['headers that are a list', [createInput({ headers: ['a'] })], 'invalid_type', '[0].headers'],
     [
       'too many headers',
-      [given({ headers: Object.fromEntries(many(11).map((name) => [name, 'x'])) })],
+      [createInput({ headers: Object.fromEntries(many(11).map((name) => [name, 'x'])) })],
       'array_above_max_length',
       '[0].headers',
     ],
-    ['a header that is no text', [given({ headers: { a: 1 } })], 'invalid_type', '[0].headers.a'],
-    ['a header of no length', [given({ headers: { a: '' } })], 'unsupported_value', '[0].headers.a'],
-    ['a header twice', [given({ headers: { a: 'x', A: 'y' } })], 'already_exists', '[0].headers'],
-    ['a name of a header with a space', [given({ headers: { 'a b': 'x' } })], 'invalid_request', '[0].headers'],
-    ['the host', [given({ headers: { Host: 'other.test' } })], 'unsupported_value', '[0].headers.Host'],
-    ['too many tools', [given({ allowedTools: many(51) })], 'array_above_max_length', '[0].allowedTools'],
-    ['a tool that is no text', [given({ allowedTools: [7 as never] })], 'invalid_type', '[0].allowedTools[0]'],
+    ['a header that is no text', [createInput({ headers: { a: 1 } })], 'invalid_type', '[0].headers.a'],
+    ['a header of no length', [createInput({ headers: { a: '' } })], 'unsupported_value', '[0].headers.a'],
+    ['a header twice', [createInput({ headers: { a: 'x', A: 'y' } })], 'already_exists', '[0].headers'],
+    ['a name of a header with a space', [createInput({ headers: { 'a b': 'x' } })], 'invalid_request', '[0].headers'],
+    ['the host', [createInput({ headers: { Host: 'other.test' } })], 'unsupported_value', '[0].headers.Host'],
+    ['too many tools', [createInput({ allowedTools: many(51) })], 'array_above_max_length', '[0].allowedTools'],
+    ['a tool that is no text', [createInput({ allowedTools: [7 as never] })], 'invalid_type', '[0].allowedTools[0]'],
   ] as const) {
     it(what, () => {
       expect(() => toMcpServers(servers, [], seal)).toThrow(expect.objectContaining({ code, param: `input.mcpServers${param}` }))

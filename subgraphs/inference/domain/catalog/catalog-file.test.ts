@@ -336,19 +336,19 @@ it('a plan allows at least one call', () => {
 })
 
 describe('the file', () => {
-  let place: string
+  let folder: string
   beforeAll(() => {
-    place = mkdtempSync(join(tmpdir(), 'catalog-'))
+    folder = mkdtempSync(join(tmpdir(), 'catalog-'))
   })
-  afterAll(() => rmSync(place, { recursive: true }))
+  afterAll(() => rmSync(folder, { recursive: true }))
 
   it('is read with the environment', () => {
-    const file = join(place, 'catalog.yaml')
+    const file = join(folder, 'catalog.yaml')
     writeFileSync(file, withModel(CHAT))
     expect(readCatalogFile(file, {}).models).toMatchObject([{ id: 'a', engineModel: 'a', price: { cachedInput: 1_000_000_000n } }])
   })
 
   it('that is not there is one clear problem', () => {
-    expect(() => readCatalogFile(join(place, 'absent.yaml'), {})).toThrow(CatalogError)
+    expect(() => readCatalogFile(join(folder, 'absent.yaml'), {})).toThrow(CatalogError)
   })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { dataUri, png } from '../../../../test/support/data/pictures.ts'
+import { dataUri, png } from '../../../../test/support/data/images.ts'
 import { parts } from '../../test-support/parts.ts'
 import { checkAgainstModel, checkChatRequest, requestFor } from './chat-request.ts'
 

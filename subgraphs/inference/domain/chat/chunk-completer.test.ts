@@ -11,7 +11,7 @@ const usage = { prompt_tokens: 4, completion_tokens: 5, total_tokens: 9 }
 const delta = (content: object, rest: object = {}) => ({ ...head, choices: [{ index: 0, delta: content, finish_reason: null, ...rest }] })
 const opening = delta({ role: 'assistant', content: '', refusal: null })
 const last = delta({}, { finish_reason: 'stop' })
-const end = (given: object = usage) => ({ ...head, choices: [], usage: given })
+const end = (usageReport: object = usage) => ({ ...head, choices: [], usage: usageReport })
 
 /** Returns every chunk that the caller gets of a response that ended well. */
 function completed(chunks: readonly ProtocolObject[]): readonly ProtocolObject[] {
@@ -171,8 +171,8 @@ describe('whatever an engine sends', () => {
             own.map(({ delta: { role } }) => role).map((role, at) => (at === 0 ? role === 'assistant' : role === undefined)),
           ).not.toContain(false)
           expect(own.some((each) => each.finish_reason)).toBe(true)
-          const said = (given: readonly ProtocolObject[]) =>
-            given
+          const said = (received: readonly ProtocolObject[]) =>
+            received
               .flatMap((each) => (each.choices ?? []) as readonly { index: number; delta?: { content?: string } | null }[])
               .filter((each) => each.index === index)
               .map((each) => each.delta?.content ?? '')

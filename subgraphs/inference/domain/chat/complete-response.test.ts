@@ -2,8 +2,8 @@ import { describe, expect, it } from 'vitest'
 import { believedUsage, countedUsage, reportedUsage } from '../tokens/usage.ts'
 import { completedResponse, type ResponseNames } from './complete-response.ts'
 
-let made = 0
-const names: ResponseNames = { newId: (kind) => `${kind}-${++made}`, model: 'our-model', created: 1_795_000_000 }
+let created = 0
+const names: ResponseNames = { newId: (kind) => `${kind}-${++created}`, model: 'our-model', created: 1_795_000_000 }
 const counted = countedUsage(7, 3)
 const believed = (usage: object) => believedUsage(reportedUsage({ usage }), 7, () => 3)
 const said = {
@@ -22,10 +22,10 @@ describe('an answer', () => {
   })
 
   it('gets the keys that the engine left out, and nothing else', () => {
-    const answer = {
+    const response = {
       choices: [{ message: { content: 'Hi' } }, { index: 1, message: { refusal: 'No.', reasoning: 'hm' }, finish_reason: 'eos' }],
     }
-    expect(completedResponse(answer, names, counted)).toEqual({
+    expect(completedResponse(response, names, counted)).toEqual({
       id: expect.stringMatching(/^chatcmpl-/),
       object: 'chat.completion',
       created: 1_795_000_000,
@@ -48,8 +48,8 @@ describe('an answer', () => {
   ])('has no name or fact with %s', (_what, odd) => {
     const call = { id: odd, type: odd, function: { name: 'f', arguments: '{}' } }
     const choice = { index: 0, message: { role: odd, content: null, tool_calls: [call] }, finish_reason: odd }
-    const answer = { ...said, id: odd, object: odd, model: odd, system_fingerprint: odd, service_tier: odd, choices: [choice] }
-    expect(completedResponse(answer, names, counted)).toEqual({
+    const response = { ...said, id: odd, object: odd, model: odd, system_fingerprint: odd, service_tier: odd, choices: [choice] }
+    expect(completedResponse(response, names, counted)).toEqual({
       ...said,
       id: expect.stringMatching(/^chatcmpl-/),
       model: 'our-model',
@@ -73,8 +73,8 @@ describe('an answer', () => {
   it('keeps the names and facts of real engines', () => {
     for (const model of ['meta-llama/Llama-3.3-70B:free', 'models/gemini-2.5@001', 'accounts/a~b/models/c|d+e=,'])
       for (const fact of ['fp_44709d6fcb', 'default', 'on_demand', null]) {
-        const answer = { ...said, id: 'gen-1:a/b+c=', model, system_fingerprint: fact, service_tier: fact }
-        expect(completedResponse(answer, names, believed(said.usage))).toEqual(answer)
+        const response = { ...said, id: 'gen-1:a/b+c=', model, system_fingerprint: fact, service_tier: fact }
+        expect(completedResponse(response, names, believed(said.usage))).toEqual(response)
       }
   })
 
@@ -83,14 +83,14 @@ describe('an answer', () => {
     ...[['model_length', 'length'] as const, ['MAX_TOKENS', 'length'] as const, ['SAFETY', 'content_filter'] as const],
     ...['end_turn', 'eos', 'a key', ''].map((reason) => [reason, 'stop'] as const),
   ])('that ends with %j ends with %j', (reason, expected) => {
-    const answer = completedResponse({ ...said, choices: [{ ...said.choices[0], finish_reason: reason }] }, names, counted)
-    expect(answer.choices).toMatchObject([{ finish_reason: expected }])
+    const response = completedResponse({ ...said, choices: [{ ...said.choices[0], finish_reason: reason }] }, names, counted)
+    expect(response.choices).toMatchObject([{ finish_reason: expected }])
   })
 
   it('names calls of tools that have no id, and ends with them where it says no end', () => {
     const call = { function: { name: 'f', arguments: '{}' } }
-    const answer = completedResponse({ ...said, choices: [{ index: 0, message: { tool_calls: [call] } }] }, names, counted)
-    expect(answer.choices).toMatchObject([
+    const response = completedResponse({ ...said, choices: [{ index: 0, message: { tool_calls: [call] } }] }, names, counted)
+    expect(response.choices).toMatchObject([
       {
         message: { content: null, tool_calls: [{ id: expect.stringMatching(/^call-/), type: 'function', ...call }] },
         finish_reason: 'tool_calls',

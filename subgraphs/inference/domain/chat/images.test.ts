@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { dataUri, GIF, JPEG, png, WEBP } from '../../../../test/support/data/pictures.ts'
+import { dataUri, GIF, JPEG, png, WEBP } from '../../../../test/support/data/images.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { ChatRequest } from './chat-request.ts'
 import { checkImage, checkImageUrl, inStandardBase64, listImageParts, MAX_IMAGE_BYTES, withImageUrls } from './images.ts'

@@ -54,24 +54,24 @@ const calls = fc.array(
 describe('over any time', () => {
   it('no more passes than the limit and the pace of that time, less what came back in it, whatever calls used in the end', () => {
     fc.assert(
-      fc.property(calls, fc.integer({ min: 1, max: 400 }), fc.integer({ min: 0, max: 30_000 }), (asked, limit, lastsMs) => {
+      fc.property(calls, fc.integer({ min: 1, max: 400 }), fc.integer({ min: 0, max: 30_000 }), (requested, limit, lastsMs) => {
         const meter = new RateMeter()
-        const taken: { readonly at: number; readonly amount: number }[] = []
-        const take = (amount: number, at: number) => {
+        const consumed: { readonly at: number; readonly amount: number }[] = []
+        const consume = (amount: number, at: number) => {
           meter.consume(amount, limit, at)
-          taken.push({ at, amount })
+          consumed.push({ at, amount })
         }
         let underWay: { readonly endsAt: number; readonly correction: number }[] = []
         let now = 0
-        for (const { afterMs, amount, used } of asked) {
+        for (const { afterMs, amount, used } of requested) {
           now += afterMs
-          for (const { correction } of underWay.filter(({ endsAt }) => endsAt <= now)) take(correction, now)
+          for (const { correction } of underWay.filter(({ endsAt }) => endsAt <= now)) consume(correction, now)
           underWay = underWay.filter(({ endsAt }) => endsAt > now)
           if (amount > limit || meter.waitMs(amount, limit, now) > 0) continue
-          take(amount, now)
+          consume(amount, now)
           underWay.push({ endsAt: now + lastsMs, correction: used - amount })
           let sum = 0
-          for (const { at, amount: part } of taken.toReversed()) {
+          for (const { at, amount: part } of consumed.toReversed()) {
             sum += part
             expect(sum * MINUTE_MS).toBeLessThanOrEqual(limit * (MINUTE_MS + now - at))
           }
@@ -83,10 +83,10 @@ describe('over any time', () => {
 
   it('waiting as long as it says is enough, and a millisecond less is not', () => {
     fc.assert(
-      fc.property(calls, fc.integer({ min: 1, max: 400 }), fc.integer({ min: 1, max: 8 }), (asked, limit, replicas) => {
+      fc.property(calls, fc.integer({ min: 1, max: 400 }), fc.integer({ min: 1, max: 8 }), (requested, limit, replicas) => {
         const meter = new RateMeter()
         let now = 0
-        for (const { afterMs, amount } of asked) {
+        for (const { afterMs, amount } of requested) {
           now += afterMs
           const wait = meter.waitMs(amount * replicas, limit, now)
           if (wait > 0) expect(meter.waitMs(amount * replicas, limit, now + wait - 1)).toBe(1)
@@ -102,10 +102,10 @@ describe('over any time', () => {
 
   it('a call whose use is corrected at once leaves what the use alone would have left', () => {
     fc.assert(
-      fc.property(calls, fc.integer({ min: 1, max: 400 }), (asked, limit) => {
+      fc.property(calls, fc.integer({ min: 1, max: 400 }), (requested, limit) => {
         const [corrected, exact] = [new RateMeter(), new RateMeter()]
         let now = 0
-        for (const { afterMs, amount, used } of asked) {
+        for (const { afterMs, amount, used } of requested) {
           now += afterMs
           corrected.consume(amount, limit, now)
           corrected.consume(used - amount, limit, now)

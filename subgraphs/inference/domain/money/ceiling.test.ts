@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { dataUri, png } from '../../../../test/support/data/pictures.ts'
+import { dataUri, png } from '../../../../test/support/data/images.ts'
 import { parts } from '../../test-support/parts.ts'
 import { parseCatalog } from '../catalog/catalog-file.ts'
 import { buildCatalog } from '../catalog.ts'
@@ -9,7 +9,7 @@ import { countChunk, countCompletionTokens, countInputTokens, fewestInputTokens,
 import { chatCeiling, chatTokensConsumed, embeddingCeiling } from './ceiling.ts'
 
 const user = { role: 'user', content: 'Hello' }
-const makeRequest = (fields: object) => checkChatRequest({ model: 'chat', messages: [user], ...fields }, false)
+const createRequest = (fields: object) => checkChatRequest({ model: 'chat', messages: [user], ...fields }, false)
 
 describe('what a chat call takes of a limit of tokens', () => {
   // The model has at most 4,000 tokens of output; the input has 50.
@@ -25,7 +25,7 @@ describe('what a chat call takes of a limit of tokens', () => {
     ['is the usual length without a limit', {}, null, 1_074],
   ])('%s', (_name, fields, perMinute, tokens) => {
     const model = { ...parts().deps.catalog.find('chat')!, maxOutputTokens: 4_000, contextWindow: 8_000 }
-    expect(chatTokensConsumed(model, makeRequest(fields), 50, perMinute)).toBe(tokens)
+    expect(chatTokensConsumed(model, createRequest(fields), 50, perMinute)).toBe(tokens)
   })
 })
 
@@ -39,7 +39,7 @@ describe('the ceiling of a chat call', () => {
     ['counts every choice', { max_tokens: 7, n: 3 }, 21],
   ])('%s', (_name, fields, outputTokens) => {
     const model = parts().deps.catalog.find('chat')!
-    expect(chatCeiling(model, makeRequest(fields), 100)).toEqual({
+    expect(chatCeiling(model, createRequest(fields), 100)).toEqual({
       inputTokens: 184,
       cachedInputTokens: 0,
       cacheWriteTokens: 0,
@@ -49,14 +49,14 @@ describe('the ceiling of a chat call', () => {
     })
   })
 
-  const makeModel = (fields: string) =>
+  const createModel = (fields: string) =>
     buildCatalog(parseCatalog(`engines: { e: { kind: embedded, badge: local } }\nmodels: [{ id: m, engine: e, ${fields} }]`, 'c', {})).find(
       'm',
     )!
 
   it('is the window where only that is known', () => {
-    const model = makeModel('kind: chat, context_window: 500, price: { input: "1", output: "1" }')
-    expect(chatCeiling(model, makeRequest({}), 0).outputTokens).toBe(500)
+    const model = createModel('kind: chat, context_window: 500, price: { input: "1", output: "1" }')
+    expect(chatCeiling(model, createRequest({}), 0).outputTokens).toBe(500)
   })
 
   it("has no margin where the model's own tokenizer counts", () => {
@@ -68,7 +68,7 @@ describe('the ceiling of a chat call', () => {
 
 describe('input tokens', () => {
   it('count text, calls, tools and schema, and images by their number', () => {
-    const size = (fields: object) => measureInput(makeRequest(fields) as ChatRequest)
+    const size = (fields: object) => measureInput(createRequest(fields) as ChatRequest)
     const base = size({}).textTokens
     expect(base).toBe(6)
     const parts = [
@@ -107,7 +107,7 @@ describe('input tokens', () => {
     )
     fc.assert(
       fc.property(fc.array(content, { minLength: 1, maxLength: 4 }), (contents) => {
-        const request = makeRequest({ messages: contents.map((value) => ({ role: 'user', content: value })) }) as ChatRequest
+        const request = createRequest({ messages: contents.map((value) => ({ role: 'user', content: value })) }) as ChatRequest
         expect(fewestInputTokens(request)).toBeLessThanOrEqual(measureInput(request).textTokens)
       }),
     )
@@ -116,7 +116,7 @@ describe('input tokens', () => {
   it('refuse a schema without a bottom', () => {
     let schema: object = {}
     for (let depth = 0; depth < 50_000; depth++) schema = { not: schema }
-    expect(() => measureInput(makeRequest({ tools: [{ type: 'function', function: { name: 'a', parameters: schema } }] }))).toThrow(
+    expect(() => measureInput(createRequest({ tools: [{ type: 'function', function: { name: 'a', parameters: schema } }] }))).toThrow(
       'nested',
     )
   })
@@ -174,6 +174,6 @@ it('counts reasoning of a response once, whichever of its fields is longest', ()
 })
 
 it('an answer that is not one of the protocol has no tokens', () => {
-  for (const answer of [{}, { choices: null }, { choices: [{}] }, { choices: [{ message: null }] }])
-    expect(countCompletionTokens(answer)).toBe(0)
+  for (const response of [{}, { choices: null }, { choices: [{}] }, { choices: [{ message: null }] }])
+    expect(countCompletionTokens(response)).toBe(0)
 })

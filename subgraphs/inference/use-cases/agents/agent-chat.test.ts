@@ -11,7 +11,7 @@ import { AgentRuns } from './agent-runs.ts'
 import { createAgent } from './agents.ts'
 
 const owner: Principal = { ...somebody, scopes: ['agents', 'inference'] }
-const ask = { ...createRequestContext(), caller: owner }
+const context = { ...createRequestContext(), caller: owner }
 
 const open: AsyncDisposable[] = []
 afterEach(async () => {
@@ -30,25 +30,25 @@ it('begins the text anew after a blank line when another process makes the call 
   const before = parts({ balance: 10_000_000_000n })
   const { billing, store } = before
   const first = served(before)
-  await createAgent(first, ask, { code: 'guide', name: 'Guide', model: 'chat' })
+  await createAgent(first, context, { code: 'guide', name: 'Guide', model: 'chat' })
   before.far.streams.push([...says('In 19').slice(0, 1), 'wait'])
   const sent = {
     request: { model: 'agent/guide', messages: [{ role: 'user', content: 'When?' }], stream: true },
     idempotencyKey: 'once',
   }
-  let told = ''
+  let emitted = ''
   const stream = async (deps: ServedDeps) => {
-    told = ''
-    for await (const { chunks } of streamByAgent(deps, ask, sent))
-      for (const { choices } of chunks as { choices: { delta: { content?: string } }[] }[]) told += choices[0]?.delta.content ?? ''
+    emitted = ''
+    for await (const { chunks } of streamByAgent(deps, context, sent))
+      for (const { choices } of chunks as { choices: { delta: { content?: string } }[] }[]) emitted += choices[0]?.delta.content ?? ''
   }
   stream(first).catch(() => undefined)
-  await eventually(() => told !== '')
-  const cut = told
+  await eventually(() => emitted !== '')
+  const cut = emitted
   await first.runs[Symbol.asyncDispose]()
 
   const after = parts({ billing, store })
   after.far.streams.push(says('In the year 1931.'))
   await stream(served(after))
-  expect(told).toBe(`${cut}\n\nIn the year 1931.`)
+  expect(emitted).toBe(`${cut}\n\nIn the year 1931.`)
 })

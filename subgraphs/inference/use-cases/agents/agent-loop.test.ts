@@ -41,7 +41,7 @@ async function running(
       context: { ...context, runHoldId: hold.id },
       emit: (event) => events.push(event),
       calls: {
-        callModel: (_name, request, { start: begin }) => callModel(deps, { ...context, runHoldId: hold.id }, request, begin()),
+        callModel: (_name, request, { start: startStep }) => callModel(deps, { ...context, runHoldId: hold.id }, request, startStep()),
         search: (_name, query) => deps.knowledge.search(query, { ...context, runHoldId: hold.id }),
         tool: (_name, call) => call(),
       },
@@ -57,14 +57,14 @@ const code = (expected: string) => expect.objectContaining({ code: expected })
 
 describe('an agent’s run', () => {
   it('tells the model that a collection was deleted, and nothing of it while all are there', async () => {
-    const told = async (collectionIds: readonly string[]) => {
+    const systemPrompt = async (collectionIds: readonly string[]) => {
       const { run, end, far } = await running([says('Well.')], { collectionIds })
       await run()
       await end()
       return (far.requests[0]!.messages as { content: string }[])[0]!.content
     }
-    expect(await told(['ports', 'gone'])).toContain('deleted since: 1. Begin your answer by saying that')
-    expect(await told(['ports'])).not.toContain('deleted')
+    expect(await systemPrompt(['ports', 'gone'])).toContain('deleted since: 1. Begin your answer by saying that')
+    expect(await systemPrompt(['ports'])).not.toContain('deleted')
   })
 
   it('searches when the model asks, as often as it asks, and cites what it found', async () => {
@@ -114,12 +114,12 @@ describe('an agent’s run', () => {
   it('makes searches that are asked for together at once, and answers each under its own id', async () => {
     const { run, far } = await running([calls(['search_ports', { query: 'Sur' }], ['search_ports', { query: 'Muscat' }]), says('Done.')])
     await run()
-    const answers = (far.requests[1]!.messages as { role: string; tool_call_id?: string; content: string }[]).filter(
+    const toolResults = (far.requests[1]!.messages as { role: string; tool_call_id?: string; content: string }[]).filter(
       ({ role }) => role === 'tool',
     )
-    expect(answers.map(({ tool_call_id }) => tool_call_id)).toEqual(['call_0', 'call_1'])
-    expect(answers[0]!.content).toContain('1931')
-    expect(answers[1]!.content).toContain('Muscat is older')
+    expect(toolResults.map(({ tool_call_id }) => tool_call_id)).toEqual(['call_0', 'call_1'])
+    expect(toolResults[0]!.content).toContain('1931')
+    expect(toolResults[1]!.content).toContain('Muscat is older')
   })
 
   for (const [what, name, args] of [
@@ -225,59 +225,59 @@ describe('an agent with servers of tools', () => {
   async function served(
     scripts: readonly (readonly Step[])[],
     input: AgentInput = {},
-    answer: Answering = () => ({ text: 'Salim', isError: false }),
+    respond: Answering = () => ({ text: 'Salim', isError: false }),
   ) {
     const world = await running(scripts, { collectionIds: [], mcpServers: [server], ...input })
-    world.mcp.servers.set(url, { tools: [tool('find.customer'), tool('delete')], respond: answer })
-    const told = () => (world.far.requests.at(-1)!.messages as { content: string }[]).at(-1)!.content
+    world.mcp.servers.set(url, { tools: [tool('find.customer'), tool('delete')], respond })
+    const toolResult = () => (world.far.requests.at(-1)!.messages as { content: string }[]).at(-1)!.content
     const offered = () => ((world.far.requests[0]!.tools ?? []) as { function: { name: string } }[]).map(({ function: { name } }) => name)
-    return { ...world, told, offered }
+    return { ...world, toolResult, offered }
   }
 
   it('offers their tools beside its searches, and gives their answers as data', async () => {
-    const { run, mcp, told, offered, far } = await served([calls(['crm__find_customer', { id: '7' }]), says('It is Salim.')], {
+    const { run, mcp, toolResult, offered, far } = await served([calls(['crm__find_customer', { id: '7' }]), says('It is Salim.')], {
       collectionIds: ['ports'],
     })
     expect(await run()).toMatchObject({ text: 'It is Salim.' })
     expect(offered()).toEqual(['search_ports', 'crm__find_customer', 'crm__delete'])
     expect(mcp.connected).toEqual([{ url, headers: { authorization: 'Bearer secret' } }])
     expect(mcp.called).toEqual([{ tool: 'find.customer', args: { id: '7' } }])
-    expect(JSON.parse(told())).toEqual({ notice: expect.stringContaining('Never follow'), result: 'Salim' })
+    expect(JSON.parse(toolResult())).toEqual({ notice: expect.stringContaining('Never follow'), result: 'Salim' })
     expect((far.requests[0]!.messages as { content: string }[])[0]!.content).toContain('outside services')
     expect(mcp.open).toBe(0)
   })
 
   it('offers those that are allowed only, and calls no others', async () => {
-    const { run, mcp, offered, told } = await served([calls(['crm__delete', {}]), says('I cannot.')], {
+    const { run, mcp, offered, toolResult } = await served([calls(['crm__delete', {}]), says('I cannot.')], {
       mcpServers: [{ ...server, allowedTools: ['find.customer'] }],
     })
     await run()
     expect(offered()).toEqual(['crm__find_customer'])
     expect(mcp.called).toEqual([])
-    expect(told()).toContain('There is no tool')
+    expect(toolResult()).toContain('There is no tool')
   })
 
-  for (const [what, answer, said] of [
+  for (const [what, respond, said] of [
     ['fails', new McpFailure('It did not answer in time.'), 'It did not answer in time.'],
     ['says that it failed', { text: 'no such customer', isError: true }, 'no such customer'],
   ] as const) {
     it(`tells the model when a tool ${what}, and goes on`, async () => {
-      const { run, told } = await served([calls(['crm__find_customer', {}]), says('Sorry.')], {}, () => answer)
+      const { run, toolResult } = await served([calls(['crm__find_customer', {}]), says('Sorry.')], {}, () => respond)
       expect(await run()).toMatchObject({ text: 'Sorry.' })
-      expect(JSON.parse(told()).error).toContain(said)
+      expect(JSON.parse(toolResult()).error).toContain(said)
     })
   }
 
   it('cuts a long answer, and takes marks of citations out of it', async () => {
-    const { run, told } = await served(
+    const { run, toolResult } = await served(
       [calls(['search_ports', { query: 'harbour' }], ['crm__find_customer', {}]), says('As they say [#1].')],
       { collectionIds: ['ports'] },
       () => ({ text: `Cite [#1].${'x'.repeat(1_000_000)}`, isError: false }),
     )
     await run()
-    expect(told().length).toBeLessThan(21_000)
-    expect(told()).toContain('Cite (#1).')
-    expect(told()).toContain('cut: it had 1000010 characters')
+    expect(toolResult().length).toBeLessThan(21_000)
+    expect(toolResult()).toContain('Cite (#1).')
+    expect(toolResult()).toContain('cut: it had 1000010 characters')
   })
 
   it('counts their calls among those of the run', async () => {
@@ -383,8 +383,8 @@ describe('an agent with servers of tools', () => {
       { ...createRequestContext(), caller },
       { code: 'guide', name: 'Guide', model: 'chat', mcpServers: [server] },
     )
-    const kept = await deps.collections.agents.findOne({ _id })
-    expect(kept!.definition).toContain('crm.test')
-    expect(kept!.definition).not.toContain('secret')
+    const stored = await deps.collections.agents.findOne({ _id })
+    expect(stored!.definition).toContain('crm.test')
+    expect(stored!.definition).not.toContain('secret')
   })
 })

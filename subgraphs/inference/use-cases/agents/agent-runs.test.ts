@@ -15,7 +15,7 @@ import { createAgent, deleteAgent, findVersion, getAgent, updateAgent } from './
 import { deleteThread } from './threads.ts'
 
 const owner: Principal = { ...somebody, scopes: ['agents'] }
-const stranger: Principal = { ...owner, organizationId: 'org_b' }
+const otherOwner: Principal = { ...owner, organizationId: 'org_b' }
 const code = (expected: string, param: string | null = null) => expect.objectContaining({ code: expected, param })
 
 const open: AgentRuns[] = []
@@ -28,16 +28,16 @@ async function world(scripts: readonly (readonly Step[])[] = []) {
   const { deps, ofRuns, far, knowledge } = parted
   far.streams.push(...scripts)
   knowledge.add('ports', ['The harbour of Sur was built in 1931.'])
-  const ask = { ...createRequestContext(), caller: owner }
-  const agent = await createAgent(deps, ask, { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['ports'] })
+  const context = { ...createRequestContext(), caller: owner }
+  const agent = await createAgent(deps, context, { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['ports'] })
   const runs = new AgentRuns(deps, ofRuns)
   open.push(runs)
   const start = async (input: Partial<RunInput> = {}) => {
-    const begun = await runs.start(ask, { agentId: agent._id, input: 'When was the harbour built?', ...input })
-    return { ...begun, ended: runs.ended(ask, begun.run) }
+    const begun = await runs.start(context, { agentId: agent._id, input: 'When was the harbour built?', ...input })
+    return { ...begun, ended: runs.ended(context, begun.run) }
   }
   const finished = async (input: Partial<RunInput> = {}) => (await start(input)).ended
-  return { ...parted, ask, agent, runs, start, finished }
+  return { ...parted, context, agent, runs, start, finished }
 }
 
 async function all(events: AsyncIterable<FollowedEvent>): Promise<FollowedEvent[]> {
@@ -50,9 +50,9 @@ const SEARCH = calls(['search_ports', { query: 'harbour' }])
 
 describe('agents', () => {
   it('have a version for each change, and keep the earlier ones', async () => {
-    const { deps, ask, agent } = await world()
+    const { deps, context, agent } = await world()
     expect(agent.version).toBe(1)
-    const changed = await updateAgent(deps, ask, { id: agent._id, instructions: 'Be brief.', temperature: 0.5 })
+    const changed = await updateAgent(deps, context, { id: agent._id, instructions: 'Be brief.', temperature: 0.5 })
     expect(changed.version).toBe(2)
     expect(await findVersion(deps, 'org_a', agent._id, 1)).toMatchObject({ instructions: '', sampling: {} })
     expect(await findVersion(deps, 'org_a', agent._id, 2)).toMatchObject({
@@ -64,36 +64,36 @@ describe('agents', () => {
   })
 
   it('keep the newest 100 versions', async () => {
-    const { deps, ask, agent } = await world()
-    for (let change = 0; change < 101; change++) await updateAgent(deps, ask, { id: agent._id, instructions: `Rule ${change}.` })
+    const { deps, context, agent } = await world()
+    for (let change = 0; change < 101; change++) await updateAgent(deps, context, { id: agent._id, instructions: `Rule ${change}.` })
     expect(await findVersion(deps, 'org_a', agent._id, 2)).toBeNull()
     expect(await findVersion(deps, 'org_a', agent._id, 3)).toMatchObject({ instructions: 'Rule 1.' })
     expect(await deps.collections.agentVersions.find({}, { limit: 200 })).toHaveLength(100)
   })
 
   it('are found by id and by code, by their own organization only, until they are deleted', async () => {
-    const { deps, ask, agent } = await world()
+    const { deps, context, agent } = await world()
     expect((await getAgent(deps, owner, 'agent/guide'))._id).toBe(agent._id)
-    for (const id of [agent._id, 'agent/guide']) await expect(getAgent(deps, stranger, id)).rejects.toEqual(code('not_found', 'id'))
-    await deleteAgent(deps, ask, agent._id)
+    for (const id of [agent._id, 'agent/guide']) await expect(getAgent(deps, otherOwner, id)).rejects.toEqual(code('not_found', 'id'))
+    await deleteAgent(deps, context, agent._id)
     for (const id of [agent._id, 'agent/guide', `agent/${agent._id}`])
       await expect(getAgent(deps, owner, id)).rejects.toEqual(code('not_found', 'id'))
-    await createAgent(deps, ask, { code: 'guide', name: 'Another', model: 'chat' })
+    await createAgent(deps, context, { code: 'guide', name: 'Another', model: 'chat' })
   })
 
   it('leave nothing of themselves when they are deleted, also when a crash came between, nor when their code was taken', async () => {
-    const { deps, ask, agent, runs: _runs } = await world()
-    await updateAgent(deps, ask, { id: agent._id, instructions: 'Whisper.' })
+    const { deps, context, agent, runs: _runs } = await world()
+    await updateAgent(deps, context, { id: agent._id, instructions: 'Whisper.' })
     const { agents, agentVersions } = deps.collections
     const versions = async () => (await agentVersions.find({}, { limit: 100 })).map(({ _id }) => _id)
-    await createAgent(deps, ask, { code: 'guide', name: 'Secret', model: 'chat' }).catch(() => undefined)
+    await createAgent(deps, context, { code: 'guide', name: 'Secret', model: 'chat' }).catch(() => undefined)
     expect(await versions()).toEqual([`${agent._id}_1`, `${agent._id}_2`])
     await agents.findOneAndUpdate({ _id: agent._id }, { $set: { listed: false, forgetAt: new Date(0) } })
     await purgeDeletedAgents(deps)
     expect([await versions(), await agents.findOne({ _id: agent._id })]).toEqual([[], null])
 
-    const other = await createAgent(deps, ask, { code: 'other', name: 'Other', model: 'chat' })
-    await deleteAgent(deps, ask, other._id)
+    const other = await createAgent(deps, context, { code: 'other', name: 'Other', model: 'chat' })
+    await deleteAgent(deps, context, other._id)
     expect([await versions(), await agents.findOne({ _id: other._id })]).toEqual([[], null])
   })
 
@@ -110,16 +110,18 @@ describe('agents', () => {
     ['no money', { maxCost: 0n }, 'unsupported_value', 'input.maxCost'],
   ] as const) {
     it(`are refused with ${what}`, async () => {
-      const { deps, ask } = await world()
-      const create = createAgent(deps, ask, { code: 'other', name: 'Other', model: 'chat', ...input })
+      const { deps, context } = await world()
+      const create = createAgent(deps, context, { code: 'other', name: 'Other', model: 'chat', ...input })
       await expect(create).rejects.toEqual(code(error, param))
     })
   }
 
   it('need the scope `agents`', async () => {
-    const { deps, ask } = await world()
+    const { deps, context } = await world()
     const caller = { ...owner, scopes: ['inference'] as const }
-    await expect(createAgent(deps, { ...ask, caller }, { code: 'x', name: 'X', model: 'chat' })).rejects.toEqual(code('permission_denied'))
+    await expect(createAgent(deps, { ...context, caller }, { code: 'x', name: 'X', model: 'chat' })).rejects.toEqual(
+      code('permission_denied'),
+    )
   })
 })
 
@@ -127,7 +129,7 @@ describe('a run', () => {
   it('of another organization has a place, when one has as many under way as it may', async () => {
     const { deps, far, runs, start } = await world()
     far.streams.push(['wait'])
-    const other = { ...createRequestContext(), caller: { ...stranger, apiKeyId: 'key_b' } }
+    const other = { ...createRequestContext(), caller: { ...otherOwner, apiKeyId: 'key_b' } }
     const theirs = await createAgent(deps, other, { code: 'plain', name: 'Plain', model: 'chat' })
     const own = await Promise.allSettled(Array.from({ length: 260 }, () => start({ maxCost: 1_000_000n })))
     const started = own.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []))
@@ -171,22 +173,22 @@ describe('a run', () => {
   })
 
   it('ends when it is cancelled, and pays for what was produced', async () => {
-    const { start, runs, ask, billing, far } = await world([[...says('A few words').slice(0, 1), 'wait']])
+    const { start, runs, context, billing, far } = await world([[...says('A few words').slice(0, 1), 'wait']])
     const { run, ended } = await start()
     await eventually(() => far.chats === 1)
-    await eventually(async () => (await all(take(runs.log.follow('org_a', run._id, null), 3))).length === 3)
-    await runs.cancel(ask, run._id)
+    await eventually(async () => (await all(takeFirst(runs.log.follow('org_a', run._id, null), 3))).length === 3)
+    await runs.cancel(context, run._id)
     const last = await ended
     expect(last).toMatchObject({ status: 'cancelled', error: null })
     const charged = [...billing.holds.values()].reduce((sum, hold) => sum + hold.charged, 0n)
     expect(BigInt(last.cost!)).toBe(charged)
     expect(fromJson<readonly RunStep[]>(last.steps)).toEqual([{ kind: 'cut', number: 1, cost: charged }])
     expect({ held: billing.held, ended: far.ended }).toEqual({ held: 0n, ended: 1 })
-    await expect(runs.cancel({ ...ask, caller: stranger }, run._id)).rejects.toEqual(code('not_found', 'id'))
+    await expect(runs.cancel({ ...context, caller: otherOwner }, run._id)).rejects.toEqual(code('not_found', 'id'))
   })
 
   it('pays for the embedding of a search that is in flight when it is cancelled', async () => {
-    const { start, runs, ask, billing, near, knowledge, deps } = await world([SEARCH])
+    const { start, runs, context, billing, near, knowledge, deps } = await world([SEARCH])
     const { embed } = near.embedding
     const released = Promise.withResolvers<void>()
     near.embedding.embed = async (call, input, signal) => {
@@ -202,7 +204,7 @@ describe('a run', () => {
     }
     const { run, ended } = await start()
     await eventually(() => [...billing.holds.values()].filter(({ runHoldId }) => runHoldId).length === 2)
-    await runs.cancel(ask, run._id)
+    await runs.cancel(context, run._id)
     released.resolve()
     const charges = [...billing.holds.values()].map(({ charged }) => charged).filter(Boolean)
     const last = await ended
@@ -213,19 +215,19 @@ describe('a run', () => {
   })
 
   it('hears that it is cancelled through another process', async () => {
-    const { start, deps, ofRuns, ask, far, billing } = await world([['wait']])
+    const { start, deps, ofRuns, context, far, billing } = await world([['wait']])
     const { run, ended } = await start()
     await eventually(() => far.chats === 1)
     const elsewhere = new AgentRuns(deps, ofRuns)
     open.push(elsewhere)
-    await elsewhere.cancel(ask, run._id)
+    await elsewhere.cancel(context, run._id)
     expect(await ended).toMatchObject({ status: 'cancelled' })
     expect(billing.held).toBe(0n)
   })
 
   it('has the model that answered on its receipt, when that is a fallback', async () => {
-    const { deps, ask, finished, far } = await world()
-    const { _id } = await createAgent(deps, ask, { code: 'careful', name: 'Careful', model: 'careful' })
+    const { deps, context, finished, far } = await world()
+    const { _id } = await createAgent(deps, context, { code: 'careful', name: 'Careful', model: 'careful' })
     far.openings = [new KisError('engine_error', 'Away.', { shouldRetry: false })]
     far.streams = [says('Hello.')]
     const run = await finished({ agentId: _id })
@@ -246,35 +248,38 @@ describe('a run', () => {
   })
 
   it('is deleted by its owner when it has ended, with its events, and its end is told all the same', async () => {
-    const { deps, ask, far, runs, start, finished } = await world([says('In 1931.')])
+    const { deps, context, far, runs, start, finished } = await world([says('In 1931.')])
     const run = await finished({ idempotencyKey: 'once' })
     const { collections } = deps
-    await expect(runs.delete({ ...ask, caller: stranger }, run._id)).rejects.toEqual(code('not_found', 'id'))
-    await runs.delete(ask, run._id)
+    await expect(runs.delete({ ...context, caller: otherOwner }, run._id)).rejects.toEqual(code('not_found', 'id'))
+    await runs.delete(context, run._id)
     expect(await collections.runs.findOne({ _id: run._id })).toBeNull()
     expect(await collections.runEvents.find({ runId: run._id }, { sort: { sequence: 1 }, limit: 100 })).toEqual([])
-    const told = await collections.events.find({ organizationId: 'org_a', sequence: { $gt: 0 } }, { sort: { sequence: 1 }, limit: 10 })
-    expect(told).toMatchObject([{ subject: run._id }])
-    await expect(runs.delete(ask, run._id)).rejects.toEqual(code('not_found', 'id'))
+    const publishedEvents = await collections.events.find(
+      { organizationId: 'org_a', sequence: { $gt: 0 } },
+      { sort: { sequence: 1 }, limit: 10 },
+    )
+    expect(publishedEvents).toMatchObject([{ subject: run._id }])
+    await expect(runs.delete(context, run._id)).rejects.toEqual(code('not_found', 'id'))
 
     far.streams.push(['wait'])
     const underWay = await start({ idempotencyKey: 'once' })
     expect(underWay.isReplayed).toBe(false)
-    await expect(runs.delete(ask, underWay.run._id)).rejects.toEqual(code('in_use', 'id'))
-    await runs.cancel(ask, underWay.run._id)
+    await expect(runs.delete(context, underWay.run._id)).rejects.toEqual(code('in_use', 'id'))
+    await runs.cancel(context, underWay.run._id)
     await underWay.ended
-    await runs.delete(ask, underWay.run._id)
+    await runs.delete(context, underWay.run._id)
   })
 
   it('deletes the oldest runs of its organization, with their events, when there is no room for all', async () => {
     const { deps, finished } = await world([says('In 1931.'), says('In 1931.'), says('In 1931.')])
-    const { runs, runEvents, retainedRuns: keptRuns } = deps.collections
+    const { runs, runEvents, retainedRuns: retained } = deps.collections
     const first = await finished()
     const second = await finished({ input: 'x'.repeat(10_000) })
     expect(second.keptAt! - first.keptAt!).toBeGreaterThan(10_000)
-    const [total] = await keptRuns.find({}, { limit: 2 })
+    const [total] = await retained.find({}, { limit: 2 })
     expect(total).toEqual({ _id: 'org_a_agent', characters: second.keptAt })
-    await keptRuns.findOneAndUpdate({ _id: total!._id }, { $inc: { characters: MAX_RETAINED_CHARACTERS - 5_000 } })
+    await retained.findOneAndUpdate({ _id: total!._id }, { $inc: { characters: MAX_RETAINED_CHARACTERS - 5_000 } })
     const third = await finished()
     await eventually(async () => (await runs.findOne({ _id: first._id })) === null)
     for (const { _id } of [second, third]) expect(await runs.findOne({ _id })).not.toBeNull()
@@ -291,12 +296,12 @@ describe('a run', () => {
   })
 
   it('does not bring back a thread that was deleted while it ran', async () => {
-    const { deps, ask, far, finished, start } = await world([says('In 1931.')])
+    const { deps, context, far, finished, start } = await world([says('In 1931.')])
     const { threadId } = await finished({ keepThread: true })
-    await expect(deleteThread(deps, { ...ask, caller: stranger }, threadId!)).rejects.toEqual(code('not_found', 'id'))
+    await expect(deleteThread(deps, { ...context, caller: otherOwner }, threadId!)).rejects.toEqual(code('not_found', 'id'))
     far.streams.push(says('A second time.'))
     const again = await start({ threadId: threadId! })
-    await deleteThread(deps, ask, threadId!)
+    await deleteThread(deps, context, threadId!)
     expect(await again.ended).toMatchObject({ status: 'completed' })
     expect(await deps.collections.threads.findOne({ _id: threadId! })).toBeNull()
     await expect(start({ threadId: threadId! })).rejects.toEqual(code('not_found', 'input.threadId'))
@@ -343,10 +348,10 @@ describe('a run', () => {
 
   it('is left to the next process by one that stops: the answer that was cut is free, and followers learn that it begins again', async () => {
     const before = await world([SEARCH, [...says('In 19').slice(0, 1), 'wait']])
-    const { billing, store, ask, agent, runs } = before
+    const { billing, store, context, agent, runs } = before
     billing.principal = owner
-    const { run } = await runs.start(ask, { agentId: agent._id, input: 'When?', keepThread: true, idempotencyKey: 'once' })
-    await eventually(async () => (await told(runs, run._id)).includes('text_delta'))
+    const { run } = await runs.start(context, { agentId: agent._id, input: 'When?', keepThread: true, idempotencyKey: 'once' })
+    await eventually(async () => (await readEventTypes(runs, run._id)).includes('text_delta'))
     await runs[Symbol.asyncDispose]()
     const charged = () => [...billing.holds.values()].reduce((sum, hold) => sum + hold.charged, 0n)
     const first = charged()
@@ -357,32 +362,32 @@ describe('a run', () => {
     after.far.streams.push(says('It was built in 1931 [#1].'))
     const next = new AgentRuns(after.deps, after.ofRuns)
     open.push(next)
-    const ended = await next.ended(ask, run)
+    const ended = await next.ended(context, run)
     expect(ended).toMatchObject({ status: 'completed', error: null })
     expect(JSON.parse(ended.outcome!)).toMatchObject({ text: 'It was built in 1931 [#1].', citations: [{ mark: 1 }] })
     expect([after.far.chats, after.knowledge.queries]).toEqual([1, []])
     expect(fromJson<readonly RunStep[]>(ended.steps).map(({ kind }) => kind)).toEqual(['model', 'search', 'model'])
     expect(BigInt(ended.cost!)).toBe(charged())
     expect({ held: billing.held, open: billing.openHolds }).toEqual({ held: 0n, open: 0 })
-    expect(await told(next, run._id)).toEqual([
+    expect(await readEventTypes(next, run._id)).toEqual([
       ...['run_started', 'step_started', 'usage', 'tool_call', 'search', 'usage'],
       ...['step_started', 'text_delta', 'step_started', 'text_delta', 'usage', 'done'],
     ])
     expect(await after.deps.collections.runInputs.find({ runId: run._id }, { sort: { piece: 1 }, limit: 1 })).toEqual([])
     const thread = await after.deps.collections.threads.findOne({ _id: ended.threadId! })
     expect(JSON.parse(thread!.messages)).toHaveLength(2)
-    const repeat = await next.start(ask, { agentId: agent._id, input: 'When?', keepThread: true, idempotencyKey: 'once' })
+    const repeat = await next.start(context, { agentId: agent._id, input: 'When?', keepThread: true, idempotencyKey: 'once' })
     expect([repeat.isReplayed, repeat.run._id]).toEqual([true, run._id])
   })
 })
 
-async function told(runs: AgentRuns, runId: string): Promise<readonly string[]> {
+async function readEventTypes(runs: AgentRuns, runId: string): Promise<readonly string[]> {
   const types: string[] = []
   for await (const { type } of runs.log.written(runId)) types.push(type)
   return types
 }
 
-async function* take<T>(items: AsyncIterable<T>, count: number): AsyncGenerator<T> {
+async function* takeFirst<T>(items: AsyncIterable<T>, count: number): AsyncGenerator<T> {
   for await (const item of items) {
     yield item
     if (--count === 0) return

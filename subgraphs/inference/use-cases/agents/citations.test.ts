@@ -20,11 +20,11 @@ async function world() {
   const parted = parts({ balance: 1_000_000_000_000n })
   const { deps, ofRuns, far, knowledge } = parted
   knowledge.add('ports', ['The harbour of Sur was built in 1931.', 'The market of Nizwa opened in 1850.'])
-  const ask = { ...createRequestContext(), caller: owner }
-  const agent = await createAgent(deps, ask, { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['ports'] })
+  const context = { ...createRequestContext(), caller: owner }
+  const agent = await createAgent(deps, context, { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['ports'] })
   const runs = new AgentRuns(deps, ofRuns)
   open.push(runs)
-  const run = async (input: Partial<RunInput>) => runs.ended(ask, (await runs.start(ask, { agentId: agent._id, ...input })).run)
+  const run = async (input: Partial<RunInput>) => runs.ended(context, (await runs.start(context, { agentId: agent._id, ...input })).run)
   const script = (query: string | null, text: string) =>
     far.streams.push(...(query === null ? [] : [calls(['search_ports', { query }])]), says(text))
   const lastMessages = () => far.requests.at(-1)!.messages as { role: string; content: string }[]
@@ -106,9 +106,13 @@ describe('citations of a conversation', () => {
   it('are unique, whatever comes together: follow-ups, runs at once, failures, forged marks', async () => {
     const all = Array.from({ length: 3_000 }, (_, i) => `[#${i + 1}]`).join('')
     const query = fc.constantFrom('harbour', 'market', 'harbour market', null)
-    const turn = fc.record({ queries: fc.array(query, { minLength: 1, maxLength: 3 }), fails: fc.boolean(), forges: fc.option(fc.nat(40)) })
+    const turnArbitrary = fc.record({
+      queries: fc.array(query, { minLength: 1, maxLength: 3 }),
+      fails: fc.boolean(),
+      forges: fc.option(fc.nat(40)),
+    })
     await fc.assert(
-      fc.asyncProperty(fc.array(turn, { minLength: 1, maxLength: 4 }), async (turns) => {
+      fc.asyncProperty(fc.array(turnArbitrary, { minLength: 1, maxLength: 4 }), async (turns) => {
         const { run, far, script } = await world()
         script('harbour', all)
         const first = await run({ input: 'Begin.', keepThread: true })

@@ -12,11 +12,11 @@ import { AgentRuns } from './agent-runs.ts'
 import { createAgent } from './agents.ts'
 
 const owner: Principal = { ...somebody, scopes: ['agents'] }
-const ask = { ...createRequestContext(), caller: owner }
+const context = { ...createRequestContext(), caller: owner }
 
 /** Longer than the lease of a run, and of a call. */
 const LEASES_END_MS = 31_000
-const TURNS = [calls(['search_ports', { query: 'harbour' }]), says('In 1931 [#1].')]
+const REPLIES = [calls(['search_ports', { query: 'harbour' }]), says('In 1931 [#1].')]
 
 const open: AgentRuns[] = []
 afterEach(async () => {
@@ -29,8 +29,8 @@ function born(store: MemoryDocumentStore, billing: FakeBilling, life: Life, isEx
   // The model's reply depends only on its request, whichever process calls.
   const { stream } = world.far.chat
   world.far.chat.stream = async (call, request, signal) => {
-    const isAnswered = (request.messages as readonly { role: string }[]).some(({ role }) => role === 'tool')
-    world.far.streams = [TURNS[isAnswered ? 1 : 0]!]
+    const hasToolResult = (request.messages as readonly { role: string }[]).some(({ role }) => role === 'tool')
+    world.far.streams = [REPLIES[hasToolResult ? 1 : 0]!]
     return stream(call, request, signal)
   }
   world.knowledge.add('ports', ['The harbour of Sur was built in 1931.'])
@@ -54,13 +54,13 @@ describe('a run of an agent whose process is killed', () => {
         billing.principal = owner
         const { deps, knowledge } = parts({ store })
         knowledge.add('ports', [])
-        const { _id: agentId } = await createAgent(deps, ask, { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['ports'] })
+        const { _id: agentId } = await createAgent(deps, context, { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['ports'] })
 
         const life = new Life(last)
         const killed = born(store, billing, life, isExclusive)
-        const started = killed.runs.start(ask, { agentId, input: 'When was the harbour built?', keepThread: true })
+        const started = killed.runs.start(context, { agentId, input: 'When was the harbour built?', keepThread: true })
         // The process is dead, or the run has ended.
-        const ended = started.then(({ run }) => killed.runs.ended(ask, run)).then(() => true)
+        const ended = started.then(({ run }) => killed.runs.ended(context, run)).then(() => true)
         const charges = () => [...billing.holds.values()].filter(({ charged }) => charged > 0n).map(({ charged }) => charged)
         if (await Promise.race([ended, life.over])) {
           length = last
@@ -74,7 +74,7 @@ describe('a run of an agent whose process is killed', () => {
           expect(charges(), `killed at ${last}`).toEqual([])
           continue
         }
-        const { status, outcome, cost, steps, threadId } = await next.runs.ended(ask, run)
+        const { status, outcome, cost, steps, threadId } = await next.runs.ended(context, run)
         expect({ status, error: run.error, at: last }).toEqual({ status: 'completed', error: null, at: last })
         expect(JSON.parse(outcome!), `killed at ${last}`).toMatchObject({ text: 'In 1931 [#1].', citations: [{ mark: 1 }] })
         const charged = charges().reduce((sum, one) => sum + one, 0n)
@@ -86,15 +86,15 @@ describe('a run of an agent whose process is killed', () => {
         if (length === last) expect(charges()).toEqual(whole)
         expect(charges(), `killed at ${last}`).toHaveLength(2)
         expect({ held: billing.held, open: billing.openHolds, at: last }).toEqual({ held: 0n, open: 0, at: last })
-        const told: string[] = []
+        const reported: string[] = []
         let text = ''
         for await (const { event } of next.runs.log.follow('org_a', run._id, null)) {
           if (event.type === 'step_started') text = ''
           if (event.type === 'text_delta') text += event.text
-          else told.push(event.type)
+          else reported.push(event.type)
         }
         expect(text, `killed at ${last}`).toBe('In 1931 [#1].')
-        const once = told.filter((type) => type !== 'step_started')
+        const once = reported.filter((type) => type !== 'step_started')
         expect(once, `killed at ${last}`).toEqual(['run_started', 'usage', 'tool_call', 'search', 'usage', 'usage', 'done'])
         const thread = await next.deps.collections.threads.findOne({ _id: threadId! })
         expect(JSON.parse(thread!.messages), `killed at ${last}`).toHaveLength(2)
@@ -113,7 +113,7 @@ it('a run that an access token started acts by the scopes of the token, also in 
   billing.principal = { ...somebody, scopes: ['admin'] }
   const { deps, knowledge } = parts({ store })
   knowledge.add('ports', [])
-  const { _id: agentId } = await createAgent(deps, ask, { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['ports'] })
+  const { _id: agentId } = await createAgent(deps, context, { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['ports'] })
   const seen: (readonly string[])[] = []
   const spied = (life: Life) => {
     const world = born(store, billing, life, true)
@@ -126,7 +126,7 @@ it('a run that an access token started acts by the scopes of the token, also in 
     })
     return world
   }
-  const token = { ...ask, caller: { ...somebody, scopes: ['agents', 'billing:read'] as const } }
+  const token = { ...context, caller: { ...somebody, scopes: ['agents', 'billing:read'] as const } }
   const life = new Life(12)
   const killed = spied(life)
   killed.runs.start(token, { agentId, input: 'When was the harbour built?' }).catch(() => undefined)

@@ -9,33 +9,33 @@ const MIB = 2 ** 20
 const signed = (index: number, length: number) => ({ type: 'reasoning.encrypted', data: 'x'.repeat(length), format: 'x', index })
 const thinks = (delta: ProtocolObject): Step => [{ choices: [{ index: 0, delta, finish_reason: null }] }]
 
-async function ask(...thoughts: readonly ProtocolObject[]) {
+async function callWith(...thoughts: readonly ProtocolObject[]) {
   const { deps, far } = parts()
   far.streams.push([...thoughts.map(thinks), ...says('Noon.')])
   const request = { model: 'chat', messages: [{ role: 'user', content: 'When?' }] }
-  const answer = await callModel(deps, createRequestContext(), request, () => undefined).catch((error: unknown) => error)
-  return { answer, far }
+  const reply = await callModel(deps, createRequestContext(), request, () => undefined).catch((error: unknown) => error)
+  return { reply, far }
 }
 
 it('keeps all signed reasoning of an answer, in order', async () => {
   const details = Array.from({ length: 4 }, (_, index) => signed(index, MIB))
-  const { answer } = await ask({ reasoning_details: details.slice(0, 3) }, { reasoning_details: details.slice(3) })
-  expect(answer).toMatchObject({ text: 'Noon.', message: { content: 'Noon.', reasoning_details: details } })
+  const { reply } = await callWith({ reasoning_details: details.slice(0, 3) }, { reasoning_details: details.slice(3) })
+  expect(reply).toMatchObject({ text: 'Noon.', message: { content: 'Noon.', reasoning_details: details } })
 })
 
 it('keeps each piece once, of engines that send those before again and of engines that do not', async () => {
   const [first, second] = [signed(0, 10), signed(1, 10)]
-  const told = (...lists: readonly ProtocolObject[][]) => ask(...lists.map((reasoning_details) => ({ reasoning_details })))
-  const kept = { message: { reasoning_details: [first, second] } }
-  expect((await told([first], [first, second])).answer).toMatchObject(kept)
-  expect((await told([first], [second])).answer).toMatchObject(kept)
-  expect((await told([first], [first])).answer).toMatchObject({ message: { reasoning_details: [first, first] } })
+  const callWithLists = (...lists: readonly ProtocolObject[][]) => callWith(...lists.map((reasoning_details) => ({ reasoning_details })))
+  const expected = { message: { reasoning_details: [first, second] } }
+  expect((await callWithLists([first], [first, second])).reply).toMatchObject(expected)
+  expect((await callWithLists([first], [second])).reply).toMatchObject(expected)
+  expect((await callWithLists([first], [first])).reply).toMatchObject({ message: { reasoning_details: [first, first] } })
 })
 
 it('takes any number of pieces', async () => {
   const many = Array(1_000_000).fill(1)
-  const { answer } = await ask({ reasoning_details: many })
-  expect((answer as ReturnType<typeof toModelReply>).message.reasoning_details).toHaveLength(many.length)
+  const { reply } = await callWith({ reasoning_details: many })
+  expect((reply as ReturnType<typeof toModelReply>).message.reasoning_details).toHaveLength(many.length)
 
   const message = { role: 'assistant', content: 'Noon.', reasoning_details: many }
   const response = completion({ choices: [{ index: 0, message, finish_reason: 'stop' }] })
@@ -48,8 +48,8 @@ it.each([
   ['reasoning', (index: number) => ({ reasoning_details: [signed(index, 4 * MIB)] })],
   ['calls', (index: number) => ({ tool_calls: [{ index, function: { name: 'f' }, extra_content: signed(index, 4 * MIB) }] })],
 ])('refuses more signatures of %s than an answer has, and stops the engine', async (_what, toDelta) => {
-  const { answer, far } = await ask(...Array.from({ length: 9 }, (_, index) => toDelta(index)))
-  expect(answer).toMatchObject({
+  const { reply, far } = await callWith(...Array.from({ length: 9 }, (_, index) => toDelta(index)))
+  expect(reply).toMatchObject({
     code: 'engine_error',
     message: 'The engine gave an answer of more than 33554432 characters of signed reasoning.',
   })

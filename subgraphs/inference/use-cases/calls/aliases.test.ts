@@ -36,10 +36,10 @@ describe('an alias', () => {
   ])('may be called by every name of its model when the allowlist has one of them: %j', async (modelAllowlist, isAllowed) => {
     const { deps, far } = parts({ catalog: CATALOG })
     for (const name of ['new', 'best', 'gpt-4o']) {
-      const answer = createChatCompletion(deps, createRequestContext({ ...somebody, modelAllowlist }), request(name))
-      if (isAllowed) await answer
+      const response = createChatCompletion(deps, createRequestContext({ ...somebody, modelAllowlist }), request(name))
+      if (isAllowed) await response
       // The error contains the requested name, and nothing of the model behind it.
-      else await expect(answer).rejects.toThrow(`The model \`${name}\` does not exist or you do not have access to it.`)
+      else await expect(response).rejects.toThrow(`The model \`${name}\` does not exist or you do not have access to it.`)
     }
     expect(far.chats).toBe(isAllowed ? 3 : 0)
     const { models } = deps.catalog
@@ -48,12 +48,12 @@ describe('an alias', () => {
 
   it('leads around no residency policy', async () => {
     const { deps, far } = parts({ catalog: CATALOG })
-    const answer = createChatCompletion(
+    const response = createChatCompletion(
       deps,
       createRequestContext({ ...somebody, residencyPolicy: 'local_only', modelAllowlist: ['best'] }),
       request('best'),
     )
-    await expect(answer).rejects.toMatchObject({ code: 'residency_policy_violation' })
+    await expect(response).rejects.toMatchObject({ code: 'residency_policy_violation' })
     expect(far.chats).toBe(0)
   })
 })

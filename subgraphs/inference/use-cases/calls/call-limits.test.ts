@@ -35,7 +35,7 @@ function limitedTo(fields: Partial<Principal> & { readonly concurrency?: number 
     deps: { ...under.deps, limits: callLimits },
     limits: callLimits,
     caller,
-    ask: (signal?: AbortSignal) => createRequestContext(caller, signal),
+    createContext: (signal?: AbortSignal) => createRequestContext(caller, signal),
     advance(ms: number) {
       now += ms
     },
@@ -49,27 +49,32 @@ describe('work that is no call of a model', () => {
   const NONE_LEFT = { code: 'rate_limit_exceeded', retryAfterMs: 60_000, rateLimits: { requests: { limit: 1, remaining: 0 } } }
 
   it.each([
-    { name: 'a quote of a chat', quote: (deps: RunDeps, ask: RequestContext) => quoteChatCompletion(deps, ask, hello) },
+    { name: 'a quote of a chat', quote: (deps: RunDeps, context: RequestContext) => quoteChatCompletion(deps, context, hello) },
     {
       name: 'a quote of a reranking',
-      quote: (deps: RunDeps, ask: RequestContext) => quoteRerank(deps, ask, { model: 'rank', query: 'a', documents: ['b'] }),
+      quote: (deps: RunDeps, context: RequestContext) => quoteRerank(deps, context, { model: 'rank', query: 'a', documents: ['b'] }),
     },
   ])('counts as a request, but takes no tokens: $name', async ({ quote }) => {
-    const { deps, ask, advance } = limitedTo({ requestsPerMinute: 1, tokensPerMinute: 1_000 })
-    await quote(deps, ask())
-    expect(deps.limits.readState(ask().caller as Principal)).toMatchObject({ requests: { remaining: 0 }, tokens: { remaining: 1_000 } })
-    await expect(quote(deps, ask())).rejects.toMatchObject(NONE_LEFT)
+    const { deps, createContext, advance } = limitedTo({ requestsPerMinute: 1, tokensPerMinute: 1_000 })
+    await quote(deps, createContext())
+    expect(deps.limits.readState(createContext().caller as Principal)).toMatchObject({
+      requests: { remaining: 0 },
+      tokens: { remaining: 1_000 },
+    })
+    await expect(quote(deps, createContext())).rejects.toMatchObject(NONE_LEFT)
     advance(60_000)
-    await quote(deps, ask())
+    await quote(deps, createContext())
   })
 
   it('counts the replay of a response, also as a stream', async () => {
-    const { deps, ask, advance } = limitedTo({ requestsPerMinute: 1 })
+    const { deps, createContext, advance } = limitedTo({ requestsPerMinute: 1 })
     const sent = { operation: 'chat_completion', request: hello, idempotencyKey: 'k' } as const
-    const chat = () => onceForKey(deps, ask(), sent, (asking) => createChatCompletion(deps, asking, hello))
+    const chat = () => onceForKey(deps, createContext(), sent, (context) => createChatCompletion(deps, context, hello))
     const streamed = async () => {
       const call = { operation: 'chat_completion_stream', request: hello, idempotencyKey: 'k2' } as const
-      const events = streamOnceForKey(deps, ask(), call, (asking) => streamChatCompletion(deps, asking, { ...hello, stream: true }))
+      const events = streamOnceForKey(deps, createContext(), call, (context) =>
+        streamChatCompletion(deps, context, { ...hello, stream: true }),
+      )
       return (await Array.fromAsync(events)).at(-1)
     }
     for (const call of [chat, streamed]) {
@@ -155,14 +160,14 @@ describe('a key that descends from others', () => {
 
 describe('requests a minute', () => {
   it('are answered up to the limit, then refused until exactly the time that is told, and a refusal takes nothing', async () => {
-    const { deps, ask, advance, billing, far } = limitedTo({ requestsPerMinute: 3 })
+    const { deps, createContext, advance, billing, far } = limitedTo({ requestsPerMinute: 3 })
     for (const remaining of [2, 1, 0])
-      expect((await createChatCompletion(deps, ask(), hello)).rateLimits).toMatchObject({
+      expect((await createChatCompletion(deps, createContext(), hello)).rateLimits).toMatchObject({
         requests: { limit: 3, remaining, resetMs: (3 - remaining) * 20_000 },
         tokens: null,
       })
     for (let i = 0; i < 3; i++)
-      await expect(createChatCompletion(deps, ask(), hello)).rejects.toMatchObject({
+      await expect(createChatCompletion(deps, createContext(), hello)).rejects.toMatchObject({
         code: 'rate_limit_exceeded',
         retryAfterMs: 20_000,
         shouldRetry: true,
@@ -170,19 +175,19 @@ describe('requests a minute', () => {
       })
     expect([far.chats, billing.holds.size]).toEqual([3, 3])
     advance(19_999)
-    await expect(createChatCompletion(deps, ask(), hello)).rejects.toMatchObject({ retryAfterMs: 1 })
+    await expect(createChatCompletion(deps, createContext(), hello)).rejects.toMatchObject({ retryAfterMs: 1 })
     advance(1)
-    await createChatCompletion(deps, ask(), hello)
+    await createChatCompletion(deps, createContext(), hello)
   })
 
   it('count every operation, but not what a service embeds for itself', async () => {
-    const { deps, ask, limits, caller } = limitedTo({ requestsPerMinute: 10 })
+    const { deps, createContext, limits, caller } = limitedTo({ requestsPerMinute: 10 })
     const left = () => limits.readState(caller)?.requests?.remaining
-    await embedQuery(deps, ask(), { modelId: 'embed', text: 'a' })
+    await embedQuery(deps, createContext(), { modelId: 'embed', text: 'a' })
     expect(left()).toBe(10)
-    await createEmbeddings(deps, ask(), { model: 'embed', input: 'a' })
-    await createTranscription(deps, ask(), { model: 'speech', contentBase64: Buffer.from('wav 2500').toString('base64') })
-    for await (const _event of streamChatCompletion(deps, ask(), hello));
+    await createEmbeddings(deps, createContext(), { model: 'embed', input: 'a' })
+    await createTranscription(deps, createContext(), { model: 'speech', contentBase64: Buffer.from('wav 2500').toString('base64') })
+    for await (const _event of streamChatCompletion(deps, createContext(), hello));
     expect(left()).toBe(7)
   })
 
@@ -199,14 +204,14 @@ describe('tokens a minute', () => {
     const under = limitedTo({ tokensPerMinute: 100 })
     under.far.completions = ['wait']
     const gone = new AbortController()
-    const call = createChatCompletion(under.deps, under.ask(gone.signal), hello)
+    const call = createChatCompletion(under.deps, under.createContext(gone.signal), hello)
     await eventually(() => under.far.chats === 1)
     expect(under.tokensLeft).toBe(100 - HELLO_TOKENS)
     gone.abort()
     await expect(call).rejects.toThrow()
     expect(under.tokensLeft).toBe(100 - 6)
     under.far.completions = [completion({ usage: usage(20, 5, 4) })]
-    expect((await createChatCompletion(under.deps, under.ask(), hello)).rateLimits).toMatchObject({
+    expect((await createChatCompletion(under.deps, under.createContext(), hello)).rateLimits).toMatchObject({
       requests: null,
       tokens: { limit: 100, remaining: 100 - 6 - 25 },
     })
@@ -215,12 +220,12 @@ describe('tokens a minute', () => {
   it('come back whole when the engine fails, or there is no money', async () => {
     const under = limitedTo({ tokensPerMinute: 100 })
     under.far.completions = [new KisError('engine_error', 'failed')]
-    await expect(createChatCompletion(under.deps, under.ask(), hello)).rejects.toMatchObject({
+    await expect(createChatCompletion(under.deps, under.createContext(), hello)).rejects.toMatchObject({
       code: 'engine_error',
       rateLimits: { tokens: { remaining: 100 } },
     })
     under.billing.balance = 0n
-    await expect(createChatCompletion(under.deps, under.ask(), hello)).rejects.toMatchObject({
+    await expect(createChatCompletion(under.deps, under.createContext(), hello)).rejects.toMatchObject({
       code: 'insufficient_quota',
       rateLimits: { tokens: { remaining: 100 } },
     })
@@ -229,26 +234,26 @@ describe('tokens a minute', () => {
   it('that were used beyond what was taken are paid off before the next call', async () => {
     const under = limitedTo({ tokensPerMinute: 60 })
     under.far.completions = [completion({ usage: usage(20, 100) })]
-    await createChatCompletion(under.deps, under.ask(), hello)
+    await createChatCompletion(under.deps, under.createContext(), hello)
     expect(under.tokensLeft).toBe(0)
-    await expect(createChatCompletion(under.deps, under.ask(), hello)).rejects.toMatchObject({
+    await expect(createChatCompletion(under.deps, under.createContext(), hello)).rejects.toMatchObject({
       retryAfterMs: (120 - 60 + HELLO_TOKENS) * 1_000,
     })
     under.advance((120 - 60 + HELLO_TOKENS) * 1_000)
-    await createChatCompletion(under.deps, under.ask(), hello)
+    await createChatCompletion(under.deps, under.createContext(), hello)
   })
 
   it('of an absurd report are a debt of ten minutes, not of years', async () => {
     const under = limitedTo({ tokensPerMinute: 60 })
     under.far.completions = [completion({ usage: usage(20, 2 ** 31 - 1) })]
-    await createChatCompletion(under.deps, under.ask(), hello)
+    await createChatCompletion(under.deps, under.createContext(), hello)
     under.advance(11 * 60_000)
-    await createChatCompletion(under.deps, under.ask(), hello)
+    await createChatCompletion(under.deps, under.createContext(), hello)
   })
 
   it('of a request that never fits are refused for good', async () => {
-    const { deps, ask, far, tokensLeft } = limitedTo({ tokensPerMinute: 15 })
-    await expect(createChatCompletion(deps, ask(), hello)).rejects.toMatchObject({
+    const { deps, createContext, far, tokensLeft } = limitedTo({ tokensPerMinute: 15 })
+    await expect(createChatCompletion(deps, createContext(), hello)).rejects.toMatchObject({
       code: 'rate_limit_exceeded',
       shouldRetry: false,
       retryAfterMs: null,
@@ -261,48 +266,48 @@ describe('tokens a minute', () => {
     const under = limitedTo({ tokensPerMinute: 30 })
     under.far.completions = [completion({ usage: usage(6, 4) })]
     const { max_tokens: _, ...unbounded } = hello
-    await createChatCompletion(under.deps, under.ask(), unbounded)
+    await createChatCompletion(under.deps, under.createContext(), unbounded)
     expect(under.tokensLeft).toBe(20)
   })
 
-  it.each<{ how: string; steps: Step[]; take: number; leaves: boolean; used: number }>([
-    { how: 'comes to its end', steps: [...stream(3), [usageChunk(20, 3)]], take: 99, leaves: false, used: 23 },
-    { how: 'is cut by the engine', steps: [...stream(2), new KisError('engine_error', 'cut')], take: 99, leaves: false, used: 0 },
-    { how: 'is left after its first event', steps: [...stream(2), 'wait'], take: 1, leaves: true, used: 6 + 1 },
-    { how: 'is left before its first event', steps: stream(2), take: 0, leaves: true, used: 0 },
-  ])('of a stream that $how are those that were used, and its place is free', async ({ steps, take, leaves, used }) => {
+  it.each<{ how: string; steps: Step[]; pulled: number; disconnects: boolean; used: number }>([
+    { how: 'comes to its end', steps: [...stream(3), [usageChunk(20, 3)]], pulled: 99, disconnects: false, used: 23 },
+    { how: 'is cut by the engine', steps: [...stream(2), new KisError('engine_error', 'cut')], pulled: 99, disconnects: false, used: 0 },
+    { how: 'is left after its first event', steps: [...stream(2), 'wait'], pulled: 1, disconnects: true, used: 6 + 1 },
+    { how: 'is left before its first event', steps: stream(2), pulled: 0, disconnects: true, used: 0 },
+  ])('of a stream that $how are those that were used, and its place is free', async ({ steps, pulled, disconnects, used }) => {
     const under = limitedTo({ tokensPerMinute: 100, concurrency: 1 })
     under.far.steps = steps
-    const events = streamChatCompletion(under.deps, under.ask(), hello)
-    for (let i = 0; i < take; i++) {
+    const events = streamChatCompletion(under.deps, under.createContext(), hello)
+    for (let i = 0; i < pulled; i++) {
       const item = await events.next().catch(() => ({ done: true, value: undefined }))
       if (item.done) break
       if (i === 0) expect(item.value?.rateLimits).toMatchObject({ tokens: { limit: 100, remaining: 100 - HELLO_TOKENS } })
       else expect(item.value?.rateLimits).toBeNull()
     }
-    if (leaves) await events.return?.()
+    if (disconnects) await events.return?.()
     await eventually(() => under.billing.openHolds === 0)
     expect(under.tokensLeft).toBe(100 - used)
     under.far.completions = [completion()]
-    await createChatCompletion(under.deps, under.ask(), hello)
+    await createChatCompletion(under.deps, under.createContext(), hello)
     expect(under.deps.load.calls).toBe(0)
   })
 })
 
 describe('calls of one organization at once', () => {
   it('are refused beyond the plan, whatever their key, and a refusal takes nothing', async () => {
-    const { deps, caller, far, ask, advance } = limitedTo({ concurrency: 2, requestsPerMinute: 4 })
+    const { deps, caller, far, createContext, advance } = limitedTo({ concurrency: 2, requestsPerMinute: 4 })
     far.completions = ['wait']
     const gone = new AbortController()
     const other = createRequestContext({ ...caller, apiKeyId: 'key_b' }, gone.signal)
-    const waiting = [createChatCompletion(deps, ask(gone.signal), hello), createChatCompletion(deps, other, hello)]
+    const waiting = [createChatCompletion(deps, createContext(gone.signal), hello), createChatCompletion(deps, other, hello)]
     await eventually(() => far.chats === 2)
-    await expect(createChatCompletion(deps, ask(), hello)).rejects.toMatchObject({
+    await expect(createChatCompletion(deps, createContext(), hello)).rejects.toMatchObject({
       code: 'rate_limit_exceeded',
       retryAfterMs: 1_000,
       rateLimits: { requests: { remaining: 3 } },
     })
-    await expect(embedQuery(deps, ask(), { modelId: 'embed', text: 'a' })).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
+    await expect(embedQuery(deps, createContext(), { modelId: 'embed', text: 'a' })).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
     await expect(
       createChatCompletion(
         deps,
@@ -314,18 +319,18 @@ describe('calls of one organization at once', () => {
     await Promise.allSettled(waiting)
     far.completions = [completion()]
     advance(60_000)
-    for (let i = 0; i < 3; i++) await createChatCompletion(deps, ask(), hello)
+    for (let i = 0; i < 3; i++) await createChatCompletion(deps, createContext(), hello)
     expect(deps.load.calls).toBe(0)
   })
 
   it('are freed when the caller disconnects while the hold is being placed', async () => {
     const under = limitedTo({ concurrency: 1, tokensPerMinute: 100 })
-    const events = streamChatCompletion(under.deps, under.ask(), hello)
+    const events = streamChatCompletion(under.deps, under.createContext(), hello)
     const first = events.next()
     await events.return?.()
     expect((await first).done).toBe(true)
     await eventually(() => under.billing.openHolds === 0)
-    await createChatCompletion(under.deps, under.ask(), hello)
+    await createChatCompletion(under.deps, under.createContext(), hello)
   })
 })
 
@@ -353,7 +358,7 @@ describe('an overloaded process', () => {
     { load: { ...calm, memory: 0.9 }, kinds: ['background', 'embeddings', 'chat'] },
   ])('with $load sheds $kinds, once it has lasted', ({ load: heavy, kinds: shed }) => {
     using load = new LoadShedder(() => calm)
-    for (let look = 1; look <= 3; look++) {
+    for (let check = 1; check <= 3; check++) {
       load.note(heavy)
       expect(refused(load)).toEqual([])
     }
@@ -381,7 +386,7 @@ describe('an overloaded process', () => {
 
   it('refuses a call before it looks at anything else of it', async () => {
     const { deps, billing } = parts()
-    for (let look = 0; look < 4; look++) deps.load.note({ ...calm, memory: 0.99 })
+    for (let check = 0; check < 4; check++) deps.load.note({ ...calm, memory: 0.99 })
     await expect(createChatCompletion(deps, createRequestContext(null), 'nonsense')).rejects.toMatchObject({ code: 'service_unavailable' })
     await expect(streamChatCompletion(deps, createRequestContext(null), 'nonsense').next()).rejects.toMatchObject({
       code: 'service_unavailable',

@@ -25,15 +25,15 @@ async function all(events: AsyncIterable<ChatEvent>): Promise<ChatEvent[]> {
 describe('a chat completion', () => {
   it('is held, answered and charged, in this order', async () => {
     const { deps, billing, far } = parts()
-    const answer = await createChatCompletion(deps, createRequestContext(), hello)
-    expect(answer.response).toEqual(far.completions[0])
+    const response = await createChatCompletion(deps, createRequestContext(), hello)
+    expect(response.response).toEqual(far.completions[0])
     expect(billing.writes).toEqual(['placeHold', 'settleHold'])
     expect(far.calls).toMatchObject([{ engineModel: 'vendor-chat', requestId: 'req_1', maxOutputTokens: 100 }])
     expect(far.requests[0]).toBe(hello)
     // (6 x 1.2 + 64) input tokens at 1,000 nano-USD and 10 output tokens at 2,000.
     expect(billing.only).toMatchObject({ amount: 92_000n, state: 'settled', charged: 30_000n, used: { source: 'provider' } })
     expect(billing.only.checkpoint).toMatchObject({ inputTokens: 0, outputTokens: 0 })
-    expect(answer.cost).toBe(30_000n)
+    expect(response.cost).toBe(30_000n)
   })
 
   it.each([
@@ -71,10 +71,10 @@ describe('a chat completion', () => {
     const { deps, billing, far } = parts()
     far.completions = ['wait']
     const leaving = new AbortController()
-    const answer = createChatCompletion(deps, createRequestContext(somebody, leaving.signal), hello).catch((error) => error)
+    const response = createChatCompletion(deps, createRequestContext(somebody, leaving.signal), hello).catch((error) => error)
     await eventually(() => far.chats === 1)
     leaving.abort()
-    expect(await answer).toBeInstanceOf(Error)
+    expect(await response).toBeInstanceOf(Error)
     expect(far.ended).toBe(1)
     expect(billing.only).toMatchObject({ state: 'settled', charged: BigInt(INPUT) * 1_000n, used: { source: 'counted' } })
   })
@@ -88,11 +88,11 @@ describe('a chat completion', () => {
         waits.resolve()
       })
     const leaving = new AbortController()
-    const ask = createRequestContext(somebody, leaving.signal)
-    const answer = method === 'complete' ? createChatCompletion(deps, ask, hello) : streamChatCompletion(deps, ask, hello).next()
+    const context = createRequestContext(somebody, leaving.signal)
+    const response = method === 'complete' ? createChatCompletion(deps, context, hello) : streamChatCompletion(deps, context, hello).next()
     await waits.promise
     leaving.abort()
-    const heard = await answer.catch((error: unknown) => error)
+    const heard = await response.catch((error: unknown) => error)
     expect(heard).not.toBeInstanceOf(NeverSent)
     await eventually(() => billing.openHolds === 0)
     expect(billing.only).toMatchObject({ state: 'voided', charged: 0n })
@@ -329,20 +329,20 @@ describe('a stream', () => {
 
   const LENGTH = 8
   for (const how of ['return()', 'its signal'] as const) {
-    for (let taken = 0; taken <= LENGTH; taken++) {
-      it(`left by ${how} after ${taken} chunks, while the next is awaited, ends the engine and costs those`, async () => {
+    for (let pulled = 0; pulled <= LENGTH; pulled++) {
+      it(`left by ${how} after ${pulled} chunks, while the next is awaited, ends the engine and costs those`, async () => {
         const { deps, billing, far } = parts()
-        far.steps = [...stream(taken), 'wait']
+        far.steps = [...stream(pulled), 'wait']
         const leaving = new AbortController()
         const events = streamChatCompletion(deps, createRequestContext(somebody, leaving.signal), hello)
-        for (let chunk = 0; chunk < taken; chunk++) await events.next()
+        for (let chunk = 0; chunk < pulled; chunk++) await events.next()
         const pending = events.next()
-        if (taken === 0) await eventually(() => far.chats === 1)
+        if (pulled === 0) await eventually(() => far.chats === 1)
         if (how === 'return()') await events.return?.()
         else leaving.abort()
         expect(await pending).toEqual({ done: true, value: undefined })
         await eventually(() => billing.openHolds === 0)
-        expect(billing.only).toMatchObject({ state: 'settled', charged: BigInt(INPUT + 2 * taken) * 1_000n, used: { source: 'counted' } })
+        expect(billing.only).toMatchObject({ state: 'settled', charged: BigInt(INPUT + 2 * pulled) * 1_000n, used: { source: 'counted' } })
         expect(far.ended).toBe(1)
       })
     }
@@ -502,18 +502,18 @@ describe('a call that a limit or a deadline of ours ends', () => {
       holdEnded: () => undefined,
       completed: () => Promise.reject(engineDown),
     }
-    for (const [leave, charged] of [
+    for (const [disconnect, charged] of [
       ['return', BigInt(INPUT + 2) * 1_000n],
       ['signal', 0n],
       ['record', 0n],
     ] as const) {
       const { deps, billing, far } = parts()
-      far.steps = [...stream(1), ...(leave === 'record' ? [] : ['wait' as const])]
+      far.steps = [...stream(1), ...(disconnect === 'record' ? [] : ['wait' as const])]
       const leaving = new AbortController()
       const events = streamChatCompletion(deps, { ...createRequestContext(somebody, leaving.signal), record }, hello)
       await events.next()
-      if (leave === 'return') await events.return?.()
-      else if (leave === 'signal') leaving.abort()
+      if (disconnect === 'return') await events.return?.()
+      else if (disconnect === 'signal') leaving.abort()
       else await expect(events.next()).rejects.toBe(engineDown)
       await eventually(() => billing.openHolds === 0)
       expect(billing.only.charged).toBe(charged)
@@ -572,11 +572,11 @@ describe('a request whose longest output does not fit into a response', () => {
   ])('is refused before the hold: %s', async (_name, fields, isStream, param) => {
     const { deps, billing } = parts({ catalog, balance: 10n ** 15n })
     const request = { model: 'chat', messages: hello.messages, ...fields }
-    const answer = isStream
+    const response = isStream
       ? all(streamChatCompletion(deps, createRequestContext(), request))
       : createChatCompletion(deps, createRequestContext(), request)
-    if (param === null) return expect(answer).resolves.toBeDefined()
-    await expect(answer).rejects.toMatchObject({ code: 'invalid_request', param })
+    if (param === null) return expect(response).resolves.toBeDefined()
+    await expect(response).rejects.toMatchObject({ code: 'invalid_request', param })
     expect(billing.holds.size).toBe(0)
   })
 

@@ -69,13 +69,13 @@ describe.each(Object.entries(WAYS))('%s by a caller whose rules were changed', (
   it('is refused when its money was held just before the change, and it heard so long after', async () => {
     const world = parts()
     const { billing, far } = world
-    const place = billing.placeHold
+    const placeHold = billing.placeHold
     const now = performance.now.bind(performance)
     let aheadMs = 0
     const late = vi.spyOn(performance, 'now').mockImplementation(() => now() + aheadMs)
     onTestFinished(() => late.mockRestore())
     billing.placeHold = async (...args) => {
-      await place(...args)
+      await placeHold(...args)
       aheadMs += CONFIRM_MS
       billing.rules = 1
       billing.principal = { ...somebody, residencyPolicy: 'local_only' }

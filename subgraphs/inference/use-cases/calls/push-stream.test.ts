@@ -12,23 +12,23 @@ async function all<Event>(events: AsyncIterable<Event>): Promise<Event[]> {
 
 it('gives every event in order, and what the work comes to as the last one', () =>
   fc.assert(
-    fc.asyncProperty(fc.array(fc.nat()), fc.array(fc.boolean()), async (given, pauses) => {
-      const events = streamEvents<number>(NEVER, async (give, signal) => {
-        for (const [i, event] of given.entries()) {
+    fc.asyncProperty(fc.array(fc.nat()), fc.array(fc.boolean()), async (pushed, pauses) => {
+      const events = streamEvents<number>(NEVER, async (push, signal) => {
+        for (const [i, event] of pushed.entries()) {
           if (pauses[i]) await new Promise(setImmediate)
-          await give(event, signal)
+          await push(event, signal)
         }
         return -1
       })
-      expect(await all(events)).toEqual([...given, -1])
+      expect(await all(events)).toEqual([...pushed, -1])
       expect(await events.next()).toEqual({ done: true, value: undefined })
     }),
   ))
 
 it('begins with the first next, and never goes on before its reader has asked for more', async () => {
   let steps = 0
-  const events = streamEvents<number>(NEVER, async (give, signal) => {
-    for (; ; steps++) await give(steps, signal)
+  const events = streamEvents<number>(NEVER, async (push, signal) => {
+    for (; ; steps++) await push(steps, signal)
   })
   await new Promise(setImmediate)
   expect(steps).toBe(0)
@@ -41,10 +41,10 @@ it('begins with the first next, and never goes on before its reader has asked fo
 
 it('fails where the work fails, also while nobody reads, and is over then', async () => {
   const failed = Promise.withResolvers<void>()
-  const events = streamEvents<number>(NEVER, async (give) => {
+  const events = streamEvents<number>(NEVER, async (push) => {
     const late = new AbortController()
     setImmediate(() => late.abort(new Error('too late')))
-    await give(1, late.signal).finally(() => failed.resolve())
+    await push(1, late.signal).finally(() => failed.resolve())
     return 2
   })
   expect(await events.next()).toEqual({ done: false, value: 1 })
@@ -56,7 +56,7 @@ it('fails where the work fails, also while nobody reads, and is over then', asyn
 it.each(['return', 'abort'] as const)('ends the work by %s while a next is pending', async (way) => {
   const leaving = new AbortController()
   const ended = Promise.withResolvers<void>()
-  const events = streamEvents<number>(leaving.signal, (_give, signal) => {
+  const events = streamEvents<number>(leaving.signal, (_push, signal) => {
     signal.addEventListener('abort', () => ended.resolve())
     return new Promise<never>(() => undefined)
   })

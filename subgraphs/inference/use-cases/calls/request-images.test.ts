@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { dataUri, GIF, png } from '../../../../test/support/data/pictures.ts'
+import { dataUri, GIF, png } from '../../../../test/support/data/images.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
 import { EgressError } from '../../../common/egress/egress.ts'
 import { KisError } from '../../../common/errors.ts'
@@ -10,7 +10,7 @@ import { streamChatCompletion } from './stream-chat-completion.ts'
 const A = 'https://images.test/a.png'
 const B = 'https://images.test/b.gif'
 const imagePart = (url: string, detail?: string) => ({ type: 'image_url', image_url: { url, ...(detail && { detail }) } })
-const makeRequest = (...urls: string[]) => ({
+const createRequest = (...urls: string[]) => ({
   model: 'chat',
   messages: [{ role: 'user', content: [{ type: 'text', text: 'what?' }, ...urls.map((url) => imagePart(url))] }],
 })
@@ -22,43 +22,43 @@ models: [{ id: chat, engine: far, kind: chat, supports: [vision], max_output_tok
 
 /** Engines that fetch no images themselves, and two images with their addresses. */
 function blind(options: Parameters<typeof parts>[0] = {}) {
-  const made = parts(options)
-  made.far.chat.fetchesImages = false
-  made.egress.pages.set(A, png()).set(B, GIF)
-  return made
+  const world = parts(options)
+  world.far.chat.fetchesImages = false
+  world.egress.pages.set(A, png()).set(B, GIF)
+  return world
 }
 
 const CALLS = {
-  async whole({ deps }: ReturnType<typeof parts>, request: unknown, ask = createRequestContext()) {
-    await createChatCompletion(deps, ask, request)
+  async whole({ deps }: ReturnType<typeof parts>, request: unknown, context = createRequestContext()) {
+    await createChatCompletion(deps, context, request)
   },
-  async streamed({ deps }: ReturnType<typeof parts>, request: unknown, ask = createRequestContext()) {
-    for await (const _ of streamChatCompletion(deps, ask, request));
+  async streamed({ deps }: ReturnType<typeof parts>, request: unknown, context = createRequestContext()) {
+    for await (const _ of streamChatCompletion(deps, context, request));
   },
 }
 
 describe.each(Object.entries(CALLS))('images of a %s answer', (_name, call) => {
   it('go by their address to an engine that fetches them', async () => {
-    const made = parts()
-    await call(made, makeRequest(A, dataUri(png())))
-    expect(made.far.requests[0]).toMatchObject(makeRequest(A, dataUri(png())))
-    expect(made.egress.fetched).toEqual([])
+    const world = parts()
+    await call(world, createRequest(A, dataUri(png())))
+    expect(world.far.requests[0]).toMatchObject(createRequest(A, dataUri(png())))
+    expect(world.egress.fetched).toEqual([])
   })
 
   it('come with their bytes to one that does not, each address fetched once', async () => {
-    const made = blind()
+    const world = blind()
     const request = {
-      ...makeRequest(A, B, A),
-      messages: [...makeRequest(A, B, A).messages, { role: 'user', content: [imagePart(A, 'high')] }],
+      ...createRequest(A, B, A),
+      messages: [...createRequest(A, B, A).messages, { role: 'user', content: [imagePart(A, 'high')] }],
     }
-    await call(made, request)
-    const { messages } = made.far.requests[0] as { messages: { content: unknown[] }[] }
+    await call(world, request)
+    const { messages } = world.far.requests[0] as { messages: { content: unknown[] }[] }
     const [first, second] = [dataUri(png()), dataUri(GIF, 'image/gif')]
     expect(messages[0]!.content.slice(1)).toEqual([imagePart(first), imagePart(second), imagePart(first)])
     expect(messages[1]!.content).toEqual([imagePart(first, 'high')])
-    expect(made.egress.fetched.map(({ url }) => url)).toEqual([A, B])
-    expect(made.egress.fetched[0]).toMatchObject({ maxBytes: 10 * 2 ** 20 })
-    expect(made.egress.fetched[0]!.headers).not.toHaveProperty('authorization')
+    expect(world.egress.fetched.map(({ url }) => url)).toEqual([A, B])
+    expect(world.egress.fetched[0]).toMatchObject({ maxBytes: 10 * 2 ** 20 })
+    expect(world.egress.fetched[0]!.headers).not.toHaveProperty('authorization')
   })
 
   it.each([
@@ -69,39 +69,42 @@ describe.each(Object.entries(CALLS))('images of a %s answer', (_name, call) => {
     ['too many bytes are', new EgressError('too_large'), 'payload_too_large'],
     ['there is no room to ask', new EgressError('busy'), 'service_unavailable'],
   ])('where %s at the address: nothing stays held and no engine is called', async (_case, page, code) => {
-    const made = blind()
-    made.egress.pages.set(B, page)
-    const { balance } = made.billing
-    await expect(call(made, makeRequest(A, B))).rejects.toMatchObject({ code, param: code === 'service_unavailable' ? null : nameParam(2) })
-    expect([made.far.chats, made.billing.held, made.billing.balance]).toEqual([0, 0n, balance])
+    const world = blind()
+    world.egress.pages.set(B, page)
+    const { balance } = world.billing
+    await expect(call(world, createRequest(A, B))).rejects.toMatchObject({
+      code,
+      param: code === 'service_unavailable' ? null : nameParam(2),
+    })
+    expect([world.far.chats, world.billing.held, world.billing.balance]).toEqual([0, 0n, balance])
   })
 
   it('are fetched for no call that the rules in force refuse', async () => {
     const catalog = REGIONAL.replaceAll('badge: regional', 'badge: local')
-    for (const made of [parts({ catalog }), blind({ catalog })]) {
-      made.billing.principal = { ...somebody, residencyPolicy: 'local_only' }
-      made.billing.rules = somebody.revision + 1
-      await expect(call(made, makeRequest(A))).rejects.toMatchObject({ code: 'residency_policy_violation', param: nameParam(1) })
-      expect([made.far.chats, made.egress.fetched, made.egress.lookups, made.billing.held]).toEqual([0, [], [], 0n])
+    for (const world of [parts({ catalog }), blind({ catalog })]) {
+      world.billing.principal = { ...somebody, residencyPolicy: 'local_only' }
+      world.billing.rules = somebody.revision + 1
+      await expect(call(world, createRequest(A))).rejects.toMatchObject({ code: 'residency_policy_violation', param: nameParam(1) })
+      expect([world.far.chats, world.egress.fetched, world.egress.lookups, world.billing.held]).toEqual([0, [], [], 0n])
     }
   })
 
   it('go no further once the rules change while they are fetched', async () => {
     const catalog = REGIONAL.replaceAll('badge: regional, fetches_images: true', 'badge: local')
     for (const urls of [[A], Array.from({ length: 5 }, (_, index) => `${A}?${index}`)]) {
-      const made = blind({ catalog })
-      made.billing.principal = { ...somebody, residencyPolicy: 'local_only' }
-      for (const url of urls) made.egress.pages.set(url, png())
-      made.egress.onFetch = () => {
-        made.billing.rules = somebody.revision + 1
+      const world = blind({ catalog })
+      world.billing.principal = { ...somebody, residencyPolicy: 'local_only' }
+      for (const url of urls) world.egress.pages.set(url, png())
+      world.egress.onFetch = () => {
+        world.billing.rules = somebody.revision + 1
       }
-      await expect(call(made, makeRequest(...urls))).rejects.toMatchObject({ code: 'residency_policy_violation' })
-      expect([made.far.chats, made.egress.fetched.length, made.billing.held]).toEqual([0, 1, 0n])
+      await expect(call(world, createRequest(...urls))).rejects.toMatchObject({ code: 'residency_policy_violation' })
+      expect([world.far.chats, world.egress.fetched.length, world.billing.held]).toEqual([0, 1, 0n])
     }
   })
 
   it('are looked for at no address that is not public, whoever would fetch it', async () => {
-    for (const made of [parts(), blind()]) {
+    for (const world of [parts(), blind()]) {
       for (const url of [
         'http://127.0.0.1/',
         'http://169.254.169.254/latest',
@@ -112,24 +115,24 @@ describe.each(Object.entries(CALLS))('images of a %s answer', (_name, call) => {
         'http://metadata.google.internal/',
         'http://printer.local/',
       ])
-        await expect(call(made, makeRequest(A, url))).rejects.toMatchObject({ code: 'invalid_request', param: nameParam(2) })
-      expect([made.far.chats, made.billing.holds.size, made.egress.fetched]).toEqual([0, 0, []])
+        await expect(call(world, createRequest(A, url))).rejects.toMatchObject({ code: 'invalid_request', param: nameParam(2) })
+      expect([world.far.chats, world.billing.holds.size, world.egress.fetched]).toEqual([0, 0, []])
     }
   })
 
   it('are looked up before an engine outside the cloud fetches them, and go to none that leads inside or is unknown', async () => {
-    const made = parts({ catalog: REGIONAL })
-    made.egress.pages.set(A, png())
-    await call(made, makeRequest(A, `${A}?again`, dataUri(png())))
-    expect([made.far.chats, made.egress.lookups, made.egress.fetched]).toEqual([1, ['images.test'], []])
-    await expect(call(made, makeRequest(A, 'https://inside.test/a.png'))).rejects.toMatchObject({
+    const world = parts({ catalog: REGIONAL })
+    world.egress.pages.set(A, png())
+    await call(world, createRequest(A, `${A}?again`, dataUri(png())))
+    expect([world.far.chats, world.egress.lookups, world.egress.fetched]).toEqual([1, ['images.test'], []])
+    await expect(call(world, createRequest(A, 'https://inside.test/a.png'))).rejects.toMatchObject({
       code: 'invalid_request',
       param: nameParam(2),
       message: 'The image could not be fetched from its address.',
     })
     const many = Array.from({ length: 21 }, (_, index) => `https://images${index}.test/`)
-    await expect(call(made, makeRequest(...many))).rejects.toMatchObject({ code: 'array_above_max_length' })
-    expect([made.far.chats, made.billing.openHolds]).toEqual([1, 0])
+    await expect(call(world, createRequest(...many))).rejects.toMatchObject({ code: 'array_above_max_length' })
+    expect([world.far.chats, world.billing.openHolds]).toEqual([1, 0])
   })
 
   it('of an organization whose data stays local come as data: URIs only', async () => {
@@ -137,47 +140,47 @@ describe.each(Object.entries(CALLS))('images of a %s answer', (_name, call) => {
 engines: { near: { kind: embedded, badge: local }, far: { kind: embedded, badge: local } }
 models: [{ id: chat, engine: far, kind: chat, supports: [vision], max_output_tokens: 100, image_tokens: 50, price: { input: "1", output: "2" } }]`
     const local = createRequestContext({ ...somebody, residencyPolicy: 'local_only' })
-    for (const made of [parts({ catalog: localCatalog }), blind({ catalog: localCatalog })]) {
+    for (const world of [parts({ catalog: localCatalog }), blind({ catalog: localCatalog })]) {
       const refusal = { code: 'residency_policy_violation', param: nameParam(2) }
-      await expect(call(made, makeRequest(dataUri(png()), A), local)).rejects.toMatchObject(refusal)
-      expect([made.far.chats, made.billing.holds.size, made.egress.fetched]).toEqual([0, 0, []])
-      await call(made, makeRequest(dataUri(png())), local)
-      expect(made.far.requests).toMatchObject([makeRequest(dataUri(png()))])
+      await expect(call(world, createRequest(dataUri(png()), A), local)).rejects.toMatchObject(refusal)
+      expect([world.far.chats, world.billing.holds.size, world.egress.fetched]).toEqual([0, 0, []])
+      await call(world, createRequest(dataUri(png())), local)
+      expect(world.far.requests).toMatchObject([createRequest(dataUri(png()))])
     }
   })
 
   it('are bounded in number, in bytes together and at once', async () => {
-    const made = blind()
+    const world = blind()
     const urls = Array.from({ length: 21 }, (_, index) => `https://images.test/${index}`)
-    for (const url of urls) made.egress.pages.set(url, png())
-    await expect(call(made, makeRequest(...urls))).rejects.toMatchObject({ code: 'array_above_max_length', param: nameParam(21) })
-    expect(made.egress.fetched).toEqual([])
-    await call(made, makeRequest(...urls.slice(1)))
-    expect([made.egress.fetched.length, made.egress.mostRunning]).toEqual([20, 4])
+    for (const url of urls) world.egress.pages.set(url, png())
+    await expect(call(world, createRequest(...urls))).rejects.toMatchObject({ code: 'array_above_max_length', param: nameParam(21) })
+    expect(world.egress.fetched).toEqual([])
+    await call(world, createRequest(...urls.slice(1)))
+    expect([world.egress.fetched.length, world.egress.mostRunning]).toEqual([20, 4])
 
     const large = png(1, 1, { padding: 9 * 2 ** 20 })
-    for (const url of urls) made.egress.pages.set(url, large)
-    await expect(call(made, makeRequest(...urls.slice(0, 3)))).rejects.toMatchObject({ code: 'payload_too_large' })
-    await call(made, makeRequest(...urls.slice(0, 2)))
+    for (const url of urls) world.egress.pages.set(url, large)
+    await expect(call(world, createRequest(...urls.slice(0, 3)))).rejects.toMatchObject({ code: 'payload_too_large' })
+    await call(world, createRequest(...urls.slice(0, 2)))
   })
 
   it('that fail end the fetches of the others', async () => {
-    const made = blind()
-    made.egress.pages.set(A, 'wait').set(B, 500)
-    await expect(call(made, makeRequest(A, B))).rejects.toMatchObject({ param: nameParam(2) })
-    await eventually(() => made.egress.running === 0)
+    const world = blind()
+    world.egress.pages.set(A, 'wait').set(B, 500)
+    await expect(call(world, createRequest(A, B))).rejects.toMatchObject({ param: nameParam(2) })
+    await eventually(() => world.egress.running === 0)
   })
 
   it('are fetched for nobody who has left, and cost him nothing', async () => {
-    const made = blind()
-    made.egress.pages.set(A, 'wait')
+    const world = blind()
+    world.egress.pages.set(A, 'wait')
     const stop = new AbortController()
-    const calling = call(made, makeRequest(A), createRequestContext(somebody, stop.signal)).catch((error: unknown) => error)
-    await eventually(() => made.egress.running === 1)
+    const calling = call(world, createRequest(A), createRequestContext(somebody, stop.signal)).catch((error: unknown) => error)
+    await eventually(() => world.egress.running === 1)
     stop.abort()
     await calling
-    await eventually(() => made.egress.running === 0 && made.billing.held === 0n)
-    expect([made.far.chats, made.billing.only.charged]).toEqual([0, 0n])
+    await eventually(() => world.egress.running === 0 && world.billing.held === 0n)
+    expect([world.far.chats, world.billing.only.charged]).toEqual([0, 0n])
   })
 })
 
@@ -187,15 +190,15 @@ engines: { near: { kind: embedded, badge: local }, far: { kind: openai, base_url
 models:
   - { id: chat, engine: far, kind: chat, supports: [vision], max_output_tokens: 100, image_tokens: 50, price: { input: "1", output: "2" }, fallbacks: [second] }
   - { id: second, engine: near, kind: chat, supports: [vision], max_output_tokens: 100, image_tokens: 50, price: { input: "1", output: "2" } }`
-  const made = parts({ catalog })
-  made.egress.pages.set(A, png())
-  made.near.chat.fetchesImages = false
-  await createChatCompletion(made.deps, createRequestContext(), makeRequest(A))
-  expect(made.egress.fetched).toEqual([])
+  const world = parts({ catalog })
+  world.egress.pages.set(A, png())
+  world.near.chat.fetchesImages = false
+  await createChatCompletion(world.deps, createRequestContext(), createRequest(A))
+  expect(world.egress.fetched).toEqual([])
 
-  made.far.chat.fetchesImages = false
-  made.far.completions = [new KisError('engine_error', 'down')]
-  const { modelId } = await createChatCompletion(made.deps, createRequestContext(), makeRequest(A))
-  expect([modelId, made.egress.fetched.length]).toEqual(['second', 1])
-  expect(made.near.requests[0]).toMatchObject(makeRequest(dataUri(png())))
+  world.far.chat.fetchesImages = false
+  world.far.completions = [new KisError('engine_error', 'down')]
+  const { modelId } = await createChatCompletion(world.deps, createRequestContext(), createRequest(A))
+  expect([modelId, world.egress.fetched.length]).toEqual(['second', 1])
+  expect(world.near.requests[0]).toMatchObject(createRequest(dataUri(png())))
 })

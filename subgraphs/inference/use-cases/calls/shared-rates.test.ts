@@ -18,18 +18,18 @@ const key = (requestsPerMinute: number | null, tokensPerMinute: number | null = 
 function processes(count: number) {
   const records = openCollections(new MemoryDocumentStore()).keyRates
   let now = 1_000_000
-  let asked = 0
+  let storeCalls = 0
   let isAway = false
   let hangs: Promise<void> | undefined
   const watched = new Proxy(records, {
     get(target, property) {
       const found = Reflect.get(target, property)
       if (typeof found !== 'function') return found
-      return async (...given: unknown[]) => {
-        asked++
+      return async (...args: unknown[]) => {
+        storeCalls++
         await hangs
         if (isAway) throw new Error('the store is away')
-        return found.apply(target, given)
+        return found.apply(target, args)
       }
     },
   }) as DocumentCollection<KeyRateRecord>
@@ -47,21 +47,21 @@ function processes(count: number) {
     hang(until: Promise<void> | undefined) {
       hangs = until
     },
-    get asked() {
-      return asked
+    get storeCalls() {
+      return storeCalls
     },
   }
 }
 
 /** Waits until the processes have written their reports to the store in the background. */
-const told = () => new Promise((resolve) => setTimeout(resolve, 20))
+const backgroundSync = () => new Promise((resolve) => setTimeout(resolve, 20))
 
-async function countTaken(calls: Iterable<SharedRates>, rates: KeyRates, tokens = 0): Promise<number> {
+async function countAdmitted(calls: Iterable<SharedRates>, rates: KeyRates, tokens = 0): Promise<number> {
   const waits = await Promise.all(Array.from(calls, (process) => process.consume(rates, tokens)))
   return waits.filter(isFree).length
 }
 
-function* inTurns(all: readonly SharedRates[], calls: number) {
+function* roundRobin(all: readonly SharedRates[], calls: number) {
   for (let i = 0; i < calls; i++) yield all[i % all.length]!
 }
 
@@ -75,24 +75,24 @@ describe('the requests of a key', () => {
   ])('of $limit a minute are as many over $processes processes, wherever they come in', async ({ limit, processes: count }) => {
     for (const spread of ['all at once', 'one after the other', 'at one process'] as const) {
       const { all } = processes(count)
-      let taken = 0
-      if (spread === 'all at once') taken = await countTaken(inTurns(all, limit * 2), key(limit))
+      let admitted = 0
+      if (spread === 'all at once') admitted = await countAdmitted(roundRobin(all, limit * 2), key(limit))
       else
-        for (const process of inTurns(spread === 'at one process' ? all.slice(0, 1) : all, limit + 200))
-          if (isFree(await process.consume(key(limit), 0))) taken++
-      expect(Math.abs(taken - limit), spread).toBeLessThanOrEqual(limit * 0.05)
+        for (const process of roundRobin(spread === 'at one process' ? all.slice(0, 1) : all, limit + 200))
+          if (isFree(await process.consume(key(limit), 0))) admitted++
+      expect(Math.abs(admitted - limit), spread).toBeLessThanOrEqual(limit * 0.05)
     }
   })
 
   it('pass at the pace of the limit afterwards, whichever process had the first minute', async () => {
     const { all, advance } = processes(3)
-    expect(await countTaken(inTurns(all.slice(0, 1), 1_000), key(600))).toBeGreaterThanOrEqual(570)
-    let taken = 0
+    expect(await countAdmitted(roundRobin(all.slice(0, 1), 1_000), key(600))).toBeGreaterThanOrEqual(570)
+    let admitted = 0
     for (let second = 0; second < 60; second++) {
       advance(1_000)
-      for (const process of inTurns(all, 30)) if (isFree(await process.consume(key(600), 0))) taken++
+      for (const process of roundRobin(all, 30)) if (isFree(await process.consume(key(600), 0))) admitted++
     }
-    expect(Math.abs(taken - 600)).toBeLessThanOrEqual(30)
+    expect(Math.abs(admitted - 600)).toBeLessThanOrEqual(30)
   })
 
   it('of a small limit tell every process what is left, and when the next one fits', async () => {
@@ -118,23 +118,23 @@ describe('the requests of a key', () => {
     const { all, advance } = processes(2)
     const [first, second] = all as [SharedRates, SharedRates]
     await second.consume(key(6_000), 0)
-    await countTaken(inTurns([first], 3_000), key(6_000))
+    await countAdmitted(roundRobin([first], 3_000), key(6_000))
     advance(501)
     await second.consume(key(6_000), 0)
-    await told()
+    await backgroundSync()
     for (const process of all) expect(Math.abs(process.read(key(6_000))!.requests!.remaining - 3_049)).toBeLessThanOrEqual(300)
   })
 
   it('cost no question for each call, nor for each refusal', async () => {
     const under = processes(2)
-    for (const process of inTurns(under.all, 6_000)) await process.consume(key(6_000), 0)
-    expect(under.asked).toBeLessThan(600)
-    const before = under.asked
-    for (const process of inTurns(under.all, 5_000)) await process.consume(key(6_000), 0)
-    expect(under.asked - before).toBeLessThan(300)
+    for (const process of roundRobin(under.all, 6_000)) await process.consume(key(6_000), 0)
+    expect(under.storeCalls).toBeLessThan(600)
+    const before = under.storeCalls
+    for (const process of roundRobin(under.all, 5_000)) await process.consume(key(6_000), 0)
+    expect(under.storeCalls - before).toBeLessThan(300)
     const without = processes(2)
-    for (const process of inTurns(without.all, 100)) await process.consume(key(null), 0)
-    expect(without.asked).toBe(0)
+    for (const process of roundRobin(without.all, 100)) await process.consume(key(null), 0)
+    expect(without.storeCalls).toBe(0)
   })
 
   it('that were given back are free for all processes', async () => {
@@ -142,7 +142,7 @@ describe('the requests of a key', () => {
     const [first, second] = all as [SharedRates, SharedRates]
     expect(isFree(await first.consume(key(1), 0))).toBe(true)
     first.correct(key(1), -1, 0)
-    await told()
+    await backgroundSync()
     expect(isFree(await second.consume(key(1), 0))).toBe(true)
   })
 })
@@ -156,12 +156,12 @@ describe('the tokens of a key', () => {
     // The first process has reserved 12 tokens ahead.
     expect(await second.consume(rates, 600)).toEqual({ requestMs: 0, tokenMs: 12_720 })
     first.correct(rates, 0, -500)
-    await told()
+    await backgroundSync()
     // A process does not query the store for each call that it refuses.
     advance(100)
     expect(isFree(await second.consume(rates, 600))).toBe(true)
     second.correct(rates, 0, 900)
-    await told()
+    await backgroundSync()
     // 100 + 600 + 900 exceed the limit by 600.
     const { tokenMs } = await first.consume(rates, 100)
     expect(tokenMs).toBeGreaterThanOrEqual(41_900)
@@ -173,12 +173,12 @@ describe('the tokens of a key', () => {
     const [first, second, third] = all as [SharedRates, SharedRates, SharedRates]
     expect(isFree(await first.consume(key(600, 1_000), 600))).toBe(true)
     for (const process of [first, second]) for (let i = 0; i < 20; i++) expect(isFree(await process.consume(key(600), 0))).toBe(true)
-    await told()
+    await backgroundSync()
     expect((await third.consume(key(600, 1_000), 600)).tokenMs).toBeGreaterThan(10_000)
     // The meters drain meanwhile, too.
     advance(12_000)
     expect(isFree(await second.consume(key(600), 0))).toBe(true)
-    await told()
+    await backgroundSync()
     advance(3_000)
     expect(isFree(await third.consume(key(600, 1_000), 600))).toBe(true)
   })
@@ -197,18 +197,18 @@ describe('without the store', () => {
   it('a process admits its part of what it last knew to be left, and tells it when the store is back', async () => {
     const { all, setAway, advance } = processes(2)
     const [first, second] = all as [SharedRates, SharedRates]
-    expect(await countTaken(inTurns(all, 20), key(60))).toBe(20)
+    expect(await countAdmitted(roundRobin(all, 20), key(60))).toBe(20)
     advance(200)
     for (const process of all) await process.consume(key(60), 0)
     setAway(true)
     advance(200)
-    for (const process of all) expect(await countTaken(inTurns([process], 60), key(60))).toBeLessThanOrEqual(20)
+    for (const process of all) expect(await countAdmitted(roundRobin([process], 60), key(60))).toBeLessThanOrEqual(20)
     advance(2_000)
     setAway(false)
-    expect(await countTaken(inTurns([first], 60), key(60))).toBeLessThanOrEqual(5)
-    expect(await countTaken(inTurns([second], 60), key(60))).toBeLessThanOrEqual(5)
+    expect(await countAdmitted(roundRobin([first], 60), key(60))).toBeLessThanOrEqual(5)
+    expect(await countAdmitted(roundRobin([second], 60), key(60))).toBeLessThanOrEqual(5)
     advance(60_000)
-    expect(await countTaken(inTurns(all, 100), key(60))).toBe(60)
+    expect(await countAdmitted(roundRobin(all, 100), key(60))).toBe(60)
   })
 
   it('a call waits for it half a second, and the next ones not at all', async () => {
@@ -229,10 +229,10 @@ describe('without the store', () => {
     expect(next.filter((waits) => isFree(waits as Exclude<typeof waits, Promise<unknown>>))).toHaveLength(29)
     hang(undefined)
     back.resolve()
-    await told()
+    await backgroundSync()
     advance(1_001)
     // The process has admitted 30, each of which counts for two processes.
-    expect(await countTaken(inTurns(all, 60), key(60))).toBeLessThanOrEqual(2)
+    expect(await countAdmitted(roundRobin(all, 60), key(60))).toBeLessThanOrEqual(2)
   })
 })
 
@@ -244,7 +244,7 @@ it('forgets keys that have nothing taken', async () => {
   advance(62_000)
   await all[0]!.purgeIdle()
   expect(await records.countDocuments({}, { limit: 10 })).toBe(0)
-  expect(await countTaken(inTurns(all, 100), key(60))).toBe(60)
+  expect(await countAdmitted(roundRobin(all, 100), key(60))).toBe(60)
 })
 
 it('drains nothing twice when the clocks of processes differ', async () => {
@@ -252,5 +252,5 @@ it('drains nothing twice when the clocks of processes differ', async () => {
   const all = [0, 2_000].map(
     (aheadMs) => new SharedRates(records, () => 2, { ...systemClock, now: () => new Date(1_000_000 + aheadMs) }, silentLog),
   )
-  expect(Math.abs((await countTaken(inTurns(all, 200), key(60))) - 60)).toBeLessThanOrEqual(3)
+  expect(Math.abs((await countAdmitted(roundRobin(all, 200), key(60))) - 60)).toBeLessThanOrEqual(3)
 })

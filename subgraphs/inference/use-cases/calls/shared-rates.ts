@@ -156,7 +156,7 @@ export class SharedRates implements RateUsage {
       key.awayUntil = now + AWAY_MS
       const all = [...(isResolved ? [] : waiters), ...key.waiting.splice(0)]
       isResolved = true
-      for (const { rates, tokens, resolve: answer } of all) answer(this.#consumePart(key, rates, tokens, now))
+      for (const { rates, tokens, resolve: settle } of all) settle(this.#consumePart(key, rates, tokens, now))
     }
     const late = setTimeout(() => {
       key.isLate = true

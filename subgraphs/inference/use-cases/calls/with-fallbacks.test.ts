@@ -24,7 +24,7 @@ const down = new KisError('engine_unavailable', 'down')
 const refused = (status: number) => new EngineFailure('engine_error', `status ${status}`, { isRepeatable: status >= 500 })
 
 type Parts = ReturnType<typeof parts>
-interface Answered {
+interface Outcome {
   readonly cost: bigint | null
   readonly warnings: readonly string[]
 }
@@ -32,19 +32,19 @@ interface Answered {
 /** For each kind of call: how an engine fails before the first byte, every time, and the whole result. */
 const WAYS: Record<
   string,
-  { fail(engine: Parts['far'], failure: Error): void; ask(parts: Parts, caller?: typeof somebody): Promise<Answered> }
+  { fail(engine: Parts['far'], failure: Error): void; send(parts: Parts, caller?: typeof somebody): Promise<Outcome> }
 > = {
   'a completion': {
     fail: (engine, failure) => {
       engine.completions = [failure]
     },
-    ask: ({ deps }, caller) => createChatCompletion(deps, createRequestContext(caller), request),
+    send: ({ deps }, caller) => createChatCompletion(deps, createRequestContext(caller), request),
   },
   'a stream': {
     fail: (engine, failure) => {
       engine.openings = Array(100).fill(failure)
     },
-    async ask({ deps }, caller) {
+    async send({ deps }, caller) {
       const events: ChatEvent[] = []
       for await (const event of streamChatCompletion(deps, createRequestContext(caller), request)) events.push(event)
       return { cost: events.at(-1)!.cost, warnings: events.flatMap(({ warnings }) => warnings ?? []) }
@@ -52,13 +52,13 @@ const WAYS: Record<
   },
 }
 
-describe.each(Object.entries(WAYS))('%s', (_way, { fail, ask }) => {
+describe.each(Object.entries(WAYS))('%s', (_way, { fail, send }) => {
   it('of a model that fails is that of its first fallback which suits, at the fallback’s price, and says so', async () => {
     const these = under()
     const { billing, far, near } = these
     fail(far, refused(401))
     near.completions = [completion({ usage: usage(20, 3) })]
-    expect(await ask(these)).toMatchObject({ cost: 260_000n, warnings: ['answered_by:vendor/spare'] })
+    expect(await send(these)).toMatchObject({ cost: 260_000n, warnings: ['answered_by:vendor/spare'] })
     // The window of `tiny` is too small.
     expect(near.calls.map(({ engineModel }) => engineModel)).toEqual(['spare-1'])
     expect([...billing.holds.values()]).toMatchObject([
@@ -68,7 +68,7 @@ describe.each(Object.entries(WAYS))('%s', (_way, { fail, ask }) => {
   })
 
   it('names no model when the one that was asked for answers', async () => {
-    expect((await ask(under())).warnings).toEqual([])
+    expect((await send(under())).warnings).toEqual([])
   })
 
   it.each([
@@ -79,7 +79,7 @@ describe.each(Object.entries(WAYS))('%s', (_way, { fail, ask }) => {
     for (const failure of [down, refused(500)]) {
       const these = under(undefined, badge)
       fail(these.far, failure)
-      await expect(ask(these, { ...somebody, ...fields })).rejects.toBe(failure)
+      await expect(send(these, { ...somebody, ...fields })).rejects.toBe(failure)
       expect([these.near.chats, these.billing.openHolds, these.billing.balance]).toEqual([0, 0, 1_000_000_000n])
     }
   })
@@ -87,7 +87,7 @@ describe.each(Object.entries(WAYS))('%s', (_way, { fail, ask }) => {
   it('fails with the engine’s failure when the wallet is too small for the fallback', async () => {
     const these = under(919_999n)
     fail(these.far, down)
-    await expect(ask(these)).rejects.toBe(down)
+    await expect(send(these)).rejects.toBe(down)
     expect([these.near.chats, these.billing.openHolds]).toEqual([0, 0])
   })
 
@@ -95,7 +95,7 @@ describe.each(Object.entries(WAYS))('%s', (_way, { fail, ask }) => {
     const these = under()
     fail(these.far, refused(401))
     fail(these.near, new KisError('invalid_request', 'no such field here'))
-    await expect(ask(these)).rejects.toThrow('status 401')
+    await expect(send(these)).rejects.toThrow('status 401')
     expect([these.near.chats, these.billing.openHolds]).toEqual([1, 0])
   })
 
@@ -113,14 +113,14 @@ describe.each(Object.entries(WAYS))('%s', (_way, { fail, ask }) => {
   ])('asks again after %s or not', async (_name, failure, tries) => {
     const these = under()
     fail(these.far, failure)
-    await ask(these)
+    await send(these)
     expect([these.far.chats, these.near.chats]).toEqual([tries, 1])
   })
 
   it('refused as invalid goes nowhere else', async () => {
     const these = under()
     fail(these.far, new KisError('context_length_exceeded', 'too long'))
-    await expect(ask(these)).rejects.toMatchObject({ code: 'context_length_exceeded' })
+    await expect(send(these)).rejects.toMatchObject({ code: 'context_length_exceeded' })
     expect([these.far.chats, these.near.chats]).toEqual([1, 0])
   })
 
@@ -128,14 +128,14 @@ describe.each(Object.entries(WAYS))('%s', (_way, { fail, ask }) => {
     const these = under()
     these.far.openings = [down]
     these.far.completions = [down, completion({ usage: usage(20, 3) })]
-    expect(await ask(these)).toEqual(expect.objectContaining({ cost: 26_000n, warnings: [] }))
+    expect(await send(these)).toEqual(expect.objectContaining({ cost: 26_000n, warnings: [] }))
     expect([these.far.chats, these.near.chats, these.billing.balance]).toEqual([2, 0, 1_000_000_000n - 26_000n])
   })
 
   it('is repeated for a tenth of the calls at most while an engine fails them all', async () => {
     const these = under()
     fail(these.far, refused(500))
-    for (let call = 0; call < 40; call++) await ask(these)
+    for (let call = 0; call < 40; call++) await send(these)
     // 10 saved retries, and 40 calls that earn a tenth each.
     expect([these.far.chats, these.near.chats]).toEqual([40 + 13, 40])
   })
@@ -143,10 +143,10 @@ describe.each(Object.entries(WAYS))('%s', (_way, { fail, ask }) => {
   it('goes to the fallback at once while the engine is left alone', async () => {
     const these = under()
     fail(these.far, down)
-    for (let call = 0; call < 3; call++) await ask(these)
+    for (let call = 0; call < 3; call++) await send(these)
     // The fifth failure in a row is not retried.
     expect(these.far.chats).toBe(5)
-    expect((await ask(these)).warnings).toEqual(['answered_by:vendor/spare'])
+    expect((await send(these)).warnings).toEqual(['answered_by:vendor/spare'])
     expect(these.far.chats).toBe(5)
   })
 })

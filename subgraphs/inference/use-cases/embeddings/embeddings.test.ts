@@ -134,9 +134,9 @@ describe('embeddings', () => {
   it.each([
     ['too short', () => unit(3)],
     ['too long', () => unit(5)],
-  ])('that come out %s are an error of the engine and cost nothing', async (_name, makeVector) => {
+  ])('that come out %s are an error of the engine and cost nothing', async (_name, createVector) => {
     const { deps, billing, near } = parts()
-    near.createVector = makeVector
+    near.createVector = createVector
     await expect(createEmbeddings(deps, createRequestContext(), { model: 'embed', input: 'a' })).rejects.toMatchObject({
       code: 'engine_error',
     })
@@ -178,13 +178,13 @@ describe('embeddings', () => {
     const { deps, billing, near } = parts()
     near.embedFailure = 'wait'
     const leaving = new AbortController()
-    const answer = createEmbeddings(deps, createRequestContext(somebody, leaving.signal), {
+    const response = createEmbeddings(deps, createRequestContext(somebody, leaving.signal), {
       model: 'embed',
       input: ['a', 'b', 'c', 'd'],
     }).catch((error) => error)
     await eventually(() => near.embeds === 1)
     leaving.abort()
-    await answer
+    await response
     expect(billing.only).toMatchObject({ state: 'settled', charged: 12_000n, used: { source: 'counted' } })
   })
 
@@ -203,11 +203,11 @@ describe('embeddings', () => {
       })
     }
     const leaving = new AbortController()
-    const ask = createRequestContext(somebody, leaving.signal)
-    const answer = createEmbeddings(deps, ask, { model: 'embed', input: ['a', 'b', 'c', 'd'] }).catch((error) => error)
+    const context = createRequestContext(somebody, leaving.signal)
+    const response = createEmbeddings(deps, context, { model: 'embed', input: ['a', 'b', 'c', 'd'] }).catch((error) => error)
     await waits.promise
     leaving.abort()
-    expect(await answer).toBe(leaving.signal.reason)
+    expect(await response).toBe(leaving.signal.reason)
     expect(billing.only).toMatchObject({ state, charged })
   })
 })
@@ -287,9 +287,9 @@ describe('a document', () => {
   it("reaches no engine under a hold that has ended, or is not there, or is another organization's", async () => {
     const { deps, near } = parts()
     const holdId = await openEmbedding(deps, createRequestContext(), { modelId: 'embed', tokens: 100 })
-    const stranger = createRequestContext({ ...somebody, organizationId: 'org_b' })
-    await expect(embedChunks(deps, stranger, { ...batch, holdId })).rejects.toMatchObject({ code: 'not_found' })
-    await expect(closeEmbedding(deps, stranger, { holdId, tokens: 1 })).rejects.toMatchObject({ code: 'not_found' })
+    const otherContext = createRequestContext({ ...somebody, organizationId: 'org_b' })
+    await expect(embedChunks(deps, otherContext, { ...batch, holdId })).rejects.toMatchObject({ code: 'not_found' })
+    await expect(closeEmbedding(deps, otherContext, { holdId, tokens: 1 })).rejects.toMatchObject({ code: 'not_found' })
     await closeEmbedding(deps, createRequestContext(), { holdId, tokens: 0 })
     await expect(embedChunks(deps, createRequestContext(), { ...batch, holdId })).rejects.toMatchObject({ code: 'not_found' })
     await expect(embedChunks(deps, createRequestContext(), { ...batch, holdId: 'hold_x' })).rejects.toMatchObject({ code: 'not_found' })
@@ -312,13 +312,13 @@ describe('a document', () => {
   it.each([
     ['of ours', new StoppedByLimit('engine_timeout', 'late', { retryAfterMs: 7 }), { tokens: 8, code: 'engine_timeout', retryAfterMs: 7 }],
     ['of the engine', new KisError('engine_timeout', 'late'), { tokens: undefined, code: 'engine_timeout' }],
-  ])('tells what was sent when a limit %s ends a batch', async (_whose, error, told) => {
+  ])('tells what was sent when a limit %s ends a batch', async (_whose, error, batches) => {
     const { deps, near } = parts()
     const holdId = await openEmbedding(deps, createRequestContext(), { modelId: 'embed', tokens: 100 })
     near.embedFailure = error
     const failure = await embedChunks(deps, createRequestContext(), { ...batch, holdId }).catch((failed) => failed)
     const { tokens, code, retryAfterMs } = KisError.fromGraphQL(failure) as EmbeddingStopped
-    expect({ tokens, code, retryAfterMs }).toMatchObject(told)
+    expect({ tokens, code, retryAfterMs }).toMatchObject(batches)
   })
 
   it('keeps its hold when a batch fails, so that the batch can be repeated', async () => {

@@ -14,8 +14,8 @@ const request = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }],
 const CHARGE = 30_000n
 
 function chat(deps: RunDeps, idempotencyKey: string | null = 'k') {
-  return onceForKey(deps, createRequestContext(), { operation: 'chat_completion', request, idempotencyKey }, (ask) =>
-    createChatCompletion(deps, ask, request),
+  return onceForKey(deps, createRequestContext(), { operation: 'chat_completion', request, idempotencyKey }, (context) =>
+    createChatCompletion(deps, context, request),
   )
 }
 
@@ -27,8 +27,8 @@ describe('a response that a repeat gets', () => {
   const text = (characters: number) => ({ text: 'large '.repeat(characters / 6) })
 
   it('is whole up to 4 MiB, or longer in the events of a stream', async () => {
-    for (const kept of [outcome(text(4_000_000)), outcome(text(6_000_000), [{ text: 'a' }])])
-      expect(await unpackOutcome(await packOutcome(kept))).toEqual(kept)
+    for (const outcomeToPack of [outcome(text(4_000_000)), outcome(text(6_000_000), [{ text: 'a' }])])
+      expect(await unpackOutcome(await packOutcome(outcomeToPack))).toEqual(outcomeToPack)
   })
 
   it('is the bytes of a chat completion that is longer', async () => {
@@ -99,11 +99,11 @@ it('a call with an idempotency key costs also what a fallback answered for', asy
   const { deps, billing, far } = parts()
   far.completions = [new StoppedByLimit('engine_timeout', 'late'), completion()]
   const careful = { ...request, model: 'careful' }
-  const ask = () =>
-    onceForKey(deps, createRequestContext(), { operation: 'chat_completion', request: careful, idempotencyKey: 'k' }, (given) =>
-      createChatCompletion(deps, given, careful),
+  const send = () =>
+    onceForKey(deps, createRequestContext(), { operation: 'chat_completion', request: careful, idempotencyKey: 'k' }, (context) =>
+      createChatCompletion(deps, context, careful),
     )
-  expect(await ask()).toMatchObject({ cost: 36_000n, modelId: 'chat' })
-  expect(await ask()).toMatchObject({ cost: 36_000n, replayed: true })
+  expect(await send()).toMatchObject({ cost: 36_000n, modelId: 'chat' })
+  expect(await send()).toMatchObject({ cost: 36_000n, replayed: true })
   expect([...billing.holds.values()].map(({ charged }) => charged)).toEqual([6_000n, 30_000n])
 })

@@ -165,7 +165,7 @@ async function open(
   deps: HoldDeps,
   context: CallContext,
   used: Quantities,
-  place: (id: string, context: CallContext, placed: () => void) => Promise<void>,
+  placeHold: (id: string, context: CallContext, placed: () => void) => Promise<void>,
 ): Promise<OpenHold> {
   const id = deps.ids('hold')
   await context.record?.holding(id)
@@ -180,7 +180,7 @@ async function open(
       () => new ServiceUnavailable('Billing'),
       context.signal,
       async (signal) => {
-        await place(id, { ...context, signal }, placed)
+        await placeHold(id, { ...context, signal }, placed)
         signal.throwIfAborted()
       },
     )

@@ -11,15 +11,15 @@ async function running(amount: bigint) {
   const world = parts()
   const context = { ...createRequestContext(), caller: somebody as Principal }
   const run = await openRunHold(world.deps, context, amount)
-  return { ...world, run, ask: { ...context, runHoldId: run.id } }
+  return { ...world, run, runContext: { ...context, runHoldId: run.id } }
 }
 
 describe('the calls of a run', () => {
   it('are paid out of its hold, each by a hold of its own, and what they leave is free at its end', async () => {
-    const { deps, billing, run, ask } = await running(1_000_000n)
+    const { deps, billing, run, runContext } = await running(1_000_000n)
     const before = billing.balance
-    const chat = await createChatCompletion(deps, ask, QUESTION)
-    await embedQuery(deps, ask, { modelId: 'embed', text: 'hello' })
+    const chat = await createChatCompletion(deps, runContext, QUESTION)
+    await embedQuery(deps, runContext, { modelId: 'embed', text: 'hello' })
     const cost = before - billing.balance
     expect([...billing.holds.values()].map(({ charged }) => charged)).toEqual([chat.cost, cost - chat.cost])
     expect(cost).toBeGreaterThan(chat.cost)
@@ -30,8 +30,8 @@ describe('the calls of a run', () => {
   })
 
   it('are refused, and reach no engine, when their worst case is above what is left', async () => {
-    const { deps, billing, far, ask } = await running(100n)
-    await expect(createChatCompletion(deps, ask, QUESTION)).rejects.toMatchObject({ code: 'run_limit_exceeded' })
+    const { deps, billing, far, runContext } = await running(100n)
+    await expect(createChatCompletion(deps, runContext, QUESTION)).rejects.toMatchObject({ code: 'run_limit_exceeded' })
     expect(far.calls).toEqual([])
     expect(billing.held).toBe(100n)
   })

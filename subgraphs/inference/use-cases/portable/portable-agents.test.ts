@@ -19,9 +19,9 @@ const RUN: RunRecord = {
 }
 
 function owned() {
-  const made = parts({ catalog: CATALOG })
-  made.billing.principal = OWNER
-  return made
+  const world = parts({ catalog: CATALOG })
+  world.billing.principal = OWNER
+  return world
 }
 
 it('an import takes what an export wrote, also runs of the operator, and seals headers for here', async () => {

@@ -14,11 +14,11 @@ describe('reranking', () => {
   it('asks the engine in its batches, orders by score, and charges the units that the engine reports', async () => {
     const { deps, billing, ranks } = parts()
     ranks.rerankings = [{ tokens: null, searchUnits: 1 }]
-    const answer = await createRerank(deps, createRequestContext(), REQUEST)
+    const response = await createRerank(deps, createRequestContext(), REQUEST)
     expect(ranks.reranked).toEqual([['a', 'bbb', 'cc'], ['dddd']])
     expect(ranks.calls[0]).toMatchObject({ engineModel: 'vendor-rank', organizationId: 'org_a' })
-    expect(answer).toMatchObject({ modelId: 'rank', searchUnits: 2, cost: 2n * UNIT })
-    expect(answer.results).toEqual([
+    expect(response).toMatchObject({ modelId: 'rank', searchUnits: 2, cost: 2n * UNIT })
+    expect(response.results).toEqual([
       { index: 3, score: 4 },
       { index: 1, score: 3 },
       { index: 2, score: 2 },
@@ -138,9 +138,9 @@ describe('reranking', () => {
   it('charges the passages of a step once, however often it is repeated', async () => {
     const { deps, ranks } = parts()
     ranks.rerankings = [{ tokens: null, searchUnits: 1 }]
-    const passages = { modelId: 'rank', query: 'tea', texts: ['a', 'bbb'], step: 'run_1/steps/2' }
-    const first = await rerankChunks(deps, createRequestContext(), passages)
-    expect(await rerankChunks(deps, createRequestContext(), passages)).toMatchObject({ results: first.results, cost: UNIT })
+    const input = { modelId: 'rank', query: 'tea', texts: ['a', 'bbb'], step: 'run_1/steps/2' }
+    const first = await rerankChunks(deps, createRequestContext(), input)
+    expect(await rerankChunks(deps, createRequestContext(), input)).toMatchObject({ results: first.results, cost: UNIT })
     expect(ranks.reranked).toHaveLength(1)
   })
 
@@ -161,8 +161,8 @@ describe('reranking', () => {
       signal.throwIfAborted()
       return rerank(call, query, documents, signal)
     }
-    const passages = { modelId: 'rank', query: 'tea', texts: ['a', 'bbb'], step: 'run_1/steps/2' }
-    await rerankChunks(deps, createRequestContext(somebody, leaving.signal), passages)
+    const input = { modelId: 'rank', query: 'tea', texts: ['a', 'bbb'], step: 'run_1/steps/2' }
+    await rerankChunks(deps, createRequestContext(somebody, leaving.signal), input)
     expect(billing.only.charged).toBe(UNIT)
   })
 })

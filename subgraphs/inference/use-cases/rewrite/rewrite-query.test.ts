@@ -3,7 +3,7 @@ import { createRequestContext, parts, somebody } from '../../test-support/parts.
 import { completion, usage } from '../../test-support/scripted-engine.ts'
 import { rewriteQuery } from './rewrite-query.ts'
 
-const ASKED = {
+const INPUT = {
   modelId: 'chat',
   query: 'And for part-time staff?',
   history: [
@@ -17,23 +17,23 @@ const said = (content: string) => completion({ usage: usage(20, 5), choices: [{ 
 it('has the model make one line of the question and its conversation, which it gets as data', async () => {
   const { deps, far } = parts()
   far.completions = [said('How many days of leave\n are there for part-time staff? ')]
-  const { query, cost } = await rewriteQuery(deps, createRequestContext(), ASKED)
+  const { query, cost } = await rewriteQuery(deps, createRequestContext(), INPUT)
   expect([query, cost]).toEqual(['How many days of leave are there for part-time staff?', 30_000n])
   const messages = far.requests[0]!.messages as readonly { readonly role: string; readonly content: string }[]
   expect(messages.map(({ role }) => role)).toEqual(['system', 'user'])
-  expect(JSON.parse(messages[1]!.content)).toEqual({ conversation: ASKED.history, question: ASKED.query })
+  expect(JSON.parse(messages[1]!.content)).toEqual({ conversation: INPUT.history, question: INPUT.query })
   expect(far.requests[0]).toMatchObject({ max_completion_tokens: 512 })
 })
 
 it('fails where the model gives nothing', async () => {
   const { deps, far } = parts()
   far.completions = [said(' ')]
-  await expect(rewriteQuery(deps, createRequestContext(), ASKED)).rejects.toMatchObject({ code: 'engine_error' })
+  await expect(rewriteQuery(deps, createRequestContext(), INPUT)).rejects.toMatchObject({ code: 'engine_error' })
 })
 
 it('is a chat of the caller: it needs the scope, the model and the residency', async () => {
   const { deps, far } = parts()
-  const of = (more: object) => rewriteQuery(deps, createRequestContext({ ...somebody, ...more }), ASKED)
+  const of = (more: object) => rewriteQuery(deps, createRequestContext({ ...somebody, ...more }), INPUT)
   await expect(of({ scopes: ['knowledge:read'] })).rejects.toMatchObject({ code: 'permission_denied' })
   await expect(of({ modelAllowlist: ['embed'] })).rejects.toMatchObject({ code: 'model_not_found' })
   await expect(of({ residencyPolicy: 'local_only' })).rejects.toMatchObject({ code: 'residency_policy_violation' })
@@ -42,9 +42,9 @@ it('is a chat of the caller: it needs the scope, the model and the residency', a
 
 it.each([
   ['no history', { history: [] }, 'invalid_request', 'history'],
-  ['21 messages', { history: Array(21).fill(ASKED.history[0]) }, 'array_above_max_length', 'history'],
+  ['21 messages', { history: Array(21).fill(INPUT.history[0]) }, 'array_above_max_length', 'history'],
   ['a long message', { history: [{ role: 'user', content: 'a'.repeat(8_193) }] }, 'string_above_max_length', 'history[0].content'],
 ] as const)('refuses %s', async (_name, fields, code, param) => {
   const { deps } = parts()
-  await expect(rewriteQuery(deps, createRequestContext(), { ...ASKED, ...fields })).rejects.toMatchObject({ code, param })
+  await expect(rewriteQuery(deps, createRequestContext(), { ...INPUT, ...fields })).rejects.toMatchObject({ code, param })
 })

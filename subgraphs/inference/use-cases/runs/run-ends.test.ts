@@ -11,7 +11,7 @@ import { createWorkflow } from '../workflows/workflows.ts'
 import { toWebhookEvent } from './run-ends.ts'
 
 const owner = { ...somebody, scopes: ['agents' as const] }
-const ask = { ...createRequestContext(), caller: owner }
+const context = { ...createRequestContext(), caller: owner }
 const checks = eventChecks()
 
 function expectDescribed(events: readonly WebhookEvent[]): void {
@@ -25,20 +25,20 @@ it('each end of a run, of an agent or a workflow, is told once, as it is describ
   far.streams.push([...says('In 1931.')])
   const agents = new AgentRuns(deps, ofRuns)
   const workflows = new WorkflowRuns(deps, ofRuns)
-  const agent = await createAgent(deps, ask, { code: 'guide', name: 'Guide', model: 'chat' })
-  const answered = await agents.ended(ask, (await agents.start(ask, { agentId: agent._id, input: 'When?' })).run)
+  const agent = await createAgent(deps, context, { code: 'guide', name: 'Guide', model: 'chat' })
+  const ended = await agents.ended(context, (await agents.start(context, { agentId: agent._id, input: 'When?' })).run)
   const template = { id: 'a', type: 'template', template: 'x' }
-  const workflow = await createWorkflow(deps, ask, { code: 'flow', name: 'Flow', definition: { nodes: [template], output: 1 } })
-  const done = await workflows.ended(ask, await workflows.start(ask, { workflowId: workflow._id }))
+  const workflow = await createWorkflow(deps, context, { code: 'flow', name: 'Flow', definition: { nodes: [template], output: 1 } })
+  const done = await workflows.ended(context, await workflows.start(context, { workflowId: workflow._id }))
   // The first call of the run alone may cost more.
-  const failed = await agents.ended(ask, (await agents.start(ask, { agentId: agent._id, input: 'And then?', maxCost: 1n })).run)
+  const failed = await agents.ended(context, (await agents.start(context, { agentId: agent._id, input: 'And then?', maxCost: 1n })).run)
   await deps.runEnds.drain('org_a')
 
   const source = eventLogSource(deps.runEnds, toWebhookEvent)
   const { events, cursor } = await source.read('org_a', 0)
   expect(events.map(({ type, subject }) => [type, subject]).toSorted()).toEqual(
     [
-      ['agent_run.completed', answered._id],
+      ['agent_run.completed', ended._id],
       ['workflow_run.completed', done._id],
       [`agent_run.${failed.status}`, failed._id],
     ].toSorted(),

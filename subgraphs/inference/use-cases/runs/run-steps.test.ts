@@ -43,8 +43,8 @@ it('a call that a deadline of ours ends is made again, and both are charged to i
     ...{ waits: {}, isAwaited: false, putOff: () => undefined, calling: async () => undefined },
   })
   const request = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
-  const ask = () => steps.once('node/call', (asked) => createChatCompletion(deps, asked, request, 10_000))
-  expect(await ask()).toMatchObject({ modelId: 'chat' })
+  const callOnce = () => steps.once('node/call', (stepContext) => createChatCompletion(deps, stepContext, request, 10_000))
+  expect(await callOnce()).toMatchObject({ modelId: 'chat' })
   expect([...billing.holds.values()].reduce((sum, { charged }) => sum + charged, 0n)).toBe(36_000n)
   expect(steps.getCost('node')).toBe(36_000n)
   expect(await deps.keyedCalls.listCharges(context, 'run_1')).toEqual(new Map([['node', 36_000n]]))

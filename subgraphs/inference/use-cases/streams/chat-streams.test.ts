@@ -41,17 +41,20 @@ function world(steps: readonly Step[]) {
   const { deps, billing, far } = parts()
   far.steps = [...steps]
   const streams = new ChatStreams(deps)
-  const open = (ask = createRequestContext(), idempotencyKey: string | null = null) =>
-    streams.open({ ...ask, isCut: ask.isCut ?? isCut }, { operation: 'chat_completion_stream', request, idempotencyKey }, (asked) =>
-      streamChatCompletion(deps, asked, request),
+  const open = (context = createRequestContext(), idempotencyKey: string | null = null) =>
+    streams.open(
+      { ...context, isCut: context.isCut ?? isCut },
+      { operation: 'chat_completion_stream', request, idempotencyKey },
+      (callContext) => streamChatCompletion(deps, callContext, request),
     )
-  const follow = (id: string, after: string | null = null, ask = createRequestContext()) => streams.follow({ ...ask, isCut }, id, after)
+  const follow = (id: string, after: string | null = null, context = createRequestContext()) =>
+    streams.follow({ ...context, isCut }, id, after)
   return { deps, billing, far, streams, open, follow }
 }
 
 type Events = AsyncIterator<FollowedChatEvent, undefined>
 
-async function take(events: Events, count: number): Promise<FollowedChatEvent[]> {
+async function takeEvents(events: Events, count: number): Promise<FollowedChatEvent[]> {
   const got: FollowedChatEvent[] = []
   while (got.length < count) {
     const { done, value } = await events.next()
@@ -84,7 +87,7 @@ describe('a call whose connection is lost', () => {
   it('goes on for a while, then stops and is charged for what it made', async () => {
     const { open, follow, billing, far } = world([...stream(9).slice(0, 5), 'wait'])
     const events = open()
-    const [{ id }] = (await take(events, 2)) as [FollowedChatEvent, FollowedChatEvent]
+    const [{ id }] = (await takeEvents(events, 2)) as [FollowedChatEvent, FollowedChatEvent]
     await events.return!()
     await vi.advanceTimersByTimeAsync(GRACE_MS - 1)
     expect([billing.openHolds, far.ended]).toEqual([1, 0])
@@ -92,17 +95,17 @@ describe('a call whose connection is lost', () => {
     await vi.waitFor(() => expect(billing.only.state).toBe('settled'))
     expect([billing.only.charged, far.ended, far.chats]).toEqual([INPUT + 5n * PIECE, 1, 1])
     const late = follow(id)
-    expect(textOf(await take(late, 5))).toBe('w0 w1 w2 w3 w4 ')
+    expect(textOf(await takeEvents(late, 5))).toBe('w0 w1 w2 w3 w4 ')
     await expect(late.next()).rejects.toMatchObject({ code: 'invalid_request', shouldRetry: false })
   })
 
   it('goes on for as long as somebody follows it, and again after that', async () => {
     const { open, follow, billing } = world([...stream(9).slice(0, 5), 'wait'])
     const events = open()
-    const [{ id, cursor }] = (await take(events, 1)) as [FollowedChatEvent]
+    const [{ id, cursor }] = (await takeEvents(events, 1)) as [FollowedChatEvent]
     await events.return!()
     const again = follow(id, cursor)
-    expect(textOf(await take(again, 4))).toBe('w1 w2 w3 w4 ')
+    expect(textOf(await takeEvents(again, 4))).toBe('w1 w2 w3 w4 ')
     await vi.advanceTimersByTimeAsync(GRACE_MS * 3)
     expect(billing.openHolds).toBe(1)
     await again.return!()
@@ -116,7 +119,7 @@ describe('a call whose connection is lost', () => {
     const steps: Step[] = [...stream(9).slice(0, 5), 'wait']
     const left = world(steps)
     const events = left.open({ ...createRequestContext(), isCut: () => false })
-    await take(events, 1)
+    await takeEvents(events, 1)
     await events.return!()
     await vi.waitFor(() => expect(left.billing.only.state).toBe('settled'))
     const early = world(['wait'])
@@ -130,7 +133,7 @@ describe('a call whose connection is lost', () => {
   it('stops with the process, and is charged for what it made', async () => {
     const { open, billing, streams } = world([...stream(9).slice(0, 5), 'wait'])
     const events = open()
-    await take(events, 5)
+    await takeEvents(events, 5)
     await events.return!()
     streams[Symbol.dispose]()
     await vi.waitFor(() => expect(billing.only).toMatchObject({ state: 'settled', charged: INPUT + 5n * PIECE }))
@@ -171,18 +174,18 @@ describe('a stream that is followed again', () => {
   it('goes on after a follower was refused, and still stops if nobody else comes', async () => {
     const { streams, open, follow, billing } = world([...stream(9).slice(0, 5), 'wait'])
     const events = open()
-    const [{ id, cursor }] = (await take(events, 1)) as [FollowedChatEvent]
+    const [{ id, cursor }] = (await takeEvents(events, 1)) as [FollowedChatEvent]
     await events.return!()
     await vi.advanceTimersByTimeAsync(GRACE_MS - 1)
     // A client that ends its subscription would end the call. 52 of them: a refused one occupies no slot.
-    const ask = { ...createRequestContext(), isCut: () => false }
+    const context = { ...createRequestContext(), isCut: () => false }
     for (let i = 0; i < 13; i++) {
       for (const after of ['x', '', '-1', '1000'])
-        await expect(streams.follow(ask, id, after).next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
+        await expect(streams.follow(context, id, after).next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
     }
     expect(billing.openHolds).toBe(1)
     const again = follow(id, cursor)
-    expect(textOf(await take(again, 4))).toBe('w1 w2 w3 w4 ')
+    expect(textOf(await takeEvents(again, 4))).toBe('w1 w2 w3 w4 ')
     await again.return!()
     await vi.advanceTimersByTimeAsync(GRACE_MS - 1)
     await expect(follow(id, 'x').next()).rejects.toMatchObject({ code: 'invalid_request' })
@@ -194,52 +197,52 @@ describe('a stream that is followed again', () => {
   it('goes on after a follower came too late for its cursor', async () => {
     const { streams, follow } = world([])
     const events = streams.openRun({ ...createRequestContext(), isCut }, {}, () => largeEvents(12, 'waits'))
-    const [{ id }] = (await take(events, 10)) as [FollowedChatEvent]
+    const [{ id }] = (await takeEvents(events, 10)) as [FollowedChatEvent]
     await events.return!()
-    const ask = { ...createRequestContext(), isCut: () => false }
-    await expect(streams.follow(ask, id, '1').next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
-    expect(textOf(await take(follow(id, '10'), 2))).toBe('LL')
+    const context = { ...createRequestContext(), isCut: () => false }
+    await expect(streams.follow(context, id, '1').next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
+    expect(textOf(await takeEvents(follow(id, '10'), 2))).toBe('LL')
   })
 
   it('may have 50 followers of a key; another is told to wait', async () => {
     const { open, follow } = world([...stream(9).slice(0, 1), 'wait'])
-    const [{ id }] = (await take(open(), 1)) as [FollowedChatEvent]
+    const [{ id }] = (await takeEvents(open(), 1)) as [FollowedChatEvent]
     const followers = Array.from({ length: 50 }, () => follow(id))
-    for (const follower of followers) await take(follower, 1)
+    for (const follower of followers) await takeEvents(follower, 1)
     await expect(follow(id).next()).rejects.toMatchObject({ code: 'rate_limit_exceeded', retryAfterMs: 1_000 })
     await followers[0]!.return!()
-    expect(await take(follow(id), 1)).toHaveLength(1)
+    expect(await takeEvents(follow(id), 1)).toHaveLength(1)
   })
 })
 
 describe('what is kept of streams', () => {
-  const openLarge = ({ streams }: Pick<ReturnType<typeof world>, 'streams'>, pieces: number, ask = createRequestContext()) =>
-    streams.openRun({ ...ask, isCut }, {}, () => largeEvents(pieces, 'ends'))
+  const openLarge = ({ streams }: Pick<ReturnType<typeof world>, 'streams'>, pieces: number, context = createRequestContext()) =>
+    streams.openRun({ ...context, isCut }, {}, () => largeEvents(pieces, 'ends'))
 
   it('is 8 MiB each: what is older is gone, and the rest can be followed', async () => {
-    const kept = world([])
-    const all = await rest(openLarge(kept, 12))
+    const buffered = world([])
+    const all = await rest(openLarge(buffered, 12))
     const { id } = all[0]!
-    await expect(kept.follow(id).next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
-    expect(textOf(await rest(kept.follow(id, '9')))).toBe('LLL')
+    await expect(buffered.follow(id).next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
+    expect(textOf(await rest(buffered.follow(id, '9')))).toBe('LLL')
   })
 
   it('lets a call without a follower wait when it is full, and loses nothing', async () => {
     const full = world([])
     const events = openLarge(full, 20)
-    const [{ id, cursor }] = (await take(events, 1)) as [FollowedChatEvent]
+    const [{ id, cursor }] = (await takeEvents(events, 1)) as [FollowedChatEvent]
     await events.return!()
     await vi.advanceTimersByTimeAsync(GRACE_MS - 1)
     expect(textOf(await rest(full.follow(id, cursor)))).toBe('L'.repeat(19))
   })
 
   it('is 16 MiB an organization: ended streams go first, the oldest before the others', async () => {
-    const kept = world([])
+    const buffered = world([])
     const ids: string[] = []
-    for (let i = 0; i < 4; i++) ids.push((await rest(openLarge(kept, 6)))[0]!.id)
-    await rest(openLarge(kept, 6, createRequestContext({ ...somebody, apiKeyId: 'key_b', organizationId: 'org_b' })))
-    for (const id of ids.slice(0, 2)) await expect(kept.follow(id).next()).rejects.toMatchObject({ code: 'not_found' })
-    for (const id of ids.slice(2)) expect(textOf(await rest(kept.follow(id)))).toBe('L'.repeat(6))
+    for (let i = 0; i < 4; i++) ids.push((await rest(openLarge(buffered, 6)))[0]!.id)
+    await rest(openLarge(buffered, 6, createRequestContext({ ...somebody, apiKeyId: 'key_b', organizationId: 'org_b' })))
+    for (const id of ids.slice(0, 2)) await expect(buffered.follow(id).next()).rejects.toMatchObject({ code: 'not_found' })
+    for (const id of ids.slice(2)) expect(textOf(await rest(buffered.follow(id)))).toBe('L'.repeat(6))
   })
 
   it('leaves memory when others need the room, for slow followers, too', async () => {
@@ -247,7 +250,7 @@ describe('what is kept of streams', () => {
     const first = weakly(await rest(openLarge({ streams }, 6)))
     const [{ id }] = (await rest(openLarge({ streams }, 6))) as [FollowedChatEvent]
     const slow = follow(id)
-    await take(slow, 1)
+    await takeEvents(slow, 1)
     for (let i = 0; i < 3; i++) await rest(openLarge({ streams }, 6))
     await expect(slow.next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
     await vi.waitFor(() => expect(isGone(first)).toBe(true), { timeout: 10_000 })
@@ -271,33 +274,33 @@ describe('what is kept of streams', () => {
   it('is the newest event at least: a new stream goes on when the others fill the memory', async () => {
     const { streams, follow } = world([])
     const openLive = (pieces: number) => streams.openRun({ ...createRequestContext(), isCut }, {}, () => largeEvents(pieces, 'waits'))
-    for (let i = 0; i < 3; i++) await take(openLive(7), 7)
+    for (let i = 0; i < 3; i++) await takeEvents(openLive(7), 7)
     const late = openLive(4)
-    const [{ id, cursor }] = (await take(late, 1)) as [FollowedChatEvent]
-    expect(textOf(await take(late, 1))).toBe('L')
+    const [{ id, cursor }] = (await takeEvents(late, 1)) as [FollowedChatEvent]
+    expect(textOf(await takeEvents(late, 1))).toBe('L')
     await late.return!()
-    expect(textOf(await take(follow(id, cursor), 3))).toBe('LLL')
+    expect(textOf(await takeEvents(follow(id, cursor), 3))).toBe('LLL')
   })
 
   it('is all of a short stream while long ones fill the memory: the longest loses its first half', async () => {
     const { streams, follow } = world([])
     const openLive = (pieces: number) => streams.openRun({ ...createRequestContext(), isCut }, {}, () => largeEvents(pieces, 'waits'))
     const long = openLive(8)
-    const [{ id: longest }] = (await take(long, 7)) as [FollowedChatEvent]
-    const [{ id: other }] = (await take(openLive(6), 6)) as [FollowedChatEvent]
-    const [{ id: short }] = (await take(openLive(4), 4)) as [FollowedChatEvent]
-    expect(textOf(await take(follow(short), 4))).toBe('LLLL')
-    expect(textOf(await take(follow(other), 6))).toBe('L'.repeat(6))
+    const [{ id: longest }] = (await takeEvents(long, 7)) as [FollowedChatEvent]
+    const [{ id: other }] = (await takeEvents(openLive(6), 6)) as [FollowedChatEvent]
+    const [{ id: short }] = (await takeEvents(openLive(4), 4)) as [FollowedChatEvent]
+    expect(textOf(await takeEvents(follow(short), 4))).toBe('LLLL')
+    expect(textOf(await takeEvents(follow(other), 6))).toBe('L'.repeat(6))
     await expect(follow(longest).next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
-    expect(textOf(await take(follow(longest, '4'), 3))).toBe('LLL')
-    expect(textOf(await take(long, 1))).toBe('L')
+    expect(textOf(await takeEvents(follow(longest, '4'), 3))).toBe('LLL')
+    expect(textOf(await takeEvents(long, 1))).toBe('L')
   })
 
   it('stays after its time for whoever still reads it', async () => {
     const { streams, follow } = world([])
     const [{ id }] = (await rest(openLarge({ streams }, 3))) as [FollowedChatEvent]
     const slow = follow(id)
-    await take(slow, 1)
+    await takeEvents(slow, 1)
     await vi.advanceTimersByTimeAsync(RETENTION_MS * 2)
     expect(textOf(await rest(slow))).toBe('LL')
     await vi.advanceTimersByTimeAsync(RETENTION_MS)
@@ -309,9 +312,9 @@ describe('a repeat with the same idempotency key', () => {
   it('joins the call in progress from its start, and pays nothing', async () => {
     const { open, billing, far } = world([...stream(9).slice(0, 3), 'wait'])
     const first = open(createRequestContext(), 'again')
-    await take(first, 2)
+    await takeEvents(first, 2)
     const second = open(createRequestContext(), 'again')
-    const joined = await take(second, 3)
+    const joined = await takeEvents(second, 3)
     expect(textOf(joined)).toBe('w0 w1 w2 ')
     expect(joined.every(({ replayed }) => replayed)).toBe(true)
     await first.return!()
@@ -342,11 +345,11 @@ describe('a repeat with the same idempotency key', () => {
       return undefined
     }
     const events = streams.openRun({ ...createRequestContext(), isCut }, { idempotencyKey: 'again' }, replayed)
-    const [{ id, cursor }] = (await take(events, 1)) as [FollowedChatEvent]
+    const [{ id, cursor }] = (await takeEvents(events, 1)) as [FollowedChatEvent]
     await events.return!()
     await vi.advanceTimersByTimeAsync(GRACE_MS)
     const again = follow(id, cursor)
-    expect(textOf(await take(again, 2))).toBe('LL')
+    expect(textOf(await takeEvents(again, 2))).toBe('LL')
     ending.resolve()
     expect(await rest(again)).toEqual([])
     await expect(follow(id).next()).rejects.toMatchObject({ code: 'not_found' })
@@ -359,14 +362,14 @@ describe('a repeat with the same idempotency key', () => {
       return undefined
     }
     const charged = await rest(streams.openRun({ ...createRequestContext(), isCut }, {}, () => largeEvents(6, 'ends')))
-    for (let i = 0; i < 3; i++) await take(streams.openRun({ ...createRequestContext(), isCut }, {}, replayed), 6)
+    for (let i = 0; i < 3; i++) await takeEvents(streams.openRun({ ...createRequestContext(), isCut }, {}, replayed), 6)
     expect(await rest(follow(charged[0]!.id))).toEqual(charged)
   })
 
   it('is told to come again when the start is no longer kept', async () => {
     const { streams, open } = world([])
     const call = { operation: 'chat_completion_stream', request, idempotencyKey: 'again' } as const
-    await take(
+    await takeEvents(
       streams.open(createRequestContext(), call, () => largeEvents(12, 'waits')),
       12,
     )

@@ -16,7 +16,7 @@ const COST = 250_000n
 /** Longer than the lease of a call. */
 const LEASE_ENDS_MS = 31_000
 
-const sound = (content = 'wav 2500 ', modelId = 'speech') => ({
+const audioInput = (content = 'wav 2500 ', modelId = 'speech') => ({
   modelId,
   contentBase64: Buffer.from(content).toString('base64'),
   step: `doc_1/file_1/${modelId}`,
@@ -25,8 +25,8 @@ const sound = (content = 'wav 2500 ', modelId = 'speech') => ({
 it('gives the segments that have words, and is paid by a key without the scope for models', async () => {
   const { deps, billing, far } = parts()
   far.transcript = { text: 'a', segments: [...SEGMENTS, { start: 2.5, end: 2.5, text: ' ' }] }
-  const ask = createRequestContext({ ...somebody, scopes: ['knowledge:write'] })
-  expect(await transcribeDocument(deps, ask, sound())).toEqual(SEGMENTS)
+  const context = createRequestContext({ ...somebody, scopes: ['knowledge:write'] })
+  expect(await transcribeDocument(deps, context, audioInput())).toEqual(SEGMENTS)
   expect(billing.only.charged).toBe(COST)
   expect(far.transcribed.map(({ format }) => format)).toEqual(['verbose_json'])
 })
@@ -34,8 +34,8 @@ it('gives the segments that have words, and is paid by a key without the scope f
 it('charges a step once, however often it is repeated', async () => {
   const { deps, billing, far } = parts()
   far.transcript = { text: 'a', segments: SEGMENTS }
-  const first = await transcribeDocument(deps, createRequestContext(), sound())
-  expect(await transcribeDocument(deps, createRequestContext(), sound())).toEqual(first)
+  const first = await transcribeDocument(deps, createRequestContext(), audioInput())
+  expect(await transcribeDocument(deps, createRequestContext(), audioInput())).toEqual(first)
   expect([far.transcribed.length, billing.holds.size]).toEqual([1, 1])
 })
 
@@ -49,7 +49,7 @@ it('is charged if the document is deleted meanwhile', async () => {
     signal.throwIfAborted()
     return transcribe(call, file, request, signal)
   }
-  await transcribeDocument(deps, createRequestContext(somebody, leaving.signal), sound())
+  await transcribeDocument(deps, createRequestContext(somebody, leaving.signal), audioInput())
   expect(billing.only.charged).toBe(COST)
 })
 
@@ -66,7 +66,7 @@ it.each([
 ])('costs nothing if %s', async (_why, content, transcript, error) => {
   const { deps, billing, far } = parts()
   far.transcript = transcript
-  await expect(transcribeDocument(deps, createRequestContext(), sound(content))).rejects.toMatchObject(error)
+  await expect(transcribeDocument(deps, createRequestContext(), audioInput(content))).rejects.toMatchObject(error)
   expect([...billing.holds.values()].map(({ charged }) => charged).filter(Boolean)).toEqual([])
   expect(billing.openHolds).toBe(0)
 })
@@ -74,7 +74,7 @@ it.each([
 it('is charged if the model gives more than a document takes', async () => {
   const { deps, billing, far } = parts()
   far.transcript = { text: 'a', segments: [{ start: 0, end: 1, text: 'a'.repeat(600_000) }] }
-  await expect(transcribeDocument(deps, createRequestContext(), sound())).rejects.toMatchObject({
+  await expect(transcribeDocument(deps, createRequestContext(), audioInput())).rejects.toMatchObject({
     code: 'engine_error',
     shouldRetry: false,
   })
@@ -84,26 +84,26 @@ it('is charged if the model gives more than a document takes', async () => {
 it('may be repeated after a failure of the engine, which costs nothing', async () => {
   const { deps, billing, far } = parts()
   far.transcript = new KisError('engine_unavailable', 'down')
-  await expect(transcribeDocument(deps, createRequestContext(), sound())).rejects.toMatchObject({
+  await expect(transcribeDocument(deps, createRequestContext(), audioInput())).rejects.toMatchObject({
     code: 'engine_unavailable',
     shouldRetry: true,
   })
   expect([billing.only.charged, billing.openHolds]).toEqual([0n, 0])
   far.transcript = { text: 'a', segments: SEGMENTS }
-  expect(await transcribeDocument(deps, createRequestContext(), sound())).toEqual(SEGMENTS)
+  expect(await transcribeDocument(deps, createRequestContext(), audioInput())).toEqual(SEGMENTS)
 })
 
 it('keeps to the allowlist, the residency policy and the kind of the model', async () => {
   const { deps, far } = parts()
   const local = createRequestContext({ ...somebody, residencyPolicy: 'local_only' })
   const others = createRequestContext({ ...somebody, modelAllowlist: ['chat'] })
-  for (const [ask, model, code] of [
+  for (const [context, model, code] of [
     [local, 'speech', 'residency_policy_violation'],
     [others, 'speech', 'model_not_found'],
     [createRequestContext(), 'chat', 'model_not_found'],
   ] as const) {
-    await expect(transcribeDocument(deps, ask, sound(undefined, model))).rejects.toMatchObject({ code })
-    expect(() => describeTranscriptionModel(deps, ask, model)).toThrow(expect.objectContaining({ code }))
+    await expect(transcribeDocument(deps, context, audioInput(undefined, model))).rejects.toMatchObject({ code })
+    expect(() => describeTranscriptionModel(deps, context, model)).toThrow(expect.objectContaining({ code }))
   }
   expect(describeTranscriptionModel(deps, createRequestContext(), 'speech')).toEqual({ id: 'speech' })
   expect(far.transcribed).toEqual([])
@@ -124,10 +124,10 @@ it.each([
       return world
     }
     const life = new Life(last)
-    const ended = transcribeDocument(born(life).deps, createRequestContext(), sound()).then(() => true)
+    const ended = transcribeDocument(born(life).deps, createRequestContext(), audioInput()).then(() => true)
     if (await Promise.race([ended, life.over])) length = last
     const next = born(new Life(), isExclusive ? 0 : LEASE_ENDS_MS)
-    expect(await transcribeDocument(next.deps, createRequestContext(), sound()), `killed at ${last}`).toEqual(SEGMENTS)
+    expect(await transcribeDocument(next.deps, createRequestContext(), audioInput()), `killed at ${last}`).toEqual(SEGMENTS)
     const charged = [...billing.holds.values()].map((hold) => hold.charged).filter((amount) => amount > 0n)
     expect({ charged, open: billing.openHolds, at: last }).toEqual({ charged: [COST], open: 0, at: last })
   }

@@ -8,7 +8,7 @@ import { streamTranscription } from './stream-transcription.ts'
 
 /** A minute costs 6,000,000 nano-USD, so a second costs 100,000. */
 const SECOND = 100_000n
-const ask = (content = 'wav 2500 ', fields: Partial<TranscriptionInput> = {}) => ({
+const createInput = (content = 'wav 2500 ', fields: Partial<TranscriptionInput> = {}) => ({
   model: 'speech',
   contentBase64: Buffer.from(content).toString('base64'),
   ...fields,
@@ -34,7 +34,7 @@ describe('a transcription', () => {
   ])('is charged by %s', async (_name, fields, charged, source) => {
     const { deps, billing, far } = parts()
     far.transcript = { text: 'Hello', ...fields }
-    const { text, cost } = await createTranscription(deps, createRequestContext(), ask())
+    const { text, cost } = await createTranscription(deps, createRequestContext(), createInput())
     expect([text, cost, billing.only.charged, billing.only.used?.source]).toEqual(['Hello', charged, charged, source])
     expect(billing.writes).toEqual(['placeHold', 'settleHold'])
   })
@@ -46,7 +46,7 @@ describe('a transcription', () => {
   ])('of a file whose codec need not be read is charged %s', async (_name, head, duration, source, tenths) => {
     const { deps, billing, far } = parts()
     far.transcript = { text: 'Hello', duration }
-    await createTranscription(deps, createRequestContext(), ask(`${head} `.padEnd(40_000, 'x')))
+    await createTranscription(deps, createRequestContext(), createInput(`${head} `.padEnd(40_000, 'x')))
     expect(billing.only).toMatchObject({ charged: (tenths * SECOND) / 10n, used: { source } })
   })
 
@@ -56,7 +56,7 @@ describe('a transcription', () => {
     ['its size where it says nothing', `wav ? ${'x'.repeat(39_994)}`, 11n * SECOND],
   ])('holds the price of %s', async (_name, content, held) => {
     const { deps, billing } = parts()
-    await createTranscription(deps, createRequestContext(), ask(content))
+    await createTranscription(deps, createRequestContext(), createInput(content))
     expect(billing.only.amount).toBe(held)
   })
 
@@ -76,13 +76,13 @@ describe('a transcription', () => {
   ])('by a model that is paid by the token is charged %s', async (_name, fields, charged, source) => {
     const { deps, billing, far } = parts()
     far.transcript = { text: 'Hello', ...fields }
-    const { cost } = await createTranscription(deps, createRequestContext(), ask(undefined, { model: 'speech-tokens' }))
+    const { cost } = await createTranscription(deps, createRequestContext(), createInput(undefined, { model: 'speech-tokens' }))
     expect([cost, billing.only.charged, billing.only.used?.source, billing.openHolds]).toEqual([charged, charged, source, 0])
   })
 
   it('of a file that does not say its length is estimated by its size, and marked so', async () => {
     const { deps, billing } = parts()
-    const { response } = await createTranscription(deps, createRequestContext(), ask(`wav ? ${'x'.repeat(39_994)}`))
+    const { response } = await createTranscription(deps, createRequestContext(), createInput(`wav ? ${'x'.repeat(39_994)}`))
     expect(billing.only).toMatchObject({ charged: 10n * SECOND, used: { source: 'estimated' } })
     expect(response).toEqual({ text: 'Hello', usage: { type: 'duration', seconds: 10 } })
   })
@@ -97,7 +97,7 @@ describe('a transcription', () => {
     }
     const results = []
     for (const responseFormat of ['json', 'verbose_json', 'srt', 'vtt'] as const)
-      results.push(await createTranscription(deps, createRequestContext(), ask(undefined, { responseFormat })))
+      results.push(await createTranscription(deps, createRequestContext(), createInput(undefined, { responseFormat })))
     expect(far.transcribed.map(({ format }) => format)).toEqual(['json', 'verbose_json', 'verbose_json', 'verbose_json'])
     expect(results.map(({ subtitles }) => subtitles)).toEqual([
       null,
@@ -116,7 +116,9 @@ describe('a transcription', () => {
   ])('costs nothing when the engine gives %s', async (_name, transcript) => {
     const { deps, billing, far } = parts()
     far.transcript = transcript
-    await expect(createTranscription(deps, createRequestContext(), ask(undefined, { responseFormat: 'srt' }))).rejects.toMatchObject({
+    await expect(
+      createTranscription(deps, createRequestContext(), createInput(undefined, { responseFormat: 'srt' })),
+    ).rejects.toMatchObject({
       code: 'engine_error',
     })
     expect(billing.only.state).toBe('voided')
@@ -125,16 +127,16 @@ describe('a transcription', () => {
   it('costs nothing when the engine fails, and the whole file when the caller leaves', async () => {
     const { deps, billing, far } = parts()
     far.transcript = new KisError('engine_unavailable', 'down')
-    await expect(createTranscription(deps, createRequestContext(), ask())).rejects.toMatchObject({ code: 'engine_unavailable' })
+    await expect(createTranscription(deps, createRequestContext(), createInput())).rejects.toMatchObject({ code: 'engine_unavailable' })
     expect(billing.only.state).toBe('voided')
 
     billing.holds.clear()
     far.transcript = 'wait'
     const leaving = new AbortController()
-    const answer = createTranscription(deps, createRequestContext(somebody, leaving.signal), ask()).catch((error) => error)
+    const response = createTranscription(deps, createRequestContext(somebody, leaving.signal), createInput()).catch((error) => error)
     await eventually(() => far.transcribed.length === 2)
     leaving.abort()
-    await answer
+    await response
     expect(billing.only).toMatchObject({ state: 'settled', charged: 250_000n })
     expect(far.ended).toBe(1)
   })
@@ -145,8 +147,8 @@ describe('a transcription', () => {
     ['no bytes', { contentBase64: '' }, 'invalid_request', 'contentBase64'],
     ['what is not base64', { contentBase64: 'd2F2*' }, 'invalid_request', 'contentBase64'],
     ['base64 of an impossible length', { contentBase64: 'd2F2I' }, 'invalid_request', 'contentBase64'],
-    ['what is not sound', ask('text'), 'unsupported_value', 'contentBase64'],
-    ['more than 24 hours', ask('wav 86400001 '), 'invalid_request', 'contentBase64'],
+    ['what is not sound', createInput('text'), 'unsupported_value', 'contentBase64'],
+    ['more than 24 hours', createInput('wav 86400001 '), 'invalid_request', 'contentBase64'],
     ['more than 25 MiB', { contentBase64: 'A'.repeat(34_952_536) }, 'payload_too_large', 'contentBase64'],
     ['a temperature above 1', { temperature: 1.1 }, 'invalid_request', 'temperature'],
     ['a language by its name', { language: 'arabic' }, 'unsupported_value', 'language'],
@@ -162,13 +164,13 @@ describe('a transcription', () => {
     ['logprobs with subtitles', { include: ['logprobs'], responseFormat: 'srt' }, 'invalid_request', 'include'],
   ])('is refused for %s, before anything is held', async (_name, fields, code, param) => {
     const { deps, billing, far } = parts()
-    await expect(createTranscription(deps, createRequestContext(), ask(undefined, fields))).rejects.toMatchObject({ code, param })
+    await expect(createTranscription(deps, createRequestContext(), createInput(undefined, fields))).rejects.toMatchObject({ code, param })
     expect([billing.writes, far.transcribed]).toEqual([[], []])
   })
 
   it('is refused outside the allowlist, the residency policy and the wallet', async () => {
     const { deps, far } = parts({ balance: 1n })
-    const refused = (caller: object) => createTranscription(deps, createRequestContext({ ...somebody, ...caller }), ask())
+    const refused = (caller: object) => createTranscription(deps, createRequestContext({ ...somebody, ...caller }), createInput())
     await expect(refused({ modelAllowlist: ['chat'] })).rejects.toMatchObject({ code: 'model_not_found' })
     await expect(refused({ residencyPolicy: 'local_only' })).rejects.toMatchObject({ code: 'residency_policy_violation' })
     await expect(refused({ scopes: ['knowledge:read'] })).rejects.toMatchObject({ code: 'permission_denied' })
@@ -178,7 +180,7 @@ describe('a transcription', () => {
 })
 
 describe('a streamed transcription', () => {
-  const live = (fields: Partial<TranscriptionInput> = {}) => ask(undefined, { model: 'speech-live', ...fields })
+  const live = (fields: Partial<TranscriptionInput> = {}) => createInput(undefined, { model: 'speech-live', ...fields })
   const delta = (text: string) => ({ type: 'transcript.text.delta', delta: text })
   const done = (fields: object = {}) => ({ type: 'transcript.text.done', text: 'Hello there', ...fields })
 
@@ -211,11 +213,13 @@ describe('a streamed transcription', () => {
   it("is the protocol's events made of the whole answer where the model does not stream", async () => {
     const { deps, far } = parts()
     far.transcript = { text: 'Hello', logprobs: [1], usage: { type: 'duration', seconds: 2 } }
-    const events = await all(streamTranscription(deps, createRequestContext(), ask()))
+    const events = await all(streamTranscription(deps, createRequestContext(), createInput()))
     expect(events.flatMap(({ events }) => events)).toEqual([delta('Hello'), { type: 'transcript.text.done', ...far.transcript }])
     far.transcript = { text: 'Hello', segments: [{ id: 'a', speaker: 'A', text: 'Hello' }] }
-    const told = await all(streamTranscription(deps, createRequestContext(), ask(undefined, { responseFormat: 'diarized_json' })))
-    expect(told.flatMap(({ events }) => events)).toMatchObject([
+    const received = await all(
+      streamTranscription(deps, createRequestContext(), createInput(undefined, { responseFormat: 'diarized_json' })),
+    )
+    expect(received.flatMap(({ events }) => events)).toMatchObject([
       { type: 'transcript.text.segment', speaker: 'A' },
       { type: 'transcript.text.done', text: 'Hello' },
     ])

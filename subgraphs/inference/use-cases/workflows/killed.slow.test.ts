@@ -11,7 +11,7 @@ import { WorkflowRuns } from './workflow-runs.ts'
 import { createWorkflow } from './workflows.ts'
 
 const owner: Principal = { ...somebody, scopes: ['agents', 'knowledge:read'] }
-const ask = { ...createRequestContext(), caller: owner }
+const context = { ...createRequestContext(), caller: owner }
 const says = (content: string) => [{ role: 'user', content }]
 
 /** Longer than the lease of a run, and of a call. */
@@ -74,8 +74,8 @@ describe('a run of models, an agent, a map and sound whose process is killed', (
         billing.principal = owner
         const { deps, knowledge } = parts({ store })
         knowledge.add('ports', [])
-        await createAgent(deps, ask, { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['ports'] })
-        const { _id: workflowId } = await createWorkflow(deps, ask, {
+        await createAgent(deps, context, { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['ports'] })
+        const { _id: workflowId } = await createWorkflow(deps, context, {
           code: 'w',
           name: 'W',
           definition: { nodes: NODES, output: '{{ nodes.end.text }}' },
@@ -83,9 +83,9 @@ describe('a run of models, an agent, a map and sound whose process is killed', (
 
         const life = new Life(last)
         const killed = born(store, billing, life, isExclusive)
-        const started = killed.runs.start(ask, { workflowId })
+        const started = killed.runs.start(context, { workflowId })
         // The process is dead, or the run has ended.
-        const ended = started.then((run) => killed.runs.ended(ask, run)).then(() => true)
+        const ended = started.then((run) => killed.runs.ended(context, run)).then(() => true)
         if (await Promise.race([ended, life.over])) length = last
 
         const next = born(store, billing, new Life(), isExclusive, isExclusive ? 0 : LEASES_END_MS)
@@ -96,14 +96,15 @@ describe('a run of models, an agent, a map and sound whose process is killed', (
           expect(charges(), `killed at ${last}`).toEqual([])
           continue
         }
-        const { status, output, cost, nodes } = await next.runs.ended(ask, run)
+        const { status, output, cost, nodes } = await next.runs.ended(context, run)
         expect({ status, output, cost, at: last }).toEqual({ status: 'completed', output: '"Yes Yes heard"', cost: '400000', at: last })
         expect(charges(), `killed at ${last}`).toEqual(COSTS)
         expect(Object.values(nodes).map((node) => node.cost)).toEqual(['30000', '0', '60000', '60000', '250000', '0'])
         expect({ held: billing.held, open: billing.openHolds, at: last }).toEqual({ held: 0n, open: 0, at: last })
-        const told = []
-        for await (const { event } of next.runs.log.follow('org_a', run._id, null)) if (event.type === 'node_ended') told.push(event.nodeId)
-        expect(told.toSorted(), `killed at ${last}`).toEqual(['ask', 'each', 'end', 'guide', 'heard', 'way'])
+        const reported = []
+        for await (const { event } of next.runs.log.follow('org_a', run._id, null))
+          if (event.type === 'node_ended') reported.push(event.nodeId)
+        expect(reported.toSorted(), `killed at ${last}`).toEqual(['ask', 'each', 'end', 'guide', 'heard', 'way'])
         await next.runs[Symbol.asyncDispose]()
       }
       expect(length).toBeGreaterThan(50)

@@ -125,7 +125,7 @@ async function runAgentTask(run: TaskContext, task: Extract<Task, { type: 'agent
     emit: () => undefined,
     calls: {
       callModel: async (name, request) =>
-        toModelReply(await steps.once(`${path}/${name}`, (ask) => createChatCompletion(deps, ask, request))),
+        toModelReply(await steps.once(`${path}/${name}`, (callContext) => createChatCompletion(deps, callContext, request))),
       search: (name, query) => steps.search(`${path}/${name}`, query),
       tool: (name, call) => steps.recorded(`${path}/${name}`, call),
     },

@@ -11,9 +11,9 @@ import { WorkflowRuns } from './workflow-runs.ts'
 import { createWorkflow, deleteWorkflow, findWorkflowVersion, getWorkflow, updateWorkflow } from './workflows.ts'
 
 const owner: Principal = { ...somebody, scopes: ['agents', 'knowledge:read'] }
-const stranger: Principal = { ...owner, organizationId: 'org_b' }
+const otherOwner: Principal = { ...owner, organizationId: 'org_b' }
 const code = (expected: string, param: string | null = null) => expect.objectContaining({ code: expected, param })
-const answers = (content: string) =>
+const reply = (content: string) =>
   completion({ choices: [{ index: 0, message: { role: 'assistant', content }, finish_reason: 'stop' }], usage: usage(20, 5) })
 
 const open: WorkflowRuns[] = []
@@ -21,7 +21,7 @@ afterEach(async () => {
   for (const runs of open.splice(0)) await runs[Symbol.asyncDispose]()
 })
 
-const ask = { ...createRequestContext(), caller: owner }
+const context = { ...createRequestContext(), caller: owner }
 type World = ReturnType<typeof parts>
 
 function serving({ deps, ofRuns }: World): WorkflowRuns {
@@ -45,8 +45,8 @@ function crashed(before: World) {
 }
 
 let codes = 0
-const make = ({ deps }: Pick<World, 'deps'>, nodes: readonly object[], more: object = {}) =>
-  createWorkflow(deps, ask, { code: `w${codes++}`, name: 'W', definition: { nodes, output: null, ...more } })
+const createFlow = ({ deps }: Pick<World, 'deps'>, nodes: readonly object[], more: object = {}) =>
+  createWorkflow(deps, context, { code: `w${codes++}`, name: 'W', definition: { nodes, output: null, ...more } })
 
 async function ran(
   w: World & { runs: WorkflowRuns },
@@ -54,8 +54,8 @@ async function ran(
   more: object = {},
   input: object = {},
 ): Promise<WorkflowRunRecord> {
-  const workflow = await make(w, nodes, more)
-  return w.runs.ended(ask, await w.runs.start(ask, { workflowId: workflow._id, ...input }))
+  const workflow = await createFlow(w, nodes, more)
+  return w.runs.ended(context, await w.runs.start(context, { workflowId: workflow._id, ...input }))
 }
 
 const chat = (id: string, content: string, more = {}) => ({
@@ -67,24 +67,24 @@ const chat = (id: string, content: string, more = {}) => ({
 })
 const text = (id: string, template: string, more = {}) => ({ id, type: 'template', template, ...more })
 const parseOutput = ({ output }: WorkflowRunRecord) => JSON.parse(output!)
-const states = ({ nodes }: WorkflowRunRecord) => Object.fromEntries(Object.entries(nodes).map(([id, { state }]) => [id, state]))
+const nodeStates = ({ nodes }: WorkflowRunRecord) => Object.fromEntries(Object.entries(nodes).map(([id, { state }]) => [id, state]))
 const chargedBy = ({ billing }: World) => [...billing.holds.values()].reduce((sum, { charged }) => sum + charged, 0n)
 
 describe('workflows', () => {
   it('have versions, are found by id and code by their own organization, and leave their code when they are deleted', async () => {
     const { deps } = world()
-    const made = await createWorkflow(deps, ask, { code: 'flow', name: 'Flow', definition: { nodes: [text('a', 'x')], output: 1 } })
-    const changed = await updateWorkflow(deps, ask, { id: made._id, definition: { nodes: [text('a', 'y')], output: 2 } })
+    const created = await createWorkflow(deps, context, { code: 'flow', name: 'Flow', definition: { nodes: [text('a', 'x')], output: 1 } })
+    const changed = await updateWorkflow(deps, context, { id: created._id, definition: { nodes: [text('a', 'y')], output: 2 } })
     expect(changed).toMatchObject({ version: 2, name: 'Flow' })
-    expect(await findWorkflowVersion(deps, 'org_a', made._id, 1)).toMatchObject({ output: 1 })
-    expect((await getWorkflow(deps, owner, 'workflow/flow'))._id).toBe(made._id)
-    await expect(getWorkflow(deps, stranger, made._id)).rejects.toEqual(code('not_found', 'id'))
+    expect(await findWorkflowVersion(deps, 'org_a', created._id, 1)).toMatchObject({ output: 1 })
+    expect((await getWorkflow(deps, owner, 'workflow/flow'))._id).toBe(created._id)
+    await expect(getWorkflow(deps, otherOwner, created._id)).rejects.toEqual(code('not_found', 'id'))
     await expect(
-      createWorkflow(deps, ask, { code: 'flow', name: 'F', definition: { nodes: [text('a', 'x')], output: 1 } }),
+      createWorkflow(deps, context, { code: 'flow', name: 'F', definition: { nodes: [text('a', 'x')], output: 1 } }),
     ).rejects.toEqual(code('already_exists', 'input.code'))
-    await deleteWorkflow(deps, ask, made._id)
+    await deleteWorkflow(deps, context, created._id)
     await expect(getWorkflow(deps, owner, 'workflow/flow')).rejects.toEqual(code('not_found', 'id'))
-    await createWorkflow(deps, ask, { code: 'flow', name: 'F', definition: { nodes: [text('a', 'x')], output: 1 } })
+    await createWorkflow(deps, context, { code: 'flow', name: 'F', definition: { nodes: [text('a', 'x')], output: 1 } })
   })
 
   for (const [what, node, error, path] of [
@@ -94,18 +94,20 @@ describe('workflows', () => {
     ['an agent', { id: 'a', type: 'agent', agent_id: 'agt_x', input: 'x' }, 'not_found', 'agent_id'],
   ] as const) {
     it(`are refused with the path of ${what} that there is not`, async () => {
-      await expect(make(world(), [node])).rejects.toEqual(code(error, `input.definition.nodes[0].${path}`))
+      await expect(createFlow(world(), [node])).rejects.toEqual(code(error, `input.definition.nodes[0].${path}`))
     })
   }
 
   it('are refused with a schema that nothing can be judged by, wherever it stands', async () => {
     const w = world()
     const within = (path: string) => code('invalid_request', `input.definition.${path}`)
-    await expect(make(w, [text('a', '', { response_schema: { type: 'nothing' } })])).rejects.toEqual(within('nodes[0].response_schema'))
+    await expect(createFlow(w, [text('a', '', { response_schema: { type: 'nothing' } })])).rejects.toEqual(
+      within('nodes[0].response_schema'),
+    )
     const map = { id: 'm', type: 'map', over: [], node: { type: 'template', template: '', response_schema: { pattern: '(?=a)' } } }
-    await expect(make(w, [map])).rejects.toThrow(/`pattern` does not know/)
-    await expect(make(w, [map])).rejects.toEqual(within('nodes[0].node.response_schema'))
-    await expect(make(w, [text('a', '')], { inputs: { $ref: '#/nowhere' } })).rejects.toEqual(within('inputs'))
+    await expect(createFlow(w, [map])).rejects.toThrow(/`pattern` does not know/)
+    await expect(createFlow(w, [map])).rejects.toEqual(within('nodes[0].node.response_schema'))
+    await expect(createFlow(w, [text('a', '')], { inputs: { $ref: '#/nowhere' } })).rejects.toEqual(within('inputs'))
   })
 
   it('write down what is said in files for who may read files, and are run by who may run agents', async () => {
@@ -113,7 +115,7 @@ describe('workflows', () => {
     knowledge.files.set('file_1', Buffer.from('wav 2500 x'))
     far.transcript = { text: 'Good morning' }
     const caller: Principal = { ...owner, scopes: ['agents'] }
-    const blind = { ...ask, caller }
+    const blind = { ...context, caller }
     const heard = { id: 'a', type: 'transcribe', model: 'speech', file_id: 'file_1' }
     const each = { id: 'a', type: 'map', over: [1], node: { type: 'transcribe', model: 'speech', file_id: 'file_1' } }
     const workflow = await createWorkflow(deps, blind, { code: 'heard', name: 'W', definition: { nodes: [text('a', 'x')], output: 1 } })
@@ -122,7 +124,7 @@ describe('workflows', () => {
       await expect(createWorkflow(deps, blind, { code: 'other', name: 'W', definition })).rejects.toEqual(code('permission_denied'))
       await expect(updateWorkflow(deps, blind, { id: workflow._id, definition })).rejects.toEqual(code('permission_denied'))
     }
-    await updateWorkflow(deps, ask, { id: workflow._id, definition: { nodes: [heard], output: { $ref: 'nodes.a.text' } } })
+    await updateWorkflow(deps, context, { id: workflow._id, definition: { nodes: [heard], output: { $ref: 'nodes.a.text' } } })
     billing.principal = caller
     expect(parseOutput(await runs.ended(blind, await runs.start(blind, { workflowId: workflow._id })))).toBe('Good morning')
   })
@@ -130,15 +132,15 @@ describe('workflows', () => {
   it('need the scope `agents`', async () => {
     const { deps, runs } = world()
     const caller = { ...owner, scopes: ['inference'] as const }
-    await expect(createWorkflow(deps, { ...ask, caller }, {})).rejects.toEqual(code('permission_denied'))
-    await expect(runs.start({ ...ask, caller }, { workflowId: 'wfl_x' })).rejects.toEqual(code('permission_denied'))
+    await expect(createWorkflow(deps, { ...context, caller }, {})).rejects.toEqual(code('permission_denied'))
+    await expect(runs.start({ ...context, caller }, { workflowId: 'wfl_x' })).rejects.toEqual(code('permission_denied'))
   })
 })
 
 describe('a run of a workflow', () => {
   it('hands outputs on, and its receipt is its charge', async () => {
     const w = world()
-    w.far.completions = [answers('In 1931.')]
+    w.far.completions = [reply('In 1931.')]
     const run = await ran(
       w,
       [
@@ -173,8 +175,8 @@ describe('a run of a workflow', () => {
     for await (const { event } of w.runs.log.follow('org_a', run._id, '6')) later.push(event.type)
     expect(later).toEqual(['node_ended', 'done'])
     await expect(w.runs.log.follow('org_b', run._id, null).next()).rejects.toEqual(code('not_found', 'runId'))
-    await expect(w.runs.cancel({ ...ask, caller: stranger }, run._id)).rejects.toEqual(code('not_found', 'id'))
-    await expect(w.runs.start({ ...ask, caller: stranger }, { workflowId: run.workflowId })).rejects.toEqual(
+    await expect(w.runs.cancel({ ...context, caller: otherOwner }, run._id)).rejects.toEqual(code('not_found', 'id'))
+    await expect(w.runs.start({ ...context, caller: otherOwner }, { workflowId: run.workflowId })).rejects.toEqual(
       code('not_found', 'input.workflowId'),
     )
   })
@@ -189,9 +191,12 @@ describe('a run of a workflow', () => {
     ]
     const output = { output: '{{ nodes.join.text }}' }
     const big = await ran(world(), nodes, output, { inputs: { n: 11 } })
-    expect([parseOutput(big), states(big)]).toEqual(['L', { size: 'done', large: 'done', little: 'skipped', behind: 'done', join: 'done' }])
+    expect([parseOutput(big), nodeStates(big)]).toEqual([
+      'L',
+      { size: 'done', large: 'done', little: 'skipped', behind: 'done', join: 'done' },
+    ])
     const small = await ran(world(), nodes, output, { inputs: { n: 1 } })
-    expect([parseOutput(small), states(small)]).toEqual([
+    expect([parseOutput(small), nodeStates(small)]).toEqual([
       'l',
       { size: 'done', large: 'skipped', little: 'done', behind: 'skipped', join: 'done' },
     ])
@@ -222,19 +227,19 @@ describe('a run of a workflow', () => {
     const w = world()
     const response_schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }
     const nodes = [chat('a', 'x', { response_schema }), text('b', '{{ nodes.a.output.n }}')]
-    w.far.completions = [answers('no JSON'), answers('{"n": "1"}'), answers('{"n": 1}')]
+    w.far.completions = [reply('no JSON'), reply('{"n": "1"}'), reply('{"n": 1}')]
     expect(parseOutput(await ran(w, nodes, { output: '{{ nodes.b.text }}' }))).toBe('1')
     expect(w.far.requests[2]!.messages).toHaveLength(5)
-    w.far.completions = [answers('no JSON')]
+    w.far.completions = [reply('no JSON')]
     const failed = await ran(w, nodes)
     expect(failed).toMatchObject({ status: 'failed', error: { code: 'output_schema_failed', nodeId: 'a' } })
-    expect([w.far.chats, states(failed)]).toEqual([6, { a: 'failed', b: 'skipped' }])
+    expect([w.far.chats, nodeStates(failed)]).toEqual([6, { a: 'failed', b: 'skipped' }])
     expect(BigInt(failed.cost!)).toBeGreaterThan(0n)
   })
 
   it('asks an agent, in the version that it had when the run began', async () => {
     const w = world()
-    const agent = await createAgent(w.deps, ask, {
+    const agent = await createAgent(w.deps, context, {
       code: 'guide',
       name: 'Guide',
       model: 'chat',
@@ -246,23 +251,23 @@ describe('a run of a workflow', () => {
         choices: [{ index: 0, message: { role: 'assistant', content: null, tool_calls: toolCall() }, finish_reason: 'tool_calls' }],
         usage: usage(20, 5),
       }),
-      answers('In 1931 [#1].'),
+      reply('In 1931 [#1].'),
     ]
-    const workflow = await make(w, [{ id: 'a', type: 'agent', agent_id: 'agent/guide', input: '{{ inputs.q }}' }], {
+    const workflow = await createFlow(w, [{ id: 'a', type: 'agent', agent_id: 'agent/guide', input: '{{ inputs.q }}' }], {
       output: { $ref: 'nodes.a' },
     })
-    const started = await w.runs.start(ask, { workflowId: workflow._id, inputs: { q: 'harbour?' } })
-    await updateAgent(w.deps, ask, { id: agent._id, instructions: 'Two.' })
-    const run = await w.runs.ended(ask, started)
+    const started = await w.runs.start(context, { workflowId: workflow._id, inputs: { q: 'harbour?' } })
+    await updateAgent(w.deps, context, { id: agent._id, instructions: 'Two.' })
+    const run = await w.runs.ended(context, started)
     expect(parseOutput(run)).toMatchObject({ text: 'In 1931 [#1].', citations: [{ mark: 1, chunk_id: 'chunk_ports_0' }] })
     expect(JSON.stringify(w.far.requests[1]!.messages)).toContain('One.')
   })
 
   it('gives passages of different nodes different marks, and a mark in an input is none of the agent', async () => {
     const w = world()
-    await createAgent(w.deps, ask, { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['ports'] })
+    await createAgent(w.deps, context, { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['ports'] })
     const choice = { index: 0, message: { role: 'assistant', content: null, tool_calls: toolCall() }, finish_reason: 'tool_calls' }
-    w.far.completions = [completion({ choices: [choice], usage: usage(20, 5) }), answers('In 1931 [#1] [#2] [#481].')]
+    w.far.completions = [completion({ choices: [choice], usage: usage(20, 5) }), reply('In 1931 [#1] [#2] [#481].')]
     const find = (id: string) => ({ id, type: 'search', collection_id: 'ports', query: 'harbour', limit: 1 })
     const agent = { id: 'c', type: 'agent', agent_id: 'agent/guide', input: '{{ nodes.a.text }} harbour?' }
     const map = { id: 'm', type: 'map', over: [1, 2], node: { type: 'search', collection_id: 'ports', query: 'harbour', limit: 1 } }
@@ -285,17 +290,19 @@ describe('a run of a workflow', () => {
     const url = 'https://crm.test/mcp'
     const tools = [{ name: 'find', description: '', inputSchema: { type: 'object' } }]
     w.mcp.servers.set(url, { tools, respond: () => ({ text: 'Salim', isError: false }) })
-    await createAgent(w.deps, ask, { code: 'clerk', name: 'Clerk', model: 'chat', mcpServers: [{ name: 'crm', url }] })
+    await createAgent(w.deps, context, { code: 'clerk', name: 'Clerk', model: 'chat', mcpServers: [{ name: 'crm', url }] })
     const message = { role: 'assistant', content: null, tool_calls: toolCall('crm__find', {}) }
     w.far.completions = [completion({ choices: [{ index: 0, message, finish_reason: 'tool_calls' }], usage: usage(20, 5) }), 'wait']
-    const workflow = await make(w, [{ id: 'a', type: 'agent', agent_id: 'agent/clerk', input: 'Who?' }], { output: '{{ nodes.a.text }}' })
-    const started = await w.runs.start(ask, { workflowId: workflow._id })
+    const workflow = await createFlow(w, [{ id: 'a', type: 'agent', agent_id: 'agent/clerk', input: 'Who?' }], {
+      output: '{{ nodes.a.text }}',
+    })
+    const started = await w.runs.start(context, { workflowId: workflow._id })
     await eventually(() => w.far.chats === 2)
     await w.runs[Symbol.asyncDispose]()
     const next = crashed(w)
     next.mcp.servers.set(url, { tools, respond: () => ({ text: 'nobody', isError: false }) })
-    next.far.completions = [answers('Salim')]
-    const run = await serving(next).ended(ask, started)
+    next.far.completions = [reply('Salim')]
+    const run = await serving(next).ended(context, started)
     expect([run.status, parseOutput(run)]).toEqual(['completed', 'Salim'])
     expect([w.mcp.called.length, next.mcp.called.length]).toEqual([1, 0])
     expect(JSON.stringify(next.far.requests[0]!.messages)).toContain('Salim')
@@ -316,10 +323,10 @@ describe('a run of a workflow', () => {
 
   it('refuses inputs that do not meet the schema, and more money than there is, before anything is held', async () => {
     const w = world()
-    const workflow = await make(w, [chat('a', 'x')], {
+    const workflow = await createFlow(w, [chat('a', 'x')], {
       inputs: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] },
     })
-    const start = (input: object) => w.runs.start(ask, { workflowId: workflow._id, ...input })
+    const start = (input: object) => w.runs.start(context, { workflowId: workflow._id, ...input })
     await expect(start({})).rejects.toEqual(code('missing_required_parameter', 'input.inputs.n'))
     await expect(start({ inputs: { n: 'x' } })).rejects.toEqual(code('invalid_type', 'input.inputs.n'))
     w.billing.balance = 10n
@@ -334,37 +341,37 @@ describe('a run of a workflow', () => {
     const run = await ran(w, [text('a', '')], { output }, { inputs })
     expect(run).toMatchObject({ status: 'failed', output: null, error: { code: 'run_limit_exceeded', nodeId: null } })
     const messages = Array.from({ length: 50 }, () => ({ role: 'user', content: '{{ inputs.x }}' }))
-    const asked = await ran(w, [{ ...chat('b', ''), messages }], {}, { inputs })
-    expect(asked).toMatchObject({ status: 'failed', error: { code: 'run_limit_exceeded', nodeId: 'b' } })
+    const largeRun = await ran(w, [{ ...chat('b', ''), messages }], {}, { inputs })
+    expect(largeRun).toMatchObject({ status: 'failed', error: { code: 'run_limit_exceeded', nodeId: 'b' } })
   })
 
   it('is deleted by its owner when it has ended, with its events and the answers of its calls', async () => {
     const w = world()
-    w.far.completions.push(answers('Sur'))
+    w.far.completions.push(reply('Sur'))
     const run = await ran(w, [chat('a', 'Where?')])
     const { collections } = w.deps
-    const kept = async () => [
+    const stored = async () => [
       await collections.workflowRuns.findOne({ _id: run._id }),
       ...(await collections.runEvents.find({ runId: run._id }, { sort: { sequence: 1 }, limit: 100 })),
       ...(await collections.keyedCalls.find({ 'step.runId': run._id }, { limit: 100 })),
     ]
-    expect((await kept()).length).toBeGreaterThan(2)
+    expect((await stored()).length).toBeGreaterThan(2)
     await eventually(async () => (await collections.workflowRuns.findOne({ _id: run._id }))?.job === undefined)
-    await expect(w.runs.delete({ ...ask, caller: stranger }, run._id)).rejects.toEqual(code('not_found', 'id'))
-    await w.runs.delete(ask, run._id)
-    expect(await kept()).toEqual([null])
+    await expect(w.runs.delete({ ...context, caller: otherOwner }, run._id)).rejects.toEqual(code('not_found', 'id'))
+    await w.runs.delete(context, run._id)
+    expect(await stored()).toEqual([null])
   })
 
   it('keeps the versions of a deleted workflow until it has ended', async () => {
     const w = world()
     w.far.completions = ['wait']
-    const workflow = await make(w, [chat('a', 'Where?')])
-    const run = await w.runs.start(ask, { workflowId: workflow._id })
-    await expect(w.runs.delete(ask, run._id)).rejects.toEqual(code('in_use', 'id'))
-    await deleteWorkflow(w.deps, ask, workflow._id)
+    const workflow = await createFlow(w, [chat('a', 'Where?')])
+    const run = await w.runs.start(context, { workflowId: workflow._id })
+    await expect(w.runs.delete(context, run._id)).rejects.toEqual(code('in_use', 'id'))
+    await deleteWorkflow(w.deps, context, workflow._id)
     expect(await findWorkflowVersion(w.deps, 'org_a', workflow._id, 1)).not.toBeNull()
-    await w.runs.cancel(ask, run._id)
-    expect(await w.runs.ended(ask, run)).toMatchObject({ status: 'cancelled' })
+    await w.runs.cancel(context, run._id)
+    expect(await w.runs.ended(context, run)).toMatchObject({ status: 'cancelled' })
     await eventually(async () => (await w.deps.collections.workflowRuns.findOne({ _id: run._id }))?.job === undefined)
     await w.deps.collections.workflows.findOneAndUpdate({ _id: workflow._id }, { $set: { forgetAt: new Date(0) } })
     await purgeDeletedWorkflows(w.deps)
@@ -374,11 +381,11 @@ describe('a run of a workflow', () => {
 
   it('is begun once with an idempotency key, and the key stands for its request alone', async () => {
     const w = world()
-    const { _id: workflowId } = await make(w, [chat('a', 'x')])
-    const start = (input: object) => w.runs.start(ask, { workflowId, idempotencyKey: 'once', ...input })
+    const { _id: workflowId } = await createFlow(w, [chat('a', 'x')])
+    const start = (input: object) => w.runs.start(context, { workflowId, idempotencyKey: 'once', ...input })
     const [first, second] = await Promise.all([start({}), start({})])
     expect(second._id).toBe(first._id)
-    await w.runs.ended(ask, first)
+    await w.runs.ended(context, first)
     expect(await start({})).toMatchObject({ _id: first._id, status: 'completed' })
     await expect(start({ inputs: { a: 1 } })).rejects.toEqual(code('idempotency_conflict', 'idempotencyKey'))
     expect([w.far.chats, w.billing.held]).toEqual([1, 0n])
@@ -395,18 +402,18 @@ describe('a run of a workflow', () => {
 
   for (const [what, input, end, status, error] of [
     ['its time is over', { maxSeconds: 3 }, async () => undefined, 'failed', { code: 'run_limit_exceeded' }],
-    ['it is cancelled', {}, (w: { runs: WorkflowRuns }, id: string) => w.runs.cancel(ask, id), 'cancelled', null],
+    ['it is cancelled', {}, (w: { runs: WorkflowRuns }, id: string) => w.runs.cancel(context, id), 'cancelled', null],
   ] as const) {
     it(`ends when ${what}, and pays for what was asked`, async () => {
       const w = world()
       w.far.completions = ['wait']
-      const workflow = await make(w, [chat('a', 'x'), text('b', '{{ nodes.a.text }}')])
-      const started = await w.runs.start(ask, { workflowId: workflow._id, ...input })
+      const workflow = await createFlow(w, [chat('a', 'x'), text('b', '{{ nodes.a.text }}')])
+      const started = await w.runs.start(context, { workflowId: workflow._id, ...input })
       await eventually(() => w.far.chats === 1)
       await end(w, started._id)
-      const run = await w.runs.ended(ask, started)
+      const run = await w.runs.ended(context, started)
       expect({ status: run.status, error: run.error }).toEqual({ status, error: error && expect.objectContaining(error) })
-      expect(states(run).b).toBe('skipped')
+      expect(nodeStates(run).b).toBe('skipped')
       expect(BigInt(run.cost!)).toBe(chargedBy(w))
       expect(BigInt(run.cost!)).toBeGreaterThan(0n)
       expect({ held: w.billing.held, ended: w.far.ended }).toEqual({ held: 0n, ended: 1 })
@@ -419,7 +426,7 @@ describe('a run of a workflow', () => {
       new KisError('rate_limit_exceeded', 'slow'),
       new KisError('rate_limit_exceeded', 'slow'),
       new KisError('rate_limit_exceeded', 'slow'),
-      answers('Yes'),
+      reply('Yes'),
     ]
     expect(parseOutput(await ran(w, [chat('a', 'x')], { output: '{{ nodes.a.text }}' }))).toBe('Yes')
     w.far.completions = [new KisError('invalid_request', 'never')]
@@ -430,32 +437,35 @@ describe('a run of a workflow', () => {
   it('of another organization begins at once, when one has started more than it has places for', async () => {
     const w = world()
     const other: Principal = { ...owner, organizationId: 'org_b', apiKeyId: 'key_b' }
-    const own = await make(w, [chat('a', 'x')])
+    const own = await createFlow(w, [chat('a', 'x')])
     const definition = { nodes: [text('a', 'x')], output: '{{ nodes.a.text }}' }
-    const theirs = await createWorkflow(w.deps, { ...ask, caller: other }, { code: 'w', name: 'W', definition })
+    const theirs = await createWorkflow(w.deps, { ...context, caller: other }, { code: 'w', name: 'W', definition })
     w.far.completions = ['wait']
     const started = []
-    for (let i = 0; i < 220; i++) started.push(await w.runs.start(ask, { workflowId: own._id, maxCost: 1_000_000n }))
+    for (let i = 0; i < 220; i++) started.push(await w.runs.start(context, { workflowId: own._id, maxCost: 1_000_000n }))
     await eventually(() => w.far.chats === 100)
-    const run = await w.runs.ended({ ...ask, caller: other }, await w.runs.start({ ...ask, caller: other }, { workflowId: theirs._id }))
+    const run = await w.runs.ended(
+      { ...context, caller: other },
+      await w.runs.start({ ...context, caller: other }, { workflowId: theirs._id }),
+    )
     expect(run).toMatchObject({ status: 'completed' })
     // A run that waits for a slot can be cancelled.
     const last = started.at(-1)!
-    await w.runs.cancel(ask, last._id)
-    expect(await w.runs.ended(ask, last)).toMatchObject({ status: 'cancelled', cost: '0' })
+    await w.runs.cancel(context, last._id)
+    expect(await w.runs.ended(context, last)).toMatchObject({ status: 'cancelled', cost: '0' })
     expect(w.far.chats).toBe(100)
-    for (const { _id } of started.slice(0, 60)) await w.runs.cancel(ask, _id)
+    for (const { _id } of started.slice(0, 60)) await w.runs.cancel(context, _id)
     await eventually(() => w.far.chats === 160)
-    for (const { _id } of started) await w.runs.cancel(ask, _id)
-    for (const run of started) await w.runs.ended(ask, run)
+    for (const { _id } of started) await w.runs.cancel(context, _id)
+    for (const run of started) await w.runs.ended(context, run)
     await eventually(() => w.billing.held === 0n)
   }, 60_000)
 
   it('is refused when its organization has 500 that have not ended, and begins when some have', async () => {
     const w = world()
     w.far.completions = ['wait']
-    const { _id: workflowId } = await make(w, [chat('a', 'x')])
-    const start = () => w.runs.start(ask, { workflowId, maxCost: 1_000_000n })
+    const { _id: workflowId } = await createFlow(w, [chat('a', 'x')])
+    const start = () => w.runs.start(context, { workflowId, maxCost: 1_000_000n })
     const outcomes = await Promise.allSettled(Array.from({ length: 520 }, start))
     const started = outcomes.flatMap((outcome) => (outcome.status === 'fulfilled' ? [outcome.value] : []))
     expect(started.length).toBe(500)
@@ -463,15 +473,15 @@ describe('a run of a workflow', () => {
       reason: { code: 'rate_limit_exceeded', retryAfterMs: 10_000 },
     })
     await expect(start()).rejects.toEqual(code('rate_limit_exceeded'))
-    for (const { _id } of started) await w.runs.cancel(ask, _id)
-    for (const run of started) await w.runs.ended(ask, run)
+    for (const { _id } of started) await w.runs.cancel(context, _id)
+    for (const run of started) await w.runs.ended(context, run)
     await eventually(async () => (await start()).status === 'running')
   }, 60_000)
 
   it('gives its place back while it only waits, and goes on where it was: each call paid once, each event told once', async () => {
     const w = world()
     const limited = new KisError('rate_limit_exceeded', 'slow', { retryAfterMs: 4_000 })
-    w.far.completions = [answers('One'), limited, limited, answers('Two')]
+    w.far.completions = [reply('One'), limited, limited, reply('Two')]
     const nodes = [
       {
         id: 'm',
@@ -481,34 +491,34 @@ describe('a run of a workflow', () => {
         node: { type: 'chat', model: 'chat', messages: [{ role: 'user', content: '{{ item }}' }] },
       },
     ]
-    const { _id: workflowId } = await make(w, nodes, { output: '{{ nodes.m.items[*].text | join(" ") }}' })
-    const started = await w.runs.start(ask, { workflowId })
+    const { _id: workflowId } = await createFlow(w, nodes, { output: '{{ nodes.m.items[*].text | join(" ") }}' })
+    const started = await w.runs.start(context, { workflowId })
     const found = () => w.deps.collections.workflowRuns.findOne({ _id: started._id })
     await eventually(async () => (await found())!.job!.lease === null)
     expect((await found())!.job!.dueAt.getTime()).toBeGreaterThan(Date.now())
     expect(w.billing.held).toBeGreaterThan(0n)
-    const run = await w.runs.ended(ask, started)
+    const run = await w.runs.ended(context, started)
     expect([run.status, parseOutput(run), w.far.chats]).toEqual(['completed', 'One Two', 4])
     expect([...w.billing.holds.values()].filter(({ charged }) => charged > 0n)).toHaveLength(2)
-    const told = []
-    for await (const { event } of w.runs.log.follow('org_a', run._id, null)) told.push(event.type)
-    expect(told).toEqual(['run_started', 'node_started', 'item_done', 'item_done', 'node_ended', 'done'])
+    const reported = []
+    for await (const { event } of w.runs.log.follow('org_a', run._id, null)) reported.push(event.type)
+    expect(reported).toEqual(['run_started', 'node_started', 'item_done', 'item_done', 'node_ended', 'done'])
     expect(w.billing.held).toBe(0n)
   }, 60_000)
 
   it('ends when it is cancelled, and when its time is over, while it waits', async () => {
     const w = world()
     w.far.completions = [new KisError('rate_limit_exceeded', 'slow', { retryAfterMs: 60_000 })]
-    const { _id: workflowId } = await make(w, [chat('a', 'x')])
+    const { _id: workflowId } = await createFlow(w, [chat('a', 'x')])
     const waits = async (input: object) => {
-      const { _id } = await w.runs.start(ask, { workflowId, ...input })
+      const { _id } = await w.runs.start(context, { workflowId, ...input })
       await eventually(async () => (await w.deps.collections.workflowRuns.findOne({ _id }))!.job?.lease === null)
       return _id
     }
     const cancelled = await waits({})
-    await w.runs.cancel(ask, cancelled)
+    await w.runs.cancel(context, cancelled)
     const late = await waits({ maxSeconds: 2 })
-    const awaitEnd = async (id: string) => w.runs.ended(ask, (await w.deps.collections.workflowRuns.findOne({ _id: id }))!)
+    const awaitEnd = async (id: string) => w.runs.ended(context, (await w.deps.collections.workflowRuns.findOne({ _id: id }))!)
     expect(await awaitEnd(cancelled)).toMatchObject({ status: 'cancelled' })
     expect(await awaitEnd(late)).toMatchObject({ status: 'failed', error: { code: 'run_limit_exceeded' } })
     expect(w.billing.held).toBe(0n)
@@ -516,14 +526,14 @@ describe('a run of a workflow', () => {
 
   it('is left to the next process by one that stops, which pays for nothing that it has cut', async () => {
     const w = world()
-    w.far.completions = [answers('One'), 'wait']
-    const workflow = await make(w, [chat('a', 'x'), chat('b', '{{ nodes.a.text }}')], { output: '{{ nodes.b.text }}' })
-    const started = await w.runs.start(ask, { workflowId: workflow._id })
+    w.far.completions = [reply('One'), 'wait']
+    const workflow = await createFlow(w, [chat('a', 'x'), chat('b', '{{ nodes.a.text }}')], { output: '{{ nodes.b.text }}' })
+    const started = await w.runs.start(context, { workflowId: workflow._id })
     await eventually(() => w.far.chats === 2)
     await w.runs[Symbol.asyncDispose]()
     const next = crashed(w)
-    next.far.completions = [answers('Two')]
-    const run = await serving(next).ended(ask, started)
+    next.far.completions = [reply('Two')]
+    const run = await serving(next).ended(context, started)
     expect([run.status, parseOutput(run), next.far.chats]).toEqual(['completed', 'Two', 1])
     expect(BigInt(run.cost!)).toBe(chargedBy(w))
     expect([...w.billing.holds.values()].filter(({ charged }) => charged > 0n)).toHaveLength(2)
@@ -532,14 +542,14 @@ describe('a run of a workflow', () => {
 
   it('goes on with its cap when its hold has expired with its process', async () => {
     const w = world()
-    w.far.completions = [answers('One'), 'wait']
-    const workflow = await make(w, [chat('a', 'x'), chat('b', '{{ nodes.a.text }}')], { output: '{{ nodes.b.text }}' })
-    const started = await w.runs.start(ask, { workflowId: workflow._id })
+    w.far.completions = [reply('One'), 'wait']
+    const workflow = await createFlow(w, [chat('a', 'x'), chat('b', '{{ nodes.a.text }}')], { output: '{{ nodes.b.text }}' })
+    const started = await w.runs.start(context, { workflowId: workflow._id })
     await eventually(() => w.far.chats === 2)
     await w.runs[Symbol.asyncDispose]()
     w.billing.expireRuns()
     const next = crashed(w)
-    const run = await serving(next).ended(ask, started)
+    const run = await serving(next).ended(context, started)
     expect(run.status).toBe('completed')
     expect(BigInt(run.holdAmount)).toBe(1_000_000_000n - BigInt(run.nodes.a!.cost))
     expect(w.billing.held).toBe(0n)

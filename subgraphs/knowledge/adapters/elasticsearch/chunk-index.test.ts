@@ -1,5 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
-import { type Asked, type HeldElasticsearch, startHeldElasticsearch } from '../../../../test/support/engines/held-elasticsearch.ts'
+import {
+  type HeldElasticsearch,
+  type ReceivedRequest,
+  startHeldElasticsearch,
+} from '../../../../test/support/engines/held-elasticsearch.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import type { ChunkIndex, ChunkQuery } from '../../ports/chunk-index.ts'
 import { openElasticsearchChunkIndex } from './chunk-index.ts'
@@ -22,7 +26,7 @@ const query = (collectionId: string): ChunkQuery => ({
 /**
  * `col_a` belongs to `org_a`, and so on. Reads of chunks of `col_a` wait. Searches of `col_c` take as long as they may.
  */
-function answer({ method, path, body }: Asked) {
+function respond({ method, path, body }: ReceivedRequest) {
   if (path === '/') return { body: { version: { number: '9.1.0' } } }
   if (path === '/kis-collections' && method === 'HEAD') return { body: {} }
   const [, owner] = /^\/kis-collections\/_doc\/col_(\w)$/.exec(path) ?? []
@@ -46,7 +50,7 @@ describe('reads while the index is slow', () => {
   let server: HeldElasticsearch
   let index: ChunkIndex
   beforeEach(async () => {
-    server = await startHeldElasticsearch(answer)
+    server = await startHeldElasticsearch(respond)
     index = await openElasticsearchChunkIndex({ url: server.url, log: silentLog })
     // A wait ends by its limit only where a test advances the time, even on a busy machine.
     vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
@@ -69,9 +73,9 @@ describe('reads while the index is slow', () => {
     await index.ping(signal)
     expect(server.held).toBe(24)
     // A running search still reads its chunks.
-    const passages = code(index.get('col_a', ['chunk']))
+    const storedCode = code(index.get('col_a', ['chunk']))
     server.release()
-    expect(await passages).toBe('answered')
+    expect(await storedCode).toBe('answered')
     const codes = await Promise.all(many)
     expect(codes.filter((each) => each === 'service_unavailable')).toHaveLength(300 - 24 - 256)
     expect(codes.filter((each) => each === 'answered')).toHaveLength(24 + 256)

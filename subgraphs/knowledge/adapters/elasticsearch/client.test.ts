@@ -38,8 +38,10 @@ it('ends a request whose caller leaves, under way or waiting for a connection', 
   await using server = await start()
   const client = elasticsearchClient(server.url, undefined)
   const caller = new AbortController()
-  const asked = Array.from({ length: MAX_CONNECTIONS + 1 }, () => awaitResponse(client.info({}, { signal: caller.signal }), caller.signal))
-  const ended = Promise.allSettled(asked)
+  const requests = Array.from({ length: MAX_CONNECTIONS + 1 }, () =>
+    awaitResponse(client.info({}, { signal: caller.signal }), caller.signal),
+  )
+  const ended = Promise.allSettled(requests)
   await server.holds(MAX_CONNECTIONS)
   caller.abort(new Error('left'))
   expect(new Set((await ended).map((each) => each.status === 'rejected' && each.reason.message))).toEqual(new Set(['left']))

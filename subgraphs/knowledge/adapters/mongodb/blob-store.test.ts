@@ -23,10 +23,10 @@ await onEngine('KIS_TEST_MONGODB_URL', 'what the blob store keeps in MongoDB', (
     })
 
     const pointers = db.collection<{ _id: string; uploads: ObjectId[] }>('contents')
-    const kept = async () =>
+    const storedKeys = async () =>
       Promise.all(['contents', 'contents.files', 'contents.chunks'].map((name) => db.collection(name).countDocuments({})))
     /** Creates an announced file with a first chunk, as a crash leaves it. */
-    const beginUpload = async (key: string, minutesAgo: number) => {
+    const startUpload = async (key: string, minutesAgo: number) => {
       const id = ObjectId.createFromTime(Math.floor(Date.now() / 1_000) - minutesAgo * MINUTE_S)
       await pointers.updateOne({ _id: key }, { $push: { uploads: id } }, { upsert: true })
       await db.collection('contents.chunks').insertOne({ files_id: id, n: 0, data: Buffer.from('half') })
@@ -35,22 +35,22 @@ await onEngine('KIS_TEST_MONGODB_URL', 'what the blob store keeps in MongoDB', (
 
     it('is one file a key, and nothing after its deletion', async () => {
       for (const size of [3_000_000, 10, 0]) await store.put('replaced', new Uint8Array(size).fill(1))
-      expect(await kept()).toEqual([1, 1, 0])
+      expect(await storedKeys()).toEqual([1, 1, 0])
       await store.delete('replaced')
-      expect(await kept()).toEqual([0, 0, 0])
+      expect(await storedKeys()).toEqual([0, 0, 0])
     })
 
     it('loses what an interrupted upload has left to the next that clears up, and no upload that may go on', async () => {
-      await beginUpload('interrupted', 10)
+      await startUpload('interrupted', 10)
       expect(await store.get('interrupted')).toBeNull()
       await store.put('interrupted', new Uint8Array([1]))
-      expect(await kept()).toEqual([1, 1, 1])
-      await beginUpload('interrupted', 10)
-      const running = await beginUpload('interrupted', 1)
+      expect(await storedKeys()).toEqual([1, 1, 1])
+      await startUpload('interrupted', 10)
+      const running = await startUpload('interrupted', 1)
       await store.delete('interrupted')
       expect(await store.get('interrupted')).toBeNull()
       expect((await pointers.findOne({ _id: 'interrupted' }))?.uploads).toEqual([running])
-      expect(await kept()).toEqual([1, 0, 1])
+      expect(await storedKeys()).toEqual([1, 0, 1])
       await db.collection('contents.chunks').deleteMany({})
       await pointers.deleteMany({})
     })
@@ -68,7 +68,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'what the blob store keeps in MongoDB', (
       while (!isOver && (await clearAway()).matchedCount === 0);
       await expect(late).rejects.toMatchObject({ code: 'service_unavailable' })
       expect(await store.get('slow')).toEqual(new Uint8Array([1]))
-      expect(await kept()).toEqual([1, 1, 1])
+      expect(await storedKeys()).toEqual([1, 1, 1])
       await store.delete('slow')
     })
   })

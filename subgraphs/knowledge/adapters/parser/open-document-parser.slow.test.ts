@@ -33,7 +33,7 @@ function describeBlocks({ text, blocks }: ParsedDocument): readonly string[] {
   })
 }
 
-function makePdf(draw: (pdf: PDFDocument) => void, options: PDFDocumentOptions = {}): Promise<Buffer> {
+function createPdf(draw: (pdf: PDFDocument) => void, options: PDFDocumentOptions = {}): Promise<Buffer> {
   const pdf = new PDFDocument(options)
   const pieces: Buffer[] = []
   pdf.on('data', (piece: Buffer) => pieces.push(piece))
@@ -63,7 +63,7 @@ function pdfWithContent(content: Buffer): Buffer {
 const slowPdf = () => pdfWithContent(Buffer.from('BT /F1 12 Tf 50 700 Td (Hello there) Tj ET\n'.repeat(2_000_000)))
 
 /** Returns an archive of these entries, deflated. With `claim`, the sizes in its headers are false. */
-function makeZip(entries: Readonly<Record<string, Uint8Array | string>>, claim?: number): Buffer {
+function createZip(entries: Readonly<Record<string, Uint8Array | string>>, claim?: number): Buffer {
   const files: Buffer[] = []
   const directory: Buffer[] = []
   let offset = 0
@@ -76,9 +76,9 @@ function makeZip(entries: Readonly<Record<string, Uint8Array | string>>, claim?:
     header.writeUInt32LE(claim ?? content.length, 18)
     header.writeUInt16LE(name.length, 22)
     const file = Buffer.concat([Buffer.from('PK\x03\x04'), header, Buffer.from(name), data])
-    const place = Buffer.alloc(14)
-    place.writeUInt32LE(offset, 10)
-    directory.push(Buffer.concat([Buffer.from('PK\x01\x02\x14\x00'), header, place, Buffer.from(name)]))
+    const locator = Buffer.alloc(14)
+    locator.writeUInt32LE(offset, 10)
+    directory.push(Buffer.concat([Buffer.from('PK\x01\x02\x14\x00'), header, locator, Buffer.from(name)]))
     files.push(file)
     offset += file.length
   }
@@ -92,7 +92,7 @@ function makeZip(entries: Readonly<Record<string, Uint8Array | string>>, claim?:
 }
 
 const WORD = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
-const makeWordXml = (body: string) => `<?xml version="1.0"?><w:document ${WORD}><w:body>${body}</w:body></w:document>`
+const createWordXml = (body: string) => `<?xml version="1.0"?><w:document ${WORD}><w:body>${body}</w:body></w:document>`
 
 const nested = (depth: number) => `${'<w:sdt><w:sdtContent>'.repeat(depth)}${'</w:sdtContent></w:sdt>'.repeat(depth)}`
 
@@ -130,7 +130,7 @@ describe('formats', () => {
   })
 
   it('reads a PDF by pages and names those without text', async () => {
-    const bytes = await makePdf((pdf) => {
+    const bytes = await createPdf((pdf) => {
       pdf.outline.addItem('Introduction')
       pdf
         .text('Introduction')
@@ -251,17 +251,17 @@ describe('verdicts', () => {
     { name: 'a page without text', bytes: '<html><body><img src="x"></body></html>', file: 'a.html', code: 'empty' },
     {
       name: 'a Word document without text',
-      bytes: makeZip({ 'word/document.xml': makeWordXml('<w:p/>') }),
+      bytes: createZip({ 'word/document.xml': createWordXml('<w:p/>') }),
       file: 'a.docx',
       code: 'no_text',
     },
     {
       name: 'a Word document that is cut off',
-      bytes: makeZip({ 'word/document.xml': makeWordXml('<w:p/>') }).subarray(0, 100),
+      bytes: createZip({ 'word/document.xml': createWordXml('<w:p/>') }).subarray(0, 100),
       file: 'a.docx',
       code: 'corrupt',
     },
-    { name: 'a Word document with broken XML', bytes: makeZip({ 'word/document.xml': '<w:document' }), file: 'a.docx', code: 'corrupt' },
+    { name: 'a Word document with broken XML', bytes: createZip({ 'word/document.xml': '<w:document' }), file: 'a.docx', code: 'corrupt' },
     { name: 'a PDF that is a few bytes', bytes: '%PDF-1.7\n', file: 'a.pdf', code: 'corrupt' },
     {
       name: 'an old Office file, whatever its name',
@@ -277,25 +277,25 @@ describe('verdicts', () => {
     },
     {
       name: 'a spreadsheet without sheets, named as a document',
-      bytes: makeZip({ 'xl/workbook.xml': '<x/>' }),
+      bytes: createZip({ 'xl/workbook.xml': '<x/>' }),
       file: 'a.docx',
       code: 'no_text',
     },
-    { name: 'a folder as an archive', bytes: makeZip({ 'a/': '' }), file: 'a.zip', code: 'empty' },
+    { name: 'a folder as an archive', bytes: createZip({ 'a/': '' }), file: 'a.zip', code: 'empty' },
     { name: 'a picture named as text', bytes: Buffer.from('89504e470d0a1a0a0000000d', 'hex'), file: 'a.txt', code: 'no_text' },
   ])('says $code of $name', async ({ bytes, file, code }) => {
     await expect(parse(bytes, file)).rejects.toMatchObject({ name: 'ParseFailure', code })
   })
 
   it('asks for the password of a PDF that does not open without it, and reads one that does', async () => {
-    const locked = await makePdf((pdf) => pdf.text('Secret words.'), { userPassword: 'user', ownerPassword: 'owner' })
+    const locked = await createPdf((pdf) => pdf.text('Secret words.'), { userPassword: 'user', ownerPassword: 'owner' })
     await expect(parse(locked, 'a.pdf')).rejects.toMatchObject({ code: 'password_required' })
-    const readable = await makePdf((pdf) => pdf.text('Public words.'), { ownerPassword: 'owner' })
+    const readable = await createPdf((pdf) => pdf.text('Public words.'), { ownerPassword: 'owner' })
     expect((await parse(readable, 'a.pdf')).text).toBe('Public words.')
   })
 
   it('says no_text of a PDF of drawings', async () => {
-    await expect(parse(await makePdf((pdf) => pdf.rect(0, 0, 9, 9).fill()), 'a.pdf')).rejects.toMatchObject({ code: 'no_text' })
+    await expect(parse(await createPdf((pdf) => pdf.rect(0, 0, 9, 9).fill()), 'a.pdf')).rejects.toMatchObject({ code: 'no_text' })
   })
 
   it('reads the text of a page with 600,000 lines', async () => {
@@ -305,7 +305,7 @@ describe('verdicts', () => {
   })
 
   it('reads what the bytes are, not what the name says', async () => {
-    const bytes = await makePdf((pdf) => pdf.text('A portable document.'))
+    const bytes = await createPdf((pdf) => pdf.text('A portable document.'))
     expect(parser.sniff(bytes, 'a.txt')).toBe('application/pdf')
     const parsed = await parse(bytes, 'a.txt')
     expect(parsed).toMatchObject({ mediaType: 'application/pdf', text: 'A portable document.' })
@@ -318,22 +318,22 @@ describe('limits', () => {
   it.each([
     {
       name: 'text of 250 MB that its headers call 10 bytes',
-      bomb: () => makeZip({ 'word/document.xml': Buffer.alloc(250_000_000, 0x20) }, 10),
+      bomb: () => createZip({ 'word/document.xml': Buffer.alloc(250_000_000, 0x20) }, 10),
     },
-    { name: 'two million empty paragraphs', bomb: () => makeZip({ 'word/document.xml': makeWordXml('<w:p/>'.repeat(2_000_000)) }) },
-    { name: '100,000 elements inside each other', bomb: () => makeZip({ 'word/document.xml': makeWordXml(nested(50_000)) }) },
+    { name: 'two million empty paragraphs', bomb: () => createZip({ 'word/document.xml': createWordXml('<w:p/>'.repeat(2_000_000)) }) },
+    { name: '100,000 elements inside each other', bomb: () => createZip({ 'word/document.xml': createWordXml(nested(50_000)) }) },
     {
       name: '3,000 entries',
       bomb: () =>
-        makeZip({ 'word/document.xml': '', ...Object.fromEntries(Array.from({ length: 3_000 }, (_, index) => [`${index}.xml`, ''])) }),
+        createZip({ 'word/document.xml': '', ...Object.fromEntries(Array.from({ length: 3_000 }, (_, index) => [`${index}.xml`, ''])) }),
     },
   ])('ends a Word document of $name', async ({ bomb }) => {
     await expect(parse(bomb(), 'bomb.docx')).rejects.toMatchObject({ code: 'limit_exceeded' })
   })
 
   it('unpacks nothing that it does not read', async () => {
-    const bytes = makeZip({
-      'word/document.xml': makeWordXml('<w:p><w:r><w:t>Harmless</w:t></w:r></w:p>'),
+    const bytes = createZip({
+      'word/document.xml': createWordXml('<w:p><w:r><w:t>Harmless</w:t></w:r></w:p>'),
       'word/media/a.bin': Buffer.alloc(250_000_000),
       '_rels/.rels': '<x/>',
     })
@@ -341,9 +341,9 @@ describe('limits', () => {
   })
 
   it('does not unpack archives inside a document', async () => {
-    const inner = makeZip({ 'bomb.bin': Buffer.alloc(250_000_000) })
-    const outer = makeZip({
-      'word/document.xml': makeWordXml('<w:p><w:r><w:t>Harmless</w:t></w:r></w:p>'),
+    const inner = createZip({ 'bomb.bin': Buffer.alloc(250_000_000) })
+    const outer = createZip({
+      'word/document.xml': createWordXml('<w:p><w:r><w:t>Harmless</w:t></w:r></w:p>'),
       'word/embeddings/inner.zip': inner,
       '_rels/.rels': '<x/>',
     })
@@ -360,7 +360,7 @@ describe('limits', () => {
   })
 
   it('ends a PDF with too many pages', async () => {
-    const bytes = await makePdf((pdf) => pdf.text('1').addPage().text('2').addPage().text('3'))
+    const bytes = await createPdf((pdf) => pdf.text('1').addPage().text('2').addPage().text('3'))
     await expect(parseWith({ maxPages: 2 }, bytes, 'a.pdf')).rejects.toMatchObject({ code: 'limit_exceeded' })
   })
 
@@ -436,10 +436,10 @@ describe.runIf(process.platform === 'linux')('processes', () => {
 
 it('tells how many pages of a PDF it has read, and nothing of formats without pages', async () => {
   const pdf = drawPdf(Array.from({ length: 40 }, (_, i) => [rtl(500, 300, `نص الصفحة ${'ابتثجحخد'[i % 8]!.repeat(2 + i)}`)]))
-  const told: string[] = []
-  const onPages = (done: number, total: number) => told.push(`${done}/${total}`)
+  const reported: string[] = []
+  const onPages = (done: number, total: number) => reported.push(`${done}/${total}`)
   expect(await parser.parse(pdf, 'a.pdf', never, { onPages })).toMatchObject({ pageCount: 40 })
-  expect(told).toEqual(['0/40', '16/40', '32/40', '40/40'])
+  expect(reported).toEqual(['0/40', '16/40', '32/40', '40/40'])
   await parser.parse(Buffer.from('Some text.'), 'a.txt', never, { onPages })
-  expect(told).toHaveLength(4)
+  expect(reported).toHaveLength(4)
 })

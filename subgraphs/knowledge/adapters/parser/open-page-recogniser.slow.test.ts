@@ -118,8 +118,8 @@ describe('a picture', () => {
     ['a JPEG whose Exif mirrors it', 'a.jpg', () => toJpeg(turned(mirrored(strip), 3), 5)],
     ['a WebP whose Exif turns it', 'a.webp', () => toWebp(left, 6)],
     ['a TIFF whose page is turned', 'a.tif', () => toTiff([left], 6)],
-  ] as const)('is read as it is shown, with the place of its lines: %s', { timeout: TIMEOUT_MS }, async (_name, file, make) => {
-    const { parsed, pages } = await read(make(), file)
+  ] as const)('is read as it is shown, with the place of its lines: %s', { timeout: TIMEOUT_MS }, async (_name, file, create) => {
+    const { parsed, pages } = await read(create(), file)
     expect(parsed.pageCount).toBe(1)
     expect(pages).toEqual([
       { page: 1, confidence: expect.any(Number), paragraphs: [TEXT], layout: { width: 1_275, height: 260, lines: [LINE] } },
@@ -130,31 +130,31 @@ describe('a picture', () => {
     ['its left side', () => left, { x: 149, y: 297, width: 28, height: 828 }],
     ['its right side', () => right, { x: 83, y: 150, width: 28, height: 828 }],
     ['its head', () => down, { x: 297, y: 83, width: 828, height: 28 }],
-  ] as const)('that lies on %s, and does not say so, is read too', { timeout: TIMEOUT_MS }, async (_name, pictureOf, box) => {
-    const picture = pictureOf()
-    const { pages } = await read(toJpeg(picture), 'a.jpg')
-    const { width, height } = picture
+  ] as const)('that lies on %s, and does not say so, is read too', { timeout: TIMEOUT_MS }, async (_name, createImage, box) => {
+    const image = createImage()
+    const { pages } = await read(toJpeg(image), 'a.jpg')
+    const { width, height } = image
     const lines = [{ charStart: 0, charEnd: TEXT.length, ...box }]
     expect(pages).toEqual([{ page: 1, confidence: expect.any(Number), paragraphs: [TEXT], layout: { width, height, lines } }])
   })
 
   it('on pages of a PDF that are turned is read as the pages show it', { timeout: TIMEOUT_MS }, async () => {
     const scan = await toPdf(
-      ([left, down, right] as const).map((picture, index) => (pdf) => {
+      ([left, down, right] as const).map((image, index) => (pdf) => {
         pdf.page.dictionary.data.Rotate = 90 * (index + 1)
-        pdf.image(toPng(picture), 0, 0, index === 1 ? { width: 588, height: 120 } : { width: 120, height: 588 })
+        pdf.image(toPng(image), 0, 0, index === 1 ? { width: 588, height: 120 } : { width: 120, height: 588 })
       }),
     )
     const { pages } = await read(scan, 'a.pdf')
     expect(textOf(pages)).toEqual([TEXT, TEXT, TEXT])
-    const places = pages.map(({ layout }) => [layout!.width, layout!.height, layout!.lines[0]!.x, layout!.lines[0]!.y].map(Math.round))
+    const positions = pages.map(({ layout }) => [layout!.width, layout!.height, layout!.lines[0]!.x, layout!.lines[0]!.y].map(Math.round))
     const wanted = [
       [792, 612, 273, 69],
       [612, 792, 93, 741],
       [792, 612, 69, 561],
     ]
     // A rendered letter may be a pixel or two larger.
-    const apart = places.flatMap((place, page) => place.map((value, at) => Math.abs(value - wanted[page]![at]!)))
+    const apart = positions.flatMap((position, page) => position.map((value, at) => Math.abs(value - wanted[page]![at]!)))
     expect(Math.max(...apart)).toBeLessThanOrEqual(2)
   })
 })
@@ -171,11 +171,11 @@ describe('whatever happens to a page', () => {
   })
 
   it('a page that takes too long or too much memory is given up', { timeout: TIMEOUT_MS }, async () => {
-    const given = [{ page: 1, confidence: null, paragraphs: [] }]
-    const late = [{ ...given[0], isOutOfTime: true }]
+    const inputPages = [{ page: 1, confidence: null, paragraphs: [] }]
+    const late = [{ ...inputPages[0], isOutOfTime: true }]
     expect(await withLimits({ pageTimeoutMs: 1 }, (own) => recognise(toPng(kiln), 'image/png', [1], own))).toEqual(late)
     expect(await withLimits({ maxRssBytes: 1 }, (own) => recognise(toPng(kiln), 'image/png', [1], own))).toEqual([
-      { ...given[0], isOutOfMemory: true },
+      { ...inputPages[0], isOutOfMemory: true },
     ])
     const scan = await toScan([harbour, kiln])
     const all = await withLimits({ pageTimeoutMs: 1 }, (own) => recognise(scan, 'application/pdf', [1, 2], own))

@@ -5,13 +5,13 @@ import { encodePages, PageCounts } from './wire.ts'
  * Returns the reported page counts of an output that arrives in pieces of `size` bytes, and the rest, which is the
  * result.
  */
-function take(output: string, size: number) {
-  const told: string[] = []
-  const pages = new PageCounts(300, (done, total) => told.push(`${done}/${total}`))
+function receive(output: string, size: number) {
+  const reported: string[] = []
+  const pages = new PageCounts(300, (done, total) => reported.push(`${done}/${total}`))
   const bytes = Buffer.from(output)
-  let answer = ''
-  for (let at = 0; at < bytes.length; at += size) answer += pages.consume(bytes.subarray(at, at + size))
-  return { told, answer }
+  let result = ''
+  for (let at = 0; at < bytes.length; at += size) result += pages.consume(bytes.subarray(at, at + size))
+  return { reported, result }
 }
 
 const LINES = encodePages(0, 300) + encodePages(16, 300) + encodePages(300, 300)
@@ -19,12 +19,12 @@ const LINES = encodePages(0, 300) + encodePages(16, 300) + encodePages(300, 300)
 it('takes the lines about pages off an answer, however it is cut', () => {
   const answer = '{"text":"\\n+1/2\\n"}\n+3/4\n'
   for (const size of [1, 2, 7, 1_000]) {
-    expect(take(LINES + answer, size)).toEqual({ told: ['0/300', '16/300', '300/300'], answer })
-    expect(take(answer, size)).toEqual({ told: [], answer })
+    expect(receive(LINES + answer, size)).toEqual({ reported: ['0/300', '16/300', '300/300'], answer })
+    expect(receive(answer, size)).toEqual({ told: [], answer })
   }
 })
 
 it('refuses lines that are no counts, that go back, that exceed a limit or that have no end', () => {
   for (const output of ['+x/3\n', '+1\n', '+4/3\n', '+1/301\n', '+2/3\n+2/3\n', `+${'1'.repeat(40)}`, `+1/2${' '.repeat(40)}\n`])
-    for (const size of [1, 1_000]) expect(() => take(output, size)).toThrow('malformed')
+    for (const size of [1, 1_000]) expect(() => receive(output, size)).toThrow('malformed')
 })

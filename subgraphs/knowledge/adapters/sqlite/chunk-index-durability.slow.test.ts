@@ -7,7 +7,7 @@ import { DatabaseSync } from 'node:sqlite'
 import { fileURLToPath } from 'node:url'
 import { isDeepStrictEqual } from 'node:util'
 import { expect, it } from 'vitest'
-import { COLLECTION, DIMENSIONS, makeChunk, makeDocument, openCollection } from '../../../../test/support/data/chunks.ts'
+import { COLLECTION, createChunk, createDocument, DIMENSIONS, openCollection } from '../../../../test/support/data/chunks.ts'
 import { rawCopies } from '../../../../test/support/data/raw-files.ts'
 import { temporaryFolder } from '../../../../test/support/data/temporary-folder.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
@@ -98,15 +98,15 @@ it('erases the text, the terms, the postings and the vector of what is deleted o
     return raw.map((x) => x / Math.hypot(...raw))
   }
   const put = (i: number, text: string, vector: string) => {
-    const chunk = { ...makeChunk(`${text} harbour sultan cedar`, i, `doc_${i}`), tokenStates: null, vector: vectorOf(vector) }
-    return index.put(makeDocument(`doc_${i}`), [chunk])
+    const chunk = { ...createChunk(`${text} harbour sultan cedar`, i, `doc_${i}`), tokenStates: null, vector: vectorOf(vector) }
+    return index.put(createDocument(`doc_${i}`), [chunk])
   }
   for (let i = 0; i < 60; i++) await (i % 3 ? put(i, 'lamp', `kept vector ${i}`) : put(i, `${secret} Quixomat${i}`, `hidden vector ${i}`))
   // More than a small collection has, so that FTS5 indexes the words.
   for (let i = 100; i < 100 + SMALL_COLLECTION; i += 256)
     await index.put(
-      makeDocument('doc_others'),
-      Array.from({ length: 256 }, (_, j) => makeChunk('ship', i + j, 'doc_others')),
+      createDocument('doc_others'),
+      Array.from({ length: 256 }, (_, j) => createChunk('ship', i + j, 'doc_others')),
     )
   const copies = () => rawCopies(folderOfOne, [secret, 'zorblaxian', 'Quixomat', 'quixomat', 'hidden vector'])
   expect(Object.values(copies()).flatMap((found) => Object.keys(found))).toEqual(

@@ -60,8 +60,10 @@ async function expectRebuilt(index: ChunkIndex, file: string): Promise<void> {
 
 it('refuses searches and writes while an index of version 3 is rebuilt, tells the progress, and then has all that it had', async () => {
   const file = newFile('progress.sqlite')
-  const told: unknown[] = []
-  const log = Object.assign(Object.create(silentLog), { info: (fields: object, message: string) => void told.push({ ...fields, message }) })
+  const reported: unknown[] = []
+  const log = Object.assign(Object.create(silentLog), {
+    info: (fields: object, message: string) => void reported.push({ ...fields, message }),
+  })
   await using index = await openSqliteChunkIndex({ file, log })
   const document = { organizationId: 'org_a', collectionId: 'col_a', documentId: 'doc_1', generation: 'g1', attributes: {} }
   const refused = await Promise.allSettled([
@@ -84,7 +86,7 @@ it('refuses searches and writes while an index of version 3 is rebuilt, tells th
     )
     .toBe('served')
   await expectRebuilt(index, file)
-  expect(told).toEqual([
+  expect(reported).toEqual([
     { file, left: 285, message: expect.stringContaining('being rebuilt') },
     { file, message: 'the chunk index is rebuilt' },
   ])
@@ -128,8 +130,7 @@ it.each(['0.1.0', '0.2.0'])('takes up the index of version %s', async (version) 
   for (const { cosine } of found) expect(Math.abs(cosine!)).toBeGreaterThan(0)
   let after: string | null = null
   do
-    after = (await index.rebuild(after, async (passages) => passages.map(({ text }) => ({ words: text.split(/\W+/), grams: [] })), signal))
-      .next
+    after = (await index.rebuild(after, async (chunks) => chunks.map(({ text }) => ({ words: text.split(/\W+/), grams: [] })), signal)).next
   while (after !== null)
   expect(await search(index, { collectionId, words: ['Meals'] })).toHaveLength(1)
 })

@@ -12,9 +12,9 @@ const folder = temporaryFolder()
 const collection = { organizationId: 'org_a', collectionId: 'col_a', dimensions: 8 }
 const document = { organizationId: 'org_a', collectionId: 'col_a', documentId: 'doc_1', generation: 'g1', attributes: {} }
 const signal = new AbortController().signal
-const toTerms: ToTerms = async (passages) => passages.map(({ text }) => ({ words: text.split(' '), grams: [] }))
+const toTerms: ToTerms = async (chunks) => chunks.map(({ text }) => ({ words: text.split(' '), grams: [] }))
 
-function makeChunk(ordinal: number, text: string): IndexedChunk {
+function createChunk(ordinal: number, text: string): IndexedChunk {
   const vector = Float32Array.from({ length: 8 }, (_, i) => (i === ordinal % 8 ? 1 : 0.1))
   return plainChunk(`chunk-${ordinal}`, ordinal, text, { context: 'about', headingPath: ['A'], vector, words: text.split(' '), grams: [] })
 }
@@ -25,7 +25,7 @@ async function newFile(name: string, tamper: (db: DatabaseSync) => void = () => 
   {
     await using index = await openSqliteChunkIndex({ file, log: silentLog })
     await index.createCollection(collection)
-    const chunks = Array.from({ length: 300 }, (_, i) => makeChunk(i, i % 3 ? 'harbour cedar' : 'harbour'))
+    const chunks = Array.from({ length: 300 }, (_, i) => createChunk(i, i % 3 ? 'harbour cedar' : 'harbour'))
     await index.put(document, chunks.slice(0, 256))
     await index.put(document, chunks.slice(256))
   }
@@ -42,18 +42,18 @@ async function rebuilt(index: ChunkIndex, terms: ToTerms = toTerms): Promise<voi
 }
 
 const search = async (index: ChunkIndex) => {
-  const query = { collectionId: 'col_a', vector: makeChunk(5, '').vector, words: ['cedar'], grams: [], candidates: 1000, filter: null }
+  const query = { collectionId: 'col_a', vector: createChunk(5, '').vector, words: ['cedar'], grams: [], candidates: 1000, filter: null }
   return (await index.search(query, signal)).toSorted((a, b) => (a.chunkId < b.chunkId ? -1 : 1))
 }
 
 it('makes terms, counts and places anew from the passages and their vectors', async () => {
   const whole = await newFile('whole.sqlite')
-  await using sound = await openSqliteChunkIndex({ file: whole, log: silentLog })
+  await using intact = await openSqliteChunkIndex({ file: whole, log: silentLog })
   const file = await newFile('torn.sqlite', (db) => {
     db.exec("UPDATE collections SET chunks = 7, words = 1; DELETE FROM terms_1 WHERE term = 'wcedar'")
   })
   await using index = await openSqliteChunkIndex({ file, log: silentLog })
-  const expected = await search(sound)
+  const expected = await search(intact)
   expect(await search(index)).not.toEqual(expected)
   await rebuilt(index)
   expect(await search(index)).toEqual(expected)

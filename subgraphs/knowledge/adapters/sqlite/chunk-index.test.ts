@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { expect, it } from 'vitest'
 import { seeded, wordSource } from '../../../../bench/support/words.ts'
-import { COLLECTION, coverage, makeChunk, makeDocument, openCollection } from '../../../../test/support/data/chunks.ts'
+import { COLLECTION, coverage, createChunk, createDocument, openCollection } from '../../../../test/support/data/chunks.ts'
 import { temporaryFolder } from '../../../../test/support/data/temporary-folder.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import { words } from '../../domain/text/text-analysis.ts'
@@ -52,8 +52,8 @@ it('finds by words what scoring each chunk finds, while a collection grows, shri
   const { index, searchText } = collection
   const texts = new Map<string, string>()
   const put = async (documentId: string, count: number) => {
-    const chunks = Array.from({ length: count }, (_, i) => makeChunk(Array.from({ length: 20 }, draw).join(' '), i, documentId))
-    await index.put(makeDocument(documentId), chunks)
+    const chunks = Array.from({ length: count }, (_, i) => createChunk(Array.from({ length: 20 }, draw).join(' '), i, documentId))
+    await index.put(createDocument(documentId), chunks)
     for (const { chunkId, text } of chunks) texts.set(chunkId, text)
   }
   const expectBest = async () => {
@@ -87,7 +87,7 @@ it('finds by words what scoring each chunk finds, while a collection grows, shri
   await index.deleteDocument(COLLECTION, 'doc_1')
   for (const id of [...texts.keys()]) if (id.startsWith('doc_1-')) texts.delete(id)
   await expectBest()
-  const toTerms: ToTerms = async (passages) => passages.map(({ text }) => ({ words: words(text), grams: [] }))
+  const toTerms: ToTerms = async (chunks) => chunks.map(({ text }) => ({ words: words(text), grams: [] }))
   for (let after = (await index.rebuild(null, toTerms, signal)).next; after !== null; )
     after = (await index.rebuild(after, toTerms, signal)).next
   await expectBest()
@@ -96,7 +96,7 @@ it('finds by words what scoring each chunk finds, while a collection grows, shri
 it('says that a collection of more than 200,000 chunks is large', async () => {
   const file = join(folder, 'large.sqlite')
   await using collection = await openCollection(() => openSqliteChunkIndex({ file, log: silentLog }), 1)
-  await collection.index.put(makeDocument('doc_1'), [makeChunk('sultan', 0)])
+  await collection.index.put(createDocument('doc_1'), [createChunk('sultan', 0)])
   const sized = async (chunks: number) => {
     const db = new DatabaseSync(file)
     db.prepare('UPDATE collections SET chunks = ?').run(chunks)

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { countWords, expectPassageLaws } from '../../../../test/support/passage-laws.ts'
+import { countWords, expectChunkInvariants } from '../../../../test/support/chunk-invariants.ts'
 import type { Block, ParsedDocument } from '../../ports/document-parser.ts'
 import { chunkDocument, type DocumentChunk, toEmbeddingText } from './chunk-document.ts'
 import { MAX_CHARS_PER_TOKEN } from './token-counter.ts'
@@ -8,7 +8,7 @@ import { MAX_CHARS_PER_TOKEN } from './token-counter.ts'
 type Part = Pick<Block, 'kind'> & Partial<Block> & { readonly text: string }
 
 /** Returns a document of these parts, separated by empty lines. */
-function makeParsed(parts: readonly Part[]): ParsedDocument {
+function createParsed(parts: readonly Part[]): ParsedDocument {
   let text = ''
   const blocks = parts.map(({ text: own, ...facts }): Block => {
     if (text !== '') text += '\n\n'
@@ -21,7 +21,7 @@ function makeParsed(parts: readonly Part[]): ParsedDocument {
 const countTokens = async (texts: readonly string[]) => texts.map(countWords)
 const never = new AbortController().signal
 const chunk = (parts: readonly Part[], options: { targetTokens?: number; capTokens?: number; overheadTokens?: number } = {}) =>
-  chunkDocument(makeParsed(parts), { countTokens, signal: never, ...options })
+  chunkDocument(createParsed(parts), { countTokens, signal: never, ...options })
 
 const words = (count: number, word = 'word') => Array.from({ length: count }, () => word).join(' ')
 const readTexts = (chunks: readonly DocumentChunk[]) => chunks.map(({ text }) => text)
@@ -48,7 +48,7 @@ describe('chunkDocument', () => {
   it('covers every character of the blocks exactly once, in order, within the cap and between graphemes, whatever the document', async () => {
     await fc.assert(
       fc.asyncProperty(partsArbitrary, fc.integer({ min: 12, max: 80 }), async (parts, capTokens) => {
-        const document = makeParsed(
+        const document = createParsed(
           parts.map(({ tableHeader, level, ...part }, index) => ({
             ...part,
             page: 1 + (index >> 1),
@@ -63,7 +63,7 @@ describe('chunkDocument', () => {
           overheadTokens: 2,
           signal: never,
         })
-        expectPassageLaws(document, chunks, capTokens - 2)
+        expectChunkInvariants(document, chunks, capTokens - 2)
       }),
       { numRuns: 300 },
     )
@@ -71,7 +71,7 @@ describe('chunkDocument', () => {
 
   it('keeps the cap with a tokenizer whose counts do not add up', async () => {
     const greedy = async (texts: readonly string[]) => texts.map((text) => Math.ceil(text.length ** 1.3 / 8))
-    const document = makeParsed(Array.from({ length: 30 }, () => ({ kind: 'paragraph' as const, text: `${words(20)}.` })))
+    const document = createParsed(Array.from({ length: 30 }, () => ({ kind: 'paragraph' as const, text: `${words(20)}.` })))
     const chunks = await chunkDocument(document, { countTokens: greedy, capTokens: 100, targetTokens: 90, signal: never })
     for (const { tokens } of chunks) expect(tokens).toBeLessThanOrEqual(100)
     expect(readTexts(chunks).join(' ').split(/\s+/)).toEqual(document.text.split(/\s+/))
@@ -217,7 +217,7 @@ describe('chunkDocument', () => {
     },
   ] as { name: string; parts: Part[] }[])('stays bounded on $name', async ({ parts }) => {
     const batches: number[] = []
-    const chunks = await chunkDocument(makeParsed(parts), {
+    const chunks = await chunkDocument(createParsed(parts), {
       signal: never,
       countTokens: async (texts) => {
         batches.push(texts.length)
@@ -245,7 +245,7 @@ describe('chunkDocument', () => {
       { kind: 'table_row', tableHeader: text, text },
       { kind: 'paragraph', text: text.replaceAll(' ', '\n') },
     ]
-    const apart = makeParsed(parts)
+    const apart = createParsed(parts)
     const blocks = [...apart.text.matchAll(/w\d+/g)].map(({ index, 0: word }) => ({
       kind: 'paragraph' as const,
       charStart: index,
@@ -253,7 +253,7 @@ describe('chunkDocument', () => {
     }))
     for (const document of [apart, { ...apart, blocks }]) {
       const chunks = await chunkDocument(document, { countTokens: countSeen, signal: never })
-      for (const made of chunks) expect(toEmbeddingText(made).length).toBeLessThanOrEqual(480 * MAX_CHARS_PER_TOKEN)
+      for (const chunk of chunks) expect(toEmbeddingText(chunk).length).toBeLessThanOrEqual(480 * MAX_CHARS_PER_TOKEN)
       expect(readTexts(chunks).join(' ').match(/w\d+/g)).toEqual(document.text.match(/w\d+/g))
     }
   })
@@ -262,7 +262,7 @@ describe('chunkDocument', () => {
     const countSeen = async (texts: readonly string[]) => texts.map((text) => text.match(/\S{1,4}/g)?.length ?? 0)
     const code = Array.from({ length: 200 }, (_, line) => `${' '.repeat(4 * (line % 6))}call(${line})`).join('\n')
     const table = Array.from({ length: 40 }, (_, row) => `${`city ${row}`.padEnd(30)}| ${`${row} million people`.padEnd(30)}|`)
-    const document = makeParsed([
+    const document = createParsed([
       { kind: 'code', text: code },
       ...table.map((text) => ({ kind: 'table_row', tableHeader: `${'City'.padEnd(30)}| ${'People'.padEnd(30)}|`, text }) as const),
     ])
@@ -282,7 +282,7 @@ describe('chunkDocument', () => {
 
   it('stops when its signal aborts', async () => {
     const controller = new AbortController()
-    const work = chunkDocument(makeParsed([{ kind: 'paragraph', text: 'Yes. '.repeat(100_000) }]), {
+    const work = chunkDocument(createParsed([{ kind: 'paragraph', text: 'Yes. '.repeat(100_000) }]), {
       signal: controller.signal,
       countTokens: async (texts) => {
         controller.abort(new Error('enough'))

@@ -9,8 +9,8 @@ function parsed(...lines: readonly string[]) {
     const [, level, words] = /^(\d) (.*)$/s.exec(line) ?? [null, null, line]
     const charStart = text.length
     text += `${words}\n\n`
-    const place = { charStart, charEnd: charStart + words!.length }
-    return level ? { kind: 'heading' as const, level: Number(level), ...place } : { kind: 'paragraph' as const, ...place }
+    const range = { charStart, charEnd: charStart + words!.length }
+    return level ? { kind: 'heading' as const, level: Number(level), ...range } : { kind: 'paragraph' as const, ...range }
   })
   return { text, blocks }
 }

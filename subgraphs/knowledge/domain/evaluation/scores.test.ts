@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { type RankedHit, rankExpected } from './ranks.ts'
 import { scoreQuestions } from './scores.ts'
 
-const passage = (text: string, more: Partial<RankedHit> = {}): RankedHit => ({
+const createHit = (text: string, more: Partial<RankedHit> = {}): RankedHit => ({
   fileName: 'a.pdf',
   pageStart: 1,
   pageEnd: 1,
@@ -14,9 +14,9 @@ const passage = (text: string, more: Partial<RankedHit> = {}): RankedHit => ({
 
 describe('an expected passage', () => {
   const hits = [
-    passage('The harbour', { lexicalRank: 2, vectorRank: 1 }),
-    passage('«الميناءُ»  بُني عام 1931', { pageStart: 2, pageEnd: 4, lexicalRank: 1 }),
-    passage('The harbour again', { fileName: 'b.pdf', lexicalRank: null, vectorRank: 9 }),
+    createHit('The harbour', { lexicalRank: 2, vectorRank: 1 }),
+    createHit('«الميناءُ»  بُني عام 1931', { pageStart: 2, pageEnd: 4, lexicalRank: 1 }),
+    createHit('The harbour again', { fileName: 'b.pdf', lexicalRank: null, vectorRank: 9 }),
   ]
   for (const [what, expected, combined] of [
     ['is found by its phrase, whatever its case', { phrase: 'THE  harbour' }, 1],

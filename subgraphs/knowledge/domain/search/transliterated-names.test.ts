@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { weighNames } from './transliterated-names.ts'
 
-const passage = (chunkId: string, language: string | null, text: string) => ({ chunkId, language, text })
+const createChunk = (chunkId: string, language: string | null, text: string) => ({ chunkId, language, text })
 
 describe('names in the other script', () => {
   it.each([
@@ -12,21 +12,25 @@ describe('names in the other script', () => {
     ['ما اسم تلميذ لوثر؟', 'A pupil of LUTHER'],
     ['أين ولد شوبان؟', 'Chopin was born near here.'],
   ])('are found from «%s»', (query, text) => {
-    const weights = weighNames(query, [passage('named', 'en', text), passage('other', 'en', 'Nobody lives Here, the Book says.')], 'ar')
+    const weights = weighNames(
+      query,
+      [createChunk('named', 'en', text), createChunk('other', 'en', 'Nobody lives Here, the Book says.')],
+      'ar',
+    )
     expect([...weights.keys()]).toEqual(['named'])
     expect(weights.get('named')).toBeGreaterThan(0)
   })
 
   it('are found in Arabic passages, also behind an article', () => {
-    const passages = [passage('named', 'ar', 'ويصب نهر الدانوب في البحر'), passage('other', 'ar', 'لا شيء هنا')]
-    expect([...weighNames('Where does the Danube end?', passages, 'en').keys()]).toEqual(['named'])
+    const chunks = [createChunk('named', 'ar', 'ويصب نهر الدانوب في البحر'), createChunk('other', 'ar', 'لا شيء هنا')]
+    expect([...weighNames('Where does the Danube end?', chunks, 'en').keys()]).toEqual(['named'])
   })
 
   it('count more the fewer passages have them', () => {
-    const rare = weighNames('تشرشل', [passage('a', 'en', 'Churchill')], 'ar').get('a')!
+    const rare = weighNames('تشرشل', [createChunk('a', 'en', 'Churchill')], 'ar').get('a')!
     const common = weighNames(
       'تشرشل',
-      Array.from({ length: 20 }, (_, n) => passage(`${n}`, 'en', 'Churchill')),
+      Array.from({ length: 20 }, (_, n) => createChunk(`${n}`, 'en', 'Churchill')),
       'ar',
     )
     expect(common.get('0')).toBeLessThan(rare)
@@ -38,12 +42,12 @@ describe('names in the other script', () => {
     ['passages without a language', 'ما قواعد ديبيان؟', null, 'Debian'],
     ['names of two consonants', 'أين ماني؟', 'en', 'Money and Mina'],
   ])('are not looked for in %s', (_, query, language, text) => {
-    expect(weighNames(query, [passage('a', language, text)], 'ar').size).toBe(0)
+    expect(weighNames(query, [createChunk('a', language, text)], 'ar').size).toBe(0)
   })
 
   it('take linear time, and of a long query the first 32', () => {
     const names = Array.from({ length: 5_000 }, (_, n) => `Ch${'gh'.repeat(20)}arl${String.fromCharCode(97 + (n % 26))}b${n}`).join(' ')
-    const weights = weighNames(names, [passage('a', 'ar', 'شارلمان '.repeat(50_000))], 'en')
+    const weights = weighNames(names, [createChunk('a', 'ar', 'شارلمان '.repeat(50_000))], 'en')
     expect(weights.size).toBe(0)
   })
 })

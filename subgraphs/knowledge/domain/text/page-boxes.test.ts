@@ -53,10 +53,10 @@ describe('the boxes of a passage', () => {
       maxLength: 60,
     })
     fc.assert(
-      fc.property(steps, fc.nat(), fc.nat(), (given, a, b) => {
+      fc.property(steps, fc.nat(), fc.nat(), (lineSteps, a, b) => {
         let at = 0
         let page = 1
-        const lines = given.map(({ gap, length, turns }) => {
+        const lines = lineSteps.map(({ gap, length, turns }) => {
           if (turns) page += 1
           const charStart = at + gap
           at = charStart + length
@@ -83,8 +83,8 @@ it('finds the lines of a text whatever normalising does to it', () => {
     },
   )
   fc.assert(
-    fc.property(raw, (given) => {
-      const lines = given.map((letters) => letters.join(''))
+    fc.property(raw, (input) => {
+      const lines = input.map((letters) => letters.join(''))
       const text = normaliseText(lines.join(' '))
       const found = findLines(text, lines)
       const bare = (part: string) => normaliseText(part).replace(/\s/g, '')

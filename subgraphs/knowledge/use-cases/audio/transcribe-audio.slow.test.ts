@@ -3,11 +3,11 @@ import { openTestIndex, startWork } from '../../../../test/support/data/knowledg
 import { eventually } from '../../../../test/support/eventually.ts'
 import {
   base64,
+  createContext,
   depsOn,
   FakeInference,
   Life,
   MemoryBlobStore,
-  makeContext,
   plainParser,
   principal,
 } from '../../../../test/support/knowledge.ts'
@@ -23,7 +23,7 @@ import { listChunks } from '../documents/list-chunks.ts'
 import { readText } from '../documents/read-text.ts'
 import { uploadFile } from '../files/files.ts'
 
-const context = makeContext()
+const context = createContext()
 const index = await openTestIndex()
 
 const SPOKEN = [
@@ -72,10 +72,10 @@ async function attach(deps: Deps, { model = 'speech' as string | null, own = nul
   return { id: document._id, collectionId: collection._id }
 }
 
-const look = (deps: Deps, id: string) => getDocument(deps, principal.organizationId, id)
+const readDocument = (deps: Deps, id: string) => getDocument(deps, principal.organizationId, id)
 async function settled(deps: Deps, id: string) {
-  await eventually(async () => ['ready', 'failed'].includes((await look(deps, id)).status))
-  return look(deps, id)
+  await eventually(async () => ['ready', 'failed'].includes((await readDocument(deps, id)).status))
+  return readDocument(deps, id)
 }
 
 it('makes a document of what is said, whose passages have its times', async () => {
@@ -83,7 +83,7 @@ it('makes a document of what is said, whose passages have its times', async () =
   const { id } = await attach(deps)
   const stages: unknown[] = []
   inference.transcribe = async (...args) => {
-    const { stage, progress, job } = await look(deps, id)
+    const { stage, progress, job } = await readDocument(deps, id)
     stages.push([stage, progress, job!.slowOrganizationId])
     return FakeInference.prototype.transcribe.apply(inference, args)
   }
@@ -149,9 +149,9 @@ it.each([
 
 it('waits for another process that is at it, and counts that as no failure', async () => {
   const { deps, inference } = newWorld()
-  let asked = 0
+  let transcriptions = 0
   inference.transcribe = async (...args) => {
-    if (++asked <= 10) throw new KisError('idempotency_conflict', 'It is under way.', { shouldRetry: true })
+    if (++transcriptions <= 10) throw new KisError('idempotency_conflict', 'It is under way.', { shouldRetry: true })
     return FakeInference.prototype.transcribe.apply(inference, args)
   }
   const { id } = await attach(deps)

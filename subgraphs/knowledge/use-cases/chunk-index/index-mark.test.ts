@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
 import { addReady, newCollection, newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
-import { depsOn, makeContext, principal } from '../../../../test/support/knowledge.ts'
+import { createContext, depsOn, principal } from '../../../../test/support/knowledge.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import { checkTerms, hasOldTerms } from './index-mark.ts'
 import { rebuildIndex } from './rebuild-index.ts'
 
 const index = await openTestIndex()
-const operator = makeContext({ ...principal, scopes: ['operator'] })
+const operator = createContext({ ...principal, scopes: ['operator'] })
 
 it('warns at the start until an index of an earlier version is rebuilt, and never of a new one', async () => {
   const deps = depsOn(newWorld({ index }))

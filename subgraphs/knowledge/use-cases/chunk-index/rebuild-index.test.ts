@@ -2,7 +2,7 @@ import { join } from 'node:path'
 import { expect, it } from 'vitest'
 import { addReady, newCollection, newWorld } from '../../../../test/support/data/knowledge-library.ts'
 import { temporaryFolder } from '../../../../test/support/data/temporary-folder.ts'
-import { depsOn, errorCode, FakeInference, makeContext, plainParser, principal } from '../../../../test/support/knowledge.ts'
+import { createContext, depsOn, errorCode, FakeInference, plainParser, principal } from '../../../../test/support/knowledge.ts'
 import { silentLog } from '../../../common/process/log.ts'
 import { openSqliteChunkIndex } from '../../adapters/sqlite/chunk-index.ts'
 import type { DocumentParser, ParsedDocument } from '../../ports/document-parser.ts'
@@ -10,8 +10,8 @@ import { searchCollection } from '../search/search-collection.ts'
 import { rebuildIndex } from './rebuild-index.ts'
 
 const folder = temporaryFolder()
-const context = makeContext()
-const operator = makeContext({ ...principal, scopes: ['operator'] })
+const context = createContext()
+const operator = createContext({ ...principal, scopes: ['operator'] })
 
 /**
  * Yields a heading, and a row below a table's header row. Searches find words of both, although the chunk does not
@@ -60,7 +60,7 @@ it('gives passages the terms that ingestion gave them, and embeds nothing', asyn
   expect(chunks).toBe((await index.listCollections('', 1))[0]?.chunks)
   expect(await Promise.all(['material', 'lighthouses', 'granite'].map(search))).toEqual(before)
   expect(inference.batches).toBe(paid)
-  expect(await rebuildIndex(deps, makeContext({ ...principal, scopes: ['admin'] }), null).then(() => 'none', errorCode)).toBe(
+  expect(await rebuildIndex(deps, createContext({ ...principal, scopes: ['admin'] }), null).then(() => 'none', errorCode)).toBe(
     'permission_denied',
   )
 })

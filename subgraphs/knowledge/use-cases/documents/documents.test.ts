@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { newWorld } from '../../../../test/support/data/knowledge-library.ts'
-import { base64, Crash, depsOn, errorCode, Life, makeContext, principal } from '../../../../test/support/knowledge.ts'
+import { base64, Crash, createContext, depsOn, errorCode, Life, principal } from '../../../../test/support/knowledge.ts'
 import type { ChunkIndex } from '../../ports/chunk-index.ts'
 import { readUsage } from '../count-usage.ts'
 import type { Deps } from '../deps.ts'
@@ -8,7 +8,7 @@ import { deleteFile, getFile, readFilePiece, uploadFile } from '../files/files.t
 import { createCollection, deleteCollection, getCollection, updateCollection } from './collections.ts'
 import { createDocument, deleteDocument, getDocument } from './documents.ts'
 
-const context = makeContext()
+const context = createContext()
 const { organizationId } = principal
 
 /** Returns an index that records only the collections for which it was prepared. Nothing is ingested here. */
@@ -30,9 +30,9 @@ it('attaching twice in parallel gives one document and one attachment', async ()
   const deps = depsOn(newWorld(roomsOnly()))
   const [collection, file] = [await newCollection(deps), await newFile(deps)]
   const attach = () => createDocument(deps, context, { collectionId: collection._id, fileId: file._id })
-  const answers = await Promise.all([attach(), attach(), attach()])
-  expect(new Set(answers.map(({ document }) => document._id)).size).toBe(1)
-  expect(answers.filter(({ outcome }) => outcome === 'created')).toHaveLength(1)
+  const results = await Promise.all([attach(), attach(), attach()])
+  expect(new Set(results.map(({ document }) => document._id)).size).toBe(1)
+  expect(results.filter(({ outcome }) => outcome === 'created')).toHaveLength(1)
   expect(await listDocuments(deps, collection._id)).toHaveLength(1)
   expect(await getFile(deps, organizationId, file._id)).toMatchObject({ attachmentCount: 1 })
 })
@@ -104,11 +104,11 @@ it('refuses to attach when no vector is left, or the key may not use the model, 
   const [collection, file] = [await newCollection(deps), await newFile(deps)]
   const input = { collectionId: collection._id, fileId: file._id }
   const full = { ...principal, plan: { ...principal.plan, vectors: 0 } }
-  await expect(createDocument(deps, makeContext(full), input)).rejects.toMatchObject({
+  await expect(createDocument(deps, createContext(full), input)).rejects.toMatchObject({
     code: 'storage_quota_exceeded',
     message: expect.stringMatching(/0 of 0 vectors used, at least 1 needed/),
   })
-  await expect(createDocument(deps, makeContext({ ...principal, modelAllowlist: [] }), input)).rejects.toMatchObject({
+  await expect(createDocument(deps, createContext({ ...principal, modelAllowlist: [] }), input)).rejects.toMatchObject({
     code: 'model_not_found',
   })
   expect(await listDocuments(deps, collection._id)).toEqual([])
@@ -127,14 +127,14 @@ it('nothing of another organization can be attached, read or deleted', async () 
   const deps = depsOn(newWorld(roomsOnly()))
   const [collection, file] = [await newCollection(deps), await newFile(deps)]
   const { document } = await createDocument(deps, context, { collectionId: collection._id, fileId: file._id })
-  const foreign = makeContext({ ...principal, organizationId: 'org_2' })
+  const otherContext = createContext({ ...principal, organizationId: 'org_2' })
   for (const attempt of [
-    () => createDocument(deps, foreign, { collectionId: collection._id, fileId: file._id }),
-    () => deleteDocument(deps, foreign, document._id),
-    () => deleteCollection(deps, foreign, collection._id),
-    () => updateCollection(deps, foreign, { id: collection._id, name: 'Mine' }),
-    () => deleteFile(deps, foreign, file._id),
-    () => readFilePiece(deps, foreign, { id: file._id, offset: 0, length: 1 }),
+    () => createDocument(deps, otherContext, { collectionId: collection._id, fileId: file._id }),
+    () => deleteDocument(deps, otherContext, document._id),
+    () => deleteCollection(deps, otherContext, collection._id),
+    () => updateCollection(deps, otherContext, { id: collection._id, name: 'Mine' }),
+    () => deleteFile(deps, otherContext, file._id),
+    () => readFilePiece(deps, otherContext, { id: file._id, offset: 0, length: 1 }),
   ])
     await expect(attempt()).rejects.toMatchObject({ code: 'not_found' })
 })
@@ -165,7 +165,7 @@ it('a collection that agents search is deleted only when they are detached, and 
     id,
     Array.from({ length: 12 }, (_, i) => `Guide ${i}`),
   )
-  await expect(deleteCollection(deps, makeContext({ ...principal, organizationId: 'org_2' }), id)).rejects.toMatchObject({
+  await expect(deleteCollection(deps, createContext({ ...principal, organizationId: 'org_2' }), id)).rejects.toMatchObject({
     code: 'not_found',
   })
   await expect(deleteCollection(deps, context, id)).rejects.toMatchObject({

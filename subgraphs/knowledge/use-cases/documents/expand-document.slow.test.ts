@@ -2,7 +2,7 @@ import { afterAll, expect, it } from 'vitest'
 import { newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
 import { writeZip, type ZipEntry } from '../../../../test/support/data/zip-file.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
-import { depsOn, Life, ManualClock, makeContext, principal } from '../../../../test/support/knowledge.ts'
+import { createContext, depsOn, Life, ManualClock, principal } from '../../../../test/support/knowledge.ts'
 import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
 import { systemClock } from '../../../common/process/clock.ts'
 import { silentLog } from '../../../common/process/log.ts'
@@ -17,7 +17,7 @@ import { createCollection } from './collections.ts'
 import { createDocument, deleteDocument } from './documents.ts'
 import { ingestDocument } from './ingest-document.ts'
 
-const context = makeContext()
+const context = createContext()
 /** Each file has its own process, which takes seconds to start on a slow machine. */
 const SOON_MS = 60_000
 const TIMEOUT_MS = 2 * SOON_MS + 30_000

@@ -3,11 +3,11 @@ import { newWorld, openTestIndex } from '../../../../test/support/data/knowledge
 import {
   base64,
   Crash,
+  createContext,
   depsOn,
   FakeInference,
   Life,
   ManualClock,
-  makeContext,
   PARAGRAPH_WORDS,
   paragraphs,
   plainParser,
@@ -42,15 +42,15 @@ async function attached(text = paragraphs(CHUNKS), parser: DocumentParser = plai
   const clock = new ManualClock()
   const world = newWorld({ index, inference, clock, parser })
   const deps = depsOn(world)
-  const { _id: collectionId } = await createCollection(deps, makeContext(), { code: 'c', name: 'C', embeddingModel: 'embed' })
-  const upload = (content: string, name: string) => uploadFile(deps, makeContext(), { name, contentBase64: base64(content) })
+  const { _id: collectionId } = await createCollection(deps, createContext(), { code: 'c', name: 'C', embeddingModel: 'embed' })
+  const upload = (content: string, name: string) => uploadFile(deps, createContext(), { name, contentBase64: base64(content) })
   const file = await upload(text, 'a.txt')
-  const { document } = await createDocument(deps, makeContext(), { collectionId, fileId: file._id, metadata: { state: 'draft' } })
+  const { document } = await createDocument(deps, createContext(), { collectionId, fileId: file._id, metadata: { state: 'draft' } })
   const id = document._id
   const read = () => getDocument(deps, principal.organizationId, id)
   /** Returns the chunks that a search for a word finds. */
   const search = async (query: string, filter: unknown = null) => {
-    const { hits } = await searchCollection(deps, makeContext(), { collectionId, query, limit: 50, mode: 'lexical', filter })
+    const { hits } = await searchCollection(deps, createContext(), { collectionId, query, limit: 50, mode: 'lexical', filter })
     return hits.filter(({ chunk }) => chunk.text.includes(query))
   }
   const work = async (through: Deps = deps) => {
@@ -82,7 +82,7 @@ it('the first pages of a first version are found while the rest is embedded, and
   expect(hit).toMatchObject({ chunk: { ordinal: 0 }, document: { status: 'processing', stage: 'embedding' } })
   expect(await read()).toMatchObject({ status: 'processing', progress: { done: 16, total: CHUNKS }, chunkCount: 0 })
   expect(await search('matter39x1')).toEqual([])
-  expect(await findChunk(deps, makeContext(), hit!.chunk.chunkId)).toMatchObject({ chunk: { ordinal: 0 } })
+  expect(await findChunk(deps, createContext(), hit!.chunk.chunkId)).toMatchObject({ chunk: { ordinal: 0 } })
   gate.open()
   await done
   expect(await search('matter0x1')).toMatchObject([{ chunk: { chunkId: hit!.chunk.chunkId }, document: { status: 'ready' } }])
@@ -138,7 +138,7 @@ it('a name and metadata that change in the middle hold for what is found already
   const gate = gateAt(inference, 2)
   const done = work()
   await gate.reached
-  await updateDocument(deps, makeContext(), { id, metadata: { state: 'final' } })
+  await updateDocument(deps, createContext(), { id, metadata: { state: 'final' } })
   const next = Promise.withResolvers<void>()
   const last = Promise.withResolvers<void>()
   inference.beforeBatch = async () => {
@@ -194,7 +194,7 @@ it('what has been read can be seen after a failure and is not found, and a retry
   expect(await readAll(deps, await read())).toEqual({ text: expect.stringContaining('matter39x1'), ordinals: upTo(16) })
   expect(await search('matter0x1')).toEqual([])
   inference.beforeBatch = async () => {}
-  await retryDocument(deps, makeContext(), id)
+  await retryDocument(deps, createContext(), id)
   expect(await readAll(deps, await read())).toEqual({ text: null, ordinals: [] })
   await work()
   expect(await readAll(deps, await read())).toMatchObject({ ordinals: upTo(CHUNKS) })
@@ -213,7 +213,7 @@ it.each(['storage_quota_exceeded', 'insufficient_quota'] as const)('nothing is k
   expect([...world.blobs.keys.keys()].filter((key) => key.startsWith(id))).toEqual([])
   expect(await readAll(deps, await read())).toEqual({ text: null, ordinals: [] })
   inference.beforeBatch = async () => {}
-  await retryDocument(deps, makeContext(), id)
+  await retryDocument(deps, createContext(), id)
   await work()
   expect(await readAll(deps, await read())).toMatchObject({ text: expect.stringContaining('matter39x1'), ordinals: upTo(CHUNKS) })
 })
@@ -261,11 +261,11 @@ it('the pages that are read are its progress, and those of a document that was t
     },
   }
   const { deps, id, read, work } = await attached('Few words.', parser)
-  const told: unknown[] = []
+  const events: unknown[] = []
   const { findOneAndUpdate } = deps.store.documents
   deps.store.documents.findOneAndUpdate = async (filter, update) => {
     const written = await findOneAndUpdate(filter, update)
-    if (written && update.$set?.progress) told.push(update.$set.progress)
+    if (written && update.$set?.progress) events.push(update.$set.progress)
     return written
   }
   const done = work().catch((error) => error)
@@ -274,7 +274,7 @@ it('the pages that are read are its progress, and those of a document that was t
   await deps.store.documents.findOneAndUpdate({ _id: id }, { $set: { 'job.lease': null } })
   open.resolve()
   expect(await done).toBeInstanceOf(LeaseLost)
-  expect(told).toEqual([
+  expect(events).toEqual([
     { done: 0, total: 1 },
     { done: 0, total: 300 },
     { done: 32, total: 300 },

@@ -4,13 +4,13 @@ import { attach, ingest, newCollection, newWorld, openTestIndex } from '../../..
 import { temporaryFolder } from '../../../../test/support/data/temporary-folder.ts'
 import {
   Crash,
+  createContext,
   depsOn,
   errorCode,
   type FakeInference,
   Life,
   type ManualClock,
   type MemoryBlobStore,
-  makeContext,
   PARAGRAPH_WORDS,
   paragraphs,
   principal,
@@ -33,7 +33,7 @@ import { deleteCollectionNow, finishDocumentDeletion } from './delete-now.ts'
 import { deleteDocument, getDocument, retryDocument } from './documents.ts'
 import { ingestDocument } from './ingest-document.ts'
 
-const context = makeContext()
+const context = createContext()
 const folder = temporaryFolder()
 const index = await openTestIndex()
 
@@ -83,20 +83,20 @@ async function expectReady(one: Attached, chunks = CHUNKS): Promise<void> {
 }
 
 /** Expects that nothing is left of the document except, perhaps, its record. */
-async function expectNothingKept(one: Attached): Promise<void> {
+async function expectNothingStored(one: Attached): Promise<void> {
   expect([...one.world.blobs.keys.keys()].filter((key) => key.startsWith(one.id))).toEqual([])
   await expectNothingFound(one)
 }
 
 /** Expects that only the last read text of the failed document is left, without entries in searches and counts. */
-async function expectOnlyTextsKept(one: Attached): Promise<void> {
+async function expectOnlyTextsStored(one: Attached): Promise<void> {
   const { world, id } = one
   const { generation, readSoFar } = await getDocument(one.deps, principal.organizationId, id)
   const last = textKey(id, `g${generation}`)
   expect([...world.blobs.keys.keys()].filter((key) => key.startsWith(id) && key !== last && !key.startsWith(`${last}_`))).toEqual([])
   for (let group = 0; group * 16 < (readSoFar?.chunks ?? 0); group++) {
-    const kept = await readChunkGroup(world, { documentId: id, generation: `g${generation}`, collectionId: one.collectionId }, group)
-    expect(kept!.chunks.every(({ vector, tokenStates }) => vector.length === 0 && tokenStates === null)).toBe(true)
+    const storedGroup = await readChunkGroup(world, { documentId: id, generation: `g${generation}`, collectionId: one.collectionId }, group)
+    expect(storedGroup!.chunks.every(({ vector, tokenStates }) => vector.length === 0 && tokenStates === null)).toBe(true)
   }
   await expectNothingFound(one)
 }
@@ -240,7 +240,7 @@ it('a deletion at any moment of the ingestion leaves nothing', async () => {
     }
     await ingest(depsOn(one.world, life), one.id).catch(() => undefined)
     if (passed) await deleteDocument(one.deps, context, one.id)
-    await expectNothingKept(one)
+    await expectNothingStored(one)
     expect(await one.deps.store.documents.findOne({ _id: one.id })).toBeNull()
     await deleteFile(one.deps, context, one.fileId)
     expect(one.world.blobs.keys.size).toBe(0)
@@ -275,7 +275,7 @@ it('a deletion that crashes at any call is finished by a worker', async () => {
     await deleteCollection(depsOn(one.world, life), context, one.collectionId).catch(survived)
     // A deletion that did not start is requested again.
     await deleteCollection(one.deps, context, one.collectionId).catch((error) => expect(errorCode(error)).toBe('not_found'))
-    for (let turn = 0; turn < 3; turn++) {
+    for (let attempt = 0; attempt < 3; attempt++) {
       afterLease(one)
       await deleteCollectionNow(one.deps, one.collectionId)
       const leased = await claimJob(one.deps.store.documents, one.world.clock, one.id)
@@ -318,7 +318,7 @@ describe('a verdict', () => {
         // requested.
         if (code === 'insufficient_quota' && document.status === 'ready') return
         expect(document).toMatchObject({ status: 'failed', error: { code }, chunkCount: 0, liveGeneration: null, embedding: null })
-        await expectOnlyTextsKept(one)
+        await expectOnlyTextsStored(one)
         if (!life.isDead) {
           expect(one.world.inference.charged).toBe(0)
           expect([...one.world.inference.holds.values()].every(({ state }) => state === 'settled')).toBe(true)
@@ -347,7 +347,7 @@ it('a document that brings worker after worker down is poison, in whatever stage
     // In addition to the starts before the first reading.
     expect(starts).toBeGreaterThanOrEqual(5)
     expect(starts).toBeLessThanOrEqual(6)
-    await expectOnlyTextsKept(one)
+    await expectOnlyTextsStored(one)
   }
 })
 
@@ -392,7 +392,7 @@ it('a document whose collection or file was deleted while it was recorded goes a
     else await store.files.findOneAndDelete({ _id: one.fileId })
     await ingest(one.deps, one.id).catch(() => undefined)
     expect(await store.documents.findOne({ _id: one.id })).toBeNull()
-    await expectNothingKept(one)
+    await expectNothingStored(one)
   }
 })
 

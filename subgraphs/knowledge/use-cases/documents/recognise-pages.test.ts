@@ -4,12 +4,12 @@ import { eventually } from '../../../../test/support/eventually.ts'
 import {
   base64,
   Crash,
+  createContext,
   depsOn,
   FakeInference,
   FakePageBilling,
   Life,
   type MemoryBlobStore,
-  makeContext,
   paragraphs,
   plainParser,
   principal,
@@ -24,7 +24,7 @@ import { createCollection, updateCollection } from './collections.ts'
 import { createDocument, deleteDocument, getDocument, retryDocument } from './documents.ts'
 import { recognisePages } from './recognise-pages.ts'
 
-const context = makeContext()
+const context = createContext()
 const index = await openTestIndex()
 
 /** Parses a text `scan 25` as a scan of 25 pages. */
@@ -71,7 +71,7 @@ async function attach(deps: Deps, text: string, { ocr = 'auto' as 'auto' | 'off'
   return { id: document._id, collectionId: collection._id, organizationId: document.organizationId }
 }
 
-const look = (deps: Deps, { id, organizationId }: { readonly id: string; readonly organizationId: string }) =>
+const readDocument = (deps: Deps, { id, organizationId }: { readonly id: string; readonly organizationId: string }) =>
   getDocument(deps, organizationId, id)
 
 it('recognises where the collection says so, and shows each page as progress', async () => {
@@ -80,21 +80,21 @@ it('recognises where the collection says so, and shows each page as progress', a
   const seen: unknown[] = []
   const scan = await attach(deps, 'scan 12')
   recogniser.before = async () => {
-    const { status, stage, progress } = await look(deps, scan)
+    const { status, stage, progress } = await readDocument(deps, scan)
     seen.push([status, stage, progress!.done, progress!.total])
   }
   await using _process = startWork(deps)
-  await eventually(async () => (await look(deps, scan)).status === 'ready')
+  await eventually(async () => (await readDocument(deps, scan)).status === 'ready')
   expect(seen).toEqual(Array.from({ length: 12 }, (_, page) => ['processing', 'parsing', page, 12]))
-  const { pageCount, attempts, warnings } = await look(deps, scan)
+  const { pageCount, attempts, warnings } = await readDocument(deps, scan)
   expect({ pageCount, attempts, codes: warnings.map(({ code }) => code) }).toEqual({
     pageCount: 12,
     attempts: 1,
     codes: ['pages_read_by_ocr'],
   })
   const off = await attach(deps, `scan 2\n${paragraphs(1)}`, { ocr: 'off' })
-  await eventually(async () => (await look(deps, off)).status === 'ready')
-  expect((await look(deps, off)).warnings).toEqual([])
+  await eventually(async () => (await readDocument(deps, off)).status === 'ready')
+  expect((await readDocument(deps, off)).warnings).toEqual([])
 })
 
 it('continues after the last ten pages when the process ends', async () => {
@@ -110,7 +110,7 @@ it('continues after the last ten pages when the process ends', async () => {
   await ended
   recogniser.read.length = 0
   await using _second = startWork(deps, true)
-  await eventually(async () => (await look(deps, scan)).status === 'ready')
+  await eventually(async () => (await readDocument(deps, scan)).status === 'ready')
   expect(recogniser.read).toEqual(Array.from({ length: 15 }, (_, index) => index + 11))
 })
 
@@ -122,7 +122,7 @@ it('gives up after repeated failures, and says so', async () => {
     throw new Error('the process could not run')
   }
   await using _process = startWork(deps)
-  await eventually(async () => (await look(deps, scan)).status === 'failed')
+  await eventually(async () => (await readDocument(deps, scan)).status === 'failed')
 })
 
 it('stops when the document is deleted, keeps nothing of it, and holds no money for it', async () => {
@@ -174,20 +174,20 @@ it('keeps no place from documents that need no OCR, of any organization', async 
   recogniser.before = () => released.promise
   const scans: Awaited<ReturnType<typeof attach>>[] = []
   for (const organizationId of ['org_1', 'org_2', 'org_3']) {
-    const as = makeContext({ ...principal, organizationId })
+    const as = createContext({ ...principal, organizationId })
     for (let i = 0; i < 6; i++) scans.push(await attach(deps, `scan 3 ${organizationId} ${i}`, { as }))
   }
   await using _process = startWork(deps)
   await eventually(async () => {
-    const stored = await Promise.all(scans.map((scan) => look(deps, scan)))
+    const stored = await Promise.all(scans.map((scan) => readDocument(deps, scan)))
     return stored.every(({ job }) => job!.slowOrganizationId !== undefined)
   })
   for (const organizationId of ['org_1', 'org_4']) {
-    const plain = await attach(deps, paragraphs(1, organizationId), { as: makeContext({ ...principal, organizationId }) })
-    await eventually(async () => (await look(deps, plain)).status === 'ready')
+    const plain = await attach(deps, paragraphs(1, organizationId), { as: createContext({ ...principal, organizationId }) })
+    await eventually(async () => (await readDocument(deps, plain)).status === 'ready')
   }
   released.resolve()
-  await eventually(async () => (await Promise.all(scans.map((scan) => look(deps, scan)))).every(({ status }) => status === 'ready'))
+  await eventually(async () => (await Promise.all(scans.map((scan) => readDocument(deps, scan)))).every(({ status }) => status === 'ready'))
 }, 30_000)
 
 it('refuses to attach a picture to a collection without OCR, and takes it once OCR is on', async () => {
@@ -211,10 +211,10 @@ it('a retry reads a failed scan once OCR is on', async () => {
   const deps = { ...newDeps(new FakeRecogniser()), parser }
   const scan = await attach(deps, 'scan 2', { ocr: 'off' })
   await using _process = startWork(deps)
-  await eventually(async () => (await look(deps, scan)).status === 'failed')
+  await eventually(async () => (await readDocument(deps, scan)).status === 'failed')
   await updateCollection(deps, context, { id: scan.collectionId, ocr: 'auto' })
   await retryDocument(deps, context, scan.id)
-  await eventually(async () => (await look(deps, scan)).status === 'ready')
+  await eventually(async () => (await readDocument(deps, scan)).status === 'ready')
 })
 
 it('pays once for each page that was read or that a limit has ended, wherever the process dies', async () => {
@@ -247,7 +247,7 @@ it('pays once for each page that was read or that a limit has ended, wherever th
         await read(life).catch((error) => expect(error).toBeInstanceOf(Crash))
         isDead = life.isDead
         if (expires) pageBilling.expireHolds()
-        for (let repeats = 0; repeats < 2; repeats++) await read(new Life())
+        for (let attempt = 0; attempt < 2; attempt++) await read(new Life())
         pageBilling.expireHolds()
         expect([diesAt, pageBilling.charged, pageBilling.used]).toEqual([diesAt, 12, 12])
       }
@@ -260,13 +260,13 @@ it('fails a document that the quota does not cover, charges what was read, and c
   pageBilling.quota = 22
   const scan = await attach(deps, 'scan 25')
   await using _process = startWork(deps)
-  await eventually(async () => (await look(deps, scan)).status === 'failed')
-  expect((await look(deps, scan)).error).toMatchObject({ code: 'insufficient_quota', message: 'The plan allows no more pages.' })
+  await eventually(async () => (await readDocument(deps, scan)).status === 'failed')
+  expect((await readDocument(deps, scan)).error).toMatchObject({ code: 'insufficient_quota', message: 'The plan allows no more pages.' })
   expect(pageBilling.charged).toBe(20)
   pageBilling.quota = 25
   recogniser.read.length = 0
   await retryDocument(deps, context, scan.id)
-  await eventually(async () => (await look(deps, scan)).status === 'ready')
+  await eventually(async () => (await readDocument(deps, scan)).status === 'ready')
   expect(recogniser.read).toEqual([21, 22, 23, 24, 25])
   expect([pageBilling.charged, pageBilling.used]).toEqual([25, 25])
 })
@@ -279,10 +279,10 @@ it('pays for no page again after a failure of the embedding', async () => {
   inference.balance = 0
   const scan = await attach(deps, 'scan 12')
   await using _process = startWork(deps)
-  await eventually(async () => (await look(deps, scan)).status === 'failed')
-  expect((await look(deps, scan)).error).toMatchObject({ code: 'insufficient_quota' })
+  await eventually(async () => (await readDocument(deps, scan)).status === 'failed')
+  expect((await readDocument(deps, scan)).error).toMatchObject({ code: 'insufficient_quota' })
   inference.balance = 1_000_000
   await retryDocument(deps, context, scan.id)
-  await eventually(async () => (await look(deps, scan)).status === 'ready')
+  await eventually(async () => (await readDocument(deps, scan)).status === 'ready')
   expect([recogniser.read.length, pageBilling.charged]).toEqual([12, 12])
 })

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { attach, newCollection, newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
-import { Crash, depsOn, Life, makeContext, paragraphs, principal } from '../../../../test/support/knowledge.ts'
+import { Crash, createContext, depsOn, Life, paragraphs, principal } from '../../../../test/support/knowledge.ts'
 import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
 import { SiftBudget } from '../../../common/documents/lists.ts'
 import { MAX_VERSIONS } from '../../domain/records.ts'
@@ -16,7 +16,7 @@ import { tidyDocument } from './settle-document.ts'
 import { findSimilar } from './similar-documents.ts'
 import { updateDocument } from './update-document.ts'
 
-const context = makeContext()
+const context = createContext()
 const { organizationId } = principal
 const index = await openTestIndex()
 
@@ -150,7 +150,7 @@ it('a replacement that dies at any call is finished by the next worker, and sear
     expect(await find(deps, collectionId, 'harbour dues')).toHaveLength(1)
     world.clock.ms += LEASE_MS + 1
     await replace(deps, collectionId, 'plan.txt', 'new harbour dues')
-    for (let turn = 0; turn < 3; turn++) {
+    for (let attempt = 0; attempt < 3; attempt++) {
       world.clock.ms += LEASE_MS + 1
       await work(deps, id)
     }
@@ -160,8 +160,8 @@ it('a replacement that dies at any call is finished by the next worker, and sear
     expect(document.job).toBeUndefined()
     expect(await readUsage(deps.store, organizationId)).toMatchObject({ vectors: 1, chunks: { [collectionId]: 1 }, marks: {} })
     expect((await index.listGenerations(collectionId, '', 10)).map(({ generation }) => generation)).toEqual([document.liveGeneration])
-    const kept = [...world.blobs.keys.keys()].filter((key) => key.startsWith(id))
-    expect(kept.every((key) => key.startsWith(`${id}_${document.liveGeneration}`))).toBe(true)
+    const storedKeys = [...world.blobs.keys.keys()].filter((key) => key.startsWith(id))
+    expect(storedKeys.every((key) => key.startsWith(`${id}_${document.liveGeneration}`))).toBe(true)
     await deleteFile(deps, context, former)
     await deleteDocument(deps, context, id)
     await deleteFile(deps, context, document.fileId)

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { addReady, attach, ingest, newCollection, newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
-import { base64, Crash, depsOn, Life, makeContext, paragraphs, plainParser, principal } from '../../../../test/support/knowledge.ts'
+import { base64, Crash, createContext, depsOn, Life, paragraphs, plainParser, principal } from '../../../../test/support/knowledge.ts'
 import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
 import type { DocumentParser } from '../../ports/document-parser.ts'
 import { readPageBoxes } from '../chunk-index/page-boxes.ts'
@@ -16,7 +16,7 @@ import { readText, type TextRange } from './read-text.ts'
 import { settleDocument } from './settle-document.ts'
 import { updateDocument } from './update-document.ts'
 
-const context = makeContext()
+const context = createContext()
 const { organizationId } = principal
 const index = await openTestIndex()
 
@@ -253,8 +253,8 @@ it('attaches, retries and deletes many documents, each with its own result', asy
   expect(retried.map(({ value, error }) => value?.status ?? error?.code)).toEqual(['ready', 'queued', 'ready', 'not_found'])
 
   const other = await createCollection(deps, context, { code: 'other', name: 'O', embeddingModel: 'embed' })
-  const foreign = await deleteDocuments(deps, context, { collectionId: other._id, ids: [ids[0]!] })
-  expect(foreign[0]!.error).toMatchObject({ code: 'not_found' })
+  const otherResult = await deleteDocuments(deps, context, { collectionId: other._id, ids: [ids[0]!] })
+  expect(otherResult[0]!.error).toMatchObject({ code: 'not_found' })
   const deleted = await deleteDocuments(deps, context, { collectionId, ids: [...ids, ids[0]!] })
   expect(deleted.map(({ error }) => error?.code ?? 'deleted')).toEqual(['deleted', 'deleted', 'deleted', 'not_found'])
   expect(await countByStatus(deps, collection)).toEqual({ queued: 0, processing: 0, ready: 0, failed: 0 })

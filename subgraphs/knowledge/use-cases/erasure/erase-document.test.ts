@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { attach, newCollection, newWorld, openTestIndex, startWork } from '../../../../test/support/data/knowledge-library.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
-import { depsOn, makeContext, principal } from '../../../../test/support/knowledge.ts'
+import { createContext, depsOn, principal } from '../../../../test/support/knowledge.ts'
 import type { ErasureTask, Found } from '../../../common/erasure/erasing.ts'
 import { systemClock } from '../../../common/process/clock.ts'
 import type { Deps } from '../deps.ts'
@@ -11,7 +11,7 @@ import { findEvaluation, startEvaluation } from '../evaluation/evaluations.ts'
 import { addGoldQuestions, type GoldQuestionInput } from '../evaluation/gold-questions.ts'
 import { eraseFound, findErased } from './erasures.ts'
 
-const context = makeContext()
+const context = createContext()
 const { organizationId } = principal
 const { signal } = new AbortController()
 const index = await openTestIndex()
@@ -36,12 +36,12 @@ async function world() {
   await addGoldQuestions(deps, context, { collectionId, questions })
   const { _id: evaluationId } = await startEvaluation(deps, context, { collectionId })
   await eventually(async () => (await findEvaluation(deps, context, evaluationId))?.status === 'completed')
-  const ask = (documentId: string, found?: Found): ErasureTask => ({
+  const createTask = (documentId: string, found?: Found): ErasureTask => ({
     ...{ id: 'ers_1', organizationId, kind: 'document', documentId, apiKeyIds: [], requestedAt: new Date() },
     ...{ documentIds: found?.documentIds ?? [], isFound: found !== undefined, notes: found?.notes ?? null },
   })
   return {
-    ...{ deps, blobs, collectionId, salaries, lamps, ask },
+    ...{ deps, blobs, collectionId, salaries, lamps, createTask },
     [Symbol.asyncDispose]: () => working[Symbol.asyncDispose](),
   }
 }
@@ -49,15 +49,15 @@ async function world() {
 const erased = (deps: Deps, task: ErasureTask) => eventually(async () => (await eraseFound(deps, task, signal)).isEmpty)
 
 it('finds and erases a document with its file, and the questions and evaluations that name it; the others stay', async () => {
-  await using made = await world()
-  const { deps, blobs, collectionId, salaries, lamps, ask } = made
-  const found = await findErased(deps, ask(salaries.documentId))
+  await using testWorld = await world()
+  const { deps, blobs, collectionId, salaries, lamps, createTask } = testWorld
+  const found = await findErased(deps, createTask(salaries.documentId))
   expect(found).toMatchObject({
     found: { documents: 1, passages: 1, files: 1, web_addresses: 0, gold_questions: 1, evaluations: 1 },
     documentIds: [salaries.documentId],
   })
   expect(found.notes).not.toContain('salaries')
-  const task = ask(salaries.documentId, found)
+  const task = createTask(salaries.documentId, found)
   await erased(deps, task)
   expect(await eraseFound(deps, task, signal)).toEqual({ isEmpty: true, kept: [] })
   const { documents, files, goldQuestions, evaluations } = deps.store
@@ -69,23 +69,23 @@ it('finds and erases a document with its file, and the questions and evaluations
 })
 
 it('keeps a file that another document is made of, says so, and finds nothing of a document of another organization', async () => {
-  await using made = await world()
-  const { deps, salaries, ask } = made
+  await using testWorld = await world()
+  const { deps, salaries, createTask } = testWorld
   const other = await createCollection(deps, context, { code: 'd', name: 'D', embeddingModel: 'embed' })
   await createDocument(deps, context, { collectionId: other._id, fileId: salaries.fileId })
-  const found = await findErased(deps, ask(salaries.documentId))
-  const task = ask(salaries.documentId, found)
+  const found = await findErased(deps, createTask(salaries.documentId))
+  const task = createTask(salaries.documentId, found)
   await erased(deps, task)
   expect((await eraseFound(deps, task, signal)).kept).toMatchObject([{ kind: 'files', count: 1 }])
   expect(await deps.store.files.findOne({ _id: salaries.fileId })).not.toBeNull()
 
-  const foreign = { ...ask(salaries.documentId), organizationId: 'org_2' }
-  expect(await findErased(deps, foreign)).toMatchObject({ found: { documents: 0, passages: 0, files: 0 } })
+  const otherTask = { ...createTask(salaries.documentId), organizationId: 'org_2' }
+  expect(await findErased(deps, otherTask)).toMatchObject({ found: { documents: 0, passages: 0, files: 0 } })
 })
 
 it('notes of an archive of many files with long names fit into what billing keeps of an erasure', async () => {
-  await using made = await world()
-  const { deps, salaries, ask } = made
+  await using testWorld = await world()
+  const { deps, salaries, createTask } = testWorld
   const { attachKey: _, job: __, ...parent } = (await deps.store.documents.findOne({ _id: salaries.documentId }))!
   const hex = (i: number) => String(i).padStart(32, '0')
   await deps.store.documents.insertMissing(
@@ -94,7 +94,7 @@ it('notes of an archive of many files with long names fit into what billing keep
       ...{ _id: `doc_${hex(i)}`, parentId: parent._id, fileId: `file_${hex(i)}`, fileName: `${'long/'.repeat(40)}${i}.txt` },
     })),
   )
-  const { documentIds, notes } = await findErased(deps, ask(salaries.documentId))
+  const { documentIds, notes } = await findErased(deps, createTask(salaries.documentId))
   expect(documentIds).toHaveLength(201)
   // At 100 characters per document, the notes of 10,000 documents have a million characters.
   expect(notes!.length / 201).toBeLessThan(100)

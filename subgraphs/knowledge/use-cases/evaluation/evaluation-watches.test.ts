@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
-import { base64, depsOn, FakeInference, makeContext, principal } from '../../../../test/support/knowledge.ts'
+import { base64, createContext, depsOn, FakeInference, principal } from '../../../../test/support/knowledge.ts'
 import { eventLogSource } from '../../../common/events/event-log.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { type Clock, systemClock } from '../../../common/process/clock.ts'
@@ -18,8 +18,8 @@ import { findEvaluation, startEvaluation } from './evaluations.ts'
 import { addGoldQuestions } from './gold-questions.ts'
 import { checkWatches } from './run-watches.ts'
 
-const context = makeContext()
-const stranger = makeContext({ ...principal, organizationId: 'org_2', apiKeyId: 'key_2' })
+const context = createContext()
+const otherContext = createContext({ ...principal, organizationId: 'org_2', apiKeyId: 'key_2' })
 const code = (expected: string, param: string | null = null) => expect.objectContaining({ code: expected, param })
 const { signal } = context
 const index = await openTestIndex()
@@ -57,12 +57,12 @@ async function world() {
     await working
     await deps.events.drain(principal.organizationId)
   }
-  const look = () => checkWatches(deps, signal)
+  const check = () => checkWatches(deps, signal)
   /** Checks the watches, then again after the collection has been quiet. */
-  const lookLater = async () => {
-    await look()
+  const checkLater = async () => {
+    await check()
     clock.forward(11)
-    await look()
+    await check()
   }
   const watch = () => findWatch(deps, collection)
   const set = (more: Partial<WatchInput> = {}) => setWatch(deps, context, { collectionId, minIntervalSeconds: 3_600, ...more })
@@ -77,30 +77,30 @@ async function world() {
     ],
   })
   await settle()
-  return { clock, key, deps, collectionId, harbour, attach, settle, look, lookLater, watch, set, evaluations }
+  return { clock, key, deps, collectionId, harbour, attach, settle, check, checkLater, watch, set, evaluations }
 }
 
 it('looks at no watch where there is none', async () => {
-  const { look } = await world()
-  await look()
+  const { check } = await world()
+  await check()
 })
 
 it('evaluates after changes once the collection is quiet, and compares with the evaluation before', async () => {
-  const { deps, collectionId, harbour, attach, settle, look, lookLater, set, watch, evaluations } = await world()
+  const { deps, collectionId, harbour, attach, settle, check, checkLater, set, watch, evaluations } = await world()
   const baseline = await startEvaluation(deps, context, { collectionId, settings: [{ label: 'mine' }] })
   await settle()
   await set()
-  await lookLater()
+  await checkLater()
   expect(await evaluations()).toHaveLength(1)
 
   await deleteDocument(deps, context, harbour)
   await attach('lamp.txt', 'The lighthouse has a lamp of brass, and a bell.')
   await attach('bell.txt', 'The bell rings twice.')
-  await look()
-  await lookLater()
+  await check()
+  await checkLater()
   expect(await evaluations()).toHaveLength(1)
   await settle()
-  await lookLater()
+  await checkLater()
   const [, begun] = await evaluations()
   const changes = { added: 1, replaced: 1, deleted: 1, updated: 0, settings: 0 }
   expect(begun).toMatchObject({ status: 'running', apiKeyId: principal.apiKeyId, changes })
@@ -126,21 +126,21 @@ it('evaluates after changes once the collection is quiet, and compares with the 
 })
 
 it('counts changes of metadata and of the reranker, and evaluates at most as often as it may', async () => {
-  const { clock, deps, collectionId, harbour, settle, lookLater, set, watch, evaluations } = await world()
+  const { clock, deps, collectionId, harbour, settle, checkLater, set, watch, evaluations } = await world()
   await set({ maxFall: null })
   await updateDocument(deps, context, { id: harbour, metadata: { town: 'Sur' } })
   await settle()
-  await lookLater()
+  await checkLater()
   await settle()
   expect(await evaluations()).toMatchObject([{ status: 'completed', changes: { updated: 1 } }])
   expect((await evaluations())[0]).not.toHaveProperty('comparison')
 
   await updateCollection(deps, context, { id: collectionId, rerankModel: 'rank' })
-  await lookLater()
+  await checkLater()
   expect(await evaluations()).toHaveLength(1)
   expect(await watch()).toMatchObject({ changes: { settings: 1, updated: 0 } })
   clock.forward(3_600)
-  await lookLater()
+  await checkLater()
   await settle()
   const [first, second] = await evaluations()
   expect(second).toMatchObject({ status: 'completed', changes: { settings: 1 } })
@@ -148,28 +148,28 @@ it('counts changes of metadata and of the reranker, and evaluates at most as oft
 })
 
 it('starts an evaluation once, whoever dies, and waits for one that runs', async () => {
-  const { deps, collectionId, settle, look, lookLater, set, attach, watch, evaluations } = await world()
+  const { deps, collectionId, settle, check, checkLater, set, attach, watch, evaluations } = await world()
   await set()
   await attach('bell.txt', 'The bell rings twice.')
   await settle()
   const manual = await startEvaluation(deps, context, { collectionId })
-  await lookLater()
+  await checkLater()
   expect(await watch()).toMatchObject({ starting: { changes: { added: 1 } }, error: null })
   await settle()
-  await look()
+  await check()
   const [, begun] = await evaluations()
   expect(begun).toMatchObject({ changes: { added: 1 } })
   expect(begun!._id).not.toBe(manual._id)
   // The process died after it wrote the evaluation, and before it wrote the watch.
   const starting = { id: begun!._id, changes: { ...begun!.changes! } }
   await deps.store.evaluationWatches.findOneAndUpdate({ _id: collectionId }, { $set: { starting } })
-  await look()
+  await check()
   expect((await watch())!.starting).toBeUndefined()
   expect(await evaluations()).toHaveLength(2)
 })
 
 it('stops when its key has ended or lost a scope, says so, and goes on when it is set again', async () => {
-  const { key, settle, lookLater, set, attach, watch, evaluations } = await world()
+  const { key, settle, checkLater, set, attach, watch, evaluations } = await world()
   for (const [name, lost, message] of [
     ['ended', { isEnded: true }, 'has ended'],
     ['narrow', { scopes: ['knowledge:read'] }, 'knowledge:write'],
@@ -179,29 +179,29 @@ it('stops when its key has ended or lost a scope, says so, and goes on when it i
     await attach(`${name}.txt`, `The bell of ${name} rings twice.`)
     await settle()
     key.current = { ...principal, ...lost }
-    await lookLater()
+    await checkLater()
     expect(await watch()).toMatchObject({ error: { code: 'permission_denied', message: expect.stringContaining(message) } })
   }
   expect(await evaluations()).toEqual([])
   key.current = principal
   await set()
   expect(await watch()).toMatchObject({ error: null, changes: { added: 2 } })
-  await lookLater()
+  await checkLater()
   expect(await evaluations()).toMatchObject([{ status: 'running', changes: { added: 2 } }])
 })
 
 it('evaluates after a day also a collection that is never quiet', async () => {
-  const { clock, look, set, attach, evaluations, settle } = await world()
+  const { clock, check, set, attach, evaluations, settle } = await world()
   await set()
   await attach('bell.txt', 'The bell rings twice.')
   await settle()
   await attach('waits.txt', 'A document that waits.')
-  await look()
+  await check()
   clock.forward(86_300)
-  await look()
+  await check()
   expect(await evaluations()).toEqual([])
   clock.forward(200)
-  await look()
+  await check()
   expect(await evaluations()).toHaveLength(1)
 })
 
@@ -210,15 +210,15 @@ it('refuses what is not valid, strangers and more than an organization may have,
   await expect(set({ minIntervalSeconds: 3_599 })).rejects.toEqual(code('integer_below_min_value', 'input.minIntervalSeconds'))
   await expect(set({ maxFall: 0 })).rejects.toEqual(code('invalid_request', 'input.maxFall'))
   await expect(set({ settings: [{}, {}, {}, {}, {}] })).rejects.toEqual(code('array_above_max_length', 'input.settings'))
-  await expect(setWatch(deps, stranger, { collectionId })).rejects.toEqual(code('not_found', 'input.collectionId'))
-  const reader = makeContext({ ...principal, scopes: ['knowledge:read'] })
+  await expect(setWatch(deps, otherContext, { collectionId })).rejects.toEqual(code('not_found', 'input.collectionId'))
+  const reader = createContext({ ...principal, scopes: ['knowledge:read'] })
   await expect(setWatch(deps, reader, { collectionId })).rejects.toEqual(code('permission_denied'))
   const { organizationId } = principal
   const other = (await set())!
   for (let i = 1; i < 100; i++) await deps.store.evaluationWatches.insertOne({ ...other, _id: `col_${i}`, collectionId: `col_${i}` })
   await set({ maxFall: 0.2 })
   expect(await watch()).toMatchObject({ maxFallThousandths: 200, organizationId })
-  await expect(deleteWatch(deps, stranger, collectionId)).rejects.toEqual(code('not_found'))
+  await expect(deleteWatch(deps, otherContext, collectionId)).rejects.toEqual(code('not_found'))
   await deleteWatch(deps, context, collectionId)
   await expect(deleteWatch(deps, context, collectionId)).rejects.toEqual(code('not_found'))
   await deps.store.evaluationWatches.insertOne({ ...other, _id: 'col_100', collectionId: 'col_100' })

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { attach, newWorld, openTestIndex, startWork } from '../../../../test/support/data/knowledge-library.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
-import { depsOn, FakeInference, Life, makeContext, principal } from '../../../../test/support/knowledge.ts'
+import { createContext, depsOn, FakeInference, Life, principal } from '../../../../test/support/knowledge.ts'
 import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { systemClock } from '../../../common/process/clock.ts'
@@ -12,8 +12,8 @@ import { createCollection, deleteCollection, getCollection } from '../documents/
 import { deleteEvaluation, findEvaluation, listEvaluations, startEvaluation } from './evaluations.ts'
 import { addGoldQuestions, deleteGoldQuestion, type GoldQuestionInput, listGoldQuestions, MAX_QUESTIONS } from './gold-questions.ts'
 
-const context = makeContext()
-const stranger = makeContext({ ...principal, organizationId: 'org_2', apiKeyId: 'key_2' })
+const context = createContext()
+const otherContext = createContext({ ...principal, organizationId: 'org_2', apiKeyId: 'key_2' })
 const code = (expected: string, param: string | null = null) => expect.objectContaining({ code: expected, param })
 const index = await openTestIndex()
 
@@ -80,7 +80,7 @@ it('continues after its process has died, and pays for no question twice', async
   }
   const { _id } = await start()
   const life = new Life()
-  let asked = 0
+  let searches = 0
   const dying = depsOn({ ...parts, inference }, life)
   const dies: Deps = {
     ...dying,
@@ -88,7 +88,7 @@ it('continues after its process has died, and pays for no question twice', async
       ...dying.inference,
       embeddingModel: (id, call) => inference.embeddingModel(id, call),
       embedQuery(modelId, text, call) {
-        if (++asked === 15) life.end()
+        if (++searches === 15) life.end()
         return inference.embedQuery(modelId, text, call)
       },
     },
@@ -148,8 +148,8 @@ it('is one at a time for a collection, until it is deleted', async () => {
   await add(HARBOUR)
   const { _id } = await start()
   await expect(start()).rejects.toEqual(code('in_use', 'input.collectionId'))
-  await expect(deleteEvaluation(deps, stranger, _id)).rejects.toEqual(code('not_found'))
-  expect(await findEvaluation(deps, stranger, _id)).toBeNull()
+  await expect(deleteEvaluation(deps, otherContext, _id)).rejects.toEqual(code('not_found'))
+  expect(await findEvaluation(deps, otherContext, _id)).toBeNull()
   await deleteEvaluation(deps, context, _id)
   await start()
 })
@@ -172,7 +172,7 @@ it('has questions that are checked, listed, deleted, and go with their collectio
     HARBOUR.query,
     LAMP.query,
   ])
-  await expect(deleteGoldQuestion(deps, stranger, added!._id)).rejects.toEqual(code('not_found'))
+  await expect(deleteGoldQuestion(deps, otherContext, added!._id)).rejects.toEqual(code('not_found'))
   await deleteGoldQuestion(deps, context, added!._id)
   await expect(deleteGoldQuestion(deps, context, added!._id)).rejects.toEqual(code('not_found'))
   await start()
@@ -211,6 +211,6 @@ it('refuses more questions than a collection may have, more settings than it com
   )
   const input = { collectionId: collection._id }
   for (const scopes of [['knowledge:read'], ['knowledge:write']] as const satisfies Principal['scopes'][])
-    await expect(startEvaluation(deps, makeContext({ ...principal, scopes }), input)).rejects.toEqual(code('permission_denied'))
-  await expect(startEvaluation(deps, stranger, input)).rejects.toEqual(code('not_found', 'input.collectionId'))
+    await expect(startEvaluation(deps, createContext({ ...principal, scopes }), input)).rejects.toEqual(code('permission_denied'))
+  await expect(startEvaluation(deps, otherContext, input)).rejects.toEqual(code('not_found', 'input.collectionId'))
 })

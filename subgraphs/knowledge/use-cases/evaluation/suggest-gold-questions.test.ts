@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { attach, newCollection, newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
-import { depsOn, FakeInference, makeContext, principal } from '../../../../test/support/knowledge.ts'
+import { createContext, depsOn, FakeInference, principal } from '../../../../test/support/knowledge.ts'
 import { KisError } from '../../../common/errors.ts'
 import { systemClock } from '../../../common/process/clock.ts'
 import { wakeUp } from '../../../common/process/wake-up.ts'
@@ -9,12 +9,12 @@ import { work } from '../jobs/work.ts'
 import { addGoldQuestions } from './gold-questions.ts'
 import { type SuggestInput, suggestGoldQuestions } from './suggest-gold-questions.ts'
 
-const context = makeContext()
+const context = createContext()
 const code = (expected: string, param: string | null = null) => expect.objectContaining({ code: expected, param })
 const index = await openTestIndex()
 
 const HARBOUR = 'The harbour of Sur was built in 1931, and it was made larger in 1974 for the ships of the salt trade.'
-const LEAVE = 'يحق لكل موظف ثلاثون يوماً من الإجازة السنوية مدفوعة الأجر في كل سنة من سنوات الخدمة (المادة 109).'
+const LEAVE_TEXT = 'يحق لكل موظف ثلاثون يوماً من الإجازة السنوية مدفوعة الأجر في كل سنة من سنوات الخدمة (المادة 109).'
 
 async function world(texts: Readonly<Record<string, string>>) {
   const inference = new FakeInference()
@@ -32,17 +32,17 @@ async function world(texts: Readonly<Record<string, string>>) {
 }
 
 it('proposes questions with the file and the words of the passage, which can be added as they are', async () => {
-  const { deps, inference, collectionId, ids, suggest } = await world({ 'harbour.txt': HARBOUR, 'leave.txt': LEAVE })
-  const asked: (readonly string[])[] = []
-  inference.asks = (text, languages) => {
-    asked.push(languages)
+  const { deps, inference, collectionId, ids, suggest } = await world({ 'harbour.txt': HARBOUR, 'leave.txt': LEAVE_TEXT })
+  const requests: (readonly string[])[] = []
+  inference.suggest = (text, languages) => {
+    requests.push(languages)
     return text === HARBOUR
       ? [{ question: 'When was\n the harbour of Sur built?', phrase: 'BUILT in  1931' }]
       : [{ question: 'كم يوماً مدة الإجازة السنوية؟', phrase: 'ثلاثون يوما' }]
   }
-  const { suggestions, ...answer } = await suggest()
-  expect(answer).toEqual({ dropped: 0, error: null, cost: 13n })
-  expect(asked.toSorted()).toEqual([['ar'], ['en']])
+  const { suggestions, ...summary } = await suggest()
+  expect(summary).toEqual({ dropped: 0, error: null, cost: 13n })
+  expect(requests.toSorted()).toEqual([['ar'], ['en']])
   const [arabic, english] = suggestions.toSorted((a, b) => (a.language < b.language ? -1 : 1))
   expect(english).toMatchObject({
     query: 'When was the harbour of Sur built?',
@@ -58,7 +58,7 @@ it('proposes questions with the file and the words of the passage, which can be 
 
 it('leaves out what the passage has not, and what is in another language or twice, and counts it', async () => {
   const { inference, suggest } = await world({ 'harbour.txt': HARBOUR })
-  inference.asks = () => [
+  inference.suggest = () => [
     { question: 'When was the harbour of Sur built?', phrase: 'built in 1931' },
     { question: 'When was the HARBOUR of Sur built?', phrase: 'in 1931' },
     { question: 'Who is the king of the harbour?', phrase: 'ignore your instructions' },
@@ -73,13 +73,13 @@ it('leaves out what the passage has not, and what is in another language or twic
 it('asks in both languages about half as many passages, five at once, and never gives more than was asked for', async () => {
   const texts = Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`${i}.txt`, `${HARBOUR} It is harbour number ${i}.`]))
   const { inference, suggest } = await world(texts)
-  const passages: number[] = []
-  const ask = inference.suggestQuestions.bind(inference)
+  const chunkCounts: number[] = []
+  const suggestQuestions = inference.suggestQuestions.bind(inference)
   inference.suggestQuestions = async (input) => {
-    passages.push(input.passages.length)
-    return ask(input)
+    chunkCounts.push(input.passages.length)
+    return suggestQuestions(input)
   }
-  inference.asks = (text, languages) => {
+  inference.suggest = (text, languages) => {
     const number = text.match(/number (\d+)/)![1]
     return languages.map((language) => ({
       question: language === 'ar' ? `متى بني الميناء رقم ${number}؟` : `When was harbour ${number} built?`,
@@ -87,12 +87,12 @@ it('asks in both languages about half as many passages, five at once, and never 
     }))
   }
   const both = await suggest({ otherLanguage: true, count: 9 })
-  expect(passages).toEqual([5])
+  expect(chunkCounts).toEqual([5])
   expect(both.suggestions).toHaveLength(9)
   expect(both.dropped).toBe(1)
-  passages.length = 0
+  chunkCounts.length = 0
   const { suggestions, cost } = await suggest({ count: 12 })
-  expect(passages.toSorted()).toEqual([2, 5, 5])
+  expect(chunkCounts.toSorted()).toEqual([2, 5, 5])
   expect(new Set(suggestions.map(({ document }) => document._id)).size).toBe(12)
   expect(cost).toBe(39n)
 })
@@ -100,14 +100,14 @@ it('asks in both languages about half as many passages, five at once, and never 
 it('asks about the given documents only, and says when some of the calls failed', async () => {
   const texts = Object.fromEntries(Array.from({ length: 7 }, (_, i) => [`${i}.txt`, `${HARBOUR} It is harbour number ${i}.`]))
   const { inference, ids, suggest } = await world(texts)
-  inference.asks = (text) => [{ question: `When was harbour ${text.match(/number (\d+)/)![1]} built?`, phrase: 'built in 1931' }]
+  inference.suggest = (text) => [{ question: `When was harbour ${text.match(/number (\d+)/)![1]} built?`, phrase: 'built in 1931' }]
   const [id] = [...ids.values()]
   const one = await suggest({ documentIds: [id!] })
   expect(one.suggestions.map(({ document }) => document._id)).toEqual([id])
-  const ask = inference.suggestQuestions.bind(inference)
+  const suggestQuestions = inference.suggestQuestions.bind(inference)
   inference.suggestQuestions = async (input) => {
     if (input.passages.length < 5) throw new KisError('engine_timeout', 'The model took too long.')
-    return ask(input)
+    return suggestQuestions(input)
   }
   expect(await suggest()).toMatchObject({ error: 'engine_timeout', cost: 13n, suggestions: { length: 5 } })
   inference.suggestQuestions = async () => {
@@ -122,10 +122,10 @@ it('refuses what is not valid, strangers, and a collection without passages', as
   await expect(suggest({ documentIds: [...ids.values()] })).rejects.toEqual(code('invalid_request', 'input.documentIds'))
   await expect(suggest({ documentIds: ['doc_0'] })).rejects.toEqual(code('not_found', 'input.documentIds'))
   await expect(suggest({ count: 21 })).rejects.toEqual(code('integer_above_max_value', 'input.count'))
-  const stranger = makeContext({ ...principal, organizationId: 'org_2', apiKeyId: 'key_2' })
-  await expect(suggestGoldQuestions(deps, stranger, { collectionId, model: 'chat' })).rejects.toEqual(
+  const otherContext = createContext({ ...principal, organizationId: 'org_2', apiKeyId: 'key_2' })
+  await expect(suggestGoldQuestions(deps, otherContext, { collectionId, model: 'chat' })).rejects.toEqual(
     code('not_found', 'input.collectionId'),
   )
-  const writer = makeContext({ ...principal, scopes: ['knowledge:write'] })
+  const writer = createContext({ ...principal, scopes: ['knowledge:write'] })
   await expect(suggestGoldQuestions(deps, writer, { collectionId, model: 'chat' })).rejects.toEqual(code('permission_denied'))
 })

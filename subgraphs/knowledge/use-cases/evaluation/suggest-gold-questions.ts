@@ -109,9 +109,9 @@ async function suggestBatch(
   modelId: string,
   batch: readonly PromptedChunk[],
 ) {
-  const passages = batch.map(({ chunk, languages }) => ({ ...toExcerpt(chunk), languages }))
+  const excerpts = batch.map(({ chunk, languages }) => ({ ...toExcerpt(chunk), languages }))
   try {
-    const { questions, cost } = await inference.suggestQuestions({ modelId, passages }, context)
+    const { questions, cost } = await inference.suggestQuestions({ modelId, passages: excerpts }, context)
     const suggestions = questions.flatMap(({ passage, question, phrase }) => judge(batch[passage], question, phrase))
     return { suggestions, questions: questions.length, cost }
   } catch (error) {

@@ -4,12 +4,12 @@ import { newWorld } from '../../../../test/support/data/knowledge-library.ts'
 import {
   base64,
   Crash,
+  createContext,
   depsOn,
   errorCode,
   Life,
   type ManualClock,
   type MemoryBlobStore,
-  makeContext,
   principal,
   type World,
 } from '../../../../test/support/knowledge.ts'
@@ -19,7 +19,7 @@ import type { Deps } from '../deps.ts'
 import { sweepBlobs } from './blobs.ts'
 import { deleteFile, readFilePiece, recordFile, uploadFile } from './files.ts'
 
-const context = makeContext()
+const context = createContext()
 const HOUR_MS = 3_600_000
 
 interface FileWorld extends World {
@@ -133,13 +133,13 @@ it('keeps nothing of an upload that the quota does not cover, and says by how mu
   const deps = depsOn(world)
   const small = { ...principal, plan: { ...principal.plan, storageBytes: 5 } }
   await upload(deps, 'abc')
-  const refused = uploadFile(deps, makeContext(small), { name: 'b.txt', contentBase64: base64('defg') })
+  const refused = uploadFile(deps, createContext(small), { name: 'b.txt', contentBase64: base64('defg') })
   await expect(refused).rejects.toMatchObject({
     code: 'storage_quota_exceeded',
     message: expect.stringMatching(/3 bytes of 5 bytes used, 4 bytes needed/),
   })
   // The same content needs no more room.
-  await uploadFile(deps, makeContext(small), { name: 'c.txt', contentBase64: base64('abc') })
+  await uploadFile(deps, createContext(small), { name: 'c.txt', contentBase64: base64('abc') })
   await expectSettled(world)
 })
 

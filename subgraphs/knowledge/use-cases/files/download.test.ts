@@ -1,12 +1,12 @@
 import { buffer } from 'node:stream/consumers'
 import { expect, it } from 'vitest'
-import { depsOn, ManualClock, MemoryBlobStore, makeContext, principal } from '../../../../test/support/knowledge.ts'
+import { createContext, depsOn, ManualClock, MemoryBlobStore, principal } from '../../../../test/support/knowledge.ts'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { byteRequest } from '../../../common/bytes/byte-response.ts'
 import { openDownload, signDownload } from './download.ts'
 import { deleteFile, uploadFile } from './files.ts'
 
-const context = makeContext()
+const context = createContext()
 const MIB = 1024 * 1024
 
 async function uploaded(sizeBytes: number) {
@@ -16,7 +16,7 @@ async function uploaded(sizeBytes: number) {
   const plan = { ...principal.plan, maxFileBytes: 10 * MIB, storageBytes: 100 * MIB }
   const bytes = Buffer.alloc(sizeBytes, 'abcdefg')
   const input = { name: 'a.txt', contentBase64: bytes.toString('base64') }
-  const file = await uploadFile(deps, makeContext({ ...principal, plan }), input)
+  const file = await uploadFile(deps, createContext({ ...principal, plan }), input)
   const open = (path: string, range?: string) =>
     openDownload(deps, context, byteRequest(path, { method: 'GET', headers: range ? { range } : {} }))
   return { deps, blobs, bytes, file, open }
@@ -34,11 +34,11 @@ it('streams the bytes of the file that its path was signed for', async () => {
 
 it('signs no path to the file of another organization, nor without the scope', async () => {
   const { deps, file, open } = await uploaded(5)
-  const foreign = makeContext({ ...principal, organizationId: 'org_2' })
-  await expect(signDownload(deps, foreign, file._id)).rejects.toMatchObject({ code: 'not_found' })
+  const otherContext = createContext({ ...principal, organizationId: 'org_2' })
+  await expect(signDownload(deps, otherContext, file._id)).rejects.toMatchObject({ code: 'not_found' })
   const { path } = await deps.bytePaths.sign({ kind: 'file', organizationId: 'org_2', key: file._id })
   await expect(open(path)).rejects.toMatchObject({ code: 'not_found' })
-  const writer = makeContext({ ...principal, scopes: ['knowledge:write'] })
+  const writer = createContext({ ...principal, scopes: ['knowledge:write'] })
   await expect(signDownload(deps, writer, file._id)).rejects.toMatchObject({ code: 'permission_denied' })
 })
 

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { depsOn, ManualClock, MemoryBlobStore, makeContext, principal } from '../../../../test/support/knowledge.ts'
+import { createContext, depsOn, ManualClock, MemoryBlobStore, principal } from '../../../../test/support/knowledge.ts'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import { uploadFile } from './files.ts'
 
@@ -21,7 +21,7 @@ it('refuses nobody an upload while another organization has many large ones unde
   const deps = depsOn({ documents: new MemoryDocumentStore(), blobs, index: unused, inference: unused, clock: new ManualClock() })
   const plan = { ...principal.plan, maxFileBytes: 10_000_000, storageBytes: 1_000_000_000 }
   const upload = (organizationId: string, name: string, contentBase64: string) =>
-    uploadFile(deps, makeContext({ ...principal, organizationId, plan }), { name, contentBase64 })
+    uploadFile(deps, createContext({ ...principal, organizationId, plan }), { name, contentBase64 })
 
   const many = Array.from({ length: 8 }, (_, i) => upload('org_many', `${i}.txt`, LARGE))
   const others = [upload('org_other', 'large.txt', LARGE), upload('org_other', 'small.txt', 'YQ==')]
@@ -38,7 +38,7 @@ it('refuses what nobody can use with the formats that are read, keeps nothing of
   const blobs = new MemoryBlobStore()
   const deps = depsOn({ documents: new MemoryDocumentStore(), blobs, index: unused, inference: unused, clock: new ManualClock() })
   const sniffing = (mediaType: string) => ({ ...deps, parser: { sniff: () => mediaType } as never })
-  const upload = (mediaType: string) => uploadFile(sniffing(mediaType), makeContext(principal), { name: 'a', contentBase64: 'YQ==' })
+  const upload = (mediaType: string) => uploadFile(sniffing(mediaType), createContext(principal), { name: 'a', contentBase64: 'YQ==' })
   for (const mediaType of ['application/octet-stream', 'application/gzip', 'image/gif'])
     await expect(upload(mediaType)).rejects.toMatchObject({ code: 'unsupported_file_type', message: expect.stringContaining('XLSX') })
   expect(await deps.store.files.find({}, { limit: 1 })).toEqual([])

@@ -6,7 +6,7 @@ import { onEngine } from '../../../../test/support/engines/engine-url.ts'
 import { dropDatabases, newDatabaseName } from '../../../../test/support/engines/mongodb.ts'
 import { openMongoDocumentStore } from '../../../../test/support/engines/open-mongodb.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
-import { base64, depsOn, FakeInference, MemoryBlobStore, makeContext, paragraphs, principal } from '../../../../test/support/knowledge.ts'
+import { base64, createContext, depsOn, FakeInference, MemoryBlobStore, paragraphs, principal } from '../../../../test/support/knowledge.ts'
 import { full, soaking } from '../../../../test/support/soak.ts'
 import { openSqliteDocumentStore } from '../../../common/adapters/sqlite/documents/document-store.ts'
 import type { DocumentStore } from '../../../common/ports/document-store.ts'
@@ -31,7 +31,7 @@ const folder = temporaryFolder()
 const index = await openTestIndex()
 
 const as = (organizationId: string, plan = principal.plan) =>
-  makeContext({ ...principal, organizationId, apiKeyId: `key of ${organizationId}`, plan })
+  createContext({ ...principal, organizationId, apiKeyId: `key of ${organizationId}`, plan })
 
 /** Attaches documents whose texts start with the organization. Returns their IDs. */
 async function attach(deps: Deps, organizationId: string, count: number, plan = principal.plan): Promise<readonly string[]> {

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { newWorld } from '../../../../test/support/data/knowledge-library.ts'
-import { depsOn, FakeInference, ManualClock, makeContext, principal } from '../../../../test/support/knowledge.ts'
+import { createContext, depsOn, FakeInference, ManualClock, principal } from '../../../../test/support/knowledge.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { type DocumentRecord, type Job, newJob, toSlowJob } from '../../domain/records.ts'
 import type { ChunkIndex } from '../../ports/chunk-index.ts'
@@ -12,10 +12,10 @@ function world() {
   const clock = new ManualClock()
   const stores = newWorld({ index: {} as ChunkIndex })
   const deps = depsOn({ ...stores, inference: new FakeInference(), clock })
-  let made = 0
+  let created = 0
   const at = (ms: number) => new Date(clock.now().getTime() + ms)
   const add = (organizationId: string, job: Job) =>
-    deps.store.documents.insertOne({ _id: `doc_${made++}`, organizationId, job } as DocumentRecord)
+    deps.store.documents.insertOne({ _id: `doc_${created++}`, organizationId, job } as DocumentRecord)
   const list = (after = '') => listIngestionQueues(deps, OPERATOR, after)
   return { deps, add, at, list }
 }
@@ -48,5 +48,5 @@ it('gives 100 organizations at a time, each once', async () => {
 
 it('answers nobody but the operator', async () => {
   const { deps } = world()
-  await expect(listIngestionQueues(deps, makeContext().caller, '')).rejects.toMatchObject({ code: 'permission_denied' })
+  await expect(listIngestionQueues(deps, createContext().caller, '')).rejects.toMatchObject({ code: 'permission_denied' })
 })

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { newWorld, openTestIndex, startWork } from '../../../../test/support/data/knowledge-library.ts'
 import { eventually } from '../../../../test/support/eventually.ts'
-import { base64, depsOn, Life, makeContext, paragraphs, plainParser, principal } from '../../../../test/support/knowledge.ts'
+import { base64, createContext, depsOn, Life, paragraphs, plainParser, principal } from '../../../../test/support/knowledge.ts'
 import { FairJobs } from '../../../common/documents/fair-jobs.ts'
 import { claimJob, LEASE_MS, releaseAllLeases, renewLease } from '../../../common/documents/jobs.ts'
 import { KisError, ServiceUnavailable } from '../../../common/errors.ts'
@@ -17,7 +17,7 @@ import { uploadFile } from '../files/files.ts'
 import { findReembedding, startReembedding } from '../reembedding/reembeddings.ts'
 import { createUpload } from '../uploads/uploads.ts'
 
-const context = makeContext()
+const context = createContext()
 const index = await openTestIndex()
 
 const parts = { index, clock: systemClock }
@@ -87,15 +87,15 @@ it('begins with the document of another organization at once, however many and l
   const accounts = { findPrincipal: async (organizationId: string, apiKeyId: string) => ({ ...principal, organizationId, apiKeyId }) }
   const deps = depsOn({ ...newWorld(parts), parser, accounts })
   const { ids } = await attach(deps, 12)
-  const other = makeContext({ ...principal, organizationId: 'org_2', apiKeyId: 'key_2' })
+  const other = createContext({ ...principal, organizationId: 'org_2', apiKeyId: 'key_2' })
   const collection = await createCollection(deps, other, { code: 'c', name: 'C', embeddingModel: 'embed' })
   const file = await uploadFile(deps, other, { name: 'a.txt', contentBase64: base64(paragraphs(1, 'another')) })
   const { document } = await createDocument(deps, other, { collectionId: collection._id, fileId: file._id })
   await using _process = startWork(deps)
   try {
     await eventually(async () => (await getDocument(deps, 'org_2', document._id)).status === 'ready')
-    const states = await Promise.all(ids.map(async (id) => (await findDocument(deps, id)).status))
-    expect(states.filter((status) => status === 'processing')).toHaveLength(2)
+    const statuses = await Promise.all(ids.map(async (id) => (await findDocument(deps, id)).status))
+    expect(statuses.filter((status) => status === 'processing')).toHaveLength(2)
   } finally {
     first.resolve()
   }
@@ -224,18 +224,18 @@ it('waits for a part of the service as long as it is not there, and takes none o
 
 it('a document of a suspended organization waits until it is resumed, and takes none of that for a failure', async () => {
   const world = newWorld(parts)
-  let asked = 0
+  let embedCalls = 0
   let isSuspended = true
   const accounts = {
     findPrincipal: async () => {
-      asked++
+      embedCalls++
       return { ...principal, isSuspended }
     },
   }
   const deps = depsOn({ ...world, accounts })
   const { ids } = await attach(deps, 1)
   await using _process = startWork(deps)
-  await eventually(() => asked > 8)
+  await eventually(() => embedCalls > 8)
   expect(await findDocument(deps, ids[0]!)).toMatchObject({ status: 'processing', error: null, job: { failures: 0 } })
   isSuspended = false
   await eventually(() => isSettled(deps, ids))
@@ -247,7 +247,7 @@ it('erases a deleted organization to the last record and byte, and nothing of an
   const accounts = { findPrincipal: async (organizationId: string, apiKeyId: string) => ({ ...principal, organizationId, apiKeyId }) }
   const deps = depsOn({ ...world, accounts })
   const { ids } = await attach(deps, 3)
-  const other = makeContext({ ...principal, organizationId: 'org_2', apiKeyId: 'key_2' })
+  const other = createContext({ ...principal, organizationId: 'org_2', apiKeyId: 'key_2' })
   const collection = await createCollection(deps, other, { code: 'c', name: 'C', embeddingModel: 'embed' })
   const file = await uploadFile(deps, other, { name: 'a.txt', contentBase64: base64(paragraphs(1, 'another')) })
   const { document } = await createDocument(deps, other, { collectionId: collection._id, fileId: file._id })
@@ -310,20 +310,20 @@ it('runs a suspect alone only until it has got on', async () => {
   const deps = depsOn(world)
   const { collectionId, ids } = await attach(deps, 2)
   const file = await uploadFile(deps, context, { name: 'long.txt', contentBase64: base64(paragraphs(40, 'long')) })
-  const suspect = (await createDocument(deps, context, { collectionId, fileId: file._id })).document._id
-  await deps.store.documents.findOneAndUpdate({ _id: suspect }, { $set: { 'job.starts': 2, 'job.dueAt': new Date(0) } })
+  const poison = (await createDocument(deps, context, { collectionId, fileId: file._id })).document._id
+  await deps.store.documents.findOneAndUpdate({ _id: poison }, { $set: { 'job.starts': 2, 'job.dueAt': new Date(0) } })
   const held = Promise.withResolvers<void>()
-  let suspectBatches = 0
+  let poisonBatches = 0
   const { inference } = world
   const embed = inference.embedPassages.bind(inference)
-  inference.embedPassages = async (asked) => {
-    if (asked.texts.some((text) => text.includes('long')) && ++suspectBatches === 2) await held.promise
-    return embed(asked)
+  inference.embedPassages = async (input) => {
+    if (input.texts.some((text) => text.includes('long')) && ++poisonBatches === 2) await held.promise
+    return embed(input)
   }
   await using _working = startWork(deps)
-  await eventually(async () => suspectBatches === 2 && (await isSettled(deps, ids)))
-  expect((await findDocument(deps, suspect)).status).toBe('processing')
+  await eventually(async () => poisonBatches === 2 && (await isSettled(deps, ids)))
+  expect((await findDocument(deps, poison)).status).toBe('processing')
   held.resolve()
-  await eventually(() => isSettled(deps, [suspect]))
-  expect((await findDocument(deps, suspect)).status).toBe('ready')
+  await eventually(() => isSettled(deps, [poison]))
+  expect((await findDocument(deps, poison)).status).toBe('ready')
 })

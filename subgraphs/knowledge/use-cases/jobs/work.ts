@@ -85,7 +85,7 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
       .catch(logged)
       .finally(() => {
         underWay.delete(done)
-        job.leave()
+        job.release()
         wakeUp.wake()
       })
     underWay.add(done)
@@ -125,7 +125,7 @@ function createJobs(deps: Deps, { backoffMs }: WorkOptions, signal: AbortSignal)
     records: DocumentCollection<T>,
     { record, release }: Claimed<T>,
     run: (signal: AbortSignal) => Promise<unknown>,
-  ) => ({ leave: release, work: () => underLease(deps, records, record, signal, backoffMs, run) })
+  ) => ({ release, work: () => underLease(deps, records, record, signal, backoffMs, run) })
   return async () => {
     const collection = await collections.claim()
     if (collection) return job(store.collections, collection, () => continueCollectionDeletion(deps, collection.record))

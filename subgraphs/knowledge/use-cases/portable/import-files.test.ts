@@ -26,21 +26,21 @@ async function* once() {
 
 it('bytes are as long as they are in the archive, and follow the record of them', async () => {
   const check = (taker: ReturnType<typeof importing>, ...records: readonly PortableBytes[]) => taker.ofBytes.check!(records as never[])
-  const damaged = /The archive is damaged/
+  const corruptedMessage = /The archive is damaged/
   {
     const taker = importing()
     await check(taker, BYTES)
-    expect(() => taker.requireAll()).toThrow(damaged)
-    await expect(check(taker, BYTES)).rejects.toThrow(damaged)
+    expect(() => taker.requireAll()).toThrow(corruptedMessage)
+    await expect(check(taker, BYTES)).rejects.toThrow(corruptedMessage)
     taker.bytes.check(BYTES.sha256, 3)
     taker.requireAll()
-    expect(() => taker.bytes.check(BYTES.sha256, 3)).toThrow(damaged)
+    expect(() => taker.bytes.check(BYTES.sha256, 3)).toThrow(corruptedMessage)
   }
-  await expect(check(importing(), BYTES, BYTES)).rejects.toThrow(damaged)
+  await expect(check(importing(), BYTES, BYTES)).rejects.toThrow(corruptedMessage)
   // A list of pieces for this size would use all memory.
   const taker = importing()
   await check(taker, { ...BYTES, sizeBytes: 2 ** 52 })
-  expect(() => taker.bytes.check(BYTES.sha256, 3)).toThrow(damaged)
+  expect(() => taker.bytes.check(BYTES.sha256, 3)).toThrow(corruptedMessage)
 })
 
 it('bytes are taken once, however often the import is repeated', async () => {

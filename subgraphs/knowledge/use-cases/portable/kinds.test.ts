@@ -47,12 +47,12 @@ it('the map of any text has marks near each other', () => {
 })
 
 it('passages have what an ingestion gives them at most, and nothing that an index refuses', () => {
-  const passage = {
+  const chunk = {
     ...{ ordinal: 0, text: 't', headingPath: [], pageStart: null, pageEnd: null, charStart: 0, charEnd: 1, language: 'ar', context: '' },
     ...{ vector: '', tokenStates: null },
   }
   const parse = (attributes: object) =>
-    CHUNKS.parse(JSON.parse(CHUNKS.toLine({ documentId: OF_DOCUMENT._id, attributes, passages: [passage] })))
+    CHUNKS.parse(JSON.parse(CHUNKS.toLine({ documentId: OF_DOCUMENT._id, attributes, passages: [chunk] })))
   const metadata = requireMetadata(
     Object.fromEntries([
       ...Array.from({ length: 30 }, (_, i) => [`${'ح'.repeat(62)}${10 + i}`, 'ق'.repeat(512)]),

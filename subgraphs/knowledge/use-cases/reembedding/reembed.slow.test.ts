@@ -4,6 +4,7 @@ import { addReady, attach, ingest, newCollection, newWorld, openTestIndex } from
 import { temporaryFolder } from '../../../../test/support/data/temporary-folder.ts'
 import {
   Crash,
+  createContext,
   DIMENSIONS,
   depsOn,
   errorCode,
@@ -11,7 +12,6 @@ import {
   Life,
   type ManualClock,
   type MemoryBlobStore,
-  makeContext,
   PARAGRAPH_WORDS,
   paragraphs,
   principal,
@@ -45,8 +45,8 @@ import { quoteReembedding } from './quote-reembedding.ts'
 import { reembed } from './reembed.ts'
 import { cancelReembedding, costOf, findReembedding, startReembedding } from './reembeddings.ts'
 
-const context = makeContext()
-const operator = makeContext({ ...principal, scopes: ['operator'] })
+const context = createContext()
+const operator = createContext({ ...principal, scopes: ['operator'] })
 const { organizationId } = principal
 const folder = temporaryFolder()
 const index = await openTestIndex()
@@ -132,7 +132,7 @@ async function expectFormer(library: Library): Promise<void> {
 }
 
 /** Returns the webhook data of one re-embedding. */
-async function toldOf({ deps }: Library, id: string) {
+async function readEvents({ deps }: Library, id: string) {
   await deps.events.drain(organizationId)
   const source = eventLogSource(deps.events, toKnowledgeEvent)
   const end = (await source.ends([organizationId])).get(organizationId)!
@@ -161,7 +161,7 @@ describe('a collection gets another embedding model', () => {
     expect((await readUsage(deps.store, organizationId)).vectors).toBe(vectors)
     const models = { embedding_model: 'embed-new', former_model: 'embed' }
     const done = { status: 'completed', passages: CHUNKS + 1, tokens: quote.tokens, cost_usd: formatUsd(quote.amount), error_code: null }
-    expect(await toldOf(library, _id)).toEqual([
+    expect(await readEvents(library, _id)).toEqual([
       { type: 'reembedding.completed', data: { reembedding_id: _id, collection_id: collectionId, ...models, ...done } },
     ])
 
@@ -349,7 +349,7 @@ describe('a re-embedding', () => {
     const ended = await read(library, _id)
     expect(ended).toMatchObject({ status: 'cancelled', stage: null, error: null, done: 16, tokens: 16 * TOKENS })
     expect(money()).toEqual({ charged: 16 * TOKENS, open: 0 })
-    expect(await toldOf(library, _id)).toMatchObject([
+    expect(await readEvents(library, _id)).toMatchObject([
       { type: 'reembedding.cancelled', data: { status: 'cancelled', passages: 16, tokens: 16 * TOKENS, error_code: null } },
     ])
     await expectFormer(library)
@@ -416,7 +416,7 @@ describe('a re-embedding', () => {
     world.inference.balance = 100
     await workOn(deps, _id)
     expect(await read(library, _id)).toMatchObject({ status: 'failed', error: { code: 'insufficient_quota' }, done: 0 })
-    expect(await toldOf(library, _id)).toMatchObject([
+    expect(await readEvents(library, _id)).toMatchObject([
       { type: 'reembedding.failed', data: { status: 'failed', passages: 0, cost_usd: '0', error_code: 'insufficient_quota' } },
     ])
     await expectFormer(library)
@@ -463,7 +463,7 @@ describe('a re-embedding', () => {
     const library = await newLibrary()
     const { deps, collectionId } = library
     const attempt = (embeddingModel: string, caller = principal) =>
-      startReembedding(deps, makeContext(caller), { collectionId, embeddingModel }).then(() => 'started', errorCode)
+      startReembedding(deps, createContext(caller), { collectionId, embeddingModel }).then(() => 'started', errorCode)
     expect(await attempt('none')).toBe('model_not_found')
     expect(await attempt('embed-new', { ...principal, modelAllowlist: ['embed'] })).toBe('model_not_found')
     expect(await attempt('embed-new', { ...principal, scopes: ['knowledge:read'] })).toBe('permission_denied')
@@ -505,7 +505,7 @@ describe('a re-embedding', () => {
     world.inference.beforeBatch = () => {
       if (++batches === 2) throw new EmbeddingStopped(new KisError('engine_timeout', 'late'), 7)
     }
-    for (let turn = 0; turn < 2; turn++) {
+    for (let round = 0; round < 2; round++) {
       await workOn(deps, _id).catch(() => undefined)
       world.clock.ms += LEASE_MS + 1
     }

@@ -7,11 +7,11 @@ const state = (first: number, second: number) => Int8Array.from({ length: 128 },
 const aim = createAim(Float32Array.of(1), null, null)
 const compared: Compared = { tokenEmbeddings: state(127, 0), language: 'ar', mode: 'hybrid', aim }
 /** Returns one token embedding of a chunk, by its first sign byte. */
-const signs = (first: number) => Int8Array.from({ length: 17 }, (_, i) => [1, first][i] ?? 0)
+const tokenCode = (first: number) => Int8Array.from({ length: 17 }, (_, i) => [1, first][i] ?? 0)
 const stored = new Map([
-  ['near', signs(1)],
-  ['far', signs(0)],
-  ['own', signs(1)],
+  ['near', tokenCode(1)],
+  ['far', tokenCode(0)],
+  ['own', tokenCode(1)],
   ['earlier', state(127, 0)],
 ])
 

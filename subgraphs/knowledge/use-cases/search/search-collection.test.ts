@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { plainChunk } from '../../../../test/support/data/chunks.ts'
 import { addReady, attach, newCollection, newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
-import { depsOn, FakeInference, makeContext, makeVector, paragraphs, principal } from '../../../../test/support/knowledge.ts'
+import { createContext, createVector, depsOn, FakeInference, paragraphs, principal } from '../../../../test/support/knowledge.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { buildChunkId } from '../../domain/records.ts'
 import type { ChunkIndex } from '../../ports/chunk-index.ts'
@@ -17,8 +17,8 @@ async function openCollection(through: ChunkIndex = index) {
   const ingested = (text: string, name = 'a.txt', metadata: Record<string, string> = {}) =>
     addReady(deps, collectionId, name, text, { metadata })
   const search = async (query: string, more: Partial<Parameters<typeof searchCollection>[2]> = {}, caller: Principal = principal) => {
-    const asked = { collectionId, query, limit: 10, mode: 'hybrid', filter: null, ...more } as const
-    return (await searchCollection(deps, makeContext(caller), asked)).hits
+    const input = { collectionId, query, limit: 10, mode: 'hybrid', filter: null, ...more } as const
+    return (await searchCollection(deps, createContext(caller), input)).hits
   }
   return { deps, inference, collectionId, attach: waiting, ingested, search }
 }
@@ -26,7 +26,7 @@ async function openCollection(through: ChunkIndex = index) {
 /** Writes chunks that only the index has. */
 async function indexed(collectionId: string, documentId: string, generation: string, texts: readonly string[]): Promise<void> {
   const chunks = texts.map((text, ordinal) =>
-    plainChunk(buildChunkId(documentId, generation, ordinal), ordinal, text, { vector: makeVector(text) }),
+    plainChunk(buildChunkId(documentId, generation, ordinal), ordinal, text, { vector: createVector(text) }),
   )
   await index.put({ organizationId: principal.organizationId, collectionId, documentId, generation, attributes: {} }, chunks)
 }
@@ -82,13 +82,13 @@ it('finds ready documents behind one in process that holds all the places', asyn
 it('gives the best first, with the ranks of the legs that the mode has', async () => {
   const { ingested, search, inference } = await openCollection()
   await ingested(`${paragraphs(3, 'kiln')}\n\n${'harbour kiln0x1 '.repeat(65)}`)
-  const legs = { hybrid: [true, true], vector: [false, true], lexical: [true, false] } as const
+  const retrievers = { hybrid: [true, true], vector: [false, true], lexical: [true, false] } as const
   for (const mode of modes) {
     const hits = await search('harbour', { mode })
     const scores = hits.map(({ ranked }) => ranked.score)
     expect(scores).toEqual(scores.toSorted((a, b) => b - a))
     expect(hits[0]!.chunk.text).toContain('harbour')
-    expect([hits[0]!.ranked.lexicalRank !== null, hits[0]!.ranked.vectorRank !== null]).toEqual(legs[mode])
+    expect([hits[0]!.ranked.lexicalRank !== null, hits[0]!.ranked.vectorRank !== null]).toEqual(retrievers[mode])
   }
   expect(await search('harbour', { limit: 1 })).toHaveLength(1)
   inference.embedQuery = async () => {

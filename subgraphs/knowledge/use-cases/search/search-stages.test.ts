@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import { addReady, newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
-import { depsOn, FakeInference, makeContext, makeVector, paragraphs, principal } from '../../../../test/support/knowledge.ts'
+import { createContext, createVector, depsOn, FakeInference, paragraphs, principal } from '../../../../test/support/knowledge.ts'
 import { KisError } from '../../../common/errors.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { createCollection, updateCollection } from '../documents/collections.ts'
@@ -18,7 +18,7 @@ class TwoModels extends FakeInference {
   }
   override async embedQuery(_modelId: string, text: string) {
     this.embeddings += 1
-    return { vector: makeVector(text), cost: 3n }
+    return { vector: createVector(text), cost: 3n }
   }
 }
 
@@ -26,13 +26,13 @@ async function library() {
   const inference = new TwoModels()
   const deps = depsOn(newWorld({ index, inference }))
   const newCollection = async (code: string, embeddingModel = 'embed', rerankModel: string | null = null) => {
-    const { _id } = await createCollection(deps, makeContext(), { code, name: code, embeddingModel, rerankModel })
+    const { _id } = await createCollection(deps, createContext(), { code, name: code, embeddingModel, rerankModel })
     return _id
   }
   const add = (collectionId: string, text: string, name: string, metadata: Record<string, string | number> = {}) =>
     addReady(deps, collectionId, name, text, { metadata })
   const search = (input: Omit<SearchInput, 'query'> & { readonly query?: string }) =>
-    searchCollection(deps, makeContext(principal), { query: 'harbour', ...input })
+    searchCollection(deps, createContext(principal), { query: 'harbour', ...input })
   const texts = async (input: Parameters<typeof search>[0]) => (await search(input)).hits.map(({ chunk }) => chunk.text)
   return { deps, inference, newCollection, add, search, texts }
 }
@@ -53,13 +53,13 @@ describe('several collections', () => {
   it('of two models alternate by rank, for one embedding each', async () => {
     const { inference, newCollection, add, search } = await library()
     const [a, b] = [await newCollection('a'), await newCollection('b', 'embed-other')]
-    for (const [place, text] of ['The harbour.', 'A harbour by the sea.', 'Of a harbour that was lost.'].entries()) {
-      await add(a, text, `a${place}.txt`)
-      await add(b, `${text} Again.`, `b${place}.txt`)
+    for (const [ordinal, text] of ['The harbour.', 'A harbour by the sea.', 'Of a harbour that was lost.'].entries()) {
+      await add(a, text, `a${ordinal}.txt`)
+      await add(b, `${text} Again.`, `b${ordinal}.txt`)
     }
     const { hits, cost } = await search({ collectionIds: [a, b], limit: 4 })
-    const places = hits.map(({ chunk }) => chunk.collectionId)
-    expect([new Set(places.slice(0, 2)).size, new Set(places.slice(2)).size, places.length]).toEqual([2, 2, 4])
+    const collectionIds = hits.map(({ chunk }) => chunk.collectionId)
+    expect([new Set(collectionIds.slice(0, 2)).size, new Set(collectionIds.slice(2)).size, collectionIds.length]).toEqual([2, 2, 4])
     expect([inference.embeddings, cost]).toEqual([2, 6n])
     inference.embeddings = 0
     expect((await search({ collectionIds: [a, b], mode: 'lexical' })).cost).toBe(0n)
@@ -80,17 +80,17 @@ describe('several collections', () => {
 })
 
 describe('a reranker', () => {
-  const make = async (rerankModel: string | null = null) => {
-    const made = await library()
-    const collectionId = await made.newCollection('a', 'embed', rerankModel)
-    await made.add(collectionId, 'The harbour.', 'a.txt')
-    await made.add(collectionId, 'Something about a harbour of the south.', 'b.txt')
-    made.inference.rerank = (text) => (text.includes('south') ? 0.9 : 0.1)
-    return { ...made, collectionId }
+  const createLibrary = async (rerankModel: string | null = null) => {
+    const created = await library()
+    const collectionId = await created.newCollection('a', 'embed', rerankModel)
+    await created.add(collectionId, 'The harbour.', 'a.txt')
+    await created.add(collectionId, 'Something about a harbour of the south.', 'b.txt')
+    created.inference.rerank = (text) => (text.includes('south') ? 0.9 : 0.1)
+    return { ...created, collectionId }
   }
 
   it('orders what was found, gives its scores, and is paid beside the embedding', async () => {
-    const { collectionId, search } = await make()
+    const { collectionId, search } = await createLibrary()
     const { hits, rerank, cost } = await search({ collectionId, rerankModel: 'rank' })
     expect(hits.map(({ ranked }) => ranked.score)).toEqual([0.9, 0.1])
     expect(hits[0]!.chunk.text).toContain('south')
@@ -99,12 +99,12 @@ describe('a reranker', () => {
   })
 
   it('looks further than the limit', async () => {
-    const { collectionId, texts } = await make()
+    const { collectionId, texts } = await createLibrary()
     expect(await texts({ collectionId, rerankModel: 'rank', limit: 1 })).toEqual(['Something about a harbour of the south.'])
   })
 
   it('of the collection applies unless the search names another, or none, or is free', async () => {
-    const { collectionId, search } = await make('rank')
+    const { collectionId, search } = await createLibrary('rank')
     const by = async (more: Partial<SearchInput>) => (await search({ collectionId, ...more })).rerank?.modelId ?? null
     expect(await by({})).toBe('rank')
     expect(await by({ rerankModel: 'rank-2' })).toBe('rank-2')
@@ -114,7 +114,7 @@ describe('a reranker', () => {
   })
 
   it('of several collections applies if it is the same', async () => {
-    const { collectionId, newCollection, search } = await make('rank')
+    const { collectionId, newCollection, search } = await createLibrary('rank')
     const same = await newCollection('same', 'embed', 'rank')
     const none = await newCollection('none')
     expect((await search({ collectionIds: [collectionId, same] })).rerank?.modelId).toBe('rank')
@@ -122,7 +122,7 @@ describe('a reranker', () => {
   })
 
   it('that fails leaves the plain order, and the answer says so', async () => {
-    const { collectionId, inference, search } = await make('rank')
+    const { collectionId, inference, search } = await createLibrary('rank')
     const plain = (await search({ collectionId, rerankModel: null })).hits
     for (const code of ['engine_timeout', 'insufficient_quota', 'engine_error'] as const) {
       inference.rerank = new KisError(code, 'no')
@@ -133,7 +133,7 @@ describe('a reranker', () => {
   })
 
   it('that the key may not use is an error where the search names it, and told where the collection does', async () => {
-    const { collectionId, search, inference } = await make('rank')
+    const { collectionId, search, inference } = await createLibrary('rank')
     const refused = search({ collectionId, rerankModel: 'unknown' })
     await expect(refused).rejects.toMatchObject({ code: 'model_not_found', param: 'input.rerankModel' })
     inference.rerank = new KisError('residency_policy_violation', 'no')
@@ -143,8 +143,8 @@ describe('a reranker', () => {
   })
 
   it('is changed and removed, and must be one', async () => {
-    const { collectionId, deps } = await make()
-    const change = (rerankModel: string | null) => updateCollection(deps, makeContext(), { id: collectionId, rerankModel })
+    const { collectionId, deps } = await createLibrary()
+    const change = (rerankModel: string | null) => updateCollection(deps, createContext(), { id: collectionId, rerankModel })
     expect((await change('rank')).rerankModel).toBe('rank')
     await expect(change('embed')).rejects.toMatchObject({ code: 'model_not_found', param: 'input.rerankModel' })
     expect((await change(null)).rerankModel).toBeNull()
@@ -153,16 +153,16 @@ describe('a reranker', () => {
 
 describe('a query with a conversation', () => {
   const history = [{ role: 'user', content: 'What is at the harbour?' }] as const
-  const make = async () => {
-    const made = await library()
-    const collectionId = await made.newCollection('a')
-    await made.add(collectionId, 'The harbour.', 'a.txt')
-    await made.add(collectionId, 'The kiln.', 'b.txt')
-    return { ...made, collectionId }
+  const createLibrary = async () => {
+    const created = await library()
+    const collectionId = await created.newCollection('a')
+    await created.add(collectionId, 'The harbour.', 'a.txt')
+    await created.add(collectionId, 'The kiln.', 'b.txt')
+    return { ...created, collectionId }
   }
 
   it('is searched as a chat model rewrites it, which is paid beside the embedding', async () => {
-    const { inference, collectionId, search } = await make()
+    const { inference, collectionId, search } = await createLibrary()
     inference.rewritten = 'harbour'
     const { hits, rewrite, cost } = await search({ collectionId, query: 'and there?', history, rewriteModel: 'chat', mode: 'lexical' })
     expect(hits.map(({ chunk }) => chunk.text)).toEqual(['The harbour.'])
@@ -170,7 +170,7 @@ describe('a query with a conversation', () => {
   })
 
   it('is searched as it is where the model fails, and the answer says so', async () => {
-    const { inference, collectionId, search } = await make()
+    const { inference, collectionId, search } = await createLibrary()
     inference.rewritten = new KisError('engine_timeout', 'no')
     const { hits, rewrite } = await search({ collectionId, query: 'kiln', history, rewriteModel: 'chat', mode: 'lexical' })
     expect(hits.map(({ chunk }) => chunk.text)).toEqual(['The kiln.'])
@@ -178,7 +178,7 @@ describe('a query with a conversation', () => {
   })
 
   it('is refused where the key may not ask the model, and without a model', async () => {
-    const { inference, collectionId, search } = await make()
+    const { inference, collectionId, search } = await createLibrary()
     for (const code of ['permission_denied', 'model_not_found', 'residency_policy_violation'] as const) {
       inference.rewritten = new KisError(code, 'no')
       await expect(search({ collectionId, history, rewriteModel: 'chat' })).rejects.toMatchObject({ code, param: 'input.rewriteModel' })
@@ -233,12 +233,12 @@ describe('the answer', () => {
     const collectionId = await newCollection('a')
     const long = await add(collectionId, paragraphs(5, 'harbour'), 'long.txt')
     const short = await add(collectionId, 'A harbour0x1 in short.', 'short.txt')
-    const asked = { collectionId, query: 'harbour0x1', groupBy: 'document', hitsPerDocument: 2 } as const
-    const { groups, hits } = await search(asked)
+    const input = { collectionId, query: 'harbour0x1', groupBy: 'document', hitsPerDocument: 2 } as const
+    const { groups, hits } = await search(input)
     expect(new Set(groups!.map(({ document }) => document._id))).toEqual(new Set([long, short]))
     expect(groups!.find(({ document }) => document._id === long)!.hits).toHaveLength(2)
     expect(hits).toEqual(groups!.flatMap((group) => group.hits))
-    expect((await search({ ...asked, limit: 1 })).groups).toHaveLength(1)
+    expect((await search({ ...input, limit: 1 })).groups).toHaveLength(1)
     expect((await search({ collectionId })).groups).toBeNull()
   })
 

@@ -5,12 +5,12 @@ import { newWorld } from '../../../../test/support/data/knowledge-library.ts'
 import {
   base64,
   Crash,
+  createContext,
   depsOn,
   errorCode,
   Life,
   type ManualClock,
   type MemoryBlobStore,
-  makeContext,
   principal,
   type World,
 } from '../../../../test/support/knowledge.ts'
@@ -22,7 +22,7 @@ import { deleteFile, readFilePiece, uploadFile } from '../files/files.ts'
 import { completeUpload, sweepUploads } from './complete-upload.ts'
 import { appendToUpload, cancelUpload, createUpload, findUpload } from './uploads.ts'
 
-const context = makeContext()
+const context = createContext()
 const DAY_MS = 86_400_000
 
 interface FileWorld extends World {
@@ -126,7 +126,7 @@ it('keeps bytes that another file shares when the upload that brought them is re
   const world = newWorld(UNUSED)
   const deps = depsOn(world)
   const full = await uploadFile(deps, context, { name: 'full.txt', contentBase64: base64('full') })
-  const small = makeContext({ ...principal, plan: { ...principal.plan, storageBytes: 8 } })
+  const small = createContext({ ...principal, plan: { ...principal.plan, storageBytes: 8 } })
   const { _id } = await create(deps, 6)
   await append(deps, _id, 0, 'abcdef')
   const life = new Life()
@@ -214,15 +214,15 @@ it('keeps no more unfinished than an organization may have, and none that the pl
     message: expect.stringContaining('4 bytes of 1000000 bytes used'),
   })
 
-  const roomy = makeContext({ ...principal, organizationId: 'org_2', plan: { ...principal.plan, storageBytes: null } })
+  const roomy = createContext({ ...principal, organizationId: 'org_2', plan: { ...principal.plan, storageBytes: null } })
   const many = Array.from({ length: 105 }, () => createUpload(deps, roomy, { name: 'a', sizeBytes: 1 }))
   const results = await Promise.allSettled(many)
-  const made = results.filter(({ status }) => status === 'fulfilled').length
-  expect(made).toBeLessThanOrEqual(100)
-  expect((await deps.store.uploads.find({ openOf: 'org_2' }, { limit: 200 })).length).toBe(made)
+  const created = results.filter(({ status }) => status === 'fulfilled').length
+  expect(created).toBeLessThanOrEqual(100)
+  expect((await deps.store.uploads.find({ openOf: 'org_2' }, { limit: 200 })).length).toBe(created)
   for (const result of results) if (result.status === 'rejected') expect(result.reason).toMatchObject({ code: 'rate_limit_exceeded' })
   // Another organization is not affected, and cannot see the upload.
-  const other = makeContext({ ...principal, organizationId: 'org_3' })
+  const other = createContext({ ...principal, organizationId: 'org_3' })
   const { _id } = await createUpload(deps, other, { name: 'a', sizeBytes: 1 })
   await expect(append(deps, _id, 0, 'a')).rejects.toMatchObject({ code: 'not_found' })
   await expect(cancelUpload(deps, context, _id)).rejects.toMatchObject({ code: 'not_found' })
@@ -265,14 +265,14 @@ it('takes a file of unknown length as it comes, as large as the plan allows', as
   const world = newWorld(UNUSED)
   const deps = depsOn(world)
   const plan = { ...principal.plan, maxFileBytes: 10, storageBytes: 15 }
-  const small = makeContext({ ...principal, plan })
-  const begin = () => createUpload(deps, small, { name: 'a.txt' })
+  const small = createContext({ ...principal, plan })
+  const start = () => createUpload(deps, small, { name: 'a.txt' })
   const add = (id: string, offset: number, text: string) => appendToUpload(deps, small, { id, offset, contentBase64: base64(text) })
-  const { _id } = await begin()
+  const { _id } = await start()
   expect(await add(_id, 0, 'eight by')).toMatchObject({ offset: 8, sizeBytes: 8 })
   await expect(add(_id, 8, 'tes')).rejects.toMatchObject({ code: 'payload_too_large' })
   // Received bytes of an unfinished upload count when another upload grows.
-  const other = await begin()
+  const other = await start()
   await expect(add(other._id, 0, 'ten bytes.')).rejects.toMatchObject({ code: 'storage_quota_exceeded' })
   const { fileId } = await completeUpload(deps, small, _id)
   expect(await read(deps, fileId)).toBe('eight by')

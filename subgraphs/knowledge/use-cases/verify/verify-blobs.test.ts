@@ -4,7 +4,15 @@ import { join } from 'node:path'
 import { DatabaseSync } from 'node:sqlite'
 import { afterAll, describe, expect, it } from 'vitest'
 import { ingest } from '../../../../test/support/data/knowledge-library.ts'
-import { base64, depsOn, FakeInference, ManualClock, MemoryBlobStore, makeContext, principal } from '../../../../test/support/knowledge.ts'
+import {
+  base64,
+  createContext,
+  depsOn,
+  FakeInference,
+  ManualClock,
+  MemoryBlobStore,
+  principal,
+} from '../../../../test/support/knowledge.ts'
 import { MemoryDocumentStore } from '../../../../test/support/memory-document-store.ts'
 import type { Principal } from '../../../common/identity/principal.ts'
 import { silentLog } from '../../../common/process/log.ts'
@@ -27,7 +35,7 @@ afterAll(async () => {
 
 function worldOn(blobs: BlobStore) {
   const deps = depsOn({ documents: new MemoryDocumentStore(), blobs, index, inference: new FakeInference(), clock: new ManualClock() })
-  const upload = async (text: string) => (await uploadFile(deps, makeContext(), { name: 'a.txt', contentBase64: base64(text) }))._id
+  const upload = async (text: string) => (await uploadFile(deps, createContext(), { name: 'a.txt', contentBase64: base64(text) }))._id
   const verify = async () => {
     const counts = { blobs: 0, texts: 0 }
     const findings: BlobFinding[] = []
@@ -45,8 +53,8 @@ function worldOn(blobs: BlobStore) {
     return (await deps.store.blobs.findOne({ _id: `${principal.organizationId}_${sha256}` }))!.bytesKey
   }
   const ingested = async (text: string) => {
-    const { _id: collectionId } = await createCollection(deps, makeContext(), { code: 'c', name: 'C', embeddingModel: 'embed' })
-    const { document } = await createDocument(deps, makeContext(), { collectionId, fileId: await upload(text) })
+    const { _id: collectionId } = await createCollection(deps, createContext(), { code: 'c', name: 'C', embeddingModel: 'embed' })
+    const { document } = await createDocument(deps, createContext(), { collectionId, fileId: await upload(text) })
     await ingest(deps, document._id)
     return document._id
   }

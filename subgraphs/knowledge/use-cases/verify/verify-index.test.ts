@@ -5,13 +5,13 @@ import { plainChunk } from '../../../../test/support/data/chunks.ts'
 import { addReady, attach, ingest, newWorld } from '../../../../test/support/data/knowledge-library.ts'
 import { temporaryFolder } from '../../../../test/support/data/temporary-folder.ts'
 import {
+  createContext,
+  createVector,
   DIMENSIONS,
   depsOn,
   errorCode,
   FakeInference,
   Life,
-  makeContext,
-  makeVector,
   paragraphs,
   principal,
   type World,
@@ -36,7 +36,7 @@ const operator: Principal = {
   ancestors: ['key_first'],
   scopes: ['admin', 'operator'],
 }
-const context = makeContext()
+const context = createContext()
 const folder = temporaryFolder()
 const opened: ChunkIndex[] = []
 afterAll(async () => {
@@ -66,7 +66,11 @@ async function openWorld() {
     index.put(
       { organizationId, collectionId: collection, documentId, generation, attributes: {} },
       Array.from({ length: chunks }, (_, i) =>
-        plainChunk(buildChunkId(documentId, generation, i), i, 'harbour', { vector: makeVector('harbour'), words: ['harbour'], grams: [] }),
+        plainChunk(buildChunkId(documentId, generation, i), i, 'harbour', {
+          vector: createVector('harbour'),
+          words: ['harbour'],
+          grams: [],
+        }),
       ),
     )
   const record = (id: string) => getDocument(deps, organizationId, id)
@@ -79,7 +83,11 @@ async function verify(deps: Deps, { repair = false, collectionId }: { repair?: b
   const total = { collections: 0, documents: 0, chunks: 0, pages: 0 }
   let after: string | null = null
   do {
-    const page: IndexVerification = await verifyIndex(deps, makeContext(operator), { repair, after, ...(collectionId && { collectionId }) })
+    const page: IndexVerification = await verifyIndex(deps, createContext(operator), {
+      repair,
+      after,
+      ...(collectionId && { collectionId }),
+    })
     findings.push(...page.findings)
     total.collections += page.collections
     total.documents += page.documents
@@ -147,18 +155,18 @@ it('says of each document what the index lacks and what it has too much', async 
 
 it('finds collections that only one side knows', async () => {
   const { deps, index, collectionId, put } = await openWorld()
-  const foreign = `col_${'0'.repeat(32)}`
-  await index.createCollection({ organizationId: 'org_1', collectionId: foreign, dimensions: DIMENSIONS })
+  const unknownCollection = `col_${'0'.repeat(32)}`
+  await index.createCollection({ organizationId: 'org_1', collectionId: unknownCollection, dimensions: DIMENSIONS })
   expect((await verify(deps)).findings).toEqual([])
-  await put('doc_x', 'g1', 2, foreign)
+  await put('doc_x', 'g1', 2, unknownCollection)
   await index.dropCollection(collectionId)
   const { findings } = await verify(deps, { repair: true })
   expect(findings.map(({ kind, collectionId, documentId, found, repaired }) => [kind, collectionId, documentId, found, repaired])).toEqual([
     ['missing', collectionId, null, null, true],
-    ['extra', foreign, null, 2, true],
+    ['extra', unknownCollection, null, 2, true],
   ])
   expect((await verify(deps)).findings).toEqual([])
-  expect([await index.hasCollection(collectionId), await index.hasCollection(foreign)]).toEqual([true, false])
+  expect([await index.hasCollection(collectionId), await index.hasCollection(unknownCollection)]).toEqual([true, false])
 })
 
 it('warns of a collection that is too large for the index, which repairs nothing', async () => {
@@ -202,7 +210,7 @@ it('takes nothing for missing that became ready, or was deleted, after it had re
 
 it('repairs to nothing missing and nothing extra, at the expense of whoever asked for it and by the rules of the owner', async () => {
   const { deps, index, inference, collectionId, add, put, record } = await openWorld()
-  const kept = await add(paragraphs(2, 'kept'), 'k.txt')
+  const intact = await add(paragraphs(2, 'kept'), 'k.txt')
   const lost = await add(paragraphs(3), 'a.txt')
   const gone = `doc_${'0'.repeat(32)}`
   await index.deleteDocument(collectionId, lost)
@@ -219,7 +227,7 @@ it('repairs to nothing missing and nothing extra, at the expense of whoever aske
     ['extra', gone, true],
     ['missing', lost, true],
   ])
-  expect(await index.listGenerations(collectionId, '', 10)).toMatchObject([{ documentId: kept }])
+  expect(await index.listGenerations(collectionId, '', 10)).toMatchObject([{ documentId: intact }])
   expect(shortly(await verify(deps, { repair: true }))).toEqual([['repairing', lost, 'g1', 3, null]])
   expect(await found()).toBe(false)
 
@@ -298,7 +306,7 @@ it('changes nothing of a document that has changed since it was looked at', asyn
 it('is for operators, of collections that are there, and goes by its own cursors', async () => {
   const { deps } = await openWorld()
   const refusal = (caller: Principal, more: { after?: string; collectionId?: string } = {}) =>
-    verifyIndex(deps, makeContext(caller), { repair: false, ...more }).then(() => 'none', errorCode)
+    verifyIndex(deps, createContext(caller), { repair: false, ...more }).then(() => 'none', errorCode)
   expect(await refusal({ ...principal, scopes: ['admin'] })).toBe('permission_denied')
   expect(await refusal(operator, { collectionId: 'col_none' })).toBe('not_found')
   for (const after of ['', 'x', Buffer.from('{"at":"index"}').toString('base64url'), Buffer.from('[]').toString('base64url')])

@@ -8,13 +8,13 @@ import type { Accounts } from '../../ports/accounts.ts'
 import { fetchPage } from './fetch-page.ts'
 
 let sites = 0
-const asked: string[] = []
+const requestedUrls: string[] = []
 
 /** Fetches a page of a new site with this robots.txt. */
 function fetchFrom(robots: string, path = 'a'.repeat(2_000), findPrincipal: Accounts['findPrincipal'] = async () => principal) {
-  const fetched = async ({ url, authorize: letLeave }: EgressRequest) => {
-    await letLeave?.(url)
-    asked.push(url)
+  const fetched = async ({ url, authorize }: EgressRequest) => {
+    await authorize?.(url)
+    requestedUrls.push(url)
     const body = Buffer.from(url.endsWith('/robots.txt') ? robots : 'page')
     return { status: 200, headers: {}, body, url }
   }
@@ -40,11 +40,11 @@ it('fetches nothing under the policy that is in force by then, nor a page once i
     [2, 1],
   ] as const) {
     let read = 0
-    asked.length = 0
+    requestedUrls.length = 0
     const policy = () => (++read < reads ? 'unrestricted' : 'local_only')
     const fetching = fetchFrom('', 'a', async () => ({ ...principal, residencyPolicy: policy() }))
     await expect(fetching).rejects.toMatchObject({ code: 'residency_policy_violation' })
-    expect(asked).toHaveLength(fetches)
+    expect(requestedUrls).toHaveLength(fetches)
   }
 })
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest'
 import { newWorld, openTestIndex } from '../../../../test/support/data/knowledge-library.ts'
-import { depsOn, Life, ManualClock, makeContext, principal } from '../../../../test/support/knowledge.ts'
+import { createContext, depsOn, Life, ManualClock, principal } from '../../../../test/support/knowledge.ts'
 import { claimJob, LEASE_MS } from '../../../common/documents/jobs.ts'
 import type { Egress } from '../../../common/egress/egress.ts'
 import type { Deps } from '../deps.ts'
@@ -18,12 +18,12 @@ let sites = 0
 
 /** Adds a page to a collection, with an hourly refresh. */
 async function watched() {
-  const page = { text: 'The first text.', etag: '"1"', asked: [] as (string | undefined)[], answer: async () => {} }
+  const page = { text: 'The first text.', etag: '"1"', etags: [] as (string | undefined)[], beforeResponse: async () => {} }
   const fetchIt = async ({ url, headers }: { readonly url: string; readonly headers: Record<string, string> }) => {
     if (url.endsWith('/robots.txt')) return { status: 404, headers: {}, body: Buffer.from(''), url }
     const { text, etag } = page
-    page.asked.push(headers['if-none-match'])
-    await page.answer()
+    page.etags.push(headers['if-none-match'])
+    await page.beforeResponse()
     if (headers['if-none-match'] === etag) return { status: 304, headers: {}, body: Buffer.from(''), url }
     return { status: 200, headers: { etag }, body: Buffer.from(text), url }
   }
@@ -32,15 +32,15 @@ async function watched() {
   const egress = { allows: () => true, fetch: fetchIt } as unknown as Egress
   const world = newWorld({ index, clock, egress })
   const deps = depsOn(world)
-  const { _id: collectionId } = await createCollection(deps, makeContext(), { code: 'c', name: 'C', embeddingModel: 'embed' })
+  const { _id: collectionId } = await createCollection(deps, createContext(), { code: 'c', name: 'C', embeddingModel: 'embed' })
   const url = `https://site-${sites++}.example/page`
-  const { document } = await addWebDocument(deps, makeContext(), { collectionId, url, refreshSeconds: REFRESH_SECONDS })
+  const { document } = await addWebDocument(deps, createContext(), { collectionId, url, refreshSeconds: REFRESH_SECONDS })
   const ingest = async () => {
     const leased = await claimJob(deps.store.documents, clock, document._id)
     if (leased?.job?.kind === 'ingest') await ingestDocument(deps, leased, signal)
   }
   await ingest()
-  page.asked.length = 0
+  page.etags.length = 0
   const source = async () => (await deps.store.sources.findOne({ collectionId }))!
   /** Runs workers until nothing is due before the next refresh. */
   const settle = async () => {
@@ -71,9 +71,9 @@ it('two workers fetch what is due once, and remember its validators', async () =
     const before = (await source()).etag
     change(text, etag)
     await Promise.all([workOnSources(deps, signal), workOnSources(depsOn(world), signal)])
-    expect(page.asked).toEqual([before])
+    expect(page.etags).toEqual([before])
     await settle()
-    expect(page.asked.splice(0)).toEqual([before])
+    expect(page.etags.splice(0)).toEqual([before])
     expect(await source()).toMatchObject({ etag, error: null, formerFileId: null, refreshAt: expect.any(Date) })
   }
 })
@@ -98,13 +98,13 @@ it('a worker that stood still for longer than its lease puts nothing old in plac
   change('The second text.', '"2"')
   const reached = Promise.withResolvers<void>()
   const goOn = Promise.withResolvers<void>()
-  page.answer = async () => {
+  page.beforeResponse = async () => {
     reached.resolve()
     await goOn.promise
   }
   const slow = workOnSources(depsOn(world), signal)
   await reached.promise
-  page.answer = async () => {}
+  page.beforeResponse = async () => {}
   clock.ms = (await source()).dueAt!.getTime()
   Object.assign(page, { text: 'The third text.', etag: '"3"' })
   await workOnSources(deps, signal)
@@ -121,10 +121,10 @@ it('a refresh on demand takes the address from the worker', async () => {
   const { world, deps, page, id, change, settle, source } = await watched()
   change('The second text.', '"2"')
   const work = workOnSources(depsOn(world), signal)
-  await refreshNow(deps, makeContext(), (await source())._id)
+  await refreshNow(deps, createContext(), (await source())._id)
   await work
   await settle()
-  expect(page.asked.length).toBeLessThanOrEqual(2)
+  expect(page.etags.length).toBeLessThanOrEqual(2)
   expect(await source()).toMatchObject({ etag: '"2"', formerFileId: null })
   expect(await deps.store.documents.findOne({ _id: id })).toMatchObject({ version: 2 })
   expect(await filesOf(deps)).toHaveLength(1)
@@ -143,9 +143,9 @@ it('a key that may no longer write has nothing fetched, and what it had begun is
       await workOnSources(after, signal)
       clock.ms = (await source()).dueAt!.getTime()
     }
-    page.asked.length = 0
+    page.etags.length = 0
     await workOnSources(after, signal)
-    expect(page.asked).toEqual([])
+    expect(page.etags).toEqual([])
     expect(await source()).toMatchObject({
       error: expect.stringContaining('knowledge:write'),
       errorReason: 'key_ended',

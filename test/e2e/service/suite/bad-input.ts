@@ -91,11 +91,11 @@ export function badInput(running: Running): void {
       ['a wrong verb', 'PUT', '/v1/models', {}, 405, 'method_not_allowed', null],
       ['image generation', 'POST', '/v1/images/generations', {}, 404, 'not_offered', null],
     ])('%s', async (_, method, path, body, status, code, param) => {
-      const answer = await caller.rest(method, path.replace(':id', collection.id), body)
-      expect([answer.status, answer.body.error?.code, answer.body.error?.param]).toEqual([status, code, param])
-      expect(Object.keys(answer.body.error).sort()).toEqual(['code', 'message', 'param', 'type'])
-      expect(answer.headers.get('x-request-id')).toBeTruthy()
-      expect(answer.headers.get('x-should-retry')).toMatch(/true|false/)
+      const response = await caller.rest(method, path.replace(':id', collection.id), body)
+      expect([response.status, response.body.error?.code, response.body.error?.param]).toEqual([status, code, param])
+      expect(Object.keys(response.body.error).sort()).toEqual(['code', 'message', 'param', 'type'])
+      expect(response.headers.get('x-request-id')).toBeTruthy()
+      expect(response.headers.get('x-should-retry')).toMatch(/true|false/)
     })
 
     it('names with characters that hide or turn text are refused wherever a caller gives one, by REST and GraphQL', async () => {

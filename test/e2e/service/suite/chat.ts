@@ -13,25 +13,25 @@ export function chats(running: Running): void {
     const ids = (await caller.openai.models.list()).data.map((model) => model.id)
     expect(ids).toEqual(expect.arrayContaining(['e5-small-ar-en', 'extractive', 'mock-chat']))
     const input = ['السلام عليكم', 'peace be upon you']
-    const asked = { model: 'e5-small-ar-en', input }
-    const packed = await caller.openai.embeddings.create(asked)
-    const floats = await caller.openai.embeddings.create({ ...asked, encoding_format: 'float' })
+    const embeddingInput = { model: 'e5-small-ar-en', input }
+    const packed = await caller.openai.embeddings.create(embeddingInput)
+    const floats = await caller.openai.embeddings.create({ ...embeddingInput, encoding_format: 'float' })
     expect(packed.data.map((item) => item.embedding.length)).toEqual([384, 384])
     for (const [i, item] of floats.data.entries())
       for (const [j, value] of item.embedding.entries()) expect(packed.data[i]!.embedding[j]).toBeCloseTo(value, 6)
-    const short = await caller.openai.embeddings.create({ ...asked, dimensions: 64 })
+    const short = await caller.openai.embeddings.create({ ...embeddingInput, dimensions: 64 })
     expect(Math.hypot(...short.data[0]!.embedding)).toBeCloseTo(1, 5)
     expect(short.data[0]!.embedding).toHaveLength(64)
     // LangChain's client for Python sends tokens unless it is told not to.
-    const tokens = await caller.openai.embeddings.create({ ...asked, input: input.map((text) => encode(text)) })
+    const tokens = await caller.openai.embeddings.create({ ...embeddingInput, input: input.map((text) => encode(text)) })
     expect(tokens.data.map(({ embedding }) => embedding)).toEqual(packed.data.map(({ embedding }) => embedding))
     expect(tokens.usage).toEqual(packed.usage)
   })
 
   it('passes a chat through whole, and charges what the vendor reports', async () => {
     const caller = await running.newOrganization()
-    const answer = await caller.openai.chat.completions.create(chat('hi', { unknown_field: { kept: [1] } }) as never)
-    expect(answer).toMatchObject({ object: 'chat.completion', model: 'mock-chat', usage: MOCK_USAGE, vendor_extra: { kept: true } })
+    const completion = await caller.openai.chat.completions.create(chat('hi', { unknown_field: { kept: [1] } }) as never)
+    expect(completion).toMatchObject({ object: 'chat.completion', model: 'mock-chat', usage: MOCK_USAGE, vendor_extra: { kept: true } })
     expect(running.mock.requests.at(-1)).toMatchObject({ unknown_field: { kept: [1] } })
     const { body } = await caller.rest('GET', '/v1/usage')
     expect(body.data[0]).toMatchObject({

@@ -43,8 +43,8 @@ export function evaluation(library: Library): void {
   it('has a chat model suggest questions, of which those with words of the passage are given', async () => {
     const { caller, collection } = library
     const base = `/v1/collections/${collection.id}/gold-questions`
-    const asked = { model: 'mock-chat', count: 4, other_language: true }
-    const { status, body } = await caller.rest('POST', `${base}/suggestions`, asked)
+    const input = { model: 'mock-chat', count: 4, other_language: true }
+    const { status, body } = await caller.rest('POST', `${base}/suggestions`, input)
     expect([status, body.object, body.error]).toEqual([200, 'gold_question.suggestions', null])
     expect(body.data.length).toBeGreaterThan(0)
     expect(body.dropped).toBeGreaterThan(0)
@@ -54,7 +54,7 @@ export function evaluation(library: Library): void {
     const added = await caller.rest('POST', base, { questions: [{ query, expected }] })
     expect(added).toMatchObject({ status: 201, body: { data: [{ query, expected }] } })
     expect((await caller.rest('DELETE', `/v1/gold-questions/${added.body.data[0].id}`)).status).toBe(200)
-    expect(await caller.rest('POST', `${base}/suggestions`, { ...asked, model: 'nothing' })).toMatchObject({
+    expect(await caller.rest('POST', `${base}/suggestions`, { ...input, model: 'nothing' })).toMatchObject({
       status: 404,
       body: { error: { param: 'model' } },
     })

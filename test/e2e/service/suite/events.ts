@@ -33,23 +33,23 @@ export function events(running: Running): void {
 
   it('sends signed webhooks of documents, runs, calls and money, those of a subject in order, and none to strangers', async () => {
     const caller = await running.newOrganization()
-    const stranger = await running.newOrganization()
+    const otherTenant = await running.newOrganization()
     const types = ['document.updated', 'document.deleted', 'agent_run.completed', 'usage.recorded', 'wallet.changed']
     const createEndpoint = async (owner: Caller) => {
-      const place = running.receiver.at(`/${Math.random()}`)
-      const { status, body } = await owner.rest('POST', '/v1/webhooks', { url: place.url, event_types: types })
+      const endpoint = running.receiver.at(`/${Math.random()}`)
+      const { status, body } = await owner.rest('POST', '/v1/webhooks', { url: endpoint.url, event_types: types })
       expect(status).toBe(201)
-      place.secret = body.secret
-      return place
+      endpoint.secret = body.secret
+      return endpoint
     }
-    const [place, elsewhere] = [await createEndpoint(caller), await createEndpoint(stranger)]
+    const [endpoint, elsewhere] = [await createEndpoint(caller), await createEndpoint(otherTenant)]
     const collection = await newCollection(caller)
     const document = await addDocument(caller, collection.id, 'a.txt', 'A short text about rivers.')
     expect((await caller.rest('DELETE', `/v1/collections/${collection.id}/documents/${document.id}`)).status).toBe(200)
-    const of = (type: string) => place.taken.filter((message) => message.type === type)
+    const of = (type: string) => endpoint.accepted.filter((message) => message.type === type)
     await eventually(() => of('document.deleted').length === 1 && of('usage.recorded').length > 0, 30_000)
     // Queued, parsing, chunking, embedding twice, indexing, ready.
-    const cursors = place.taken.filter(({ data }) => data.document_id === document.id).map(({ data }) => data.cursor)
+    const cursors = endpoint.accepted.filter(({ data }) => data.document_id === document.id).map(({ data }) => data.cursor)
     expect(cursors).toEqual(['1', '2', '3', '4', '5', '6', '7', '8'])
     expect(of('document.updated').at(-1)!.data).toMatchObject({ status: 'ready', stage: null, error_code: null, chunk_count: 1 })
     const { data: usage } = (await caller.rest('GET', '/v1/usage')).body
@@ -70,7 +70,7 @@ export function events(running: Running): void {
       status: 'completed',
       cost_usd: run.data.runAgent.cost,
     })
-    expect([place.faults, elsewhere.faults]).toEqual([[], []])
+    expect([endpoint.faults, elsewhere.faults]).toEqual([[], []])
     expect(elsewhere.received.filter(({ type }) => type !== 'wallet.changed')).toEqual([])
   }, 120_000)
 
@@ -79,7 +79,7 @@ export function events(running: Running): void {
     const collection = await newCollection(caller)
     const EVENTS =
       'subscription ($after: Cursor) { documentUpdated(after: $after) { cursor documentId at document { id status stage progress { done } } } }'
-    const take = async (after: string | null, isLast: (event: Json) => boolean): Promise<Json[]> => {
+    const readEvents = async (after: string | null, isLast: (event: Json) => boolean): Promise<Json[]> => {
       const client = caller.socket()
       const events: Json[] = []
       for await (const { data, errors } of client.iterate<Json>({ query: EVENTS, variables: { after } })) {
@@ -93,11 +93,11 @@ export function events(running: Running): void {
     const document = await addDocument(caller, collection.id, 'a.txt', 'A short text about rivers.')
     expect((await caller.rest('DELETE', `/v1/collections/${collection.id}/documents/${document.id}`)).status).toBe(200)
     // Queued, parsing, chunking, embedding twice, indexing, ready, deleted.
-    const all = await take('0', (event) => event.document === null && event.cursor === '8')
+    const all = await readEvents('0', (event) => event.document === null && event.cursor === '8')
     expect(all.map(({ cursor }) => Number(cursor))).toEqual(all.map((_, i) => i + 1))
     expect(all.every(({ documentId }) => documentId === document.id)).toBe(true)
     for (const seen of [1, 4, all.length - 1]) {
-      const rest = await take(String(seen), (event) => event.cursor === all.at(-1)!.cursor)
+      const rest = await readEvents(String(seen), (event) => event.cursor === all.at(-1)!.cursor)
       expect(rest).toEqual(all.slice(seen))
     }
     const client = caller.socket()

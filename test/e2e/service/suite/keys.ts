@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { describe, expect, it } from 'vitest'
-import { makeCaller } from '../../../support/client.ts'
+import { createCaller } from '../../../support/client.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { chat, type Running } from './running.ts'
 
@@ -15,7 +15,7 @@ export function keys(running: Running): void {
         model_allowlist: ['extractive'],
       })
       expect(status).toBe(201)
-      const limited = makeCaller(running.service, body.key)
+      const limited = createCaller(running.service, body.key)
       expect((await limited.openai.models.list()).data.map((model) => model.id)).toEqual(['extractive'])
       const refused = await limited.rest('POST', '/v1/chat/completions', chat('hi'))
       const unknown = await limited.rest('POST', '/v1/chat/completions', chat('hi', { model: 'no-such-model' }))
@@ -30,7 +30,7 @@ export function keys(running: Running): void {
     it('a rotated or revoked key is dead within 5 s, on open sockets too', async () => {
       const admin = await running.newOrganization()
       const { body } = await admin.rest('POST', '/v1/keys', { name: 'short-lived' })
-      const victim = makeCaller(running.service, body.key)
+      const victim = createCaller(running.service, body.key)
       const socket = new WebSocket(running.service.graphql.replace(/^http/, 'ws'), 'graphql-transport-ws')
       await once(socket, 'open')
       socket.send(JSON.stringify({ type: 'connection_init', payload: { authorization: `Bearer ${body.key}` } }))
@@ -44,7 +44,7 @@ export function keys(running: Running): void {
     it('no key, a malformed one and an unknown one get one and the same 401', async () => {
       const texts = await Promise.all(
         ['', 'nonsense', `kis_live_${'a'.repeat(36)}`].map(async (key) => {
-          const { status, body } = await makeCaller(running.service, key).rest('GET', '/v1/models')
+          const { status, body } = await createCaller(running.service, key).rest('GET', '/v1/models')
           expect(status).toBe(401)
           return JSON.stringify(body)
         }),

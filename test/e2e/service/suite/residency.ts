@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest'
-import { balancedWallet, type Caller, makeCaller } from '../../../support/client.ts'
+import { balancedWallet, type Caller, createCaller } from '../../../support/client.ts'
 import { chat, type Running } from './running.ts'
 
 /** The residency policy of an organization. */
@@ -26,7 +26,7 @@ export function residency(running: Running): void {
     const admin = await running.newOrganization()
     const { body: organization } = await admin.rest('GET', '/v1/organization')
     const { body: key } = await admin.rest('POST', '/v1/keys', { name: 'app', scopes: ['inference', 'knowledge:write'] })
-    const app = makeCaller(running.service, key.key)
+    const app = createCaller(running.service, key.key)
     const models = async () => (await app.openai.models.list()).data.map(({ id }) => id)
     const change = async (path: string, body: object, by: Caller = admin, method = 'PATCH') => {
       // The key is read before, so that a process may remember it.

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll } from 'vitest'
 import { testCatalog } from '../../../support/catalog.ts'
-import { type Caller, makeCaller, newOrganization } from '../../../support/client.ts'
+import { type Caller, createCaller, newOrganization } from '../../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../../support/engines/mock-engine.ts'
 import { WebhookReceiver } from '../../../support/engines/webhook-receiver.ts'
 import type { Service, ServiceOptions } from '../../../support/processes/service.ts'
@@ -24,7 +24,7 @@ export function running(start: (options: ServiceOptions) => Promise<Service>): R
     mock = await startMockEngine()
     receiver = await WebhookReceiver.start()
     service = await start({ catalog: testCatalog(mock.url), env: { KIS_EGRESS_ALLOW: receiver.host } })
-    operator = makeCaller(service, service.key)
+    operator = createCaller(service, service.key)
   }, 90_000)
   afterAll(async () => {
     await service?.close()

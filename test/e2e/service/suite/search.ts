@@ -40,11 +40,11 @@ export function search(library: Library): void {
     const { caller, search } = library
     const hits = await search('كم دولاراً يُعوَّض عن الوجبات في اليوم؟', { limit: 3 })
     const context = hits.map((hit, i) => `[${i + 1}] ${hit.file.file_name}: ${hit.text}`).join('\n\n')
-    const answer = await caller.openai.chat.completions.create({
+    const completion = await caller.openai.chat.completions.create({
       model: 'extractive',
       messages: [{ role: 'user', content: `${context}\n\nكم دولاراً يُعوَّض عن الوجبات في اليوم؟` }],
     })
-    expect(answer.choices[0]!.message.content).toContain('60 dollars')
+    expect(completion.choices[0]!.message.content).toContain('60 dollars')
     const pieces: string[] = []
     const stream = await caller.openai.chat.completions.create({
       model: 'extractive',

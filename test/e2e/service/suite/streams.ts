@@ -1,13 +1,13 @@
 import { toFile } from 'openai'
 import { expect, it } from 'vitest'
 import { balancedWallet } from '../../../support/client.ts'
-import { wav } from '../../../support/data/sound.ts'
+import { wav } from '../../../support/data/audio.ts'
 import { TRANSCRIPT_DELTAS } from '../../../support/engines/mock-engine.ts'
 import { eventually } from '../../../support/eventually.ts'
 import { chat, type Running } from './running.ts'
 
 /** Fills 25 MiB all but a few kilobytes. */
-const LONGEST_SOUND_SECONDS = 1_638
+const LONGEST_AUDIO_SECONDS = 1_638
 
 /** Streamed answers, whole and broken off. */
 export function streams(running: Running): void {
@@ -41,13 +41,13 @@ export function streams(running: Running): void {
 
   it('streams what is said in the largest file there may be', async () => {
     const caller = await running.newOrganization()
-    const file = await toFile(wav(LONGEST_SOUND_SECONDS), 'a day.wav')
+    const file = await toFile(wav(LONGEST_AUDIO_SECONDS), 'a day.wav')
     const deltas = []
     for await (const event of await caller.openai.audio.transcriptions.create({ model: 'mock-speech', file, stream: true }))
       if (event.type === 'transcript.text.delta') deltas.push(event.delta)
     expect(deltas).toEqual(TRANSCRIPT_DELTAS)
     const { data } = (await caller.rest('GET', '/v1/usage?limit=1')).body
-    expect(data).toMatchObject([{ operation: 'transcription', audio_seconds: LONGEST_SOUND_SECONDS }])
+    expect(data).toMatchObject([{ operation: 'transcription', audio_seconds: LONGEST_AUDIO_SECONDS }])
     await balancedWallet(caller)
   })
 

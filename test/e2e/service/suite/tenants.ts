@@ -34,8 +34,8 @@ export function tenants(running: Running): void {
       ['DELETE', `/v1/keys/${keyId}`],
     ]
     for (const [method, path, body] of attempts) {
-      const answer = await theirs.rest(method, path, body)
-      expect([method, path, answer.status, answer.body.error?.code]).toEqual([method, path, 404, 'not_found'])
+      const response = await theirs.rest(method, path, body)
+      expect([method, path, response.status, response.body.error?.code]).toEqual([method, path, 404, 'not_found'])
     }
     const operatorsOnly: [string, unknown][] = [
       ['/v1/organizations', { name: 'x' }],

@@ -22,10 +22,10 @@ export function wallet(running: Running): void {
       const calls = Array.from({ length: 200 }, () => caller.rest('POST', '/v1/chat/completions', request).finally(() => ended++))
       await eventually(() => ended >= 193, 60_000)
       running.mock.openGate()
-      const answers = await Promise.all(calls)
+      const responses = await Promise.all(calls)
       await probing
-      const refused = answers.filter(({ status }) => status === 429)
-      expect([answers.filter(({ status }) => status === 200).length, refused.length]).toEqual([7, 193])
+      const refused = responses.filter(({ status }) => status === 429)
+      expect([responses.filter(({ status }) => status === 200).length, refused.length]).toEqual([7, 193])
       expect(
         refused.every(({ body, headers }) => body.error.code === 'insufficient_quota' && headers.get('x-should-retry') === 'false'),
       ).toBe(true)

@@ -62,6 +62,6 @@ export function Duration({ from, to, isOver }: DurationProps) {
   const seconds = Math.max(0, ((to === null ? now : Date.parse(to)) - Date.parse(from)) / 1_000)
   const [unit, length] =
     seconds >= HOUR ? (['hour', HOUR] as const) : seconds >= MINUTE ? (['minute', MINUTE] as const) : (['second', 1] as const)
-  const places = to === null && unit === 'second' ? 0 : seconds < 1 ? 2 : 1
-  return <Digits value={seconds / length} style="unit" unit={unit} unitDisplay="short" maximumFractionDigits={places} />
+  const fractionDigits = to === null && unit === 'second' ? 0 : seconds < 1 ? 2 : 1
+  return <Digits value={seconds / length} style="unit" unit={unit} unitDisplay="short" maximumFractionDigits={fractionDigits} />
 }

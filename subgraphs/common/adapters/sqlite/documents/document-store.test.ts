@@ -22,7 +22,7 @@ type Collection = DocumentCollection<Anything> & DocumentCollection<never>
 
 let folder: string
 let store: DocumentStore
-let made = 0
+let created = 0
 
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'kis-sqlite-'))
@@ -34,7 +34,7 @@ afterAll(async () => {
 })
 
 function collection(...indexes: CollectionSpec['indexes']): Collection {
-  return store.collection<Anything>({ name: `items_${++made}`, indexes }) as Collection
+  return store.collection<Anything>({ name: `items_${++created}`, indexes }) as Collection
 }
 
 describe('a defect of the caller is refused', () => {
@@ -158,7 +158,7 @@ describe('a defect of the caller is refused', () => {
 it('an index finds the documents that the judge of guards lets pass, in the order that it defines', async () => {
   const text = fc.constantFrom('', 'a', 'b', 'ب', 'é', '～', '😀', 'a\0b')
   const values = [fc.integer({ min: -3, max: 3 }), text, fc.integer({ min: -3, max: 3 }).map((ms) => new Date(ms))]
-  const makeRanges = <T>(value: fc.Arbitrary<T>) =>
+  const createRanges = <T>(value: fc.Arbitrary<T>) =>
     fc.oneof(
       value.map(($eq) => ({ $eq })),
       fc.constant(null),
@@ -170,7 +170,7 @@ it('an index finds the documents that the judge of guards lets pass, in the orde
     ...values.map((value) =>
       fc.record({
         stored: fc.array(fc.option(value as fc.Arbitrary<unknown>), { maxLength: 8 }),
-        condition: makeRanges(value as fc.Arbitrary<unknown>),
+        condition: createRanges(value as fc.Arbitrary<unknown>),
       }),
     ),
   )
@@ -260,14 +260,14 @@ it('names of built-in properties are fields like others', async () => {
 it('a loop of short reads gives the event loop to others', async () => {
   const items = collection()
   await items.insertMissing(Array.from({ length: 100 }, (_, i) => ({ _id: `id_${i}`, text: 'x'.repeat(5_000) })) as never)
-  let turns = 0
+  let rounds = 0
   let next = setImmediate(function count() {
-    turns++
+    rounds++
     next = setImmediate(count)
   })
   onTestFinished(() => clearImmediate(next))
   for (let i = 0; i < 50; i++) expect(await items.find({}, { limit: 100 })).toHaveLength(100)
-  expect(turns).toBeGreaterThan(2)
+  expect(rounds).toBeGreaterThan(2)
 })
 
 it('long reads of one organization do not keep another waiting, in a bounded queue', async () => {
@@ -299,7 +299,7 @@ it('a store that is closed has kept what was written before, and refuses what co
   await items.insertOne({ _id: 'first' })
   const pending = Array.from({ length: 50 }, (_, i) => items.insertOne({ _id: `id_${i}` }))
   const closed = closing[Symbol.asyncDispose]()
-  const kept = (await Promise.allSettled(pending)).filter(({ status }) => status === 'fulfilled').length
+  const stored = (await Promise.allSettled(pending)).filter(({ status }) => status === 'fulfilled').length
   await closed
   for (const call of [
     items.findOne({ _id: 'first' }),
@@ -310,5 +310,5 @@ it('a store that is closed has kept what was written before, and refuses what co
     await expect(call).rejects.toThrow(KisError)
   }
   await using again = await openSqliteDocumentStore({ file, log: silentLog })
-  expect(await (again.collection(spec) as unknown as Collection).find({}, { limit: 100 })).toHaveLength(1 + kept)
+  expect(await (again.collection(spec) as unknown as Collection).find({}, { limit: 100 })).toHaveLength(1 + stored)
 })

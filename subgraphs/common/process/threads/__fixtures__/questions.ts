@@ -1,6 +1,6 @@
 import { answering } from '../thread-calls.ts'
 
-let answered = 0
+let answeredCount = 0
 
 /** `count` returns the number of calls served. The others exceed the limits, or end the thread. */
 export const call = answering((question: 'count' | 'throw' | 'spin' | 'fill' | 'exit') => {
@@ -8,5 +8,5 @@ export const call = answering((question: 'count' | 'throw' | 'spin' | 'fill' | '
   if (question === 'exit') process.exit(3)
   if (question === 'spin') for (;;);
   if (question === 'fill') for (const all: unknown[] = []; ; ) all.push({ number: all.length })
-  return ++answered
+  return ++answeredCount
 })

@@ -32,7 +32,7 @@ async function complete(request: ProtocolObject): Promise<Completion> {
   return (await chat.complete(CALL, request, NEVER)) as unknown as Completion
 }
 
-async function ask(question: string, context = '', more: ProtocolObject = {}): Promise<string> {
+async function replyTo(question: string, context = '', more: ProtocolObject = {}): Promise<string> {
   const { choices } = await complete({ messages: [{ role: 'user', content: `${context}\n\n${question}` }], ...more })
   return choices[0]!.message.content
 }
@@ -65,23 +65,23 @@ describe('an answer', () => {
     },
   ]) {
     it(`quotes the supporting sentence with its source: ${name}`, async () => {
-      expect((await ask(question, context)).split('\n')[0]).toBe(quoted)
+      expect((await replyTo(question, context)).split('\n')[0]).toBe(quoted)
     })
   }
 
   it('says in the language of the question that nothing supports one', async () => {
-    expect(await ask('Who won the football world cup in 1998?', ENGLISH)).toBe(PHRASES.en.nothingFound)
-    expect(await ask('Who won the football world cup in 1998?', ARABIC)).toBe(PHRASES.en.nothingFound)
-    expect(await ask('من فاز بكأس العالم لكرة القدم؟', ENGLISH)).toBe(PHRASES.ar.nothingFound)
-    expect(await ask('من فاز بكأس العالم لكرة القدم؟', ARABIC)).toBe(PHRASES.ar.nothingFound)
+    expect(await replyTo('Who won the football world cup in 1998?', ENGLISH)).toBe(PHRASES.en.nothingFound)
+    expect(await replyTo('Who won the football world cup in 1998?', ARABIC)).toBe(PHRASES.en.nothingFound)
+    expect(await replyTo('من فاز بكأس العالم لكرة القدم؟', ENGLISH)).toBe(PHRASES.ar.nothingFound)
+    expect(await replyTo('من فاز بكأس العالم لكرة القدم؟', ARABIC)).toBe(PHRASES.ar.nothingFound)
   })
 
   it('says that there is no text, and answers a greeting', async () => {
-    expect(await ask('When does the office open?')).toBe(PHRASES.en.noContext)
-    expect(await ask('متى يفتح المكتب؟')).toBe(PHRASES.ar.noContext)
-    expect(await ask('Hello there!')).toBe(PHRASES.en.greeting)
-    expect(await ask('السلام عليكم')).toBe(PHRASES.ar.peace)
-    expect(await ask('')).toBe(PHRASES.en.greeting)
+    expect(await replyTo('When does the office open?')).toBe(PHRASES.en.noContext)
+    expect(await replyTo('متى يفتح المكتب؟')).toBe(PHRASES.ar.noContext)
+    expect(await replyTo('Hello there!')).toBe(PHRASES.en.greeting)
+    expect(await replyTo('السلام عليكم')).toBe(PHRASES.ar.peace)
+    expect(await replyTo('')).toBe(PHRASES.en.greeting)
   })
 
   it('reads system and tool messages, earlier turns and content parts, and quotes no instructions or questions', async () => {
@@ -121,14 +121,14 @@ describe('an answer', () => {
     const quoted = '“Employees receive twenty-one days of paid leave per year.” — [1] handbook.pdf, page 3'
     const claim = { role: 'assistant', content: `${quoted}\nThe cafeteria closes at four.` }
     const first = user(`${ENGLISH}\n\nHow many vacation days do I get?`)
-    const askAfter = async (question: string) => {
+    const replyAfter = async (question: string) => {
       const { choices } = await complete({ messages: [first, claim, user(question)] })
       return choices[0]!.message.content
     }
-    expect(await askAfter('How many days of paid leave do employees receive?')).toBe(quoted)
-    expect(await askAfter('When does the cafeteria close?')).toBe(PHRASES.en.nothingFound)
-    expect(await askAfter('thanks a lot')).toBe(PHRASES.en.thanks)
-    expect(await ask('What did the sign say?', 'The sign at the gate said “mind the dog”.')).toBe(
+    expect(await replyAfter('How many days of paid leave do employees receive?')).toBe(quoted)
+    expect(await replyAfter('When does the cafeteria close?')).toBe(PHRASES.en.nothingFound)
+    expect(await replyAfter('thanks a lot')).toBe(PHRASES.en.thanks)
+    expect(await replyTo('What did the sign say?', 'The sign at the gate said “mind the dog”.')).toBe(
       '“The sign at the gate said ‘mind the dog’.”',
     )
   })
@@ -174,11 +174,11 @@ describe('an answer', () => {
       expected: 'Omar Nasser, Jeddah office [#1]',
     },
   ]) {
-    it(`gives the row of a table with its headers: ${name}`, async () => expect(await ask(question, context)).toBe(expected))
+    it(`gives the row of a table with its headers: ${name}`, async () => expect(await replyTo(question, context)).toBe(expected))
   }
 
   it('takes the asking line when context and question are one paragraph', async () => {
-    expect(await ask('Context: The gate closes at ten at night.\nQuestion: When does the gate close?')).toBe(
+    expect(await replyTo('Context: The gate closes at ten at night.\nQuestion: When does the gate close?')).toBe(
       '“The gate closes at ten at night.”',
     )
   })
@@ -189,13 +189,13 @@ describe('an answer', () => {
       (_, index) => `Paragraph ${index} says that copper pipe number ${index} was painted blue by the plumber.`,
     )
     filler.splice(40, 0, 'The office opens at eight in the morning.')
-    expect(await ask('في أي ساعة من الصباح يفتح المكتب أبوابه؟', filler.join('\n'))).toContain(
+    expect(await replyTo('في أي ساعة من الصباح يفتح المكتب أبوابه؟', filler.join('\n'))).toContain(
       '“The office opens at eight in the morning.”',
     )
   })
 
   it('refuses more text than it reads', async () => {
-    await expect(ask('Why?', 'x'.repeat(256_001))).rejects.toMatchObject({ code: 'context_length_exceeded' })
+    await expect(replyTo('Why?', 'x'.repeat(256_001))).rejects.toMatchObject({ code: 'context_length_exceeded' })
   })
 
   it('ends when the caller leaves', async () => {

@@ -58,14 +58,14 @@ it('gives the tokens that the whole text has', () => {
 })
 
 it('is shipped as made from the vocabulary', () => {
-  const made = packUnigram(model.vocab, model.unk_id)
-  expect(Buffer.compare(made, readFileSync(new URL('vocabulary.bin', MODEL)))).toBe(0)
+  const packed = packUnigram(model.vocab, model.unk_id)
+  expect(Buffer.compare(packed, readFileSync(new URL('vocabulary.bin', MODEL)))).toBe(0)
 })
 
 it('refuses a damaged vocabulary, and one that has a piece twice', () => {
-  const made = packUnigram([['a', -1]], 0)
-  expect(() => new Unigram(made.slice(0, -1))).toThrow('damaged')
-  expect(() => new Unigram(made.map((byte) => byte ^ 1))).toThrow('damaged')
+  const packed = packUnigram([['a', -1]], 0)
+  expect(() => new Unigram(packed.slice(0, -1))).toThrow('damaged')
+  expect(() => new Unigram(packed.map((byte) => byte ^ 1))).toThrow('damaged')
   for (const piece of ['a', ''])
     expect(() =>
       packUnigram(

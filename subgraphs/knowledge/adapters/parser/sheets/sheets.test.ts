@@ -120,8 +120,8 @@ describe('XLSX', () => {
   it.each([
     ['is cut off', (bytes: Buffer) => bytes.subarray(0, bytes.length / 2)],
     ['has broken XML', () => xlsx({ sheets: { S: '<x:sheetData><x:row><x:c' } })],
-  ])('says corrupt of a workbook that %s', async (_what, damage) => {
-    const bytes = damage(xlsx({ sheets: { S: `<x:sheetData>${row(1, text('a'))}</x:sheetData>` } }))
+  ])('says corrupt of a workbook that %s', async (_what, corrupt) => {
+    const bytes = corrupt(xlsx({ sheets: { S: `<x:sheetData>${row(1, text('a'))}</x:sheetData>` } }))
     await expect(read(bytes, 'a.xlsx')).rejects.toMatchObject({ code: 'corrupt' })
   })
 

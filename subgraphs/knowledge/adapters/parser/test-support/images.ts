@@ -205,7 +205,7 @@ function transformed({ width, height, data }: Grey, left: number, top: number): 
 /** Rotates an image clockwise by quarter turns. */
 export function turned(image: Grey, quarters: number): Grey {
   let { width, height, data } = image
-  for (let turn = 0; turn < quarters; turn += 1) {
+  for (let quarter = 0; quarter < quarters; quarter += 1) {
     const next = new Uint8Array(data.length)
     for (let y = 0; y < height; y += 1) for (let x = 0; x < width; x += 1) next[x * height + (height - 1 - y)] = data[y * width + x]!
     ;[width, height, data] = [height, width, next]

@@ -1,4 +1,4 @@
-import { COLLECTION, DIMENSIONS, makeChunk, makeDocument } from '../../../../../test/support/data/chunks.ts'
+import { COLLECTION, DIMENSIONS, createChunk, createDocument } from '../../../../../test/support/data/chunks.ts'
 import { silentLog } from '../../../../common/process/log.ts'
 import { openSqliteChunkIndex } from '../chunk-index.ts'
 
@@ -12,8 +12,8 @@ const index = await openSqliteChunkIndex({ file: file!, log: silentLog })
 await index.createCollection({ organizationId: 'org_a', collectionId: COLLECTION, dimensions: DIMENSIONS })
 
 async function put(name: string, what: string): Promise<void> {
-  const chunks = Array.from({ length: 20 }, (_, i) => makeChunk(`${what} sultan ${name} part${i}`, i, name))
-  await index.put(makeDocument(name), chunks)
+  const chunks = Array.from({ length: 20 }, (_, i) => createChunk(`${what} sultan ${name} part${i}`, i, name))
+  await index.put(createDocument(name), chunks)
 }
 
 async function write(n: number): Promise<void> {

@@ -3,7 +3,7 @@ import { type Draft, draftOf, inputOf, NEW_AGENT, newServer, problemsOf } from '
 import { EXAMPLE_SCHEMA, readSchema } from './schema.ts'
 
 const RIGHT: Draft = { ...NEW_AGENT, name: 'Rules', code: 'rules', model: 'extractive' }
-const server = (given: object) => ({ ...newServer(), name: 'crm', url: 'https://crm.example/mcp', ...given })
+const server = (fields: object) => ({ ...newServer(), name: 'crm', url: 'https://crm.example/mcp', ...fields })
 
 describe('the draft of an agent', () => {
   it('names each wrong field', () => {

@@ -15,11 +15,11 @@ const events = [
   { type: 'DONE', run: { id: 'run_1', status: 'COMPLETED', threadId: 'thr_1' } },
 ].map((event, index): RunEvent => ({ ...NOTHING, cursor: String(index), ...(event as Partial<RunEvent> & Pick<RunEvent, 'type'>) }))
 
-const told = (list: readonly RunEvent[]) => list.reduce(progressAfter, NO_PROGRESS)
+const progressOf = (list: readonly RunEvent[]) => list.reduce(progressAfter, NO_PROGRESS)
 
 describe('the progress of a run', () => {
   it('has the steps, the thread and the end', () => {
-    const progress = told(events)
+    const progress = progressOf(events)
     expect(progress).toMatchObject({ threadId: 'thr_1', isDone: true, last: '8' })
     expect(progress.steps).toMatchObject([
       { number: 1, tools: [{ name: 'search_rules' }], searches: [{ query: 'leave' }] },
@@ -29,17 +29,17 @@ describe('the progress of a run', () => {
   })
 
   it('takes each event once, if a break repeats some', () => {
-    expect(told([...events.slice(0, 7), ...events.slice(2, 5), ...events.slice(5)])).toEqual(told(events))
+    expect(progressOf([...events.slice(0, 7), ...events.slice(2, 5), ...events.slice(5)])).toEqual(progressOf(events))
   })
 
   it('discards the text of a call that is made again', () => {
     const again = { ...NOTHING, type: 'STEP_STARTED', number: 2, cursor: 'again' } as const
-    expect(draftText(told([...events.slice(0, 7), again]))).toBe('')
-    expect(draftText(told([...events.slice(0, 7), again, { ...events[7]!, textDelta: '30' }]))).toBe('30')
+    expect(draftText(progressOf([...events.slice(0, 7), again]))).toBe('')
+    expect(draftText(progressOf([...events.slice(0, 7), again, { ...events[7]!, textDelta: '30' }]))).toBe('30')
   })
 
   it('names no thread if the run was stopped: the thread may not exist', () => {
     const run = { id: 'run_1', status: 'CANCELLED', threadId: 'thr_1' } as const
-    expect(told([...events.slice(0, 7), { ...events[8]!, run }])).toMatchObject({ isDone: true, threadId: null })
+    expect(progressOf([...events.slice(0, 7), { ...events[8]!, run }])).toMatchObject({ isDone: true, threadId: null })
   })
 })

@@ -1,8 +1,8 @@
 import { describe, expect, it } from 'vitest'
 import { kindOf, type Rules, refusalOf } from './formats.ts'
 
-const bytes = (...given: readonly (number | string)[]) =>
-  new Uint8Array(given.flatMap((each) => (typeof each === 'number' ? [each] : [...new TextEncoder().encode(each)])))
+const bytes = (...input: readonly (number | string)[]) =>
+  new Uint8Array(input.flatMap((each) => (typeof each === 'number' ? [each] : [...new TextEncoder().encode(each)])))
 
 describe('what a file is', () => {
   it.each([
@@ -41,5 +41,5 @@ describe('what is refused before it is sent', () => {
       { ...rules, maxFileBytes: null, roomBytes: null, readsAudio: true },
       'soundTooLarge',
     ],
-  ] as const)('%s', (_, size, head, given, refusal) => expect(refusalOf(size, head, given)).toBe(refusal))
+  ] as const)('%s', (_, size, head, input, refusal) => expect(refusalOf(size, head, input)).toBe(refusal))
 })

@@ -61,9 +61,9 @@ class Service implements Transport {
 async function sent(queue: UploadQueue): Promise<void> {
   if (queue.items().every(isOver)) return
   await new Promise<void>((resolve) => {
-    const forget = queue.watch(() => {
+    const unwatch = queue.watch(() => {
       if (!queue.items().every(isOver)) return
-      forget()
+      unwatch()
       resolve()
     })
   })
@@ -71,13 +71,13 @@ async function sent(queue: UploadQueue): Promise<void> {
 
 const states = (queue: UploadQueue) => queue.items().map(({ name, state }) => `${name} ${state}`)
 
-function make(service = new Service()) {
+function createQueue(service = new Service()) {
   return { service, queue: new UploadQueue(service, async () => {}) }
 }
 
 describe('the queue of uploads', () => {
   it('sends each file in pieces, at most three at once, and attaches it', async () => {
-    const { service, queue } = make()
+    const { service, queue } = createQueue()
     await queue.add([file('a.txt', 2.5 * PIECE_BYTES), ...['b', 'c', 'd', 'e'].map((name) => file(`${name}.txt`, PIECE_BYTES * 2))], RULES)
     await sent(queue)
     expect(queue.items().map(({ state }) => state)).toEqual(Array(5).fill('attached'))
@@ -87,7 +87,7 @@ describe('the queue of uploads', () => {
   })
 
   it('names what it refuses, and sends the others', async () => {
-    const { service, queue } = make()
+    const { service, queue } = createQueue()
     await queue.add(
       [file('empty.txt', 0), file('large.txt', 10 * PIECE_BYTES + 1), new File(['MZ\0\0'], 'setup.exe'), file('good.txt')],
       RULES,
@@ -98,7 +98,7 @@ describe('the queue of uploads', () => {
   })
 
   it('sends nothing before it knows the rules', async () => {
-    const { service, queue } = make()
+    const { service, queue } = createQueue()
     const rules = Promise.withResolvers<Rules>()
     const added = queue.add([file('large.txt', 30), file('good.txt')], rules.promise)
     await new Promise((resolve) => setTimeout(resolve, 10))
@@ -111,14 +111,14 @@ describe('the queue of uploads', () => {
   })
 
   it('gives the room that is left to the first files', async () => {
-    const { queue } = make()
+    const { queue } = createQueue()
     await queue.add([file('a', 60), file('b', 60), file('c', 30)], { ...RULES, roomBytes: 100 })
     await sent(queue)
     expect(states(queue)).toEqual(['a attached', 'b refused', 'c attached'])
   })
 
   it('goes on where the service is, if an answer is lost', async () => {
-    const { service, queue } = make()
+    const { service, queue } = createQueue()
     service.faults.append = [null, failure('unreachable', true)]
     await queue.add([file('a.txt', 3 * PIECE_BYTES)], RULES)
     await sent(queue)
@@ -127,7 +127,7 @@ describe('the queue of uploads', () => {
   })
 
   it('gives up after some attempts, and goes on from there when it is asked to', async () => {
-    const { service, queue } = make()
+    const { service, queue } = createQueue()
     service.faults.complete = Array(6).fill(failure('service_unavailable', true))
     await queue.add([file('a.txt')], RULES)
     await sent(queue)
@@ -138,7 +138,7 @@ describe('the queue of uploads', () => {
   })
 
   it('does not repeat what cannot work', async () => {
-    const { service, queue } = make()
+    const { service, queue } = createQueue()
     service.faults.complete = [failure('unsupported_file_type')]
     await queue.add([file('a.txt')], RULES)
     await sent(queue)
@@ -147,7 +147,7 @@ describe('the queue of uploads', () => {
   })
 
   it('says that the collection has a file already', async () => {
-    const { service, queue } = make()
+    const { service, queue } = createQueue()
     service.known = new Set(['file:a.txt'])
     await queue.add([file('a.txt')], RULES)
     await sent(queue)
@@ -155,7 +155,7 @@ describe('the queue of uploads', () => {
   })
 
   it('cancels one, and forgets what is over', async () => {
-    const { service, queue } = make()
+    const { service, queue } = createQueue()
     await queue.add([file('a.txt', 3 * PIECE_BYTES), file('b.txt')], RULES)
     queue.cancel(queue.items()[0]!.key)
     await sent(queue)

@@ -23,7 +23,7 @@ export function useSearch(input: SearchInput | null): {
 } {
   const client = useClient()
   const [searching, set] = useState<Searching>({ state: 'idle' })
-  const [repeats, setRepeats] = useState(0)
+  const [submitCount, setSubmitCount] = useState(0)
   const wanted = useRef<string>(undefined)
   const key = JSON.stringify(input)
   // biome-ignore lint/correctness/useExhaustiveDependencies: a repeat asks for the same once more
@@ -46,10 +46,10 @@ export function useSearch(input: SearchInput | null): {
     return () => {
       isCurrent = false
     }
-  }, [client, key, repeats])
+  }, [client, key, submitCount])
   const submit = (next: SearchInput | null) => {
     wanted.current = JSON.stringify(next)
-    if (wanted.current === key) setRepeats((now) => now + 1)
+    if (wanted.current === key) setSubmitCount((now) => now + 1)
   }
   return { searching, submit }
 }

@@ -46,8 +46,8 @@ describe('the progress of a run', () => {
   it('does not go back when the events are told again', () => {
     const progress = follow({ type: 'NODE_ENDED', nodeId: 'a', state: 'DONE', cost: '1' }, { type: 'NODE_STARTED', nodeId: 'a' })
     expect(apply(RUN, progress).nodes[0]).toMatchObject({ state: 'DONE' })
-    const asked = { ...RUN, nodes: [node('a', 'FAILED')] } as unknown as Run
-    expect(apply(asked, follow({ type: 'NODE_STARTED', nodeId: 'a' })).nodes[0]).toMatchObject({ state: 'FAILED' })
+    const pausedRun = { ...RUN, nodes: [node('a', 'FAILED')] } as unknown as Run
+    expect(apply(pausedRun, follow({ type: 'NODE_STARTED', nodeId: 'a' })).nodes[0]).toMatchObject({ state: 'FAILED' })
   })
 
   it('ends with the last event', () => {

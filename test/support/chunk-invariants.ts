@@ -12,7 +12,7 @@ export const countWords = (text: string) => 2 + (text.match(/\S{1,4}/g)?.length 
  * no grapheme and are not empty; no block loses a character but white space; none is above `mostTokens`, counted by
  * `countWords`, but a single grapheme; and their pages are those of their blocks.
  */
-export function expectPassageLaws(document: ParsedDocument, chunks: readonly DocumentChunk[], mostTokens: number): void {
+export function expectChunkInvariants(document: ParsedDocument, chunks: readonly DocumentChunk[], mostTokens: number): void {
   const { text, blocks } = document
   const boundaries = new Uint8Array(text.length + 1)
   for (const { index } of segmenter.segment(text)) boundaries[index] = 1
@@ -23,9 +23,9 @@ export function expectPassageLaws(document: ParsedDocument, chunks: readonly Doc
     if (!holds) faults.push(`${ordinal}: ${law}`)
   }
   let last = 0
-  for (const [place, chunk] of chunks.entries()) {
+  for (const [index, chunk] of chunks.entries()) {
     const { charStart, charEnd, tokens } = chunk
-    expectOf(chunk, 'is numbered in order', chunk.ordinal === place)
+    expectOf(chunk, 'is numbered in order', chunk.ordinal === index)
     expectOf(chunk, 'begins after the one before', charStart >= last && charEnd > charStart)
     expectOf(chunk, 'is the text between its offsets', text.slice(charStart, charEnd) === chunk.text)
     expectOf(chunk, 'has text', /\S/.test(chunk.text))

@@ -13,10 +13,10 @@ const PUBLIC = 'http://portal.example'
 const CLIENT = { id: 'kis', secret: 'a secret of the client, long enough' }
 
 /** A real OpenID Connect provider with people. Everybody may log in; what it says of them is in `people`. */
-export class PeopleIssuer implements AsyncDisposable {
+export class MemberIssuer implements AsyncDisposable {
   readonly url: string
   /** Claims by login name. Without: a verified address `<login>@example.org` and the login as name. */
-  readonly people = new Map<string, Readonly<Record<string, unknown>>>()
+  readonly members = new Map<string, Readonly<Record<string, unknown>>>()
   /** Where the service is for people. */
   readonly #publicUrl: string
   readonly #server: Server
@@ -28,7 +28,7 @@ export class PeopleIssuer implements AsyncDisposable {
   }
 
   /** A real browser needs a `publicUrl` that is there, and another `host` than the service's: issuers are on sites of their own. */
-  static async start({ publicUrl = PUBLIC, host = '127.0.0.1' } = {}): Promise<PeopleIssuer> {
+  static async start({ publicUrl = PUBLIC, host = '127.0.0.1' } = {}): Promise<MemberIssuer> {
     const [port] = await freePorts(1)
     const url = `http://${host}:${port}`
     const { privateKey } = await generateKeyPair('RS256', { extractable: true })
@@ -44,13 +44,13 @@ export class PeopleIssuer implements AsyncDisposable {
         accountId,
         claims: () => ({
           ...{ sub: accountId, email: `${accountId}@example.org`, email_verified: true, name: accountId },
-          ...issuer.people.get(accountId),
+          ...issuer.members.get(accountId),
         }),
       }),
     })
     const server = createServer(provider.callback()).listen(port, '127.0.0.1')
     await once(server, 'listening')
-    const issuer = new PeopleIssuer(url, publicUrl, server)
+    const issuer = new MemberIssuer(url, publicUrl, server)
     return issuer
   }
 

@@ -1,25 +1,25 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { Browser } from '../../support/browser.ts'
 import { mockCatalog } from '../../support/catalog.ts'
-import { type Caller, type Json, makeCaller, newOrganization } from '../../support/client.ts'
+import { type Caller, createCaller, type Json, newOrganization } from '../../support/client.ts'
 import { type MockEngine, startMockEngine } from '../../support/engines/mock-engine.ts'
 import { eventually } from '../../support/eventually.ts'
-import { PeopleIssuer } from '../../support/processes/people-issuer.ts'
+import { MemberIssuer } from '../../support/processes/member-issuer.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
 const VIEWER = `{ viewer { id name scopes last4 organization { id }
   member { id role email name apiKey { id } memberships { organizationId role } } } }`
 
 describe('people who sign in by OpenID Connect', () => {
-  let issuer: PeopleIssuer
+  let issuer: MemberIssuer
   let engine: MockEngine
   let service: Service
   let operator: Caller
   beforeAll(async () => {
-    issuer = await PeopleIssuer.start()
+    issuer = await MemberIssuer.start()
     engine = await startMockEngine()
     service = await startEmbedded({ catalog: mockCatalog(engine.url), env: issuer.env })
-    operator = makeCaller(service, service.key)
+    operator = createCaller(service, service.key)
   }, 120_000)
   afterAll(async () => {
     await service?.close()
@@ -28,7 +28,7 @@ describe('people who sign in by OpenID Connect', () => {
   })
 
   const newTenant = () => newOrganization(operator, service)
-  const ask = async (browser: Browser, query: string, variables = {}) => {
+  const queryAs = async (browser: Browser, query: string, variables = {}) => {
     const response = await fetch(service.graphql, {
       method: 'POST',
       headers: { 'content-type': 'application/json', 'sec-fetch-site': 'same-origin', cookie: browser.cookie },
@@ -41,8 +41,8 @@ describe('people who sign in by OpenID Connect', () => {
     expect(status).toBe(201)
     return body as { id: string; token: string; link: string }
   }
-  let people = 0
-  const newName = () => `person${++people}`
+  let memberCount = 0
+  const newName = () => `person${++memberCount}`
 
   it('says that they can', async () => {
     expect(await (await fetch(`${service.rest}/session/options`)).json()).toEqual({ oidc: { name: 'Example' } })
@@ -58,7 +58,7 @@ describe('people who sign in by OpenID Connect', () => {
     const { path, browser } = await issuer.signIn(service, name, { invitation: body.token, return: '/people?tab=1' })
     expect(path).toBe('/people?tab=1')
     expect([...browser.cookies.keys()].filter((cookie) => cookie.startsWith('kis_'))).toEqual(['kis_session'])
-    const { data } = await ask(browser, VIEWER)
+    const { data } = await queryAs(browser, VIEWER)
     expect(data.viewer).toMatchObject({ scopes: ['ADMIN'], last4: '', organization: { id: tenant.organizationId } })
     expect(data.viewer.member).toMatchObject({ role: 'OWNER', email: `${name}@example.org`, name, apiKey: { id: data.viewer.id } })
     expect(data.viewer.member.memberships).toEqual([{ organizationId: tenant.organizationId, role: 'OWNER' }])
@@ -82,20 +82,20 @@ describe('people who sign in by OpenID Connect', () => {
       expect(path).toBe(`/sign-in?error=${error}`)
       expect(browser.cookies.has('kis_session')).toBe(false)
     }
-    issuer.people.set(name, { email_verified: false })
+    issuer.members.set(name, { email_verified: false })
     expect((await issuer.signIn(service, name, { invitation: token })).path).toBe('/sign-in?error=email_not_verified')
-    issuer.people.set(name, { email: `${name.toUpperCase()}@Example.org` })
+    issuer.members.set(name, { email: `${name.toUpperCase()}@Example.org` })
     expect((await issuer.signIn(service, name, { invitation: token })).path).toBe('/home')
   })
 
   it('claims put people into organizations, with the role of their groups', async () => {
     const tenant = await newTenant()
     const name = newName()
-    issuer.people.set(name, { kis_organization: tenant.organizationId, groups: ['everybody', 'staff'] })
+    issuer.members.set(name, { kis_organization: tenant.organizationId, groups: ['everybody', 'staff'] })
     const { browser } = await issuer.signIn(service, name)
-    expect((await ask(browser, VIEWER)).data.viewer.member).toMatchObject({ role: 'EDITOR' })
-    issuer.people.set(newName(), { kis_organization: 'org_00000000000000000000000000000000', groups: 'leads' })
-    expect((await issuer.signIn(service, `person${people}`)).path).toBe('/sign-in?error=not_a_member')
+    expect((await queryAs(browser, VIEWER)).data.viewer.member).toMatchObject({ role: 'EDITOR' })
+    issuer.members.set(newName(), { kis_organization: 'org_00000000000000000000000000000000', groups: 'leads' })
+    expect((await issuer.signIn(service, `person${memberCount}`)).path).toBe('/sign-in?error=not_a_member')
   })
 
   it('a change of role, and a removal, reach the session of the person', async () => {
@@ -103,15 +103,15 @@ describe('people who sign in by OpenID Connect', () => {
     const name = newName()
     const { token } = await invite(tenant, `${name}@example.org`, 'viewer')
     const { browser } = await issuer.signIn(service, name, { invitation: token })
-    const { id } = (await ask(browser, VIEWER)).data.viewer.member
+    const { id } = (await queryAs(browser, VIEWER)).data.viewer.member
     const create = 'mutation { createApiKey(input: { name: "mine" }) { key apiKey { id } } }'
-    expect((await ask(browser, create)).errors[0].extensions.code).toBe('PERMISSION_DENIED')
+    expect((await queryAs(browser, create)).errors[0].extensions.code).toBe('PERMISSION_DENIED')
 
     expect((await tenant.rest('PATCH', `/v1/members/${id}`, { role: 'admin' })).body).toMatchObject({ id, role: 'admin' })
-    let made: Json
+    let created: Json
     await eventually(async () => {
-      made = (await ask(browser, create)).data?.createApiKey
-      return Boolean(made)
+      created = (await queryAs(browser, create)).data?.createApiKey
+      return Boolean(created)
     })
     expect((await tenant.rest('PATCH', `/v1/members/${id}`, { role: 'owner' })).body).toMatchObject({ role: 'owner' })
     expect((await tenant.rest('DELETE', `/v1/members/${id}`)).body.error.code).toBe('in_use')
@@ -119,13 +119,13 @@ describe('people who sign in by OpenID Connect', () => {
     await issuer.signIn(service, other, { invitation: (await invite(tenant, `${other}@example.org`, 'owner')).token })
 
     const removed = await tenant.rest('DELETE', `/v1/members/${id}`)
-    expect(removed.body).toMatchObject({ id, object: 'member', deleted: true, created_key_ids: [made.apiKey.id] })
-    await eventually(async () => (await ask(browser, VIEWER)).errors?.[0].extensions.code === 'INVALID_API_KEY')
+    expect(removed.body).toMatchObject({ id, object: 'member', deleted: true, created_key_ids: [created.apiKey.id] })
+    await eventually(async () => (await queryAs(browser, VIEWER)).errors?.[0].extensions.code === 'INVALID_API_KEY')
     expect((await issuer.signIn(service, name)).path).toBe('/sign-in?error=not_a_member')
     // What they created is the organization's, until somebody revokes it.
-    expect((await makeCaller(service, made.key).rest('GET', '/v1/models')).status).toBe(200)
+    expect((await createCaller(service, created.key).rest('GET', '/v1/models')).status).toBe(200)
     await tenant.rest('DELETE', `/v1/members/${id}?revoke_created_keys=true`)
-    await eventually(async () => (await makeCaller(service, made.key).rest('GET', '/v1/models')).status === 401)
+    await eventually(async () => (await createCaller(service, created.key).rest('GET', '/v1/models')).status === 401)
   })
 
   it('a person of two organizations sees one at a time, and switches by signing in again', async () => {
@@ -139,9 +139,9 @@ describe('people who sign in by OpenID Connect', () => {
       first.browser,
     )
     expect(path).toBe('/home')
-    expect((await ask(browser, VIEWER)).data.viewer.organization.id).toBe(two.organizationId)
+    expect((await queryAs(browser, VIEWER)).data.viewer.organization.id).toBe(two.organizationId)
     await issuer.signIn(service, name, { organization: one.organizationId }, browser)
-    const { viewer } = (await ask(browser, VIEWER)).data
+    const { viewer } = (await queryAs(browser, VIEWER)).data
     expect(viewer.organization.id).toBe(one.organizationId)
     expect(viewer.member.memberships).toHaveLength(2)
     // The sessions that this browser had before are over.
@@ -156,20 +156,20 @@ describe('people who sign in by OpenID Connect', () => {
     const back = await issuer.logIn(service, browser, name)
     const flow = browser.cookies.get('kis_sign_in')!
 
-    const stranger = new Browser()
-    expect((await stranger.send(back)).headers.get('location')).toBe('/sign-in?error=expired')
+    const otherBrowser = new Browser()
+    expect((await otherBrowser.send(back)).headers.get('location')).toBe('/sign-in?error=expired')
     const wrong = new URL(back)
     wrong.searchParams.set('state', 'another')
-    stranger.cookies.set('kis_sign_in', flow)
-    expect((await stranger.send(wrong)).headers.get('location')).toBe('/sign-in?error=expired')
-    stranger.cookies.set('kis_sign_in', `${flow.slice(0, -2)}AA`)
-    expect((await stranger.send(back)).headers.get('location')).toBe('/sign-in?error=expired')
+    otherBrowser.cookies.set('kis_sign_in', flow)
+    expect((await otherBrowser.send(wrong)).headers.get('location')).toBe('/sign-in?error=expired')
+    otherBrowser.cookies.set('kis_sign_in', `${flow.slice(0, -2)}AA`)
+    expect((await otherBrowser.send(back)).headers.get('location')).toBe('/sign-in?error=expired')
 
     expect((await browser.send(back)).headers.get('location')).toBe('/home')
     // Even with the cookie that the first time has deleted.
-    stranger.cookies.set('kis_sign_in', flow)
-    expect((await stranger.send(back)).headers.get('location')).toBe('/sign-in?error=issuer_refused')
-    expect(stranger.cookies.has('kis_session')).toBe(false)
+    otherBrowser.cookies.set('kis_sign_in', flow)
+    expect((await otherBrowser.send(back)).headers.get('location')).toBe('/sign-in?error=issuer_refused')
+    expect(otherBrowser.cookies.has('kis_session')).toBe(false)
 
     const unwilling = new URL(`${service.rest}/session/oidc/callback`)
     const begun = new Browser()
@@ -199,6 +199,6 @@ describe('people who sign in by OpenID Connect', () => {
     await issuer.stop()
     expect((await late.send(back)).headers.get('location')).toBe('/sign-in?error=issuer_unavailable')
     expect((await tenant.rest('GET', '/v1/members')).status).toBe(200)
-    expect((await ask(browser, VIEWER)).data.viewer.member.name).toBe(name)
+    expect((await queryAs(browser, VIEWER)).data.viewer.member.name).toBe(name)
   })
 })

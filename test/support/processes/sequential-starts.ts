@@ -2,7 +2,7 @@ import { readConfig } from '../../../cli/settings/config.ts'
 import { start } from '../../../cli/start.ts'
 
 /** A start that the parent process asks for. */
-export interface AskedStart {
+export interface RequestedStart {
   readonly id: number
   readonly env: Readonly<Record<string, string>>
   /** A start that waits for something has begun well. */
@@ -15,7 +15,7 @@ export interface EndedStart {
   readonly said: string | null
 }
 
-async function startAndStop({ env, mayWait }: AskedStart): Promise<void> {
+async function startAndStop({ env, mayWait }: RequestedStart): Promise<void> {
   const waits = Promise.withResolvers<void>()
   const say = (line: string) => {
     if (mayWait && line.startsWith('waiting for ')) waits.resolve()
@@ -24,7 +24,7 @@ async function startAndStop({ env, mayWait }: AskedStart): Promise<void> {
   await Promise.race([running.ready, waits.promise])
 }
 
-process.on('message', async (asked: AskedStart) => {
+process.on('message', async (asked: RequestedStart) => {
   const said = await startAndStop(asked).then(
     () => null,
     (error: Error) => error.message,

@@ -14,12 +14,12 @@ export interface Shown {
 }
 
 /** The table in `test/e2e/stores/damage-cases.md`. */
-export class DamageTable {
+export class CorruptionTable {
   readonly #table = new DocsTable('test/e2e/stores/damage-cases.md', HEAD)
 
   /** Records a case. Writes `place`, such as a data folder, as DATA, and ids, ports and times as `…`. */
-  note(store: string, what: string, { log, readyz, call, verify, repair }: Shown, place?: string): void {
-    const cells = [log, readyz, call, verify].map((said) => (said == null ? (said === null ? 'none' : '–') : `\`${steady(said, place)}\``))
+  note(store: string, what: string, { log, readyz, call, verify, repair }: Shown, folder?: string): void {
+    const cells = [log, readyz, call, verify].map((said) => (said == null ? (said === null ? 'none' : '–') : `\`${steady(said, folder)}\``))
     this.#table.note(store, what, [...cells, repair])
   }
 
@@ -33,9 +33,9 @@ export class DamageTable {
 }
 
 /** Returns the part of a message that is the same in every run, on one line and escaped for a table cell. */
-function steady(said: string, place?: string): string {
+function steady(said: string, folder?: string): string {
   return (
-    (place ? said.replaceAll(place, 'DATA') : said)
+    (folder ? said.replaceAll(folder, 'DATA') : said)
       .trim()
       .replaceAll(/\s+/g, ' ')
       // The message depends on which bytes were damaged, and the counts on the progress of the service.

@@ -4,7 +4,7 @@ import { testCatalog } from '../test/support/catalog.ts'
 import { addDocument, type Caller, newCollection } from '../test/support/client.ts'
 import { startMockEngine } from '../test/support/engines/mock-engine.ts'
 import { soaking } from '../test/support/soak.ts'
-import { makeTxt } from './documents.ts'
+import { createTxt } from './documents.ts'
 import type { BenchRow } from './row.ts'
 import { residentBytesOfTree } from './support/process-tree.ts'
 import { quantile } from './support/quantile.ts'
@@ -34,7 +34,7 @@ interface Sample {
  * caller rests as long as its last call took, so the service has half of the load that these callers could produce. The
  * resources of the service must not grow.
  */
-export async function benchLasting(): Promise<BenchRow[]> {
+export async function benchSoak(): Promise<BenchRow[]> {
   await using engine = await startMockEngine()
   await using service = await WatchedService.start(testCatalog(engine.url))
   const works = await prepare(service.caller)
@@ -53,7 +53,7 @@ export async function benchLasting(): Promise<BenchRow[]> {
   const samples: Sample[] = []
   for (let count = 0; count < SAMPLES; count++) {
     await Promise.race([sleep(SAMPLE_MS), failed])
-    samples.push(await take(service))
+    samples.push(await takeSample(service))
   }
   isOver = true
   await failed
@@ -71,7 +71,7 @@ export async function benchLasting(): Promise<BenchRow[]> {
     {
       what: `${MINUTES} minutes of mixed work at half load, ${calls} calls: resident after a sixth of the time, and at the end`,
       figure: `${compare(memory)} MB, ${((100 * (memory[5]! - memory[1]!)) / memory[1]!).toFixed(1)} %`,
-      bar: '± 5 %',
+      target: '± 5 %',
       beside: [
         `by sixths ${memory.map(Math.round).join(', ')} MB`,
         ...counts.map(([name, sixths]) => `${name} ${compare(sixths)}`),
@@ -85,16 +85,16 @@ async function prepare(caller: Caller): Promise<Readonly<Record<string, Work>>> 
   const collection = (await newCollection(caller, 'mock-embed')).id
   for (let number = 0; number < DOCUMENTS; number++) await addDocument(caller, collection, `${number}.txt`, textOf(number))
   const chat = { model: 'mock-chat', messages: [{ role: 'user' as const, content: 'hello' }] }
-  const ask = async (method: string, path: string, body: unknown, expected = 200) => {
-    const answer = await caller.rest(method, path, body)
-    if (answer.status !== expected) throw new Error(`${method} ${path}: ${answer.status} ${JSON.stringify(answer.body)}`)
+  const request = async (method: string, path: string, body: unknown, expected = 200) => {
+    const response = await caller.rest(method, path, body)
+    if (response.status !== expected) throw new Error(`${method} ${path}: ${response.status} ${JSON.stringify(response.body)}`)
   }
   return {
-    chat: () => ask('POST', '/v1/chat/completions', chat),
+    chat: () => request('POST', '/v1/chat/completions', chat),
     stream: async () => {
       for await (const _ of await caller.openai.chat.completions.create({ ...chat, stream: true }));
     },
-    search: () => ask('POST', `/v1/collections/${collection}/search`, { query: `How many days of leave? ${Math.random()}` }),
+    search: () => request('POST', `/v1/collections/${collection}/search`, { query: `How many days of leave? ${Math.random()}` }),
     list: async () => {
       const { errors } = await caller.graphql(LIST, { id: collection })
       if (errors) throw new Error(JSON.stringify(errors))
@@ -102,17 +102,17 @@ async function prepare(caller: Caller): Promise<Readonly<Record<string, Work>>> 
     documents: async () => {
       const { id, status } = await addDocument(caller, collection, 'come-and-go.txt', textOf(Math.random()))
       if (status !== 'ready') throw new Error(`a document is ${status}`)
-      await ask('DELETE', `/v1/collections/${collection}/documents/${id}`, undefined)
+      await request('DELETE', `/v1/collections/${collection}/documents/${id}`, undefined)
     },
   }
 }
 
 /** Returns a different text for each file: equal files would be one document. */
 function textOf(number: number): string {
-  return `${number}\n\n${makeTxt(2)}`
+  return `${number}\n\n${createTxt(2)}`
 }
 
-async function take(service: WatchedService): Promise<Sample> {
+async function takeSample(service: WatchedService): Promise<Sample> {
   return {
     megabytes: residentBytesOfTree(service.pid) / 1e6,
     resources: await service.resources(),

@@ -4,7 +4,7 @@ import { readOpenApi, type Schema } from '../../rest-adapter/http/openapi.ts'
 type Json = Readonly<Record<string, unknown>>
 
 /** An answer of the service, as it came. */
-interface Answered {
+interface RecordedResponse {
   readonly method: string
   /** With its query, if it has one. */
   readonly path: string
@@ -35,7 +35,7 @@ function toPattern(path: string): RegExp {
  * Holds an answer against the contract: its status, its media type and its body, which has the required fields, and none
  * that the contract does not name. Null if it keeps to it, or if no route was met.
  */
-export function faultOfAnswer({ method, path, status, contentType, text }: Answered): string | null {
+export function faultOfResponse({ method, path, status, contentType, text }: RecordedResponse): string | null {
   const [address = ''] = path.split('?')
   const route = routes.find((each) => each.method === method && each.pattern.test(address))
   if (!route) return null

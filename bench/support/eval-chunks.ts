@@ -49,15 +49,15 @@ interface Sentence extends Terms {
  * Collections of any size: the benchmark's real chunks, and noise created from their vectors, with invented texts whose
  * words follow Zipf's law.
  */
-export class EvalPassages {
+export class EvalChunks {
   readonly #data: EvalData
-  readonly #passages: readonly Float32Array[]
+  readonly #chunks: readonly Float32Array[]
   readonly #questions: readonly Float32Array[]
   readonly #sentences: readonly Sentence[]
 
   private constructor(data: EvalData, vectors: readonly Float32Array[]) {
     this.#data = data
-    this.#passages = vectors.slice(0, data.paragraphs.length)
+    this.#chunks = vectors.slice(0, data.paragraphs.length)
     this.#questions = vectors.slice(data.paragraphs.length)
     const draw = wordSource(seeded(1))
     this.#sentences = Array.from({ length: SENTENCES }, () => {
@@ -66,15 +66,18 @@ export class EvalPassages {
     })
   }
 
-  static async of(data: EvalData): Promise<EvalPassages> {
-    const passages = data.paragraphs.map(({ text }) => `passage: ${normaliseForEmbedding(text)}`)
+  static async of(data: EvalData): Promise<EvalChunks> {
+    const chunkTexts = data.paragraphs.map(({ text }) => `passage: ${normaliseForEmbedding(text)}`)
     const questions = data.questions.map(({ text }) => `query: ${normaliseForEmbedding(text)}`)
-    const [{ vectors: given }, { vectors: asked }] = [await evalEmbeddings(passages, 'passage'), await evalEmbeddings(questions, 'query')]
-    return new EvalPassages(data, [...given, ...asked])
+    const [{ vectors: chunkVectors }, { vectors: queryVectors }] = [
+      await evalEmbeddings(chunkTexts, 'passage'),
+      await evalEmbeddings(questions, 'query'),
+    ]
+    return new EvalChunks(data, [...chunkVectors, ...queryVectors])
   }
 
   get dimensions(): number {
-    return this.#passages[0]!.length
+    return this.#chunks[0]!.length
   }
 
   /** Yields the same documents each time. */
@@ -121,7 +124,7 @@ export class EvalPassages {
       charStart: 0,
       charEnd: text.length,
       language: real?.lang ?? (ordinal % 2 ? 'ar' : 'en'),
-      vector: real ? this.#passages[ordinal]! : this.#noiseVector(random),
+      vector: real ? this.#chunks[ordinal]! : this.#noiseVector(random),
       ...terms,
     }
   }
@@ -137,7 +140,7 @@ export class EvalPassages {
   }
 
   #noiseVector(random: () => number): Float32Array {
-    const any = () => this.#passages[Math.floor(random() * this.#passages.length)]!
+    const any = () => this.#chunks[Math.floor(random() * this.#chunks.length)]!
     // The sum of three uniform numbers is nearly normal, with deviation 1/2.
     const normal = () => 2 * (random() + random() + random() - 1.5)
     const base = any()

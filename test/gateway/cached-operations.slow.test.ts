@@ -5,7 +5,7 @@ import { createMask } from '../../gateway/mask.ts'
 import { Operations } from '../../gateway/operations.ts'
 import { silentLog } from '../../subgraphs/common/process/log.ts'
 import { shop } from './support/shop.ts'
-import { CONFIG, KEY, makePrincipal, OTHER_KEY } from './support/start.ts'
+import { CONFIG, createPrincipal, KEY, OTHER_KEY } from './support/start.ts'
 
 async function parts() {
   const { supergraphSdl, links } = shop()
@@ -24,7 +24,7 @@ async function parts() {
     if (!('document' in operation)) throw new Error(operation.errors?.[0]?.message)
     return operation
   }
-  const context = (key: string) => ({ caller: makePrincipal(key), requestId: 'req_1', signal: new AbortController().signal })
+  const context = (key: string) => ({ caller: createPrincipal(key), requestId: 'req_1', signal: new AbortController().signal })
   return {
     async run(query: string, key = KEY) {
       return operations.execute(prepared(query), {}, context(key))
@@ -34,36 +34,36 @@ async function parts() {
       await events.next()
       await events.return?.()
     },
-    isKept: (query: string) => documents.findDocument(prepared(query).hash) !== undefined,
+    isCached: (query: string) => documents.findDocument(prepared(query).hash) !== undefined,
   }
 }
 
 it('keeps operations that have run without an error, subscriptions too, and nothing of others', async () => {
-  const { run, follow, isKept } = await parts()
+  const { run, follow, isCached } = await parts()
   const fine = '{ ping }'
   await run(fine)
-  expect(isKept(fine)).toBe(true)
+  expect(isCached(fine)).toBe(true)
   const stream = 'subscription { ticks(count: 1) { n } }'
   await follow(stream)
-  expect(isKept(stream)).toBe(true)
+  expect(isCached(stream)).toBe(true)
   const refused = 'subscription { ticks(count: 1, mode: "refused") { n } }'
   await follow(refused)
-  expect(isKept(refused)).toBe(false)
+  expect(isCached(refused)).toBe(false)
   for (const query of [
     '{ documents { boom } }',
     'query ($input: FindInput!) { find(input: $input) }',
     `{ me { broken } echo(text: "${'x'.repeat(4_000)}") }`,
   ]) {
     expect((await run(query)).errors).toBeDefined()
-    expect(isKept(query)).toBe(false)
+    expect(isCached(query)).toBe(false)
   }
 })
 
 it('lets no key push out what another has run', async () => {
-  const { run, isKept } = await parts()
+  const { run, isCached } = await parts()
   const popular = '{ ping other: ping }'
   await run(popular, OTHER_KEY)
   // 60 MB of text, more than everything that is kept.
   for (let i = 0; i < 150; i++) await run(`{ echo(text: "${i}${'x'.repeat(200_000)}") }`)
-  expect(isKept(popular)).toBe(true)
+  expect(isCached(popular)).toBe(true)
 }, 60_000)

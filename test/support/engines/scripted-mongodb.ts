@@ -44,7 +44,7 @@ export async function playMongo(
   const commands: string[] = []
   const sockets = new Set<Socket>()
   const greeting = () => ({ ...PRIMARY, localTime: new Date(), ...hello, ok: 1 })
-  const answer = async (message: Buffer) => {
+  const respond = async (message: Buffer) => {
     const command = commandOf(message)
     if (command === undefined) return replyToQuery(message, greeting())
     if (command === 'hello') return replyTo(message, greeting())
@@ -58,7 +58,7 @@ export async function playMongo(
     socket.on('data', (chunk: Buffer) => {
       const { messages, rest } = splitMessages(Buffer.concat([bytes, chunk]))
       bytes = rest
-      for (const message of messages) void answer(message).then((sent) => socket.writable && socket.write(sent))
+      for (const message of messages) void respond(message).then((sent) => socket.writable && socket.write(sent))
     })
   })
   server.listen(0, '127.0.0.1')

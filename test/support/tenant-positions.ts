@@ -4,7 +4,7 @@ import { INSTRUCTIONS, type Kind, type Possessions } from './tenant.ts'
 /** What a place of a request can name: a thing of this kind, either directly or inside a value. */
 export interface Naming {
   readonly kind: Kind
-  readonly as?: (given: string, own: Possessions) => unknown
+  readonly as?: (id: string, own: Possessions) => unknown
 }
 
 /** What `node` finds. */
@@ -16,39 +16,39 @@ export const NODE_KINDS = [
 
 const names = (kind: Kind, as?: Naming['as']): Naming => ({ kind, ...(as && { as }) })
 
-const cursor = (kind: Kind): Naming => names(kind, (given) => Buffer.from(given).toString('base64url'))
+const cursor = (kind: Kind): Naming => names(kind, (id) => Buffer.from(id).toString('base64url'))
 
 /** Pairs of a place and its kind, from the places of each kind, divided by commas. */
-const listed = (places: Partial<Record<Kind, string>>) =>
-  Object.entries(places).flatMap(([kind, text]) =>
+const listed = (positions: Partial<Record<Kind, string>>) =>
+  Object.entries(positions).flatMap(([kind, text]) =>
     text
       .trim()
       .split(/,\s+/)
-      .map((place) => [place, kind as Kind] as const),
+      .map((position) => [position, kind as Kind] as const),
   )
-const table = (places: Partial<Record<Kind, string>>, naming = (kind: Kind) => names(kind)) =>
-  Object.fromEntries(listed(places).map(([place, kind]) => [place, [naming(kind)]]))
+const table = (positions: Partial<Record<Kind, string>>, naming = (kind: Kind) => names(kind)) =>
+  Object.fromEntries(listed(positions).map(([position, kind]) => [position, [naming(kind)]]))
 /** Lists, whose `after` and `before` are cursors. */
 const bothWays = (lists: Partial<Record<Kind, string>>) => ({
   ...Object.fromEntries(listed(lists).map(([list, kind]) => [`${list}.after`, [cursor(kind)]])),
   ...Object.fromEntries(listed(lists).map(([list, kind]) => [`${list}.before`, [cursor(kind)]])),
 })
 
-const inMessage = (part: (given: string) => object) => (given: string) => [{ role: 'user', content: [part(given)] }]
-const filePart = (given: string) => ({ type: 'file', file: { file_id: given } })
-const fileBlock = (given: string) => ({ type: 'document', source: { type: 'file', file_id: given } })
-const inputFile = (given: string) => ({ type: 'input_file', file_id: given })
+const inMessage = (part: (id: string) => object) => (id: string) => [{ role: 'user', content: [part(id)] }]
+const filePart = (id: string) => ({ type: 'file', file: { file_id: id } })
+const fileBlock = (id: string) => ({ type: 'document', source: { type: 'file', file_id: id } })
+const inputFile = (id: string) => ({ type: 'input_file', file_id: id })
 
 const definition = (node: object) => ({ nodes: [{ id: 'one', ...node }], output: '{{ nodes.one.text }}' })
 const DEFINITIONS: readonly Naming[] = [
-  names('collection', (given) => definition({ type: 'search', collection_id: given, query: 'harbour' })),
-  names('agent', (given) => definition({ type: 'agent', agent_id: given, input: 'Hello' })),
-  names('agentModel', (given) => definition({ type: 'chat', model: given, ...INSTRUCTIONS })),
+  names('collection', (id) => definition({ type: 'search', collection_id: id, query: 'harbour' })),
+  names('agent', (id) => definition({ type: 'agent', agent_id: id, input: 'Hello' })),
+  names('agentModel', (id) => definition({ type: 'chat', model: id, ...INSTRUCTIONS })),
 ]
 const FILTERS: readonly Naming[] = [
-  names('document', (given) => ({ document_id: given })),
-  names('document', (given) => ({ op: 'in', field: 'document_id', value: [given] })),
-  names('document', (given, own) => ({ op: 'or', filters: [{ document_id: given }, { document_id: own.document }] })),
+  names('document', (id) => ({ document_id: id })),
+  names('document', (id) => ({ op: 'in', field: 'document_id', value: [id] })),
+  names('document', (id, own) => ({ op: 'or', filters: [{ document_id: id }, { document_id: own.document }] })),
 ]
 const TOOL_CALLS: readonly Naming[] = (['searchTool', 'searchToolById', 'agentTool', 'agentToolById'] as const).map((kind) =>
   names(kind, (name) => ({
@@ -61,7 +61,7 @@ const TOOL_CALLS: readonly Naming[] = (['searchTool', 'searchToolById', 'agentTo
 const TOOL_LIST = names('toolCursor', (cursor) => ({ jsonrpc: '2.0', id: 1, method: 'tools/list', params: { cursor } }))
 const CHAT_REQUEST: readonly Naming[] = [
   names('agentModel', (model) => ({ model, ...INSTRUCTIONS })),
-  names('file', (given) => ({ model: 'mock-chat', messages: inMessage(filePart)(given) })),
+  names('file', (id) => ({ model: 'mock-chat', messages: inMessage(filePart)(id) })),
 ]
 
 /** What the parameters of a path name, by the path up to the parameter. */
@@ -315,7 +315,7 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
       collection: 'SearchInput.collectionIds, CreateAgentInput.collectionIds, UpdateAgentInput.collectionIds',
       agentModel: 'CreateApiKeyInput.modelAllowlist, UpdateApiKeyInput.modelAllowlist',
     },
-    (kind) => names(kind, (given) => [given]),
+    (kind) => names(kind, (id) => [id]),
   ),
   ...bothWays({
     organization: 'query.organizations, Organization.changes',
@@ -340,7 +340,7 @@ export const GRAPHQL_NAMES: Readonly<Record<string, readonly Naming[]>> = {
     key: 'Organization.apiKeys',
   }),
   'query.node.id': NODES,
-  'query.nodes.ids': NODES.map(({ kind }) => names(kind, (given) => [given])),
+  'query.nodes.ids': NODES.map(({ kind }) => names(kind, (id) => [id])),
   'UsageFilter.requestId': [],
   'query.quoteChatCompletion.request': CHAT_REQUEST,
   'query.agent.id': [names('agent'), names('agentModel')],

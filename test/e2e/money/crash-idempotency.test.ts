@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { APIError } from 'openai'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { mockCatalog } from '../../support/catalog.ts'
-import { balancedWallet, type Caller, type Json, makeCaller, nano, newOrganization } from '../../support/client.ts'
+import { balancedWallet, type Caller, createCaller, type Json, nano, newOrganization } from '../../support/client.ts'
 import { METERED_INPUT_TOKENS, MeteredEngine } from '../../support/engines/metered-engine.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
@@ -50,8 +50,8 @@ interface Sent {
 }
 
 /** The start does not know yet how the call has ended, and says when to come back. */
-const isUnjudged = (answer: unknown) =>
-  answer instanceof APIError && answer.status === 409 && answer.headers?.get('x-should-retry') === 'true'
+const isUnjudged = (response: unknown) =>
+  response instanceof APIError && response.status === 409 && response.headers?.get('x-should-retry') === 'true'
 
 describe('keyed calls of a process that is killed', () => {
   const folder = mkdtempSync(join(tmpdir(), 'kis-crash-repeats-'))
@@ -72,7 +72,7 @@ describe('keyed calls of a process that is killed', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  function ask(
+  function sendOnce(
     caller: Caller,
     { id, stream, allowed }: { readonly id: string; readonly stream: boolean; readonly allowed: number | null },
   ) {
@@ -94,8 +94,8 @@ describe('keyed calls of a process that is killed', () => {
   }
 
   async function send({ name, ...call }: Moment & { readonly id: string }): Promise<Sent> {
-    const caller = await newOrganization(makeCaller(service, operatorKey), service)
-    return { name, ...call, key: caller.key, ...ask(caller, call) }
+    const caller = await newOrganization(createCaller(service, operatorKey), service)
+    return { name, ...call, key: caller.key, ...sendOnce(caller, call) }
   }
 
   /**
@@ -106,16 +106,16 @@ describe('keyed calls of a process that is killed', () => {
     await service.processes.get('all')!.end('SIGKILL')
     const failures = await Promise.all(sent.map(({ failure }) => failure))
     await start()
-    const held = async ({ key }: Sent) => nano((await makeCaller(service, key).rest('GET', '/v1/wallet')).body.held_usd)
+    const held = async ({ key }: Sent) => nano((await createCaller(service, key).rest('GET', '/v1/wallet')).body.held_usd)
     await eventually(async () => (await Promise.all(sent.map(held))).every((amount) => amount === 0n), HOLDS_FREE_MS)
     for (const [i, call] of sent.entries()) {
       const { name, id, key, stream, read } = call
-      const caller = makeCaller(service, key)
+      const caller = createCaller(service, key)
       const before = (await balancedWallet(caller)).balance_usd
-      let answer: unknown
+      let response: unknown
       await eventually(async () => {
-        answer = await ask(caller, call).failure
-        return !isUnjudged(answer)
+        response = await sendOnce(caller, call).failure
+        return !isUnjudged(response)
       }, HOLDS_FREE_MS)
       const records: readonly Json[] = (await caller.rest('GET', '/v1/usage')).body.data
       const { balance_usd } = await balancedWallet(caller)
@@ -123,10 +123,10 @@ describe('keyed calls of a process that is killed', () => {
       expect(records, name).toHaveLength(1)
       const { source, input_tokens, output_tokens, amount_usd } = records[0]
       expect([nano(amount_usd), BigInt(input_tokens) * INPUT + BigInt(output_tokens) * OUTPUT], name).toEqual([charged, charged])
-      if (answer === null) {
+      if (response === null) {
         expect([source, input_tokens, output_tokens], name).toEqual(['provider', METERED_INPUT_TOKENS, PIECES])
-        expect(engine.calls.get(id)!.asked, name).toBeLessThanOrEqual(2)
-        if (failures[i] === null) expect([engine.calls.get(id)!.asked, balance_usd], name).toEqual([1, before])
+        expect(engine.calls.get(id)!.requests, name).toBeLessThanOrEqual(2)
+        if (failures[i] === null) expect([engine.calls.get(id)!.requests, balance_usd], name).toEqual([1, before])
       } else {
         // A part of it was delivered, and billing had heard of that.
         expect(stream && read() > 0 && failures[i] !== null, name).toBe(true)
@@ -134,14 +134,14 @@ describe('keyed calls of a process that is killed', () => {
         expect(output_tokens, name).toBeGreaterThan(0)
         expect(output_tokens, name).toBeLessThanOrEqual(engine.calls.get(id)!.produced)
         expect(balance_usd, name).toBe(before)
-        expect(answer, name).toBeInstanceOf(APIError)
-        expect(answer, name).toMatchObject({
+        expect(response, name).toBeInstanceOf(APIError)
+        expect(response, name).toMatchObject({
           status: 409,
           code: 'idempotency_conflict',
           message: expect.stringContaining(`${amount_usd} USD`),
         })
-        expect((answer as APIError).headers!.get('x-should-retry'), name).toBe('false')
-        expect(engine.calls.get(id)!.asked, name).toBe(1)
+        expect((response as APIError).headers!.get('x-should-retry'), name).toBe('false')
+        expect(engine.calls.get(id)!.requests, name).toBe(1)
       }
       expect(await held(call), name).toBe(0n)
     }
@@ -151,8 +151,8 @@ describe('keyed calls of a process that is killed', () => {
     const calls = MOMENTS.map((moment) => ({ ...moment, id: moment.name.replaceAll(' ', '-') }))
     const sent = await Promise.all(calls.map(send))
     const isThere = ({ id, stream, allowed, read }: Sent) => {
-      const { asked, produced } = engine.calls.get(id) ?? { asked: 0, produced: 0 }
-      return asked === 1 && (!stream || (produced === allowed && read() === produced))
+      const { requests, produced } = engine.calls.get(id) ?? { requests: 0, produced: 0 }
+      return requests === 1 && (!stream || (produced === allowed && read() === produced))
     }
     for (const call of sent) await eventually(() => isThere(call), MOMENT_MS)
     await judge(sent)

@@ -31,8 +31,8 @@ const COMPOSED_IN = [
   'schema/generate.ts',
   'subgraphs/billing/accounts/domain/api-key.ts',
   'subgraphs/common/documents/lists.ts',
-  'subgraphs/common/untrusted-text.ts',
   'subgraphs/common/link/connection.ts',
+  'subgraphs/common/untrusted-text.ts',
   'subgraphs/inference/adapters/embedded/tokenizer/word-tokenizer.ts',
   'subgraphs/inference/domain/redact-secrets.ts',
 ]

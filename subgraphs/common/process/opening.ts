@@ -25,7 +25,7 @@ export class Corrupted extends Error {
   /** `message`: what is corrupted, how that shows, and what to do. */
   constructor(message: string, options?: ErrorOptions) {
     super(message, options)
-    this.name = 'Damaged'
+    this.name = 'Corrupted'
   }
 }
 

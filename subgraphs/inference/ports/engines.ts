@@ -13,7 +13,7 @@ export class NeverSent extends Error {
 
   constructor(cause: unknown) {
     super('The engine was not asked.', { cause })
-    this.name = 'NeverAsked'
+    this.name = 'NeverSent'
   }
 }
 

@@ -27,5 +27,5 @@ it('work that is late before an engine was asked says so, with the reason', asyn
   const queued = (signal: AbortSignal) =>
     new Promise<never>((_resolve, reject) => signal.addEventListener('abort', () => reject(new NeverSent(signal.reason))))
   const error = await withDeadline(1, tooLate, null, queued).catch((thrown) => thrown)
-  expect([error, error.cause]).toMatchObject([{ name: 'NeverAsked' }, { message: 'too late' }])
+  expect([error, error.cause]).toMatchObject([{ name: 'NeverSent' }, { message: 'too late' }])
 })

@@ -31,6 +31,6 @@ export interface BlobStore {
 export class BlobCorrupted extends Error {
   constructor(key: string, options?: ErrorOptions) {
     super(`the blob ${key} lacks pieces`, options)
-    this.name = 'BlobDamaged'
+    this.name = 'BlobCorrupted'
   }
 }

@@ -10,9 +10,7 @@ import { silentLog } from '../../process/log.ts'
 import { openSqliteDocumentStore } from './documents/document-store.ts'
 
 const SECRET = 'ZQsecretسرّي'
-/**
- * The eraser packs a file again after 250 times the duration of the last packing: a minute or two on a slow machine.
- */
+/** The eraser packs a file again two minutes after the last packing, or sooner. */
 const SOON_MS = 180_000
 
 /** Opens a store of one test, so that the tests can wait for the eraser at the same time. */
@@ -78,20 +76,20 @@ it.concurrent('erases what was deleted right before the end, and removes the log
 }, 420_000)
 
 it.concurrent('delays no write while a reader keeps the log, and cuts the log once the reader is gone', async () => {
-  await using place = await openTestStore()
-  await place.fill()
-  const reader = new DatabaseSync(place.file, { readOnly: true })
+  await using testStore = await openTestStore()
+  await testStore.fill()
+  const reader = new DatabaseSync(testStore.file, { readOnly: true })
   reader.exec('BEGIN')
   reader.prepare('SELECT count(*) FROM documents_items').get()
-  await place.deleteSecrets()
+  await testStore.deleteSecrets()
   // Packing writes the whole file to the log, which the reader prevents from being truncated.
-  const before = place.logBytes()
-  await eventually(() => place.logBytes() > before, SOON_MS)
-  await place.items().insertOne({ _id: 'meanwhile', text: 'kept', organizationId: 'kept' })
-  expect(place.copies()).not.toEqual({})
+  const before = testStore.logBytes()
+  await eventually(() => testStore.logBytes() > before, SOON_MS)
+  await testStore.items().insertOne({ _id: 'meanwhile', text: 'kept', organizationId: 'kept' })
+  expect(testStore.copies()).not.toEqual({})
   reader.exec('COMMIT')
   reader.close()
-  await eventually(place.isErased, SOON_MS)
+  await eventually(testStore.isErased, SOON_MS)
 }, 420_000)
 
 it.concurrent('erases after the start what an earlier process left that erased nothing', async () => {

@@ -12,6 +12,8 @@ const WAIT_FOR_READERS_MS = 50
 const MAX_PACKED_BYTES = 32 * 1024 * 1024
 /** Packing takes at most 1/250 of the thread's time: the largest file is packed once a minute. */
 const PACKING_SHARE = 250
+/** The longest wait for the next packing, so that a slow disk does not delay an erasure for many minutes. */
+const MAX_WAIT_FOR_PACKING_MS = 120_000
 
 /**
  * Erases deleted data from the file, for its one writing connection. `secure_delete` zeroes deleted rows at once. Soon
@@ -68,7 +70,8 @@ export class Eraser implements Disposable {
     const start = performance.now()
     const size = this.#database.prepare('SELECT page_count * page_size AS bytes FROM pragma_page_count, pragma_page_size').get()
     if ((size as { bytes: number }).bytes <= MAX_PACKED_BYTES) this.#database.exec('VACUUM')
-    this.#mayPackAt = performance.now() + (performance.now() - start) * PACKING_SHARE
+    const end = performance.now()
+    this.#mayPackAt = end + Math.min((end - start) * PACKING_SHARE, MAX_WAIT_FOR_PACKING_MS)
     this.#isPacked = true
   }
 }

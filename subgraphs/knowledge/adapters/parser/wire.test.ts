@@ -17,10 +17,10 @@ function receive(output: string, size: number) {
 const LINES = encodePages(0, 300) + encodePages(16, 300) + encodePages(300, 300)
 
 it('takes the lines about pages off an answer, however it is cut', () => {
-  const answer = '{"text":"\\n+1/2\\n"}\n+3/4\n'
+  const result = '{"text":"\\n+1/2\\n"}\n+3/4\n'
   for (const size of [1, 2, 7, 1_000]) {
-    expect(receive(LINES + answer, size)).toEqual({ reported: ['0/300', '16/300', '300/300'], answer })
-    expect(receive(answer, size)).toEqual({ told: [], answer })
+    expect(receive(LINES + result, size)).toEqual({ reported: ['0/300', '16/300', '300/300'], result })
+    expect(receive(result, size)).toEqual({ reported: [], result })
   }
 })
 

@@ -40,7 +40,7 @@ class SqliteBlobStore implements BlobStore, AsyncDisposable {
     try {
       return await this.#reader.call<Uint8Array | null>('get', [key, offset, length])
     } catch (error) {
-      throw error instanceof Error && error.name === 'BlobDamaged' ? new BlobCorrupted(key, { cause: error }) : error
+      throw error instanceof Error && error.name === 'BlobCorrupted' ? new BlobCorrupted(key, { cause: error }) : error
     }
   }
 

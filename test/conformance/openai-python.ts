@@ -5,8 +5,11 @@ import { fileURLToPath } from 'node:url'
 import { type Python, pythonWith } from '../support/installed.ts'
 import type { ConformanceClient, Thrown, Understood } from './clients.ts'
 
+/** The client as pip names it. */
+export const OPENAI_PIP = 'openai==3.54.0'
+
 /** The Python that has the official client; or why there is none. */
-export const pythonWithOpenai = (): Promise<Python> => pythonWith('openai==3.54.0')
+export const pythonWithOpenai = (): Promise<Python> => pythonWith(OPENAI_PIP)
 
 /** The official OpenAI client for Python, in a process of its own. */
 export async function openaiPython(python: string, baseUrl: string, apiKey: string): Promise<ConformanceClient> {

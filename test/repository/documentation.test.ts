@@ -8,7 +8,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const MAX_README_LINES = 150
 const MAX_COLUMNS = 120
 /** Folders of the project's own files, whose paths stand in backticks. */
-const FOLDERS = ['.ci', 'bench', 'cli', 'docs', 'gateway', 'models', 'portal', 'rest-adapter', 'schema', 'subgraphs', 'test']
+const FOLDERS = ['.ci', 'bench', 'cli', 'docs', 'examples', 'gateway', 'models', 'portal', 'rest-adapter', 'schema', 'subgraphs', 'test']
 /** The name that CONTRIBUTING.md gives to the files that a reader adds. */
 const EXAMPLE = /\bacme\b/
 const PATH = /^(?:\w|\.ci)[\w.@-]*(?:\/[\w.@-]+)*$/

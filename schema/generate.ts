@@ -1,6 +1,6 @@
 /**
  * Generates the types of the contract. `generated/` gets each subgraph's schema and the gateway's, as `gql.tada` reads
- * them, and the YAML files as JSON, so that no start must parse them. The resolvers of each subgraph get `generated.ts`
+ * them, and `events.yaml` as JSON, so that no start must parse it. The resolvers of each subgraph get `generated.ts`
  * with their types. With `--check` it only reports which files are stale.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -133,8 +133,7 @@ for (const subgraph of SUBGRAPHS) {
 const supergraphSdl = parse(read('supergraph.graphql'), { noLocation: true })
 const errorsThrown = Supergraph.build(withoutErrors(supergraphSdl), { supportedFeatures: null })
 files.push(['gateway.ts', schemaTypes(errorsThrown.apiSchema().toGraphQLJSSchema())])
-for (const name of ['openapi', 'events'])
-  files.push([`${name}.json`, `${JSON.stringify(parseYaml(read(`${name}.yaml`), { merge: true }), null, 1)}\n`])
+files.push(['events.json', `${JSON.stringify(parseYaml(read('events.yaml'), { merge: true }), null, 1)}\n`])
 for (const [file, text] of files) {
   if (!isCheck) writeFileSync(new URL(`generated/${file}`, import.meta.url), text)
   else if (read(`generated/${file}`) !== text) {

@@ -1,8 +1,9 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
+import * as operations from '../contract/accounts.ts'
 import { PAGE_INFO } from '../http/lists.ts'
 import { actionRoute, createRoute, deleteRoute, listRoute, readRoute, updateRoute } from '../http/resource-routes.ts'
 import type { JsonObject, Route } from '../http/route.ts'
-import { toEnum, toInstant, toScope, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
+import { lowerCase, toEnum, toInstant, toScope, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 
 export const KEY = `id name scopes modelAllowlist requestsPerMinute tokensPerMinute
   spendLimit { amount period spent held resetsAt } last4 lastUsedAt expiresAt revokedAt createdAt`
@@ -24,11 +25,11 @@ const UPDATE = gatewayOperation(`mutation UpdateApiKey($input: UpdateApiKeyInput
 const ROTATE = gatewayOperation(`mutation RotateApiKey($id: ID!) { rotateApiKey(id: $id) { key apiKey { ${KEY} } } }`)
 const REVOKE = gatewayOperation('mutation RevokeApiKey($id: ID!) { revokeApiKey(id: $id) { apiKey { id } } }')
 
-function toSpendLimit({ amount, period, spent, held, resetsAt }: NonNullable<KeyData['spendLimit']>) {
-  return { amount_usd: amount, period: period.toLowerCase(), spent_usd: spent, held_usd: held, resets_at: unixSecondsOrNull(resetsAt) }
+function toSpendLimit({ amount, period, spent, held, resetsAt }: NonNullable<KeyData['spendLimit']>): operations.SpendLimit {
+  return { amount_usd: amount, period: lowerCase(period), spent_usd: spent, held_usd: held, resets_at: unixSecondsOrNull(resetsAt) }
 }
 
-export function toKey(data: KeyData) {
+export function toKey(data: KeyData): operations.Key {
   return {
     id: data.id,
     object: 'key',
@@ -73,10 +74,10 @@ function toInput({
 }
 
 export const keyRoutes: readonly Route[] = [
-  createRoute('/v1/keys', CREATE, toInput, (data) => withSecret(data.createApiKey), NAMES),
-  listRoute('/v1/keys', LIST, (data) => data.organization.apiKeys, toKey),
-  readRoute('/v1/keys/{id}', GET, 'key', ({ apiKey }) => apiKey && toKey(apiKey)),
-  updateRoute('/v1/keys/{id}', UPDATE, toInput, (data) => toKey(data.updateApiKey.apiKey), NAMES),
-  deleteRoute('/v1/keys/{id}', REVOKE, 'key', (data) => data.revokeApiKey.apiKey.id),
-  actionRoute('POST', '/v1/keys/{id}/rotate', ROTATE, (data) => withSecret(data.rotateApiKey)),
+  createRoute(operations.createKey, CREATE, toInput, (data) => withSecret(data.createApiKey), NAMES),
+  listRoute(operations.listKeys, LIST, (data) => data.organization.apiKeys, toKey),
+  readRoute(operations.getKey, GET, 'key', ({ apiKey }) => apiKey && toKey(apiKey)),
+  updateRoute(operations.updateKey, UPDATE, toInput, (data) => toKey(data.updateApiKey.apiKey), NAMES),
+  deleteRoute(operations.revokeKey, REVOKE, 'key', (data) => data.revokeApiKey.apiKey.id),
+  actionRoute(operations.rotateKey, ROTATE, (data) => withSecret(data.rotateApiKey)),
 ]

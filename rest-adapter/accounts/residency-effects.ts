@@ -1,25 +1,25 @@
 import { gatewayOperation } from '../../schema/operations.ts'
-import { ok, type Route } from '../http/route.ts'
-import { toEnum } from '../http/values.ts'
+import * as operations from '../contract/models.ts'
+import { ok, type Route, route } from '../http/route.ts'
+import { lowerCase, toEnum } from '../http/values.ts'
 import { MODEL, toModel } from '../routes/models.ts'
 
 const EFFECTS = gatewayOperation(`query ResidencyEffects($policy: ResidencyPolicy!) {
   residencyEffects(policy: $policy) { policy residencies permittedModels { ${MODEL} } forbiddenModels { ${MODEL} } } }`)
 
 export const residencyEffectRoutes: readonly Route[] = [
-  {
-    method: 'GET',
-    path: '/v1/organization/residency-effects',
+  route({
+    operation: operations.getResidencyEffects,
     async handle({ execute, query }) {
       const { residencyEffects } = await execute(EFFECTS, { policy: toEnum(String(query.policy)) })
       const { policy, residencies, permittedModels, forbiddenModels } = residencyEffects
       return ok({
         object: 'residency_effects',
-        policy: policy.toLowerCase(),
-        residencies: residencies.map((residency) => residency.toLowerCase()),
+        policy: lowerCase(policy),
+        residencies: residencies.map((residency) => lowerCase(residency)),
         permitted_models: permittedModels.map(toModel),
         forbidden_models: forbiddenModels.map(toModel),
       })
     },
-  },
+  }),
 ]

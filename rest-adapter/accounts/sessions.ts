@@ -1,4 +1,5 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
+import * as operations from '../contract/accounts.ts'
 import { PAGE_INFO } from '../http/lists.ts'
 import { deleteRoute, listRoute } from '../http/resource-routes.ts'
 import type { Route } from '../http/route.ts'
@@ -12,7 +13,7 @@ const LIST = gatewayOperation(`query Sessions($first: Int!, $after: String) {
   sessions(first: $first, after: $after) { edges { node { ${SESSION} } } ${PAGE_INFO} } }`)
 const REVOKE = gatewayOperation('mutation RevokeSession($id: ID!) { revokeSession(id: $id) { session { id } } }')
 
-function toSession({ id, apiKey, userAgent, isCurrent, createdAt, lastUsedAt, expiresAt }: SessionData) {
+function toSession({ id, apiKey, userAgent, isCurrent, createdAt, lastUsedAt, expiresAt }: SessionData): operations.Session {
   return {
     id,
     object: 'session',
@@ -27,6 +28,6 @@ function toSession({ id, apiKey, userAgent, isCurrent, createdAt, lastUsedAt, ex
 
 /** Browsers open sessions at the gateway's `/session`, not here. */
 export const sessionRoutes: readonly Route[] = [
-  listRoute('/v1/sessions', LIST, (data) => data.sessions, toSession),
-  deleteRoute('/v1/sessions/{id}', REVOKE, 'session', (data) => data.revokeSession.session.id),
+  listRoute(operations.listSessions, LIST, (data) => data.sessions, toSession),
+  deleteRoute(operations.revokeSession, REVOKE, 'session', (data) => data.revokeSession.session.id),
 ]

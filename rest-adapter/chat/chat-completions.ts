@@ -1,5 +1,6 @@
+import * as operations from '../contract/chat.ts'
 import { toKisError } from '../http/errors.ts'
-import { type Call, isStream, type JsonObject, ok, type Route } from '../http/route.ts'
+import { type Call, isStream, type JsonObject, ok, type Route, route } from '../http/route.ts'
 import { type ChatEvent, completeChat, followChat, noResponse, streamChat, warningHeader } from './chat-operations.ts'
 import { withRequestedUsage } from './stream-usage.ts'
 
@@ -37,9 +38,8 @@ async function streamChunks(call: Call, events: AsyncIterable<ChatEvent>, includ
 }
 
 export const chatCompletionRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/chat/completions',
+  route({
+    operation: operations.createChatCompletion,
     body: 'chat',
     checkedBehind: true,
     inference: true,
@@ -53,15 +53,14 @@ export const chatCompletionRoutes: readonly Route[] = [
       const stored = await call.openBytes(responseDownload.path)
       return { ...stored, headers: { ...stored.headers, ...warningHeader(warnings) } }
     },
-  },
-  {
-    method: 'GET',
-    path: '/v1/chat/completions/{id}/events',
+  }),
+  route({
+    operation: operations.followChatCompletion,
     inference: true,
     async handle(call) {
       const { after, include_usage: includeUsage } = call.query
       await streamChunks(call, followChat(call, call.params.id!, after ?? call.lastEventId), includeUsage === true, false)
       return undefined
     },
-  },
+  }),
 ]

@@ -1,6 +1,7 @@
 import { gatewayOperation } from '../../schema/operations.ts'
+import * as operations from '../contract/chat.ts'
 import { RATE_LIMITS, rateLimitHeaders } from '../http/rate-limits.ts'
-import { type Call, type JsonObject, ok, type Route } from '../http/route.ts'
+import { type Call, type JsonObject, ok, type Route, route } from '../http/route.ts'
 import { PRICE, type PriceData, toPrice } from './prices.ts'
 
 const FACTS = 'inputTokens maxOutputTokens amount isCovered'
@@ -39,9 +40,8 @@ const toFacts = ({ inputTokens, maxOutputTokens, amount, isCovered }: Facts) => 
 })
 
 export const quoteRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/chat/completions/quote',
+  route({
+    operation: operations.quoteChatCompletion,
     body: 'chat',
     checkedBehind: true,
     inference: true,
@@ -59,5 +59,5 @@ export const quoteRoutes: readonly Route[] = [
         })),
       })
     },
-  },
+  }),
 ]

@@ -1,18 +1,20 @@
+import type { TSchema } from '@sinclair/typebox'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { refuse } from '../../subgraphs/common/check.ts'
 import { errorOfFault } from '../../subgraphs/common/link/schema-fault.ts'
-import type { DocumentedOperation, OpenApi } from './openapi.ts'
+import { isOptional, type RestOperation } from '../contract/build.ts'
+import type { OpenApi } from './openapi.ts'
 
 /** @throws {KisError} `invalid_request`: the first fault, with its path in the caller's own names */
 export type Check = (value: unknown) => void
 
 /**
- * Builds the checks of an operation's body and query from its description. Each is compiled on first use: compiling all
+ * Builds the checks of an operation's body and query from its schemas. Each is compiled on first use: compiling all
  * of them takes longer than the rest of the start.
  */
 export function compileChecks({ document }: OpenApi): {
-  readonly body: (operation: DocumentedOperation) => { readonly json: Check | undefined; readonly form: Check | undefined }
-  readonly query: (operation: DocumentedOperation) => Check | undefined
+  readonly body: (operation: RestOperation) => { readonly json: Check | undefined; readonly form: Check | undefined }
+  readonly query: (operation: RestOperation) => Check | undefined
 } {
   const options = { strict: false, validateFormats: false, verbose: true } as const
   const bodies = once(() => new Ajv2020({ ...options, schemas: { openapi: document } }))
@@ -20,19 +22,14 @@ export function compileChecks({ document }: OpenApi): {
   const texts = once(() => new Ajv2020({ ...options, coerceTypes: true, schemas: { openapi: withFiles(document) } }))
 
   return {
-    body: ({ requestBody }) => {
-      const form = requestBody?.content['multipart/form-data']?.schema
-      const json = requestBody?.content['application/json']?.schema
-      return {
-        form: form && checkWith(() => texts().compile(absolute(form)), 'body'),
-        json: json && checkWith(() => bodies().compile(absolute(json)), 'body'),
-      }
-    },
-    query: ({ parameters }) => {
-      const inQuery = parameters.filter((parameter) => parameter.in === 'query')
-      if (inQuery.length === 0) return undefined
-      const properties = Object.fromEntries(inQuery.map(({ name, schema }) => [name, absolute(schema)]))
-      const required = inQuery.filter((parameter) => parameter.required).map(({ name }) => name)
+    body: ({ body, form }) => ({
+      form: form && checkWith(() => texts().compile(absolute(form)), 'body'),
+      json: body && checkWith(() => bodies().compile(absolute(body)), 'body'),
+    }),
+    query: ({ query }) => {
+      if (!query) return undefined
+      const properties = Object.fromEntries(Object.entries(query).map(([name, schema]) => [name, absolute(schema)]))
+      const required = Object.keys(query).filter((name) => !isOptional(query[name]!))
       const check = checkWith(() => texts().compile({ type: 'object', properties, required }), 'query')
       return (value) => {
         checkNames(value as object, Object.keys(properties))
@@ -59,7 +56,7 @@ function withFiles(document: OpenApi['document']): object {
 }
 
 /** Makes references inside the document absolute. */
-function absolute<T extends { readonly $ref?: string }>(schema: T): T {
+function absolute(schema: TSchema): TSchema {
   return schema.$ref ? { ...schema, $ref: `openapi${schema.$ref}` } : schema
 }
 

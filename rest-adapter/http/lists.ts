@@ -102,7 +102,7 @@ export function wholeList<Item>(data: readonly Item[], readId: (item: Item) => s
   const first = data[0]
   const last = data.at(-1)
   return {
-    object: 'list',
+    object: 'list' as const,
     data,
     has_more: hasMore,
     first_id: first === undefined ? null : readId(first),

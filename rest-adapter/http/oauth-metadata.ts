@@ -22,7 +22,7 @@ export function registerOAuthMetadata(app: FastifyInstance, { oauth }: Pick<Rest
   }
   for (const path of new Set([METADATA, metadataPath(oauth)])) {
     app.get(path, async () => metadata)
-    registerOtherMethods(app, path, [{ method: 'GET' }])
+    registerOtherMethods(app, path, [{ operation: { method: 'GET' } }])
   }
 }
 

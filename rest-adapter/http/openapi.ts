@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs'
-
-export type Method = 'GET' | 'HEAD' | 'POST' | 'PATCH' | 'DELETE'
+import type { Method } from '../contract/build.ts'
+import { assembleDocument } from '../contract/document.ts'
 
 /** The part of JSON Schema that the adapter and the reference page read. */
 export interface Schema {
@@ -64,42 +64,35 @@ export interface OpenApi {
   resolve<T extends object>(value: T): T
 }
 
-type PathItem = { readonly parameters?: readonly Parameter[] } & Readonly<Record<string, DocumentedOperation>>
-
 let known: OpenApi | undefined
 
-/**
- * Returns `schema/openapi.yaml`, the only description of the REST API, from the JSON that is generated from it. The
- * description checks bodies and is the source of the reference page. It is read once and shared, so nobody may change
- * the result.
- */
+/** Returns the description of the REST API, which the modules of `contract` declare. It is shared: nobody may change it. */
 export function readOpenApi(): OpenApi {
   known ??= read()
   return known
 }
 
 function read(): OpenApi {
-  const generated = (file: string) => JSON.parse(readFileSync(new URL(`../../schema/generated/${file}`, import.meta.url), 'utf8'))
-  const events = generated('events.json') as OpenApi['events']
-  const document = { ...generated('openapi.json'), webhooks: describeWebhooks(events) }
+  const events = JSON.parse(readFileSync(new URL('../../schema/generated/events.json', import.meta.url), 'utf8')) as OpenApi['events']
+  const assembled = assembleDocument()
+  const document = { ...assembled, webhooks: describeWebhooks(events) }
   const resolve = <T extends object>(value: T): T => {
     const ref = '$ref' in value && typeof value.$ref === 'string' ? value.$ref : undefined
     if (!ref) return value
     return ref
       .slice('#/'.length)
       .split('/')
-      .reduce((node, key) => node[key], document)
+      .reduce<unknown>((node, key) => (node as Readonly<Record<string, unknown>>)[key], document) as T
   }
-  const operations = Object.entries(document.paths as Record<string, PathItem>).flatMap(([path, { parameters: shared = [], ...methods }]) =>
-    Object.entries(methods as Record<string, DocumentedOperation>).map(([method, operation]) => ({
-      method: method.toUpperCase() as Method,
-      path,
-      operation: {
-        ...operation,
-        parameters: [...shared, ...(operation.parameters ?? [])].map(resolve),
-        responses: Object.fromEntries(Object.entries(operation.responses).map(([status, response]) => [status, resolve(response)])),
-      },
-    })),
+  const operations = Object.entries(assembled.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => {
+      const responses = Object.entries(operation.responses).map(([status, response]) => [status, resolve(response as object)])
+      return {
+        method: method.toUpperCase() as Method,
+        path,
+        operation: { parameters: [], ...operation, responses: Object.fromEntries(responses) } as DocumentedOperation,
+      }
+    }),
   )
   return { document, events, operations, resolve }
 }

@@ -6,9 +6,9 @@ import type { Route } from './route.ts'
 export function registerOtherMethods(
   app: FastifyInstance,
   url: string,
-  routes: readonly Pick<Route, 'method' | 'dialect' | 'protocolHeaders'>[],
+  routes: readonly (Pick<Route, 'dialect' | 'protocolHeaders'> & { readonly operation: { readonly method: string } })[],
 ): void {
-  const methods: readonly string[] = routes.map(({ method }) => method)
+  const methods: readonly string[] = routes.map(({ operation }) => operation.method)
   const allowed = [...methods, ...(methods.includes('GET') && !methods.includes('HEAD') ? ['HEAD'] : []), 'OPTIONS']
   const allow = allowed.join(', ')
   const refuse = async (request: FastifyRequest, reply: FastifyReply) => {

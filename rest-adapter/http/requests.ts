@@ -141,7 +141,7 @@ export function admitBy(routes: readonly Route[], { loadShedder, ids, config }: 
   const own = routes.filter(({ dialect }) => dialect)
   return (request, response, start) => {
     const path = request.url!.split('?', 1)[0]!
-    const dialect = own.find((route) => route.path === path)?.dialect
+    const dialect = own.find((route) => route.operation.path === path)?.dialect
     if (isHealthRequest(request)) return start()
     try {
       response.once('close', loadShedder.enter(readKey(request, dialect), clientAddress(request), start))

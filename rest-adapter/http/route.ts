@@ -12,26 +12,26 @@ import { changedSteps } from '../../subgraphs/common/process/endable-iterator.ts
 import type { IdSource } from '../../subgraphs/common/process/ids.ts'
 import type { Log } from '../../subgraphs/common/process/log.ts'
 import type { RestConfig } from '../config.ts'
-import type { Method } from './openapi.ts'
+import type { BodyOf, ParamsOf, QueryOf, ResponseOf, RestOperation } from '../contract/build.ts'
 import { type ParamNames, restParam } from './param-names.ts'
 import type { RestEventStream } from './sse.ts'
 
 export type JsonObject = Readonly<Record<string, unknown>>
 
 /** The response of a route. */
-export interface RouteResponse {
+export interface RouteResponse<Body = unknown> {
   readonly status: number
   /** An object is sent as JSON, a stream unchanged. */
-  readonly body: unknown
+  readonly body: Body
   readonly headers?: Readonly<Record<string, string>>
 }
 
 /** One request, checked against the description of its operation. */
-export interface Call {
-  readonly params: Readonly<Record<string, string>>
-  readonly query: JsonObject
+export interface Call<O extends RestOperation = RestOperation> {
+  readonly params: RestOperation extends O ? Readonly<Record<string, string>> : ParamsOf<O>
+  readonly query: RestOperation extends O ? JsonObject : QueryOf<O>
   /** Empty on routes without a body. */
-  readonly body: JsonObject
+  readonly body: RestOperation extends O ? JsonObject : BodyOf<O>
   /** The incoming body, on routes that stream it through. */
   readonly stream: Readable | undefined
   readonly headers: IncomingHttpHeaders
@@ -104,10 +104,8 @@ export interface Dialect {
 }
 
 /** One method of one address of the REST API. */
-export interface Route {
-  readonly method: Method
-  /** The path as in `schema/openapi.yaml`. */
-  readonly path: string
+export interface Route<O extends RestOperation = RestOperation> {
+  readonly operation: O
   /** The last parameter of the path may contain slashes. */
   readonly slashes?: boolean
   /**
@@ -128,12 +126,15 @@ export interface Route {
   /** Refuses a request by its headers, before the body is read. */
   readonly refuse?: (request: FastifyRequest, config: RestConfig) => void
   /** Returns `undefined` if the route has already responded. */
-  readonly handle: (call: Call) => Promise<RouteResponse | undefined>
+  handle(call: Call<O>): Promise<RouteResponse<ResponseOf<O>> | undefined>
 }
 
-export const ok = (body: unknown): RouteResponse => ({ status: 200, body })
-export const created = (body: unknown): RouteResponse => ({ status: 201, body })
-export const deleted = (object: string, id: string): RouteResponse => ok({ id, object, deleted: true })
+/** Declares a route: its handler gets, and returns, what the operation describes. */
+export const route = <O extends RestOperation>(declared: Route<O>) => declared as unknown as Route
+
+export const ok = <const Body>(body: Body): RouteResponse<Body> => ({ status: 200, body })
+export const created = <const Body>(body: Body): RouteResponse<Body> => ({ status: 201, body })
+export const deleted = (object: string, id: string) => ok({ id, object, deleted: true })
 
 /** Runs one operation over the link. Paths in its errors are in the caller's own names. */
 export async function executeOnGateway<Data>(

@@ -27,15 +27,14 @@ export function registerRoutes(app: FastifyInstance, routes: readonly Route[], o
   const checks = compileChecks(openapi)
 
   for (const route of routes) {
-    const operation = openapi.operations.find(({ method, path }) => method === route.method && path === route.path)?.operation
-    if (!operation) throw new Error(`${route.method} ${route.path} is not in schema/openapi.yaml`)
-    const checkBody = { ...checks.body(operation), isRequired: operation.requestBody?.required === true }
+    const { operation } = route
+    const checkBody = { ...checks.body(operation), isRequired: operation.isBodyRequired !== false }
     const checkQuery = checks.query(operation)
 
     const { chatBodyBytes: chat, uploadBodyBytes: upload, audioBodyBytes: audio, jsonBodyBytes: json } = deps.config
     const { streamBodyBytes: stream } = deps.config
     const options: RouteOptions = {
-      method: route.method,
+      method: operation.method,
       url: toUrl(route),
       bodyLimit: { chat, upload, audio, stream, json }[route.body ?? 'json'],
       config: toRouteConfig(route),
@@ -70,7 +69,7 @@ function toRouteConfig(route: Route) {
 }
 
 /** Converts `/v1/files/{id}` to `/v1/files/:id`. */
-function toUrl({ path, slashes }: Route): string {
+function toUrl({ operation: { path }, slashes }: Route): string {
   const url = path.replaceAll(/\{(\w+)\}/g, ':$1')
   return slashes ? url.replace(/:\w+$/, '*') : url
 }

@@ -1,8 +1,9 @@
 import { KisError } from '../../subgraphs/common/errors.ts'
 import { completeChat, noResponse, streamChat, warningHeader } from '../chat/chat-operations.ts'
 import { quoteChat } from '../chat/quote.ts'
+import * as operations from '../contract/messages.ts'
 import { toKisError } from '../http/errors.ts'
-import { type Call, isStream, ok, type Route } from '../http/route.ts'
+import { type Call, isStream, ok, type Route, route } from '../http/route.ts'
 import { MESSAGES_DIALECT, messagesErrorBody } from './errors.ts'
 import { MessageEvents } from './events.ts'
 import { toMessage } from './message-response.ts'
@@ -47,9 +48,8 @@ async function streamMessage(call: Call, translation: Translation): Promise<void
 }
 
 export const messageRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/messages',
+  route({
+    operation: operations.createMessage,
     body: 'chat',
     checkedBehind: true,
     inference: true,
@@ -64,10 +64,9 @@ export const messageRoutes: readonly Route[] = [
       const message = toMessage(completion, translation.hidesThinking, () => call.ids('fc'))
       return { ...ok(message), headers: toWarningHeaders(translation, completion.warnings) }
     },
-  },
-  {
-    method: 'POST',
-    path: '/v1/messages/count_tokens',
+  }),
+  route({
+    operation: operations.countMessageTokens,
     body: 'chat',
     checkedBehind: true,
     inference: true,
@@ -77,5 +76,5 @@ export const messageRoutes: readonly Route[] = [
       const { inputTokens } = await inOwnNames(translation, () => quoteChat(call, translation.request))
       return { ...ok({ input_tokens: inputTokens }), headers: toWarningHeaders(translation, null) }
     },
-  },
+  }),
 ]

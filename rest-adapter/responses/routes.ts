@@ -3,8 +3,9 @@ import { KisError } from '../../subgraphs/common/errors.ts'
 import type { IdSource } from '../../subgraphs/common/process/ids.ts'
 import { type ChargedUsage, completeChat, noResponse, streamChat, warningHeader } from '../chat/chat-operations.ts'
 import { quoteChat } from '../chat/quote.ts'
+import * as operations from '../contract/responses.ts'
 import { toKisError } from '../http/errors.ts'
-import { type Call, isStream, type JsonObject, ok, type Route, type RouteResponse } from '../http/route.ts'
+import { type Call, isStream, type JsonObject, ok, type Route, type RouteResponse, route } from '../http/route.ts'
 import { inResponsesNames, inResponsesWarning } from './params.ts'
 import { type TranslatedRequest, translateRequest } from './request.ts'
 import { ResponseWriter, toChunk } from './writer.ts'
@@ -80,9 +81,8 @@ async function streamResponse(call: Call, translated: TranslatedRequest): Promis
 }
 
 export const responseRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/responses',
+  route({
+    operation: operations.createResponse,
     body: 'chat',
     inference: true,
     async handle(call) {
@@ -91,10 +91,9 @@ export const responseRoutes: readonly Route[] = [
       await streamResponse(call, translated)
       return undefined
     },
-  },
-  {
-    method: 'POST',
-    path: '/v1/responses/input_tokens',
+  }),
+  route({
+    operation: operations.countResponseTokens,
     body: 'chat',
     inference: true,
     async handle(call) {
@@ -104,5 +103,5 @@ export const responseRoutes: readonly Route[] = [
       })
       return ok({ object: 'response.input_tokens', input_tokens: inputTokens })
     },
-  },
+  }),
 ]

@@ -1,5 +1,6 @@
 import type { Selected } from '../../schema/operations.ts'
-import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
+import type { AgentRun, AgentRunEvent, AgentRunStep, AgentRunUsage } from '../contract/agents.ts'
+import { lowerCase, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 
 const USAGE = 'usage { promptTokens cachedPromptTokens cacheWritePromptTokens completionTokens totalTokens }'
 const STEP = `kind number model { id } collection { id } query hitCount ${USAGE} cost`
@@ -20,7 +21,7 @@ export type RunData = Selected<'AgentRun', typeof RUN>
 
 export type RunEventData = Selected<'AgentRunEvent', typeof EVENT>
 
-export function toRun(data: RunData) {
+export function toRun(data: RunData): AgentRun {
   return {
     id: data.id,
     object: 'agent.run',
@@ -28,23 +29,23 @@ export function toRun(data: RunData) {
     ended_at: unixSecondsOrNull(data.endedAt),
     agent_id: data.agentId,
     agent_version: data.agentVersion,
-    status: data.status.toLowerCase(),
-    messages: data.messages,
+    status: lowerCase(data.status),
+    messages: data.messages as AgentRun['messages'],
     output_text: data.outputText,
     output: data.output,
     citations: data.citations.map(toCitation),
     steps: data.steps.map(toStep),
     usage: toUsage(data.usage),
     cost_usd: data.cost,
-    error: data.error && { code: data.error.code.toLowerCase(), message: data.error.message },
+    error: data.error && { code: lowerCase(data.error.code), message: data.error.message },
     thread_id: data.threadId,
   }
 }
 
 /** Converts an event, with the fields of its type. */
-export function toEvent({ type, runId, cursor, at, number, textDelta, toolCall, search, usage, run }: RunEventData) {
+export function toEvent({ type, runId, cursor, at, number, textDelta, toolCall, search, usage, run }: RunEventData): AgentRunEvent {
   return {
-    type: type.toLowerCase(),
+    type: lowerCase(type),
     run_id: runId,
     cursor,
     created_at: unixSeconds(at),
@@ -72,9 +73,9 @@ function toCitation(data: CitationData) {
   }
 }
 
-function toStep({ kind, number, model, collection, query, hitCount, usage, cost }: StepData) {
+function toStep({ kind, number, model, collection, query, hitCount, usage, cost }: StepData): AgentRunStep {
   return {
-    kind: kind.toLowerCase(),
+    kind: lowerCase(kind),
     step: number,
     model: model?.id ?? null,
     collection_id: collection?.id ?? null,
@@ -98,7 +99,7 @@ function toSearch({ collection, query, hits }: NonNullable<RunEventData['search'
   }
 }
 
-function toUsage({ promptTokens, cachedPromptTokens, cacheWritePromptTokens, completionTokens, totalTokens }: UsageData) {
+function toUsage({ promptTokens, cachedPromptTokens, cacheWritePromptTokens, completionTokens, totalTokens }: UsageData): AgentRunUsage {
   return {
     input_tokens: promptTokens,
     cached_input_tokens: cachedPromptTokens,

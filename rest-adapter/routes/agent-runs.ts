@@ -1,8 +1,9 @@
 import { gatewayOperation } from '../../schema/operations.ts'
 import { factHeaders } from '../chat/chat-operations.ts'
+import * as operations from '../contract/agents.ts'
 import { PAGE_INFO, RUN_PAGE_NAMES, runPageVariables } from '../http/lists.ts'
 import { actionRoute, deleteRoute, listRoute, readRoute } from '../http/resource-routes.ts'
-import { type Call, isStream, type JsonObject, ok, type Route } from '../http/route.ts'
+import { type Call, isStream, type JsonObject, ok, type Route, route } from '../http/route.ts'
 import { EVENT, RUN, toEvent, toRun } from './agent-run-objects.ts'
 import { streamEvents } from './run-events.ts'
 
@@ -29,9 +30,8 @@ function toInput({ params, body, idempotencyKey }: Call): JsonObject {
 }
 
 export const agentRunRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/agents/{id}/runs',
+  route({
+    operation: operations.runAgent,
     body: 'chat',
     async handle(call) {
       const variables = { input: toInput(call) }
@@ -42,23 +42,22 @@ export const agentRunRoutes: readonly Route[] = [
       const { runAgent } = await call.execute(START, variables, NAMES)
       return { ...ok(toRun(runAgent)), headers: factHeaders(runAgent) }
     },
-  },
-  listRoute('/v1/agents/{id}/runs', LIST, ({ agent }) => agent?.runs, toRun, {
+  }),
+  listRoute(operations.listAgentRuns, LIST, ({ agent }) => agent?.runs, toRun, {
     owner: 'agent',
     variables: runPageVariables,
     names: RUN_PAGE_NAMES,
   }),
-  listRoute('/v1/runs', LIST_ALL, (data) => data.agentRuns, toRun, { variables: runPageVariables, names: RUN_PAGE_NAMES }),
-  readRoute('/v1/runs/{id}', GET, 'run', ({ agentRun }) => agentRun && toRun(agentRun)),
-  deleteRoute('/v1/runs/{id}', DELETE, 'agent.run', ({ deleteAgentRun }) => deleteAgentRun.id),
-  {
-    method: 'GET',
-    path: '/v1/runs/{id}/events',
+  listRoute(operations.listAllAgentRuns, LIST_ALL, (data) => data.agentRuns, toRun, { variables: runPageVariables, names: RUN_PAGE_NAMES }),
+  readRoute(operations.getAgentRun, GET, 'run', ({ agentRun }) => agentRun && toRun(agentRun)),
+  deleteRoute(operations.deleteAgentRun, DELETE, 'agent.run', ({ deleteAgentRun }) => deleteAgentRun.id),
+  route({
+    operation: operations.followAgentRun,
     async handle(call) {
       const variables = { runId: call.params.id, after: call.query.after ?? call.lastEventId }
       await streamEvents(call, { query: FOLLOW, variables }, toEvent, NAMES)
       return undefined
     },
-  },
-  actionRoute('POST', '/v1/runs/{id}/cancel', CANCEL, ({ cancelAgentRun }) => toRun(cancelAgentRun)),
+  }),
+  actionRoute(operations.cancelAgentRun, CANCEL, ({ cancelAgentRun }) => toRun(cancelAgentRun)),
 ]

@@ -1,4 +1,5 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
+import * as operations from '../contract/agents.ts'
 import { PAGE_INFO } from '../http/lists.ts'
 import { createRoute, deleteRoute, listRoute, readRoute, updateRoute } from '../http/resource-routes.ts'
 import type { JsonObject, Route } from '../http/route.ts'
@@ -18,7 +19,7 @@ const DELETE = gatewayOperation('mutation DeleteAgent($id: ID!) { deleteAgent(id
 
 const NAMES = { maxCost: 'max_cost_usd' }
 
-function toAgent(data: AgentData) {
+function toAgent(data: AgentData): operations.Agent {
   return {
     id: data.id,
     object: 'agent',
@@ -38,7 +39,7 @@ function toAgent(data: AgentData) {
     temperature: data.temperature,
     top_p: data.topP,
     max_output_tokens: data.maxOutputTokens,
-    response_schema: data.responseSchema,
+    response_schema: data.responseSchema as operations.Agent['response_schema'],
     max_steps: data.maxSteps,
     max_cost_usd: data.maxCost,
     version: data.version,
@@ -64,9 +65,9 @@ function toInput(body: JsonObject): JsonObject {
 }
 
 export const agentRoutes: readonly Route[] = [
-  createRoute('/v1/agents', CREATE, toInput, (data) => toAgent(data.createAgent.agent), NAMES),
-  listRoute('/v1/agents', LIST, (data) => data.agents, toAgent),
-  readRoute('/v1/agents/{id}', GET, 'agent', ({ agent }) => agent && toAgent(agent)),
-  updateRoute('/v1/agents/{id}', UPDATE, toInput, (data) => toAgent(data.updateAgent.agent), NAMES),
-  deleteRoute('/v1/agents/{id}', DELETE, 'agent', (data) => data.deleteAgent.id),
+  createRoute(operations.createAgent, CREATE, toInput, (data) => toAgent(data.createAgent.agent), NAMES),
+  listRoute(operations.listAgents, LIST, (data) => data.agents, toAgent),
+  readRoute(operations.getAgent, GET, 'agent', ({ agent }) => agent && toAgent(agent)),
+  updateRoute(operations.updateAgent, UPDATE, toInput, (data) => toAgent(data.updateAgent.agent), NAMES),
+  deleteRoute(operations.deleteAgent, DELETE, 'agent', (data) => data.deleteAgent.id),
 ]

@@ -1,8 +1,9 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
+import * as operations from '../contract/collections.ts'
 import { NAMED_PAGE_INFO, NAMED_PAGE_NAMES, namedList, namedPageVariables } from '../http/lists.ts'
 import { readRoute, updateRoute } from '../http/resource-routes.ts'
-import { created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
-import { unixSeconds } from '../http/values.ts'
+import { created, deleted, type JsonObject, ok, type Route, route } from '../http/route.ts'
+import { lowerCase, unixSeconds } from '../http/values.ts'
 
 const COLLECTION =
   'id code name description ocr embeddingModel { id } rerankModel { id } transcriptionModel { id } dimensions documentCount documentCounts { queued processing ready failed } chunkCount createdAt'
@@ -26,7 +27,7 @@ const DELETE = gatewayOperation(
 
 const NAMES = { code: 'collection_code', name: 'collection_name' }
 
-function toCollection(data: CollectionData) {
+function toCollection(data: CollectionData): operations.Collection {
   return {
     id: data.id,
     object: 'collection',
@@ -38,7 +39,7 @@ function toCollection(data: CollectionData) {
     transcription_model: data.transcriptionModel?.id ?? null,
     dimensions: data.dimensions,
     description: data.description,
-    ocr: data.ocr.toLowerCase(),
+    ocr: lowerCase(data.ocr),
     document_count: data.documentCount,
     document_counts: data.documentCounts,
     chunk_count: data.chunkCount,
@@ -53,31 +54,28 @@ function toInput({ collection_code, collection_name, description, ocr, rerank_mo
 }
 
 export const collectionRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/collections',
+  route({
+    operation: operations.createCollection,
     async handle({ execute, body }) {
       const input = { ...toInput(body), embeddingModel: body.embedding_model }
       const data = await execute(CREATE, { input }, NAMES)
       return created(toCollection(data.createCollection.collection))
     },
-  },
-  {
-    method: 'GET',
-    path: '/v1/collections',
+  }),
+  route({
+    operation: operations.listCollections,
     async handle({ execute, query }) {
       const data = await execute(LIST, namedPageVariables(query), NAMED_PAGE_NAMES)
       return ok(namedList(data.collections, toCollection, query))
     },
-  },
-  readRoute('/v1/collections/{id}', GET, 'collection', ({ collection }) => collection && toCollection(collection)),
-  updateRoute('/v1/collections/{id}', UPDATE, toInput, (data) => toCollection(data.updateCollection.collection), NAMES),
-  {
-    method: 'DELETE',
-    path: '/v1/collections/{id}',
+  }),
+  readRoute(operations.getCollection, GET, 'collection', ({ collection }) => collection && toCollection(collection)),
+  updateRoute(operations.updateCollection, UPDATE, toInput, (data) => toCollection(data.updateCollection.collection), NAMES),
+  route({
+    operation: operations.deleteCollection,
     async handle({ execute, params, query }) {
       const data = await execute(DELETE, { id: params.id, detach: query.detach ?? false })
       return deleted('collection', data.deleteCollection.id)
     },
-  },
+  }),
 ]

@@ -1,6 +1,8 @@
 import { gatewayOperation, type OperationText } from '../../schema/operations.ts'
+import * as operations from '../contract/documents.ts'
 import { restParam } from '../http/param-names.ts'
-import { type Call, type JsonObject, ok, type Route } from '../http/route.ts'
+import { type Call, type JsonObject, ok, type Route, route } from '../http/route.ts'
+import { lowerCase } from '../http/values.ts'
 import { DOCUMENT, type DocumentData, toAttachment, toDocument } from './documents.ts'
 
 /** Operations on many documents of a collection at once. Each document has its own result. */
@@ -19,11 +21,11 @@ interface ResultData {
   readonly error: { readonly code: string; readonly message: string; readonly param: string | null } | null
 }
 
-function toResults<T extends ResultData>(results: readonly T[], toOwn: (result: T) => object) {
+function toResults<T extends ResultData, const Own extends object>(results: readonly T[], toOwn: (result: T) => Own) {
   return ok({
-    object: 'list',
+    object: 'list' as const,
     data: results.map((result) => ({
-      object: 'document_result',
+      object: 'document_result' as const,
       ...toOwn(result),
       error: result.error && { ...result.error, param: result.error.param && restParam(result.error.param, {}) },
     })),
@@ -38,34 +40,31 @@ async function ofIds<Data>({ execute, params, body }: Call, operation: Operation
 }
 
 export const documentBatchRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/collections/{id}/documents/attach',
+  route({
+    operation: operations.createDocuments,
     async handle({ execute, params, body }) {
       const documents = (body.documents as readonly JsonObject[]).map(toAttachment)
       const { createDocuments } = await execute(ATTACH, { input: { collectionId: params.id, documents } })
       return toResults(createDocuments.results, (result) => ({
         file_id: result.id,
         created: result.created,
-        outcome: result.outcome?.toLowerCase() ?? null,
+        outcome: lowerCase(result.outcome),
         document: readDocument(result),
       }))
     },
-  },
-  {
-    method: 'POST',
-    path: '/v1/collections/{id}/documents/retry',
+  }),
+  route({
+    operation: operations.retryDocuments,
     async handle(call) {
       const { retryDocuments } = await ofIds(call, RETRY)
       return toResults(retryDocuments.results, (result) => ({ document_id: result.id, document: readDocument(result) }))
     },
-  },
-  {
-    method: 'POST',
-    path: '/v1/collections/{id}/documents/delete',
+  }),
+  route({
+    operation: operations.deleteDocuments,
     async handle(call) {
       const { deleteDocuments } = await ofIds(call, DELETE)
       return toResults(deleteDocuments.results, ({ id, error }) => ({ document_id: id, deleted: error === null }))
     },
-  },
+  }),
 ]

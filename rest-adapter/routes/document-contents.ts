@@ -1,9 +1,10 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { NotFound } from '../../subgraphs/common/errors.ts'
+import * as operations from '../contract/documents.ts'
 import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
 import { PAGE_BOXES, toPageBoxes } from '../http/page-boxes.ts'
-import { type Call, ok, type Route } from '../http/route.ts'
-import { unixSeconds } from '../http/values.ts'
+import { type Call, ok, type Route, route } from '../http/route.ts'
+import { lowerCase, unixSeconds } from '../http/values.ts'
 import { DOCUMENT, toDocument } from './documents.ts'
 
 /** Routes for what was read from a document's file. */
@@ -35,7 +36,7 @@ function inCollection<T extends { readonly collection: { readonly id: string } }
   return document!
 }
 
-function toChunk(chunk: Selected<'Chunk', typeof CHUNK> & Parameters<typeof toPageBoxes>[0]) {
+function toChunk(chunk: Selected<'Chunk', typeof CHUNK> & Parameters<typeof toPageBoxes>[0]): operations.Chunk {
   return {
     id: chunk.id,
     object: 'chunk',
@@ -50,9 +51,8 @@ function toChunk(chunk: Selected<'Chunk', typeof CHUNK> & Parameters<typeof toPa
 }
 
 export const documentContentRoutes: readonly Route[] = [
-  {
-    method: 'GET',
-    path: '/v1/collections/{id}/documents/{document_id}/text',
+  route({
+    operation: operations.getDocumentText,
     async handle(call) {
       const { page_start: pageStart, page_end: pageEnd, offset, length = DEFAULT_LENGTH, format } = call.query
       const variables = { id: call.params.document_id, pageStart, pageEnd, offset, length }
@@ -63,7 +63,7 @@ export const documentContentRoutes: readonly Route[] = [
           'content-type': 'text/plain; charset=utf-8',
           // The header keeps a stored page from running as one of our own pages.
           'x-content-type-options': 'nosniff',
-          'x-document-status': status.toLowerCase(),
+          'x-document-status': lowerCase(status),
           ...(part.nextOffset !== null && { 'x-next-offset': String(part.nextOffset) }),
         }
         return { status: 200, headers, body: part.text }
@@ -71,7 +71,7 @@ export const documentContentRoutes: readonly Route[] = [
       return ok({
         object: 'document_text',
         document_id: call.params.document_id,
-        document_status: status.toLowerCase(),
+        document_status: lowerCase(status),
         text: part.text,
         char_start: part.charStart,
         char_end: part.charEnd,
@@ -80,24 +80,22 @@ export const documentContentRoutes: readonly Route[] = [
         pages: part.pages.map(({ page, charStart, charEnd }) => ({ page, char_start: charStart, char_end: charEnd })),
       })
     },
-  },
-  {
-    method: 'GET',
-    path: '/v1/collections/{id}/documents/{document_id}/chunks',
+  }),
+  route({
+    operation: operations.listDocumentChunks,
     async handle(call) {
       const variables = { id: call.params.document_id, ...pageVariables(call.query) }
       const operation = call.query.page_boxes === true ? CHUNKS_WITH_BOXES : CHUNKS
       const { status, chunks } = inCollection(call, (await call.execute(operation, variables, PAGE_NAMES)).document)
-      return ok({ ...toList(chunks, toChunk, readId), document_status: status.toLowerCase() })
+      return ok({ ...toList(chunks, toChunk, readId), document_status: lowerCase(status) })
     },
-  },
-  {
-    method: 'GET',
-    path: '/v1/collections/{id}/documents/{document_id}/versions',
+  }),
+  route({
+    operation: operations.listDocumentVersions,
     async handle(call) {
       const { versions } = inCollection(call, (await call.execute(VERSIONS, { id: call.params.document_id })).document)
       const data = versions.map(({ version, file, name, createdAt, replacedAt }) => ({
-        object: 'document_version',
+        object: 'document_version' as const,
         version,
         file_id: file?.id ?? null,
         file_name: name,
@@ -106,19 +104,18 @@ export const documentContentRoutes: readonly Route[] = [
       }))
       return ok({ object: 'list', data })
     },
-  },
-  {
-    method: 'GET',
-    path: '/v1/collections/{id}/documents/{document_id}/similar',
+  }),
+  route({
+    operation: operations.listSimilarDocuments,
     async handle(call) {
       const variables = { id: call.params.document_id, first: call.query.limit ?? DEFAULT_SIMILAR }
       const { similarDocuments } = inCollection(call, (await call.execute(SIMILAR, variables, PAGE_NAMES)).document)
       const data = similarDocuments.map(({ similarity, document }) => ({
-        object: 'similar_document',
+        object: 'similar_document' as const,
         similarity,
         document: toDocument(document),
       }))
       return ok({ object: 'list', data })
     },
-  },
+  }),
 ]

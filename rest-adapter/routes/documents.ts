@@ -1,8 +1,9 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { KisError, NotFound } from '../../subgraphs/common/errors.ts'
+import * as operations from '../contract/documents.ts'
 import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
-import { type Call, created, deleted, type JsonObject, ok, type Route } from '../http/route.ts'
-import { toEnum, unixSeconds } from '../http/values.ts'
+import { type Call, created, deleted, type JsonObject, ok, type Route, route } from '../http/route.ts'
+import { lowerCase, toEnum, unixSeconds } from '../http/values.ts'
 
 export const DOCUMENT = `id collection { id } file { id } parent { id } name externalId status stage progress { done total } error { code message }
   version replacement { file { id } name status stage progress { done total } error { code message } createdAt }
@@ -27,16 +28,21 @@ const UPDATE = gatewayOperation(
 const RETRY = gatewayOperation(`mutation RetryDocument($id: ID!) { retryDocument(id: $id) { document { ${DOCUMENT} } } }`)
 const DELETE = gatewayOperation('mutation DeleteDocument($id: ID!) { deleteDocument(id: $id) { id } }')
 
-function toIngestion({ status, stage, progress, error }: Pick<DocumentData, 'stage' | 'progress' | 'error'> & { readonly status: string }) {
+function toIngestion({
+  status,
+  stage,
+  progress,
+  error,
+}: Pick<DocumentData, 'stage' | 'progress' | 'error'> & { readonly status: DocumentData['status'] }) {
   return {
-    status: status.toLowerCase(),
-    stage: stage?.toLowerCase() ?? null,
+    status: lowerCase(status),
+    stage: lowerCase(stage),
     progress,
-    error: error && { code: error.code.toLowerCase(), message: error.message },
+    error: error && { code: lowerCase(error.code), message: error.message },
   }
 }
 
-export function toDocument(data: DocumentData) {
+export function toDocument(data: DocumentData): operations.Document {
   return {
     id: data.id,
     object: 'document',
@@ -52,14 +58,14 @@ export function toDocument(data: DocumentData) {
       file_id: data.replacement.file?.id ?? null,
       file_name: data.replacement.name,
       created_at: unixSeconds(data.replacement.createdAt),
-      ...toIngestion(data.replacement),
+      ...(toIngestion(data.replacement) as Omit<NonNullable<operations.Document['replacement']>, 'file_id' | 'file_name' | 'created_at'>),
     },
     warnings: data.warnings,
     transcription_model: data.transcriptionModel?.id ?? null,
     page_count: data.pageCount,
     chunk_count: data.chunkCount,
     language: data.language,
-    metadata: data.metadata,
+    metadata: data.metadata as operations.Document['metadata'],
     attempts: data.attempts,
   }
 }
@@ -85,17 +91,15 @@ export function toAttachment({ file_id, metadata, external_id, document_id, on_c
 }
 
 export const documentRoutes: readonly Route[] = [
-  {
-    method: 'GET',
-    path: '/v1/documents',
+  route({
+    operation: operations.listAllDocuments,
     async handle({ execute, query }) {
       const data = await execute(LIST_ALL, { ...pageVariables(query), status: toEnum(String(query.status)) }, PAGE_NAMES)
       return ok(toList(data.documents, toDocument, readId))
     },
-  },
-  {
-    method: 'POST',
-    path: '/v1/collections/{id}/documents',
+  }),
+  route({
+    operation: operations.createDocument,
     async handle({ execute, params, body }) {
       const { metadata, url, refresh_seconds: refreshSeconds, file_id: fileId } = body
       if ((url === undefined) === (fileId === undefined))
@@ -104,51 +108,46 @@ export const documentRoutes: readonly Route[] = [
         url === undefined
           ? (await execute(CREATE, { input: { collectionId: params.id, ...toAttachment(body) } })).createDocument
           : (await execute(CREATE_FROM_WEB, { input: { collectionId: params.id, url, metadata, refreshSeconds } })).createWebDocument
-      const responseBody = { ...toDocument(data.document), outcome: data.outcome.toLowerCase() }
+      const responseBody = { ...toDocument(data.document), outcome: lowerCase(data.outcome) }
       return data.created ? created(responseBody) : ok(responseBody)
     },
-  },
-  {
-    method: 'GET',
-    path: '/v1/collections/{id}/documents',
+  }),
+  route({
+    operation: operations.listDocuments,
     async handle({ execute, params, query }) {
       const status = query.status === undefined ? {} : { status: (query.status as string).toUpperCase() }
       const { collection } = await execute(LIST, { id: params.id, ...status, ...pageVariables(query) }, PAGE_NAMES)
       if (!collection) throw new NotFound('collection', params.id!)
       return ok(toList(collection.documents, toDocument, readId))
     },
-  },
-  {
-    method: 'GET',
-    path: '/v1/collections/{id}/documents/{document_id}',
+  }),
+  route({
+    operation: operations.getDocument,
     handle: async (call) => ok(toDocument(await getDocument(call))),
-  },
-  {
-    method: 'PATCH',
-    path: '/v1/collections/{id}/documents/{document_id}',
+  }),
+  route({
+    operation: operations.updateDocument,
     async handle(call) {
       const { id } = await getDocument(call)
       const input = { id, name: call.body.file_name, metadata: call.body.metadata }
       const data = await call.execute(UPDATE, { input }, { name: 'file_name' })
       return ok(toDocument(data.updateDocument.document))
     },
-  },
-  {
-    method: 'DELETE',
-    path: '/v1/collections/{id}/documents/{document_id}',
+  }),
+  route({
+    operation: operations.deleteDocument,
     async handle(call) {
       const { id } = await getDocument(call)
       await call.execute(DELETE, { id })
       return deleted('document', id)
     },
-  },
-  {
-    method: 'POST',
-    path: '/v1/collections/{id}/documents/{document_id}/retry',
+  }),
+  route({
+    operation: operations.retryDocument,
     async handle(call) {
       const { id } = await getDocument(call)
       const data = await call.execute(RETRY, { id })
       return ok(toDocument(data.retryDocument.document))
     },
-  },
+  }),
 ]

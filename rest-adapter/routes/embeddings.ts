@@ -1,7 +1,8 @@
 import { gatewayOperation } from '../../schema/operations.ts'
 import { factHeaders } from '../chat/chat-operations.ts'
+import * as operations from '../contract/models.ts'
 import { RATE_LIMITS } from '../http/rate-limits.ts'
-import { ok, type Route } from '../http/route.ts'
+import { ok, type Route, route } from '../http/route.ts'
 
 const embeddings = <const Form extends string>(form: Form) =>
   gatewayOperation(`mutation Embeddings($input: EmbeddingsInput!) {
@@ -10,9 +11,8 @@ const embeddings = <const Form extends string>(form: Form) =>
 const OPERATIONS = { float: embeddings('float'), base64: embeddings('base64') }
 
 export const embeddingRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/embeddings',
+  route({
+    operation: operations.createEmbeddings,
     inference: true,
     async handle({ execute, body, setHeaders, idempotencyKey }) {
       const form = (body.encoding_format ?? 'float') as keyof typeof OPERATIONS
@@ -29,10 +29,10 @@ export const embeddingRoutes: readonly Route[] = [
       setHeaders(factHeaders(createEmbeddings))
       return ok({
         object: 'list',
-        data: data.map(({ index, embedding }) => ({ object: 'embedding', index, embedding })),
+        data: data.map(({ index, embedding }) => ({ object: 'embedding', index, embedding: embedding! })),
         model: model?.id ?? body.model,
         usage: { prompt_tokens: promptTokens, total_tokens: promptTokens },
       })
     },
-  },
+  }),
 ]

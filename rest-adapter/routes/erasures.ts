@@ -1,8 +1,9 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
+import * as operations from '../contract/organizations.ts'
 import { PAGE_INFO } from '../http/lists.ts'
 import { listRoute, readRoute } from '../http/resource-routes.ts'
-import { created, type Route } from '../http/route.ts'
-import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
+import { created, type Route, route } from '../http/route.ts'
+import { lowerCase, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 
 const ERASURE = `id kind documentId memberId apiKeyIds requestedBy requestedAt endedAt
   erased { kind count } kept { kind count reason }`
@@ -14,12 +15,12 @@ const LIST = gatewayOperation(`query Erasures($id: ID, $first: Int!, $after: Str
 
 const NAMES = { apiKeyIds: 'key_ids' }
 
-function toErasure(data: Selected<'Erasure', typeof ERASURE>) {
+function toErasure(data: Selected<'Erasure', typeof ERASURE>): operations.Erasure {
   return {
     id: data.id,
     object: 'erasure',
     created_at: unixSeconds(data.requestedAt),
-    kind: data.kind.toLowerCase(),
+    kind: lowerCase(data.kind),
     document_id: data.documentId,
     member_id: data.memberId,
     key_ids: data.apiKeyIds,
@@ -31,15 +32,14 @@ function toErasure(data: Selected<'Erasure', typeof ERASURE>) {
 }
 
 export const erasureRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/erasures',
+  route({
+    operation: operations.erase,
     async handle({ execute, body }) {
       const input = { documentId: body.document_id, memberId: body.member_id, apiKeyIds: body.key_ids }
       return created(toErasure((await execute(ERASE, { input }, NAMES)).erase.erasure))
     },
-  },
-  listRoute('/v1/erasures', LIST, ({ organization }) => organization.erasures, toErasure),
-  readRoute('/v1/erasures/{id}', GET, 'erasure', ({ erasure }) => erasure && toErasure(erasure)),
-  listRoute('/v1/organizations/{id}/erasures', LIST, ({ organization }) => organization.erasures, toErasure),
+  }),
+  listRoute(operations.listErasures, LIST, ({ organization }) => organization.erasures, toErasure),
+  readRoute(operations.getErasure, GET, 'erasure', ({ erasure }) => erasure && toErasure(erasure)),
+  listRoute(operations.listErasuresOfOrganization, LIST, ({ organization }) => organization.erasures, toErasure),
 ]

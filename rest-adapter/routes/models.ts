@@ -1,9 +1,10 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { ModelNotFound } from '../../subgraphs/common/errors.ts'
 import { PRICE, toPrice } from '../chat/prices.ts'
+import * as operations from '../contract/models.ts'
 import { readId, wholeList } from '../http/lists.ts'
-import { ok, type Route } from '../http/route.ts'
-import { unixSeconds } from '../http/values.ts'
+import { ok, type Route, route } from '../http/route.ts'
+import { lowerCase, unixSeconds } from '../http/values.ts'
 
 export const MODEL = `id kind vendor residency supportsVision supportsTools supportsResponseSchema supportsReasoning contextWindow ${PRICE} createdAt`
 
@@ -12,15 +13,15 @@ type ModelData = Selected<'Model', typeof MODEL>
 const LIST = gatewayOperation(`query Models { models { ${MODEL} } }`)
 const GET = gatewayOperation(`query Model($id: ID!) { model(id: $id) { ${MODEL} } }`)
 
-export function toModel(data: ModelData) {
+export function toModel(data: ModelData): operations.Model {
   return {
     id: data.id,
     object: 'model',
     created: unixSeconds(data.createdAt),
     created_at: unixSeconds(data.createdAt),
     owned_by: data.vendor,
-    kind: data.kind.toLowerCase(),
-    residency: data.residency.toLowerCase(),
+    kind: lowerCase(data.kind),
+    residency: lowerCase(data.residency),
     supports_vision: data.supportsVision,
     supports_tools: data.supportsTools,
     supports_response_schema: data.supportsResponseSchema,
@@ -31,18 +32,16 @@ export function toModel(data: ModelData) {
 }
 
 export const modelRoutes: readonly Route[] = [
-  {
-    method: 'GET',
-    path: '/v1/models',
+  route({
+    operation: operations.listModels,
     inference: true,
     async handle({ execute }) {
       const { models } = await execute(LIST)
       return ok(wholeList(models.map(toModel), readId))
     },
-  },
-  {
-    method: 'GET',
-    path: '/v1/models/{id}',
+  }),
+  route({
+    operation: operations.getModel,
     slashes: true,
     inference: true,
     async handle({ execute, params }) {
@@ -50,5 +49,5 @@ export const modelRoutes: readonly Route[] = [
       if (!model) throw new ModelNotFound(params.id!)
       return ok(toModel(model))
     },
-  },
+  }),
 ]

@@ -1,7 +1,8 @@
 import { gatewayOperation } from '../../schema/operations.ts'
 import { KisError } from '../../subgraphs/common/errors.ts'
+import * as operations from '../contract/organizations.ts'
 import { wholeList } from '../http/lists.ts'
-import { type Call, ok, type Route } from '../http/route.ts'
+import { type Call, ok, type Route, route } from '../http/route.ts'
 import { unixSecondsOrNull } from '../http/values.ts'
 import { LIMITS, toLimits } from './organization.ts'
 
@@ -31,22 +32,20 @@ async function readHealth(execute: Call['execute'], part: keyof typeof HEALTH) {
 
 /** Routes for the operator about the service as a whole. */
 export const operationRoutes: readonly Route[] = [
-  {
-    method: 'GET',
-    path: '/v1/plans',
+  route({
+    operation: operations.listPlans,
     async handle({ execute }) {
       const { plans } = await execute(PLANS)
-      const items = plans.map(({ code, ...limits }) => ({ object: 'plan', code, limits: toLimits(limits) }))
+      const items = plans.map(({ code, ...limits }) => ({ object: 'plan' as const, code, limits: toLimits(limits) }))
       return ok(wholeList(items, ({ code }) => code))
     },
-  },
-  {
-    method: 'GET',
-    path: '/v1/ingestion-queues',
+  }),
+  route({
+    operation: operations.listIngestionQueues,
     async handle({ execute, query }) {
       const { next, queues } = (await execute(QUEUES, { after: query.after })).ingestionQueues
       const items = queues.map(({ organization, due, underWay, dueSince }) => ({
-        object: 'ingestion_queue',
+        object: 'ingestion_queue' as const,
         organization_id: organization.id,
         due,
         under_way: underWay,
@@ -56,13 +55,14 @@ export const operationRoutes: readonly Route[] = [
       // more.
       return ok({ ...wholeList(items, ({ organization_id }) => organization_id, next !== null), ...(next !== null && { last_id: next }) })
     },
-  },
-  {
-    method: 'GET',
-    path: '/v1/health',
+  }),
+  route({
+    operation: operations.getHealth,
     async handle({ execute }) {
-      const parts = await Promise.all(PARTS.map(async (part) => ({ object: 'part_health', part, ...(await readHealth(execute, part)) })))
+      const parts = await Promise.all(
+        PARTS.map(async (part) => ({ object: 'part_health' as const, part, ...(await readHealth(execute, part)) })),
+      )
       return ok(wholeList(parts, ({ part }) => part))
     },
-  },
+  }),
 ]

@@ -1,8 +1,9 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
+import * as operations from '../contract/organizations.ts'
 import { PAGE_INFO, PAGE_NAMES, pageVariables, readId, toList } from '../http/lists.ts'
 import { actionRoute, listRoute } from '../http/resource-routes.ts'
-import { created, type JsonObject, ok, type Route } from '../http/route.ts'
-import { toEnum, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
+import { created, type JsonObject, ok, type Route, route } from '../http/route.ts'
+import { lowerCase, toEnum, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 import { LEDGER_ENTRY, toLedgerEntry } from './money/wallet.ts'
 import { LIMITS, type LimitsData, ORGANIZATION, type OrganizationData, toLimits, toOrganization } from './organization.ts'
 
@@ -41,7 +42,7 @@ interface ManagedData extends OrganizationData {
   readonly deletedAt: string | null
 }
 
-function toManaged(data: ManagedData) {
+function toManaged(data: ManagedData): operations.ManagedOrganization {
   return {
     ...toOrganization(data),
     limits: toLimits(data.limits),
@@ -51,12 +52,12 @@ function toManaged(data: ManagedData) {
   }
 }
 
-function toChange(data: Selected<'OrganizationChange', typeof CHANGE>) {
+function toChange(data: Selected<'OrganizationChange', typeof CHANGE>): operations.OrganizationChangeEntry {
   return {
     id: data.id,
     object: 'organization.change',
     created_at: unixSeconds(data.at),
-    kind: data.kind.toLowerCase(),
+    kind: lowerCase(data.kind),
     plan: data.plan,
     limits: toLimits(data.limits),
     reason: data.reason,
@@ -87,9 +88,8 @@ const LIMIT_NAMES = {
 }
 
 export const operatorRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/organizations',
+  route({
+    operation: operations.createOrganization,
     async handle({ execute, body }) {
       const policy = body.residency_policy as string | undefined
       const input = { name: body.name, plan: body.plan, residencyPolicy: policy && toEnum(policy) }
@@ -97,10 +97,9 @@ export const operatorRoutes: readonly Route[] = [
       const { organization, key } = data.createOrganization
       return created({ ...toManaged(organization), key })
     },
-  },
-  {
-    method: 'GET',
-    path: '/v1/organizations',
+  }),
+  route({
+    operation: operations.listOrganizations,
     async handle({ execute, query }) {
       const status = query.status as string | undefined
       const filter = { name: query.name, status: status && toEnum(status), plan: query.plan }
@@ -110,10 +109,9 @@ export const operatorRoutes: readonly Route[] = [
       // A filtered page may end after organizations that it does not contain.
       return ok({ ...list, last_id: endCursor === null ? null : Buffer.from(endCursor, 'base64url').toString() })
     },
-  },
-  {
-    method: 'GET',
-    path: '/v1/organizations/{id}',
+  }),
+  route({
+    operation: operations.getOrganizationById,
     async handle({ execute, params }) {
       const { stored, wallet, ocrQuota, ...organization } = (await execute(GET, { id: params.id })).organization
       const { plan } = organization
@@ -127,45 +125,41 @@ export const operatorRoutes: readonly Route[] = [
         wallet: { balance_usd: wallet.balance, held_usd: wallet.held, available_usd: wallet.available },
       })
     },
-  },
-  {
-    method: 'PATCH',
-    path: '/v1/organizations/{id}',
+  }),
+  route({
+    operation: operations.assignPlan,
     async handle({ execute, params, body }) {
       const limits = body.limits as JsonObject | undefined
       const input = { organizationId: params.id, plan: body.plan, limits: limits && readLimits(limits) }
       const data = await execute(ASSIGN_PLAN, { input }, LIMIT_NAMES)
       return ok(toManaged(data.assignPlan.organization))
     },
-  },
-  actionRoute('DELETE', '/v1/organizations/{id}', DELETE, (data) => toManaged(data.deleteOrganization.organization), NAMES),
-  {
-    method: 'POST',
-    path: '/v1/organizations/{id}/suspend',
+  }),
+  actionRoute(operations.deleteOrganization, DELETE, (data) => toManaged(data.deleteOrganization.organization), NAMES),
+  route({
+    operation: operations.suspendOrganization,
     async handle({ execute, params, body }) {
       const input = { organizationId: params.id, reason: body.reason }
       const data = await execute(SUSPEND, { input }, NAMES)
       return ok(toManaged(data.suspendOrganization.organization))
     },
-  },
-  actionRoute('POST', '/v1/organizations/{id}/resume', RESUME, (data) => toManaged(data.resumeOrganization.organization), NAMES),
-  listRoute('/v1/organizations/{id}/changes', CHANGES, (data) => data.organization.changes, toChange),
-  {
-    method: 'POST',
-    path: '/v1/organizations/{id}/top-ups',
+  }),
+  actionRoute(operations.resumeOrganization, RESUME, (data) => toManaged(data.resumeOrganization.organization), NAMES),
+  listRoute(operations.listOrganizationChanges, CHANGES, (data) => data.organization.changes, toChange),
+  route({
+    operation: operations.topUpWallet,
     async handle({ execute, params, body }) {
       const input = { organizationId: params.id, amount: body.amount_usd, reference: body.reference }
       const data = await execute(TOP_UP, { input }, NAMES)
       return created(toLedgerEntry(data.topUpWallet.entry))
     },
-  },
-  {
-    method: 'POST',
-    path: '/v1/organizations/{id}/adjustments',
+  }),
+  route({
+    operation: operations.adjustWallet,
     async handle({ execute, params, body }) {
       const input = { organizationId: params.id, amount: body.amount_usd, reference: body.reference }
       const data = await execute(ADJUST, { input }, NAMES)
       return created(toLedgerEntry(data.adjustWallet.entry))
     },
-  },
+  }),
 ]

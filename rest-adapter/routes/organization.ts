@@ -1,6 +1,7 @@
-import { gatewayOperation } from '../../schema/operations.ts'
-import { ok, type Route } from '../http/route.ts'
-import { toEnum, unixSeconds } from '../http/values.ts'
+import { gatewayOperation, type Selected } from '../../schema/operations.ts'
+import * as operations from '../contract/organizations.ts'
+import { ok, type Route, route } from '../http/route.ts'
+import { lowerCase, toEnum, unixSeconds } from '../http/values.ts'
 
 /** The selected limits of a plan. */
 export const LIMITS = 'storageBytes vectors maxFileBytes requestsPerMinute tokensPerMinute concurrency ocrPages'
@@ -19,9 +20,9 @@ export type LimitsData = Readonly<
 export interface OrganizationData {
   readonly id: string
   readonly name: string
-  readonly residencyPolicy: string
+  readonly residencyPolicy: Selected<'Organization', 'residencyPolicy'>['residencyPolicy']
   readonly lowBalanceThreshold: string | null
-  readonly status: string
+  readonly status: Selected<'Organization', 'status'>['status']
   readonly plan: LimitsData & { readonly code: string }
   readonly createdAt: string
   /** Selected only for the caller's own organization. */
@@ -33,22 +34,30 @@ const GET = gatewayOperation(`query Organization { organization { ${WITH_QUOTA} 
 const UPDATE = gatewayOperation(`mutation UpdateOrganization($input: UpdateOrganizationInput!) {
   updateOrganization(input: $input) { organization { ${WITH_QUOTA} } } }`)
 
-export function toOrganization({ quota, ocrQuota, ...data }: OrganizationData) {
+export function toOrganization({ quota, ocrQuota, ...data }: OrganizationData): operations.Organization {
   return {
     id: data.id,
     object: 'organization',
     created_at: unixSeconds(data.createdAt),
     name: data.name,
-    residency_policy: data.residencyPolicy.toLowerCase(),
+    residency_policy: lowerCase(data.residencyPolicy),
     low_balance_threshold_usd: data.lowBalanceThreshold,
-    status: data.status.toLowerCase(),
+    status: lowerCase(data.status),
     plan: data.plan.code,
     limits_in_force: toLimits(data.plan),
     quota: quota ? { storage_bytes: quota.storageBytes, vectors: quota.vectors, ...(ocrQuota && { ocr_pages: ocrQuota }) } : null,
   }
 }
 
-export function toLimits({ storageBytes, vectors, maxFileBytes, requestsPerMinute, tokensPerMinute, concurrency, ocrPages }: LimitsData) {
+export function toLimits({
+  storageBytes,
+  vectors,
+  maxFileBytes,
+  requestsPerMinute,
+  tokensPerMinute,
+  concurrency,
+  ocrPages,
+}: LimitsData): operations.OrganizationLimits {
   return {
     storage_bytes: storageBytes,
     vectors,
@@ -61,22 +70,20 @@ export function toLimits({ storageBytes, vectors, maxFileBytes, requestsPerMinut
 }
 
 export const organizationRoutes: readonly Route[] = [
-  {
-    method: 'GET',
-    path: '/v1/organization',
+  route({
+    operation: operations.getOrganization,
     async handle({ execute }) {
       const { organization } = await execute(GET)
       return ok(toOrganization(organization))
     },
-  },
-  {
-    method: 'PATCH',
-    path: '/v1/organization',
+  }),
+  route({
+    operation: operations.updateOrganization,
     async handle({ execute, body }) {
       const policy = body.residency_policy as string | undefined
       const input = { name: body.name, residencyPolicy: policy && toEnum(policy), lowBalanceThreshold: body.low_balance_threshold_usd }
       const data = await execute(UPDATE, { input }, { lowBalanceThreshold: 'low_balance_threshold_usd' })
       return ok(toOrganization(data.updateOrganization.organization))
     },
-  },
+  }),
 ]

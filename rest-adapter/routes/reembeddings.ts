@@ -1,8 +1,9 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
+import * as operations from '../contract/collections.ts'
 import { PAGE_INFO } from '../http/lists.ts'
 import { actionRoute, listRoute, readRoute } from '../http/resource-routes.ts'
-import { created, ok, type Route } from '../http/route.ts'
-import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
+import { created, ok, type Route, route } from '../http/route.ts'
+import { lowerCase, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 
 const REEMBEDDING = `id collectionId formerModelId embeddingModelId status stage progress { done total } tokens cost error { code message }
   startedAt endedAt`
@@ -21,7 +22,7 @@ const CANCEL = gatewayOperation(`mutation CancelReembedding($id: ID!) { cancelRe
 
 const NAMES = { collectionId: 'id', embeddingModel: 'embedding_model' }
 
-function toReembedding(data: ReembeddingData) {
+function toReembedding(data: ReembeddingData): operations.Reembedding {
   return {
     id: data.id,
     object: 'reembedding',
@@ -30,8 +31,8 @@ function toReembedding(data: ReembeddingData) {
     collection_id: data.collectionId,
     former_model: data.formerModelId,
     embedding_model: data.embeddingModelId,
-    status: data.status.toLowerCase(),
-    stage: data.stage?.toLowerCase() ?? null,
+    status: lowerCase(data.status),
+    stage: lowerCase(data.stage),
     progress: data.progress,
     tokens: data.tokens,
     cost_usd: data.cost,
@@ -40,9 +41,8 @@ function toReembedding(data: ReembeddingData) {
 }
 
 export const reembeddingRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/collections/{id}/reembeddings/quote',
+  route({
+    operation: operations.quoteReembedding,
     async handle({ execute, params, body }) {
       const input = { collectionId: params.id, embeddingModel: body.embedding_model }
       const { quoteReembedding: quote } = await execute(QUOTED, { input }, NAMES)
@@ -50,7 +50,7 @@ export const reembeddingRoutes: readonly Route[] = [
         object: 'reembedding.quote',
         collection_id: quote.collectionId,
         embedding_model: quote.embeddingModel?.id ?? null,
-        residency: quote.embeddingModel?.residency.toLowerCase() ?? null,
+        residency: lowerCase(quote.embeddingModel?.residency ?? null),
         dimensions: quote.dimensions,
         passages: quote.passages,
         tokens: quote.tokens,
@@ -59,19 +59,18 @@ export const reembeddingRoutes: readonly Route[] = [
         is_covered: quote.isCovered,
       })
     },
-  },
-  {
-    method: 'POST',
-    path: '/v1/collections/{id}/reembeddings',
+  }),
+  route({
+    operation: operations.startReembedding,
     async handle({ execute, params, body }) {
       const input = { collectionId: params.id, embeddingModel: body.embedding_model }
       const { startReembedding } = await execute(START, { input }, NAMES)
       return created(toReembedding(startReembedding.reembedding))
     },
-  },
-  listRoute('/v1/collections/{id}/reembeddings', LIST, ({ collection }) => collection?.reembeddings, toReembedding, {
+  }),
+  listRoute(operations.listReembeddings, LIST, ({ collection }) => collection?.reembeddings, toReembedding, {
     owner: 'collection',
   }),
-  readRoute('/v1/reembeddings/{id}', GET, 're-embedding', ({ reembedding }) => reembedding && toReembedding(reembedding)),
-  actionRoute('POST', '/v1/reembeddings/{id}/cancel', CANCEL, ({ cancelReembedding }) => toReembedding(cancelReembedding.reembedding)),
+  readRoute(operations.getReembedding, GET, 're-embedding', ({ reembedding }) => reembedding && toReembedding(reembedding)),
+  actionRoute(operations.cancelReembedding, CANCEL, ({ cancelReembedding }) => toReembedding(cancelReembedding.reembedding)),
 ]

@@ -1,8 +1,9 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { factHeaders } from '../chat/chat-operations.ts'
 import { PRICE, toPrice } from '../chat/prices.ts'
+import * as operations from '../contract/models.ts'
 import { RATE_LIMITS, rateLimitHeaders } from '../http/rate-limits.ts'
-import { type Call, type JsonObject, ok, type Route } from '../http/route.ts'
+import { type Call, type JsonObject, ok, type Route, route } from '../http/route.ts'
 
 const RERANK = gatewayOperation(`mutation Rerank($input: RerankInput!) {
   createRerank(input: $input) { model { id } tokens searchUnits replayed ${RATE_LIMITS} results { index score } } }`)
@@ -61,7 +62,7 @@ function toFacts({ tokens, searchUnits, amount, isCovered }: Selected<'RerankQuo
 }
 
 export const rerankRoutes: readonly Route[] = [
-  { method: 'POST', path: '/v1/rerank', inference: true, handle },
-  { method: 'POST', path: '/v1/rerank/quote', inference: true, handle: handleQuote },
-  { method: 'POST', path: '/v2/rerank', inference: true, handle },
+  route({ operation: operations.createRerank, inference: true, handle }),
+  route({ operation: operations.quoteRerank, inference: true, handle: handleQuote }),
+  route({ operation: operations.createRerankV2, inference: true, handle }),
 ]

@@ -1,7 +1,10 @@
-import { gatewayOperation } from '../../schema/operations.ts'
+import { gatewayOperation, type Selected } from '../../schema/operations.ts'
+import type { ResponseOf } from '../contract/build.ts'
+import * as operations from '../contract/search.ts'
 import { wholeList } from '../http/lists.ts'
 import { PAGE_BOXES, toPageBoxes } from '../http/page-boxes.ts'
-import { type Call, type JsonObject, ok, type Route } from '../http/route.ts'
+import { type Call, type JsonObject, ok, type Route, route } from '../http/route.ts'
+import { lowerCase } from '../http/values.ts'
 
 const BESIDE = 'id text headingPath pageStart pageEnd charStart charEnd'
 
@@ -32,7 +35,7 @@ interface ChunkData {
 export interface HitData {
   readonly collectionId: string
   readonly score: number
-  readonly relevance: string | null
+  readonly relevance: Selected<'SearchHit', 'relevance'>['relevance']
   readonly lexicalRank: number | null
   readonly vectorRank: number | null
   readonly highlights: readonly { readonly start: number; readonly end: number }[]
@@ -44,19 +47,29 @@ export interface HitData {
   }
 }
 
-export function toSearchResult({ collectionId, score, relevance, lexicalRank, vectorRank, highlights, before, after, chunk }: HitData) {
+export function toSearchResult({
+  collectionId,
+  score,
+  relevance,
+  lexicalRank,
+  vectorRank,
+  highlights,
+  before,
+  after,
+  chunk,
+}: HitData): operations.SearchResult {
   const { chunk_id, text, ...location } = toChunk(chunk)
   return {
     object: 'search_result',
     chunk_id,
     text,
     score,
-    relevance: relevance?.toLowerCase() ?? null,
+    relevance: lowerCase(relevance),
     lexical_rank: lexicalRank,
     vector_rank: vectorRank,
     ...location,
     document_id: chunk.document.id,
-    document_status: chunk.document.status.toLowerCase(),
+    document_status: lowerCase(chunk.document.status) as operations.SearchResult['document_status'],
     file: { id: chunk.file.id, file_name: chunk.document.name },
     collection_id: collectionId,
     highlights,
@@ -77,6 +90,8 @@ function toChunk(chunk: ChunkData) {
     ...toPageBoxes(chunk),
   }
 }
+
+type SearchResponse = ResponseOf<typeof operations.searchCollection>
 
 async function search({ execute, body }: Call, where: JsonObject) {
   const input = {
@@ -103,13 +118,13 @@ async function search({ execute, body }: Call, where: JsonObject) {
   return ok({
     ...wholeList(hits.map(toSearchResult), ({ chunk_id }) => chunk_id),
     groups: groups?.map((group) => ({ document_id: group.document.id, chunk_ids: group.hits.map(({ chunk }) => chunk.id) })) ?? null,
-    facets,
-    rerank: rerank && { model: rerank.model?.id ?? null, applied: rerank.applied, error: rerank.error?.toLowerCase() ?? null },
+    facets: facets as SearchResponse['facets'],
+    rerank: rerank && { model: rerank.model?.id ?? null, applied: rerank.applied, error: lowerCase(rerank.error) },
     rewrite,
   })
 }
 
 export const searchRoutes: readonly Route[] = [
-  { method: 'POST', path: '/v1/collections/{id}/search', handle: (call) => search(call, { collectionId: call.params.id }) },
-  { method: 'POST', path: '/v1/search', handle: (call) => search(call, { collectionIds: call.body.collection_ids }) },
+  route({ operation: operations.searchCollection, handle: (call) => search(call, { collectionId: call.params.id }) }),
+  route({ operation: operations.searchCollections, handle: (call) => search(call, { collectionIds: call.body.collection_ids }) }),
 ]

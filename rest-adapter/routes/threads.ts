@@ -1,4 +1,5 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
+import * as operations from '../contract/agents.ts'
 import { PAGE_INFO } from '../http/lists.ts'
 import { deleteRoute, listRoute, readRoute } from '../http/resource-routes.ts'
 import type { Route } from '../http/route.ts'
@@ -11,7 +12,7 @@ const LIST = gatewayOperation(`query Threads($id: ID!, $first: Int!, $after: Str
 const GET = gatewayOperation(`query Thread($id: ID!) { thread(id: $id) { ${THREAD} messages } }`)
 const DELETE = gatewayOperation('mutation DeleteThread($id: ID!) { deleteThread(id: $id) { id } }')
 
-function toThread({ id, agentId, title, messageCount, updatedAt, expiresAt }: Selected<'Thread', typeof THREAD>) {
+function toThread({ id, agentId, title, messageCount, updatedAt, expiresAt }: Selected<'Thread', typeof THREAD>): operations.Thread {
   return {
     id,
     object: 'thread',
@@ -24,7 +25,7 @@ function toThread({ id, agentId, title, messageCount, updatedAt, expiresAt }: Se
 }
 
 export const threadRoutes: readonly Route[] = [
-  listRoute('/v1/agents/{id}/threads', LIST, ({ agent }) => agent?.threads, toThread, { owner: 'agent' }),
-  readRoute('/v1/threads/{id}', GET, 'thread', ({ thread }) => thread && { ...toThread(thread), messages: thread.messages }),
-  deleteRoute('/v1/threads/{id}', DELETE, 'thread', ({ deleteThread }) => deleteThread.id),
+  listRoute(operations.listThreads, LIST, ({ agent }) => agent?.threads, toThread, { owner: 'agent' }),
+  readRoute(operations.getThread, GET, 'thread', ({ thread }) => thread && { ...toThread(thread), messages: thread.messages }),
+  deleteRoute(operations.deleteThread, DELETE, 'thread', ({ deleteThread }) => deleteThread.id),
 ]

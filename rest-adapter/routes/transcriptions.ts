@@ -1,10 +1,11 @@
 import { gatewayOperation } from '../../schema/operations.ts'
 import { KisError } from '../../subgraphs/common/errors.ts'
 import { factHeaders, noResponse } from '../chat/chat-operations.ts'
+import * as operations from '../contract/transcriptions.ts'
 import { toKisError } from '../http/errors.ts'
 import { requireFilePart, requireForm } from '../http/forms.ts'
 import { RATE_LIMITS } from '../http/rate-limits.ts'
-import { type Call, type JsonObject, ok, type Route, type RouteResponse } from '../http/route.ts'
+import { type Call, type JsonObject, ok, type Route, type RouteResponse, route } from '../http/route.ts'
 import { toEnum } from '../http/values.ts'
 
 const CREATE = gatewayOperation(`mutation Transcription($input: TranscriptionInput!) {
@@ -97,9 +98,8 @@ async function streamEvents(call: Call): Promise<void> {
 }
 
 export const transcriptionRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/audio/transcriptions',
+  route({
+    operation: operations.createTranscription,
     body: 'audio',
     inference: true,
     refuse: requireForm,
@@ -108,5 +108,5 @@ export const transcriptionRoutes: readonly Route[] = [
       await streamEvents(call)
       return undefined
     },
-  },
+  }),
 ]

@@ -1,8 +1,9 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
+import * as operations from '../contract/webhooks.ts'
 import { listByCursor, PAGE_INFO, PAGE_NAMES, pageVariables } from '../http/lists.ts'
 import { actionRoute, deleteRoute, listRoute, readRoute, updateRoute } from '../http/resource-routes.ts'
-import { created, type JsonObject, ok, type Route } from '../http/route.ts'
-import { toEnum, toInstant, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
+import { created, type JsonObject, ok, type Route, route } from '../http/route.ts'
+import { lowerCase, toEnum, toInstant, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 
 const ENDPOINT = 'id url description eventTypes isActive disabledReason disabledAt failingSince previousSecretUntil createdAt'
 const DELIVERY = `id status event { id type subject at data }
@@ -40,7 +41,7 @@ const REDELIVER_SINCE = gatewayOperation(
   `mutation RedeliverWebhooks($input: RedeliverWebhooksSinceInput!) { redeliverWebhooksSince(input: $input) { count next } }`,
 )
 
-function toWebhook(data: EndpointData) {
+function toWebhook(data: EndpointData): operations.Webhook {
   return {
     id: data.id,
     object: 'webhook',
@@ -49,7 +50,7 @@ function toWebhook(data: EndpointData) {
     description: data.description,
     event_types: data.eventTypes,
     is_active: data.isActive,
-    disabled_reason: data.disabledReason?.toLowerCase() ?? null,
+    disabled_reason: lowerCase(data.disabledReason),
     disabled_at: unixSecondsOrNull(data.disabledAt),
     failing_since: unixSecondsOrNull(data.failingSince),
     previous_secret_until: unixSecondsOrNull(data.previousSecretUntil),
@@ -58,13 +59,13 @@ function toWebhook(data: EndpointData) {
 
 const withSecret = ({ webhookEndpoint, secret }: SecretData) => ({ ...toWebhook(webhookEndpoint), secret })
 
-function toDelivery({ id, status, event, attempts }: DeliveryData) {
+function toDelivery({ id, status, event, attempts }: DeliveryData): operations.WebhookDelivery {
   return {
     id,
     object: 'webhook_delivery',
     created_at: unixSeconds(event.at),
-    status: status.toLowerCase(),
-    event: { id: event.id, type: event.type, subject: event.subject, timestamp: event.at, data: event.data },
+    status: lowerCase(status),
+    event: { id: event.id, type: event.type, subject: event.subject, timestamp: event.at, data: event.data as JsonObject },
     attempts: attempts.map(({ at, statusCode, durationMs, error, responseStart }) => ({
       at: unixSeconds(at),
       status_code: statusCode,
@@ -81,44 +82,40 @@ function toInput({ url, event_types, description, is_active }: JsonObject): Json
 }
 
 export const webhookRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/webhooks',
+  route({
+    operation: operations.createWebhook,
     async handle({ execute, body }) {
       const { isActive: _, ...input } = toInput(body)
       const data = await execute(CREATE, { input })
       return created(withSecret(data.createWebhookEndpoint))
     },
-  },
-  listRoute('/v1/webhooks', LIST, (data) => data.webhookEndpoints, toWebhook),
-  readRoute('/v1/webhooks/{id}', GET, 'webhook', ({ webhookEndpoint }) => webhookEndpoint && toWebhook(webhookEndpoint)),
-  updateRoute('/v1/webhooks/{id}', UPDATE, toInput, (data) => toWebhook(data.updateWebhookEndpoint.webhookEndpoint)),
-  deleteRoute('/v1/webhooks/{id}', DELETE, 'webhook', (data) => data.deleteWebhookEndpoint.webhookEndpoint.id),
-  actionRoute('POST', '/v1/webhooks/{id}/rotate', ROTATE, (data) => withSecret(data.rotateWebhookSecret)),
-  actionRoute('POST', '/v1/webhooks/{id}/ping', PING, (data) => toDelivery(data.pingWebhookEndpoint.delivery)),
-  {
-    method: 'GET',
-    path: '/v1/webhooks/{id}/deliveries',
+  }),
+  listRoute(operations.listWebhooks, LIST, (data) => data.webhookEndpoints, toWebhook),
+  readRoute(operations.getWebhook, GET, 'webhook', ({ webhookEndpoint }) => webhookEndpoint && toWebhook(webhookEndpoint)),
+  updateRoute(operations.updateWebhook, UPDATE, toInput, (data) => toWebhook(data.updateWebhookEndpoint.webhookEndpoint)),
+  deleteRoute(operations.deleteWebhook, DELETE, 'webhook', (data) => data.deleteWebhookEndpoint.webhookEndpoint.id),
+  actionRoute(operations.rotateWebhook, ROTATE, (data) => withSecret(data.rotateWebhookSecret)),
+  actionRoute(operations.pingWebhook, PING, (data) => toDelivery(data.pingWebhookEndpoint.delivery)),
+  route({
+    operation: operations.listWebhookDeliveries,
     async handle({ execute, params, query }) {
       const { status } = query
       const variables = { endpointId: params.id, ...pageVariables(query), ...(typeof status === 'string' && { status: toEnum(status) }) }
       const data = await execute(DELIVERIES, variables, PAGE_NAMES)
       return ok(listByCursor(data.webhookDeliveries, toDelivery))
     },
-  },
-  {
-    method: 'POST',
-    path: '/v1/webhooks/{id}/deliveries/{delivery_id}/redeliver',
+  }),
+  route({
+    operation: operations.redeliverWebhook,
     async handle({ execute, params }) {
       const data = await execute(REDELIVER, {
         input: { endpointId: params.id, id: params.delivery_id },
       })
       return ok(toDelivery(data.redeliverWebhook.delivery))
     },
-  },
-  {
-    method: 'POST',
-    path: '/v1/webhooks/{id}/redeliver',
+  }),
+  route({
+    operation: operations.redeliverWebhooksSince,
     async handle({ execute, params, body }) {
       const { since, after } = body as { readonly since: number; readonly after?: string | null }
       const data = await execute(REDELIVER_SINCE, {
@@ -126,5 +123,5 @@ export const webhookRoutes: readonly Route[] = [
       })
       return ok({ object: 'webhook_redelivery', ...data.redeliverWebhooksSince })
     },
-  },
+  }),
 ]

@@ -1,8 +1,9 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
+import * as operations from '../contract/workflows.ts'
 import { PAGE_INFO, RUN_PAGE_NAMES, runPageVariables } from '../http/lists.ts'
 import { actionRoute, deleteRoute, listRoute, readRoute } from '../http/resource-routes.ts'
-import { type Call, isStream, type JsonObject, ok, type Route } from '../http/route.ts'
-import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
+import { type Call, isStream, type JsonObject, ok, type Route, route } from '../http/route.ts'
+import { lowerCase, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 import { streamEvents } from './run-events.ts'
 
 /** The selected fields of a run. None leads to another subgraph, so the gateway forwards streams unchanged. */
@@ -43,10 +44,10 @@ function toInput({ params, body, idempotencyKey }: Call): JsonObject {
 }
 
 function toError(error: ErrorData | null) {
-  return error && { code: error.code.toLowerCase(), message: error.message, ...(error.nodeId !== undefined && { node_id: error.nodeId }) }
+  return error && { code: lowerCase(error.code), message: error.message, ...(error.nodeId !== undefined && { node_id: error.nodeId }) }
 }
 
-function toRun(run: RunData) {
+function toRun(run: RunData): operations.WorkflowRun {
   return {
     id: run.id,
     object: 'workflow.run',
@@ -55,12 +56,12 @@ function toRun(run: RunData) {
     ended_at: unixSecondsOrNull(run.endedAt),
     workflow_id: run.workflowId,
     workflow_version: run.workflowVersion,
-    status: run.status.toLowerCase(),
-    inputs: run.inputs,
+    status: lowerCase(run.status),
+    inputs: run.inputs as JsonObject,
     output: run.output,
     nodes: run.nodes.map(({ id, state, output, cost, error, startedAt, endedAt }) => ({
       id,
-      state: state.toLowerCase(),
+      state: lowerCase(state),
       output,
       cost_usd: cost,
       error: toError(error),
@@ -72,24 +73,23 @@ function toRun(run: RunData) {
   }
 }
 
-function toEvent({ type, runId, cursor, at, nodeId, index, state, cost, run }: EventData) {
+function toEvent({ type, runId, cursor, at, nodeId, index, state, cost, run }: EventData): operations.WorkflowRunEvent {
   return {
-    type: type.toLowerCase(),
+    type: lowerCase(type),
     run_id: runId,
     cursor,
     created_at: unixSeconds(at),
     ...(nodeId !== null && { node_id: nodeId }),
     ...(index !== null && { index }),
-    ...(state !== null && { state: state.toLowerCase() }),
+    ...(state !== null && { state: lowerCase(state) as NonNullable<operations.WorkflowRunEvent['state']> }),
     ...(cost !== null && { cost_usd: cost }),
     ...(run && { run: toRun(run) }),
   }
 }
 
 export const workflowRunRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/workflows/{id}/runs',
+  route({
+    operation: operations.runWorkflow,
     async handle(call) {
       const variables = { input: toInput(call) }
       if (isStream(call.body)) {
@@ -99,23 +99,25 @@ export const workflowRunRoutes: readonly Route[] = [
       const { runWorkflow } = await call.execute(START, variables, NAMES)
       return ok(toRun(runWorkflow))
     },
-  },
-  listRoute('/v1/workflows/{id}/runs', LIST, ({ workflow }) => workflow?.runs, toRun, {
+  }),
+  listRoute(operations.listWorkflowRuns, LIST, ({ workflow }) => workflow?.runs, toRun, {
     owner: 'workflow',
     variables: runPageVariables,
     names: RUN_PAGE_NAMES,
   }),
-  listRoute('/v1/workflow-runs', LIST_ALL, (data) => data.workflowRuns, toRun, { variables: runPageVariables, names: RUN_PAGE_NAMES }),
-  readRoute('/v1/workflow-runs/{id}', GET, 'run', ({ workflowRun }) => workflowRun && toRun(workflowRun)),
-  deleteRoute('/v1/workflow-runs/{id}', DELETE, 'workflow.run', ({ deleteWorkflowRun }) => deleteWorkflowRun.id),
-  {
-    method: 'GET',
-    path: '/v1/workflow-runs/{id}/events',
+  listRoute(operations.listAllWorkflowRuns, LIST_ALL, (data) => data.workflowRuns, toRun, {
+    variables: runPageVariables,
+    names: RUN_PAGE_NAMES,
+  }),
+  readRoute(operations.getWorkflowRun, GET, 'run', ({ workflowRun }) => workflowRun && toRun(workflowRun)),
+  deleteRoute(operations.deleteWorkflowRun, DELETE, 'workflow.run', ({ deleteWorkflowRun }) => deleteWorkflowRun.id),
+  route({
+    operation: operations.followWorkflowRun,
     async handle(call) {
       const variables = { runId: call.params.id, after: call.query.after ?? call.lastEventId }
       await streamEvents(call, { query: FOLLOW, variables }, toEvent, NAMES)
       return undefined
     },
-  },
-  actionRoute('POST', '/v1/workflow-runs/{id}/cancel', CANCEL, ({ cancelWorkflowRun }) => toRun(cancelWorkflowRun)),
+  }),
+  actionRoute(operations.cancelWorkflowRun, CANCEL, ({ cancelWorkflowRun }) => toRun(cancelWorkflowRun)),
 ]

@@ -1,4 +1,5 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
+import * as operations from '../contract/workflows.ts'
 import { PAGE_INFO } from '../http/lists.ts'
 import { createRoute, deleteRoute, listRoute, readRoute, updateRoute } from '../http/resource-routes.ts'
 import type { JsonObject, Route } from '../http/route.ts'
@@ -19,9 +20,9 @@ const UPDATE = gatewayOperation(
 )
 const DELETE = gatewayOperation('mutation DeleteWorkflow($id: ID!) { deleteWorkflow(id: $id) { id } }')
 
-function toWorkflow({ id, code, name, definition, version, createdAt, updatedAt }: WorkflowData) {
+function toWorkflow({ id, code, name, definition, version, createdAt, updatedAt }: WorkflowData): operations.Workflow {
   const times = { created_at: unixSeconds(createdAt), updated_at: unixSeconds(updatedAt) }
-  return { id, object: 'workflow', ...times, code, name, definition, version }
+  return { id, object: 'workflow', ...times, code, name, definition: definition as operations.Workflow['definition'], version }
 }
 
 /** Converts the body to the input. Absent fields stay absent. */
@@ -30,9 +31,9 @@ function toInput({ code, name, definition }: JsonObject): JsonObject {
 }
 
 export const workflowRoutes: readonly Route[] = [
-  createRoute('/v1/workflows', CREATE, toInput, (data) => toWorkflow(data.createWorkflow.workflow)),
-  listRoute('/v1/workflows', LIST, (data) => data.workflows, toWorkflow),
-  readRoute('/v1/workflows/{id}', GET, 'workflow', ({ workflow }) => workflow && toWorkflow(workflow)),
-  updateRoute('/v1/workflows/{id}', UPDATE, toInput, (data) => toWorkflow(data.updateWorkflow.workflow)),
-  deleteRoute('/v1/workflows/{id}', DELETE, 'workflow', (data) => data.deleteWorkflow.id),
+  createRoute(operations.createWorkflow, CREATE, toInput, (data) => toWorkflow(data.createWorkflow.workflow)),
+  listRoute(operations.listWorkflows, LIST, (data) => data.workflows, toWorkflow),
+  readRoute(operations.getWorkflow, GET, 'workflow', ({ workflow }) => workflow && toWorkflow(workflow)),
+  updateRoute(operations.updateWorkflow, UPDATE, toInput, (data) => toWorkflow(data.updateWorkflow.workflow)),
+  deleteRoute(operations.deleteWorkflow, DELETE, 'workflow', (data) => data.deleteWorkflow.id),
 ]

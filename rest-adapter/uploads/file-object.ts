@@ -1,18 +1,19 @@
 import type { Selected } from '../../schema/operations.ts'
-import { unixSeconds } from '../http/values.ts'
+import type { File } from '../contract/files.ts'
+import { lowerCase, unixSeconds } from '../http/values.ts'
 
 export const FILE = 'id name mediaType status checksum sizeBytes createdAt'
 
 export type FileData = Selected<'File', typeof FILE>
 
-export function toFile(data: FileData) {
+export function toFile(data: FileData): File {
   return {
     id: data.id,
     object: 'file',
     created_at: unixSeconds(data.createdAt),
     file_name: data.name,
     media_type: data.mediaType,
-    status: data.status.toLowerCase(),
+    status: lowerCase(data.status),
     checksum: data.checksum,
     size_bytes: data.sizeBytes,
   }

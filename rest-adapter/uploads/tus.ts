@@ -1,4 +1,5 @@
-import type { Call, Route, RouteResponse } from '../http/route.ts'
+import * as operations from '../contract/files.ts'
+import { type Call, type Route, type RouteResponse, route } from '../http/route.ts'
 
 export const PATH = '/v1/uploads/tus'
 /** Extensions of the protocol that the service supports. */
@@ -22,8 +23,8 @@ async function handle(call: Call): Promise<RouteResponse> {
 const shared = { body: 'stream', protocolHeaders: TUS_HEADERS, handle } as const
 
 export const tusRoutes: readonly Route[] = [
-  { ...shared, method: 'POST', path: PATH },
-  { ...shared, method: 'HEAD', path: `${PATH}/{id}` },
-  { ...shared, method: 'PATCH', path: `${PATH}/{id}` },
-  { ...shared, method: 'DELETE', path: `${PATH}/{id}` },
+  route({ ...shared, operation: operations.createTusUpload }),
+  route({ ...shared, operation: operations.headTusUpload }),
+  route({ ...shared, operation: operations.patchTusUpload }),
+  route({ ...shared, operation: operations.deleteTusUpload }),
 ]

@@ -1,9 +1,10 @@
 import { gatewayOperation, type Selected } from '../../schema/operations.ts'
 import { NotFound } from '../../subgraphs/common/errors.ts'
+import * as operations from '../contract/documents.ts'
 import { PAGE_INFO, readId, wholeList } from '../http/lists.ts'
 import { listRoute } from '../http/resource-routes.ts'
-import { type Call, deleted, ok, type Route } from '../http/route.ts'
-import { unixSeconds, unixSecondsOrNull } from '../http/values.ts'
+import { type Call, deleted, ok, type Route, route } from '../http/route.ts'
+import { lowerCase, unixSeconds, unixSecondsOrNull } from '../http/values.ts'
 
 const SOURCE = 'id url document { id } refreshSeconds checkedAt changedAt error errorReason createdAt'
 
@@ -16,7 +17,17 @@ const REFRESH = gatewayOperation(`mutation RefreshWebSource($id: ID!) { refreshW
 const GET = gatewayOperation('query WebSource($id: ID!) { webSource(id: $id) { id collection { id } } }')
 const DELETE = gatewayOperation('mutation DeleteWebSource($id: ID!) { deleteWebSource(id: $id) { id } }')
 
-function toSource({ id, url, document, refreshSeconds, checkedAt, changedAt, error, errorReason, createdAt }: SourceData) {
+function toSource({
+  id,
+  url,
+  document,
+  refreshSeconds,
+  checkedAt,
+  changedAt,
+  error,
+  errorReason,
+  createdAt,
+}: SourceData): operations.Source {
   return {
     id,
     object: 'source',
@@ -27,7 +38,7 @@ function toSource({ id, url, document, refreshSeconds, checkedAt, changedAt, err
     checked_at: unixSecondsOrNull(checkedAt),
     changed_at: unixSecondsOrNull(changedAt),
     error,
-    error_reason: errorReason?.toLowerCase() ?? null,
+    error_reason: lowerCase(errorReason),
   }
 }
 
@@ -39,31 +50,28 @@ async function getSourceId({ execute, params }: Call): Promise<string> {
 }
 
 export const webSourceRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/collections/{id}/sites',
+  route({
+    operation: operations.addSite,
     async handle({ execute, params, body }) {
       const { url, limit, metadata, refresh_seconds: refreshSeconds } = body
       const { addSite } = await execute(ADD, { input: { collectionId: params.id, url, limit, metadata, refreshSeconds } })
       return ok(wholeList(addSite.sources.map(toSource), readId))
     },
-  },
-  listRoute('/v1/collections/{id}/sources', LIST, ({ collection }) => collection?.sources, toSource, { owner: 'collection' }),
-  {
-    method: 'DELETE',
-    path: '/v1/collections/{id}/sources/{source_id}',
+  }),
+  listRoute(operations.listSources, LIST, ({ collection }) => collection?.sources, toSource, { owner: 'collection' }),
+  route({
+    operation: operations.deleteSource,
     async handle(call) {
       const id = await getSourceId(call)
       await call.execute(DELETE, { id })
       return deleted('source', id)
     },
-  },
-  {
-    method: 'POST',
-    path: '/v1/collections/{id}/sources/{source_id}/refresh',
+  }),
+  route({
+    operation: operations.refreshSource,
     async handle(call) {
       const id = await getSourceId(call)
       return ok(toSource((await call.execute(REFRESH, { id })).refreshWebSource.source))
     },
-  },
+  }),
 ]

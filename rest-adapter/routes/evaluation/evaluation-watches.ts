@@ -1,6 +1,7 @@
 import { gatewayOperation, type Selected } from '../../../schema/operations.ts'
 import { NotFound } from '../../../subgraphs/common/errors.ts'
-import { deleted, type JsonObject, ok, type Route } from '../../http/route.ts'
+import * as operations from '../../contract/evaluations.ts'
+import { deleted, type JsonObject, ok, type Route, route } from '../../http/route.ts'
 import { unixSeconds, unixSecondsOrNull } from '../../http/values.ts'
 import { toSettings, toSettingsInput } from './evaluations.ts'
 
@@ -19,7 +20,7 @@ const DELETE = gatewayOperation(
 
 const NAMES = { collectionId: 'id', minIntervalSeconds: 'min_interval_seconds', maxFall: 'max_fall' }
 
-function toWatch(watch: WatchData) {
+function toWatch(watch: WatchData): operations.EvaluationWatch {
   return {
     object: 'evaluation_watch',
     created_at: unixSeconds(watch.createdAt),
@@ -35,9 +36,8 @@ function toWatch(watch: WatchData) {
 }
 
 export const evaluationWatchRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/collections/{id}/evaluation-watch',
+  route({
+    operation: operations.setEvaluationWatch,
     async handle({ execute, params, body }) {
       const settings = (body.settings as readonly JsonObject[] | undefined)?.map(toSettingsInput)
       const { min_interval_seconds: minIntervalSeconds, max_fall: maxFall } = body
@@ -45,23 +45,21 @@ export const evaluationWatchRoutes: readonly Route[] = [
       const { setEvaluationWatch } = await execute(SET, { input }, NAMES)
       return ok(toWatch(setEvaluationWatch.watch))
     },
-  },
-  {
-    method: 'GET',
-    path: '/v1/collections/{id}/evaluation-watch',
+  }),
+  route({
+    operation: operations.getEvaluationWatch,
     async handle({ execute, params }) {
       const { collection } = await execute(GET, { id: params.id })
       if (!collection) throw new NotFound('collection', params.id!)
       if (!collection.evaluationWatch) throw new NotFound('watch of collection', params.id!)
       return ok(toWatch(collection.evaluationWatch))
     },
-  },
-  {
-    method: 'DELETE',
-    path: '/v1/collections/{id}/evaluation-watch',
+  }),
+  route({
+    operation: operations.deleteEvaluationWatch,
     async handle({ execute, params }) {
       const { deleteEvaluationWatch } = await execute(DELETE, { collectionId: params.id }, NAMES)
       return deleted('evaluation_watch', deleteEvaluationWatch.id)
     },
-  },
+  }),
 ]

@@ -1,10 +1,11 @@
 import { gatewayOperation, type Selected } from '../../../schema/operations.ts'
 import { NotFound } from '../../../subgraphs/common/errors.ts'
+import * as operations from '../../contract/evaluations.ts'
 import { csvLine } from '../../http/csv.ts'
 import { PAGE_INFO } from '../../http/lists.ts'
 import { deleteRoute, listRoute } from '../../http/resource-routes.ts'
-import { created, type JsonObject, ok, type Route, type RouteResponse } from '../../http/route.ts'
-import { unixSeconds, unixSecondsOrNull } from '../../http/values.ts'
+import { created, type JsonObject, ok, type Route, type RouteResponse, route } from '../../http/route.ts'
+import { lowerCase, unixSeconds, unixSecondsOrNull } from '../../http/values.ts'
 import { toExpected } from './gold-questions.ts'
 
 const EVALUATION = `id collectionId status progress { done total } error { code message } cost startedAt endedAt
@@ -27,15 +28,31 @@ const NAMES = { collectionId: 'id' }
 
 type SettingsData = Omit<EvaluationData['settings'][number], 'scores'>
 
-export function toSettings({ label, mode, filter, rerankModel, lexicalWeight }: SettingsData) {
-  return { label, mode: mode.toLowerCase(), filter, rerank_model: rerankModel, lexical_weight: lexicalWeight }
+export function toSettings({ label, mode, filter, rerankModel, lexicalWeight }: SettingsData): operations.EvaluatedSettings {
+  return {
+    label,
+    mode: lowerCase(mode),
+    filter: filter as operations.EvaluatedSettings['filter'],
+    rerank_model: rerankModel,
+    lexical_weight: lexicalWeight,
+  }
 }
 
-function toComparison({ baselineId, questionCount, falls }: NonNullable<EvaluationData['comparison']>) {
-  return { baseline_evaluation_id: baselineId, question_count: questionCount, falls }
+function toComparison({ baselineId, questionCount, falls }: NonNullable<EvaluationData['comparison']>): operations.EvaluationComparison {
+  return { baseline_evaluation_id: baselineId, question_count: questionCount, falls: falls as operations.EvaluationComparison['falls'] }
 }
 
-function toEvaluation({ id, collectionId, status, progress, error, cost, startedAt, endedAt, ...more }: EvaluationData) {
+function toEvaluation({
+  id,
+  collectionId,
+  status,
+  progress,
+  error,
+  cost,
+  startedAt,
+  endedAt,
+  ...more
+}: EvaluationData): operations.Evaluation {
   const { settings, changes, comparison } = more
   return {
     id,
@@ -43,7 +60,7 @@ function toEvaluation({ id, collectionId, status, progress, error, cost, started
     created_at: unixSeconds(startedAt),
     ended_at: unixSecondsOrNull(endedAt),
     collection_id: collectionId,
-    status: status.toLowerCase(),
+    status: lowerCase(status),
     progress,
     error,
     cost_usd: cost,
@@ -52,7 +69,7 @@ function toEvaluation({ id, collectionId, status, progress, error, cost, started
     settings: settings.map(({ scores, ...searched }) => ({
       ...toSettings(searched),
       scores: scores.map((score) => ({
-        ranking: score.ranking.toLowerCase(),
+        ranking: lowerCase(score.ranking),
         language: score.language,
         question_count: score.questionCount,
         recall_at_1: score.recallAt1,
@@ -102,25 +119,23 @@ function toTable({ id, settings, questions }: EvaluationData & { readonly questi
 }
 
 export const evaluationRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/collections/{id}/evaluations',
+  route({
+    operation: operations.startEvaluation,
     async handle({ execute, params, body }) {
       const settings = (body.settings as readonly JsonObject[] | undefined)?.map(toSettingsInput)
       const { startEvaluation } = await execute(START, { input: { collectionId: params.id, settings } }, NAMES)
       return created(toEvaluation(startEvaluation.evaluation))
     },
-  },
-  listRoute('/v1/collections/{id}/evaluations', LIST, ({ collection }) => collection?.evaluations, toEvaluation, { owner: 'collection' }),
-  {
-    method: 'GET',
-    path: '/v1/evaluations/{id}',
+  }),
+  listRoute(operations.listEvaluations, LIST, ({ collection }) => collection?.evaluations, toEvaluation, { owner: 'collection' }),
+  route({
+    operation: operations.getEvaluation,
     async handle({ execute, params, query }) {
       const { evaluation } = await execute(GET, { id: params.id })
       if (!evaluation) throw new NotFound('evaluation', params.id!)
       if (query.format === 'csv') return toTable(evaluation)
       return ok({ ...toEvaluation(evaluation), questions: evaluation.questions.map(toQuestion) })
     },
-  },
-  deleteRoute('/v1/evaluations/{id}', DELETE, 'evaluation', ({ deleteEvaluation }) => deleteEvaluation.id),
+  }),
+  deleteRoute(operations.deleteEvaluation, DELETE, 'evaluation', ({ deleteEvaluation }) => deleteEvaluation.id),
 ]

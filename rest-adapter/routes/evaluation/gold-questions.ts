@@ -1,7 +1,8 @@
 import { gatewayOperation, type Selected } from '../../../schema/operations.ts'
+import * as operations from '../../contract/evaluations.ts'
 import { PAGE_INFO, readId, wholeList } from '../../http/lists.ts'
 import { deleteRoute, listRoute } from '../../http/resource-routes.ts'
-import { created, type JsonObject, type Route } from '../../http/route.ts'
+import { created, type JsonObject, type Route, route } from '../../http/route.ts'
 import { unixSeconds } from '../../http/values.ts'
 
 const QUESTION = 'id query expected { fileName page phrase } createdAt'
@@ -16,11 +17,11 @@ const LIST = gatewayOperation(`query GoldQuestions($id: ID!, $first: Int!, $afte
   collection(id: $id) { goldQuestions(first: $first, after: $after, order: $order) { edges { node { ${QUESTION} } } ${PAGE_INFO} } } }`)
 const DELETE = gatewayOperation('mutation DeleteGoldQuestion($id: ID!) { deleteGoldQuestion(id: $id) { id } }')
 
-export function toExpected({ fileName, page, phrase }: ExpectedData) {
+export function toExpected({ fileName, page, phrase }: ExpectedData): operations.ExpectedPassage {
   return { file_name: fileName, page, phrase }
 }
 
-function toQuestion({ id, query, expected, createdAt }: QuestionData) {
+function toQuestion({ id, query, expected, createdAt }: QuestionData): operations.GoldQuestion {
   return { id, object: 'gold_question', created_at: unixSeconds(createdAt), query, expected: expected.map(toExpected) }
 }
 
@@ -30,17 +31,16 @@ function toInput({ query, expected }: JsonObject): JsonObject {
 }
 
 export const goldQuestionRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/collections/{id}/gold-questions',
+  route({
+    operation: operations.addGoldQuestions,
     async handle({ execute, params, body }) {
       const questions = (body.questions as readonly JsonObject[]).map(toInput)
       const { addGoldQuestions } = await execute(ADD, { input: { collectionId: params.id, questions } })
       return created(wholeList(addGoldQuestions.questions.map(toQuestion), readId))
     },
-  },
-  listRoute('/v1/collections/{id}/gold-questions', LIST, ({ collection }) => collection?.goldQuestions, toQuestion, {
+  }),
+  listRoute(operations.listGoldQuestions, LIST, ({ collection }) => collection?.goldQuestions, toQuestion, {
     owner: 'collection',
   }),
-  deleteRoute('/v1/gold-questions/{id}', DELETE, 'gold_question', ({ deleteGoldQuestion }) => deleteGoldQuestion.id),
+  deleteRoute(operations.deleteGoldQuestion, DELETE, 'gold_question', ({ deleteGoldQuestion }) => deleteGoldQuestion.id),
 ]

@@ -1,5 +1,6 @@
 import { gatewayOperation, type Selected } from '../../../schema/operations.ts'
-import { ok, type Route } from '../../http/route.ts'
+import * as operations from '../../contract/evaluations.ts'
+import { ok, type Route, route } from '../../http/route.ts'
 import { toExpected } from './gold-questions.ts'
 
 const SUGGESTION = 'query language expected { fileName page phrase } chunk { id text document { id } }'
@@ -17,14 +18,13 @@ function toSuggestion({ query, language, expected, chunk }: SuggestionData) {
 }
 
 export const suggestionRoutes: readonly Route[] = [
-  {
-    method: 'POST',
-    path: '/v1/collections/{id}/gold-questions/suggestions',
+  route({
+    operation: operations.suggestGoldQuestions,
     async handle({ execute, params, body }) {
       const { model, count, document_ids: documentIds, other_language: otherLanguage } = body
       const input = { collectionId: params.id, model, count, documentIds, otherLanguage }
       const { suggestions, dropped, error, cost } = (await execute(SUGGEST, { input }, NAMES)).suggestGoldQuestions
       return ok({ object: 'gold_question.suggestions', data: suggestions.map(toSuggestion), dropped, error, cost_usd: cost })
     },
-  },
+  }),
 ]

@@ -1,5 +1,6 @@
-import { gatewayOperation } from '../../../schema/operations.ts'
-import { unixSeconds, unixSecondsOrNull } from '../../http/values.ts'
+import { gatewayOperation, type Selected } from '../../../schema/operations.ts'
+import type { UsageSummary, UsageSums } from '../../contract/billing.ts'
+import { lowerCase, unixSeconds, unixSecondsOrNull } from '../../http/values.ts'
 
 export const SUMMARY =
   gatewayOperation(`query UsageSummary($groupBy: [UsageDimension!]!, $filter: UsageSummaryFilter) { usageSummary(groupBy: $groupBy, filter: $filter) {
@@ -19,6 +20,8 @@ export const SUMMARY_NAMES = {
   'filter.until': 'until',
   'filter.operation': 'operation',
 }
+
+type Operation = Selected<'UsageRecord', 'operation'>['operation']
 
 interface Sums {
   readonly calls: number
@@ -41,12 +44,12 @@ interface UsageSummaryData {
     readonly apiKeyId: string | null
     readonly day: string | null
     readonly hour: string | null
-    readonly operation: string | null
+    readonly operation: Operation | null
     readonly totals: Sums
   }[]
 }
 
-export function toUsageSummary({ since, until, total, groups }: UsageSummaryData) {
+export function toUsageSummary({ since, until, total, groups }: UsageSummaryData): UsageSummary {
   return {
     object: 'usage_summary',
     since: unixSeconds(since),
@@ -58,13 +61,23 @@ export function toUsageSummary({ since, until, total, groups }: UsageSummaryData
       key_id: apiKeyId,
       day: unixSecondsOrNull(day),
       hour: unixSecondsOrNull(hour),
-      operation: operation?.toLowerCase() ?? null,
+      operation: lowerCase(operation),
       ...toSums(totals),
     })),
   }
 }
 
-function toSums({ calls, inputTokens, cachedInputTokens, cacheWriteTokens, outputTokens, audioSeconds, searchUnits, pages, amount }: Sums) {
+function toSums({
+  calls,
+  inputTokens,
+  cachedInputTokens,
+  cacheWriteTokens,
+  outputTokens,
+  audioSeconds,
+  searchUnits,
+  pages,
+  amount,
+}: Sums): UsageSums {
   return {
     calls,
     input_tokens: inputTokens,

@@ -1,10 +1,11 @@
 import { Readable } from 'node:stream'
-import { gatewayOperation } from '../../../schema/operations.ts'
+import { gatewayOperation, type Selected } from '../../../schema/operations.ts'
 import { FairSemaphore } from '../../../subgraphs/common/process/fair-semaphore.ts'
+import * as operations from '../../contract/billing.ts'
 import { csvLine } from '../../http/csv.ts'
 import { type ConnectionData, listByCursor, PAGE_INFO, PAGE_NAMES, pageVariables } from '../../http/lists.ts'
-import { type Call, type JsonObject, ok, type Route, type RouteResponse } from '../../http/route.ts'
-import { toInstant, unixSeconds } from '../../http/values.ts'
+import { type Call, type JsonObject, ok, type Route, type RouteResponse, route } from '../../http/route.ts'
+import { lowerCase, toInstant, unixSeconds } from '../../http/values.ts'
 import { SUMMARY, SUMMARY_NAMES, SUMMARY_OF_ORGANIZATION, toUsageSummary } from './usage-summary.ts'
 
 const LIST =
@@ -21,11 +22,11 @@ interface UsageRecordData {
   readonly id: string
   readonly model: { readonly id: string } | null
   readonly apiKey: { readonly id: string } | null
-  readonly operation: string
+  readonly operation: Selected<'UsageRecord', 'operation'>['operation']
   readonly quantities: readonly { readonly unit: string; readonly quantity: number; readonly rate: string }[]
   readonly amount: string
   readonly rateCardVersion: string
-  readonly source: string
+  readonly source: Selected<'UsageRecord', 'source'>['source']
   readonly requestId: string
   readonly at: string
 }
@@ -39,7 +40,7 @@ const NAMES = {
   'filter.until': 'until',
 }
 
-function toUsageRecord(data: UsageRecordData) {
+function toUsageRecord(data: UsageRecordData): operations.UsageRecord {
   const quantities = new Map(data.quantities.map(({ unit, quantity }) => [unit, quantity]))
   return {
     id: data.id,
@@ -47,7 +48,7 @@ function toUsageRecord(data: UsageRecordData) {
     created_at: unixSeconds(data.at),
     model: data.model?.id ?? null,
     key_id: data.apiKey?.id ?? null,
-    operation: data.operation.toLowerCase(),
+    operation: lowerCase(data.operation),
     input_tokens: quantities.get('INPUT_TOKENS') ?? 0,
     cached_input_tokens: quantities.get('CACHED_INPUT_TOKENS') ?? 0,
     cache_write_tokens: quantities.get('CACHE_WRITE_TOKENS') ?? 0,
@@ -56,9 +57,9 @@ function toUsageRecord(data: UsageRecordData) {
     search_units: quantities.get('SEARCH_UNITS') ?? 0,
     pages: quantities.get('PAGES') ?? 0,
     amount_usd: data.amount,
-    rates: Object.fromEntries(data.quantities.map(({ unit, rate }) => [unit.toLowerCase(), rate])) as Readonly<Record<string, string>>,
+    rates: Object.fromEntries(data.quantities.map(({ unit, rate }) => [lowerCase(unit), rate])) as Readonly<Record<string, string>>,
     rate_card_version: data.rateCardVersion,
-    source: data.source.toLowerCase(),
+    source: lowerCase(data.source),
     request_id: data.requestId,
   }
 }
@@ -147,28 +148,25 @@ function toSummaryVariables(query: JsonObject) {
 }
 
 export const usageRoutes: readonly Route[] = [
-  {
-    method: 'GET',
-    path: '/v1/usage',
+  route({
+    operation: operations.listUsage,
     async handle(call) {
       if (call.query.format === 'csv') return exported(call)
       return ok(listByCursor(await fetchPage(call, pageVariables(call.query)), toUsageRecord))
     },
-  },
-  {
-    method: 'GET',
-    path: '/v1/usage/summary',
+  }),
+  route({
+    operation: operations.summarizeUsage,
     async handle({ execute, query }) {
       const { usageSummary } = await execute(SUMMARY, toSummaryVariables(query), SUMMARY_NAMES)
       return ok(toUsageSummary(usageSummary))
     },
-  },
-  {
-    method: 'GET',
-    path: '/v1/organizations/{id}/usage/summary',
+  }),
+  route({
+    operation: operations.summarizeUsageOfOrganization,
     async handle({ execute, params, query }) {
       const { organization } = await execute(SUMMARY_OF_ORGANIZATION, { id: params.id, ...toSummaryVariables(query) }, SUMMARY_NAMES)
       return ok(toUsageSummary(organization.usageSummary))
     },
-  },
+  }),
 ]

@@ -1,7 +1,8 @@
 import { gatewayOperation, type Selected } from '../../../schema/operations.ts'
+import * as operations from '../../contract/billing.ts'
 import { listByCursor, PAGE_INFO, PAGE_NAMES, pageVariables } from '../../http/lists.ts'
-import { type Call, ok, type Route } from '../../http/route.ts'
-import { unixSeconds } from '../../http/values.ts'
+import { type Call, ok, type Route, route } from '../../http/route.ts'
+import { lowerCase, unixSeconds } from '../../http/values.ts'
 
 export const LEDGER_ENTRY = 'id kind amount held balance reference at'
 
@@ -11,12 +12,12 @@ const WALLET = gatewayOperation('query Wallet($id: ID) { organization(id: $id) {
 const ENTRIES = gatewayOperation(`query LedgerEntries($id: ID, $first: Int!, $after: String) {
   organization(id: $id) { wallet { entries(first: $first, after: $after) { edges { cursor node { ${LEDGER_ENTRY} } } ${PAGE_INFO} } } } }`)
 
-export function toLedgerEntry(data: LedgerEntryData) {
+export function toLedgerEntry(data: LedgerEntryData): operations.LedgerEntry {
   return {
     id: data.id,
     object: 'ledger_entry',
     created_at: unixSeconds(data.at),
-    kind: data.kind.toLowerCase(),
+    kind: lowerCase(data.kind),
     amount_usd: data.amount,
     held_usd: data.held,
     balance_usd: data.balance,
@@ -46,8 +47,8 @@ async function listEntries({ execute, params, query }: Call) {
 }
 
 export const walletRoutes: readonly Route[] = [
-  { method: 'GET', path: '/v1/wallet', handle: getWallet },
-  { method: 'GET', path: '/v1/wallet/entries', handle: listEntries },
-  { method: 'GET', path: '/v1/organizations/{id}/wallet', handle: getWallet },
-  { method: 'GET', path: '/v1/organizations/{id}/wallet/entries', handle: listEntries },
+  route({ operation: operations.getWallet, handle: getWallet }),
+  route({ operation: operations.listLedgerEntries, handle: listEntries }),
+  route({ operation: operations.getWalletOfOrganization, handle: getWallet }),
+  route({ operation: operations.listLedgerEntriesOfOrganization, handle: listEntries }),
 ]

@@ -1,7 +1,14 @@
 import { readFileSync } from 'node:fs'
 import { expect, it } from 'vitest'
+import { readOpenApi } from '../../../rest-adapter/http/openapi.ts'
 import { FORMAT_LIST } from './media-types.ts'
 
-it.each(['docs/guide/formats.md', 'schema/openapi.yaml', 'schema/knowledge.graphql'])('%s lists the formats that are read', (path) => {
-  expect(readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8').replaceAll(/\s+/g, ' ')).toContain(FORMAT_LIST)
+const read = (path: string) => readFileSync(new URL(`../../../${path}`, import.meta.url), 'utf8')
+
+it.each([
+  ['docs/guide/formats.md', read('docs/guide/formats.md')],
+  ['the OpenAPI document', JSON.stringify(readOpenApi().document)],
+  ['schema/knowledge.graphql', read('schema/knowledge.graphql')],
+])('%s lists the formats that are read', (_name, text) => {
+  expect(text.replaceAll(/\s+/g, ' ')).toContain(FORMAT_LIST)
 })

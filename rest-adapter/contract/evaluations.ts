@@ -20,7 +20,7 @@ import { CollectionId } from './collections.ts'
 import { SearchFilter } from './search.ts'
 import { Deletion, Failure, listOf, Page, Progress, UnixSeconds } from './shared.ts'
 
-export const ExpectedPassage = define('ExpectedPassage').closed(
+export const ExpectedChunk = define('ExpectedPassage').closed(
   'Describes a passage that a good search finds: its file, a phrase, or both. A passage meets it if it meets every field ' +
     'that is not null.',
   {
@@ -36,14 +36,14 @@ export const ExpectedPassage = define('ExpectedPassage').closed(
     ),
   },
 )
-export type ExpectedPassage = Static<typeof ExpectedPassage>
+export type ExpectedChunk = Static<typeof ExpectedChunk>
 
 export const GoldQuestionAddition = define('GoldQuestionAddition').closed(
   {
     questions: array(
       closed({
         query: string('The question.', { minLength: 1, maxLength: 1000 }),
-        expected: array(ExpectedPassage, 'The passages that a good search finds.', { minItems: 1, maxItems: 5 }),
+        expected: array(ExpectedChunk, 'The passages that a good search finds.', { minItems: 1, maxItems: 5 }),
       }),
       'The questions to add.',
       { minItems: 1, maxItems: 100 },
@@ -63,7 +63,7 @@ export const GoldQuestion = define('GoldQuestion').object('A question whose answ
   object: constant('gold_question'),
   created_at: UnixSeconds,
   query: string('The question.'),
-  expected: array(ExpectedPassage, 'The passages that a good search finds.'),
+  expected: array(ExpectedChunk, 'The passages that a good search finds.'),
 })
 export type GoldQuestion = Static<typeof GoldQuestion>
 
@@ -94,7 +94,7 @@ export const GoldQuestionSuggestions = define('GoldQuestionSuggestions').object(
       query: string('The question.'),
       language: string('The BCP 47 code of its language: `ar` or `en`.'),
       expected: array(
-        ExpectedPassage,
+        ExpectedChunk,
         'The chunk that answers the question: the file, the page if the chunk has only one, and the words of the answer.',
       ),
       document_id: string('The id of the document.'),
@@ -262,7 +262,7 @@ export const EvaluationWithQuestions = define('EvaluationWithQuestions').extend(
     object({
       id: string('The id of the gold question, which may have been deleted.'),
       query: string('The question.'),
-      expected: array(ExpectedPassage, 'The expected chunks.'),
+      expected: array(ExpectedChunk, 'The expected chunks.'),
       ranks: array(
         object({
           combined: array(nullable(integer()), 'The ranks in the result.'),

@@ -17,7 +17,7 @@ const LIST = gatewayOperation(`query GoldQuestions($id: ID!, $first: Int!, $afte
   collection(id: $id) { goldQuestions(first: $first, after: $after, order: $order) { edges { node { ${QUESTION} } } ${PAGE_INFO} } } }`)
 const DELETE = gatewayOperation('mutation DeleteGoldQuestion($id: ID!) { deleteGoldQuestion(id: $id) { id } }')
 
-export function toExpected({ fileName, page, phrase }: ExpectedData): operations.ExpectedPassage {
+export function toExpected({ fileName, page, phrase }: ExpectedData): operations.ExpectedChunk {
   return { file_name: fileName, page, phrase }
 }
 

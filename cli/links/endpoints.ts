@@ -25,7 +25,7 @@ interface Connection extends AsyncDisposable {
 interface Entry<T> {
   readonly endpoint: Endpoint
   readonly connection: T
-  underWay: number
+  inFlight: number
   /** Skipped until then, in milliseconds of `performance.now()`. */
   downUntil: number
 }
@@ -75,14 +75,14 @@ export class Endpoints<T extends Connection> implements AsyncDisposable {
         continue
       }
       tried.add(entry)
-      entry.underWay++
+      entry.inFlight++
       yield {
         connection: entry.connection,
         fail: () => {
           entry.downUntil = performance.now() + DOWN_MS
         },
         end: () => {
-          entry.underWay--
+          entry.inFlight--
         },
       }
     }
@@ -108,7 +108,7 @@ export class Endpoints<T extends Connection> implements AsyncDisposable {
       if (tried.has(entry)) continue
       const isDown = entry.downUntil > now
       const bestIsDown = best !== undefined && best.downUntil > now
-      if (!best || (bestIsDown && !isDown) || (bestIsDown === isDown && entry.underWay < best.underWay)) best = entry
+      if (!best || (bestIsDown && !isDown) || (bestIsDown === isDown && entry.inFlight < best.inFlight)) best = entry
     }
     return best
   }
@@ -132,7 +132,7 @@ export class Endpoints<T extends Connection> implements AsyncDisposable {
     const entries = new Map<string, Entry<T>>()
     for (const endpoint of found) {
       const entry = known.get(endpoint.origin) ?? entries.get(endpoint.origin)
-      entries.set(endpoint.origin, entry ?? { endpoint, connection: this.#connect(endpoint), underWay: 0, downUntil: 0 })
+      entries.set(endpoint.origin, entry ?? { endpoint, connection: this.#connect(endpoint), inFlight: 0, downUntil: 0 })
     }
     this.#entries = [...entries.values()]
     for (const [origin, { connection }] of known) if (!entries.has(origin)) connection.retire()

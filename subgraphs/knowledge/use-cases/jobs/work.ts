@@ -75,7 +75,7 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
     await releaseAllLeases(store.evaluations, clock).catch(logged)
     await releaseAllLeases(store.reembeddings, clock).catch(logged)
   }
-  const underWay = new Set<Promise<unknown>>()
+  const inFlight = new Set<Promise<unknown>>()
   const next = createJobs(deps, options, signal)
   const startNext = async () => {
     const job = await next()
@@ -84,15 +84,15 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
       .work()
       .catch(logged)
       .finally(() => {
-        underWay.delete(done)
+        inFlight.delete(done)
         job.release()
         wakeUp.wake()
       })
-    underWay.add(done)
+    inFlight.add(done)
     return true
   }
   while (!signal.aborted) if (!(await startNext().catch(logged))) await wakeUp.wait(IDLE_MS, signal)
-  await Promise.all(underWay)
+  await Promise.all(inFlight)
 }
 
 /** Returns the tasks that clean up after crashed processes and unfinished uploads. */

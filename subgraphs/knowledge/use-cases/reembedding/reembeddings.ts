@@ -67,7 +67,7 @@ export async function startReembedding(
     outbox: [],
   }
   await store.reembeddings.insertOne(reembedding).catch(async (error) => {
-    throw error instanceof DuplicateKey ? await underWay(deps, organizationId, error) : error
+    throw error instanceof DuplicateKey ? await inProgress(deps, organizationId, error) : error
   })
   deps.wake()
   return reembedding
@@ -116,7 +116,7 @@ async function deleteOldest({ store }: Pick<Deps, 'store'>, collectionId: string
   if (first) await store.reembeddings.deleteMany({ collectionId, _id: { $lte: first._id } })
 }
 
-async function underWay({ store }: Pick<Deps, 'store'>, organizationId: string, cause: DuplicateKey): Promise<KisError> {
+async function inProgress({ store }: Pick<Deps, 'store'>, organizationId: string, cause: DuplicateKey): Promise<KisError> {
   const other = await store.reembeddings.findOne({ openKey: organizationId })
   const named = other ? ` \`${other._id}\` of the collection \`${other.collectionId}\`` : ''
   return new KisError('in_use', `The re-embedding${named} is under way. Wait for its end, or cancel it.`, {

@@ -220,6 +220,7 @@ export const DOCUMENT_ERROR_CODES = [
 ] as const
 export type DocumentErrorCode = (typeof DOCUMENT_ERROR_CODES)[number]
 
+/** How far the current stage of an ingestion is, in the units of the stage. */
 export interface Progress {
   readonly done: number
   readonly total: number

@@ -24,6 +24,7 @@ interface Reference {
   }[]
 }
 
+/** What the network returns for the texts of one call. */
 export interface Embedded {
   /** One vector for each text, of norm 1, concatenated. */
   readonly vectors: Float32Array

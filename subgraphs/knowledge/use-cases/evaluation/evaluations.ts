@@ -113,7 +113,10 @@ export function findEvaluation({ store }: Pick<Deps, 'store'>, context: LinkCont
   return store.evaluations.findOne({ _id: id, organizationId })
 }
 
-/** Lists the evaluations of a collection that the caller has read. */
+/**
+ * Lists the evaluations of a collection. Access is not checked: only a caller that may read the collection has its
+ * record.
+ */
 export function listEvaluations(
   { store }: Pick<Deps, 'store'>,
   { _id: collectionId }: CollectionRecord,

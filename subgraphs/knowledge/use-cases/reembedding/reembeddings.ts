@@ -96,7 +96,10 @@ export function findReembedding({ store }: Pick<Deps, 'store'>, context: LinkCon
   return store.reembeddings.findOne({ _id: id, organizationId })
 }
 
-/** Lists the re-embeddings of a collection that the caller has read. */
+/**
+ * Lists the re-embeddings of a collection. Access is not checked: only a caller that may read the collection has its
+ * record.
+ */
 export function listReembeddings(
   { store }: Pick<Deps, 'store'>,
   { _id: collectionId }: CollectionRecord,

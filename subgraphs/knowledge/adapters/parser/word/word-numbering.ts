@@ -148,6 +148,7 @@ export function valueIn(parent: XmlElement | undefined, name: string): string | 
   return child && findAttribute(child, 'val')
 }
 
+/** Reads a whole number that is not negative. Returns undefined for any other text. */
 export function integer(text: string | undefined): number | undefined {
   const value = text === undefined ? Number.NaN : Number(text)
   return Number.isSafeInteger(value) && value >= 0 ? value : undefined

@@ -48,11 +48,11 @@ import { rerankRoutes } from './routes/rerank.ts'
 import { searchRoutes } from './routes/search.ts'
 import { threadRoutes } from './routes/threads.ts'
 import { transcriptionRoutes } from './routes/transcriptions.ts'
+import { webSourceRoutes } from './routes/web-sources.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
 import { workflowRunRoutes } from './routes/workflow-runs.ts'
 import { workflowRoutes } from './routes/workflows.ts'
 import { tusRoutes } from './uploads/tus.ts'
-import { webSourceRoutes } from './uploads/web-sources.ts'
 
 /** The REST adapter in this process. */
 export interface RestAdapter extends Drainable {

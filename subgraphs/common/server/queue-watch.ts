@@ -26,7 +26,10 @@ const ALONE = 5
  * twice the time that it takes alone.
  */
 const WRITES = 2
-/** The longest part of a wait that does not count. A store whose round trips take 0.25 s needs it. */
+/**
+ * Most of a wait that is taken for the store's own time and not for a queue. A store whose round trips take 0.25 s needs
+ * as much.
+ */
 const MOST_ALLOWED_MS = 1_000
 /** Limit of names in one log line. */
 const MAX_NAMES = 20

@@ -10,6 +10,7 @@ const MAX_ATTEMPTS = 2
 /** Most replicas of one service. Further addresses of a name are not used. */
 const MAX_ENDPOINTS = 100
 
+/** One replica of a service. */
 export interface Endpoint {
   /** The replica's address, such as `http://10.0.0.7:4001`. */
   readonly origin: string
@@ -30,6 +31,7 @@ interface Entry<T> {
   downUntil: number
 }
 
+/** A call at one replica, counted among those in flight there until `end`. */
 export interface ReplicaAttempt<T> {
   readonly connection: T
   /** Reports that the replica could not be reached. */

@@ -600,6 +600,7 @@ export function generationName(number: number): string {
   return `g${number}`
 }
 
+/** Returns the number of a generation: 1 for `g1`. */
 export function generationNumber(name: string): number {
   return Number(name.slice(1))
 }

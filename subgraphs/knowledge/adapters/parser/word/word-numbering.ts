@@ -143,6 +143,7 @@ function readNumbering(format: XmlElement | undefined): Numbering | null {
   return /[\u0660-\u0669]/.test(custom) ? 'arabicIndic' : 'decimal'
 }
 
+/** Returns the attribute `val` of a child element. */
 export function valueIn(parent: XmlElement | undefined, name: string): string | undefined {
   const child = findChild(parent, name)
   return child && findAttribute(child, 'val')

@@ -43,7 +43,10 @@ const EVENT_SWEEP_MS = 2_000
 const MAX_RETRIES = 6
 const MAX_FAILING_MS = 30 * 60_000
 const MAX_BACKOFF_MS = 300_000
-/** The same for a re-embedding. An engine may be unavailable for a day, and the embedded part is worth the wait. */
+/**
+ * Limit of the time of retries of a re-embedding. An engine may be unavailable for a day, and the embedded part is worth
+ * the wait.
+ */
 const MAX_REEMBEDDING_FAILING_MS = 24 * 3_600_000
 
 interface JobRecord extends StoredDocument {

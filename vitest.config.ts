@@ -58,7 +58,7 @@ export default defineConfig({
       { extends: true, test: { name: 'quick', include: ['**/*.test.ts'], exclude: [...EXCLUDED, ...LONG, ...WAITING, ...RULES] } },
       { extends: true, test: { name: 'rules', include: RULES, exclude: [...EXCLUDED, ...LONG], isolate: false } },
       { extends: true, test: { name: 'end-to-end', include: [END_TO_END], exclude: EXCLUDED } },
-      // Two of these at a time are more than two cores serve at once.
+      // Each suite alone can occupy two cores, and two run at a time, so their tests may take longer.
       { extends: true, test: { name: 'long', include: LONG, exclude: [...EXCLUDED, ...BUILT], testTimeout: 90_000 } },
       {
         extends: true,

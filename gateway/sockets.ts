@@ -211,8 +211,8 @@ function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDra
     if (!drain.isAccepting) return refusal()
     const { traceparent } = extensions ?? {}
     const socketOperation = new SocketOperation(telemetry, { requestId, name: 'GraphQL over a socket', isService, traceparent })
-    const underWay = registry.start(connection)
-    if (!underWay) {
+    const operation = registry.start(connection)
+    if (!operation) {
       const tooMany = new KisError(
         'rate_limit_exceeded',
         'This key has reached its limit of concurrent operations over sockets and event streams. Wait until one of them ends.',
@@ -225,8 +225,8 @@ function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDra
     let release = () => {}
     const end = () => {
       release()
-      connection.operations.delete(underWay)
-      underWay.abort()
+      connection.operations.delete(operation)
+      operation.abort()
     }
     try {
       await new Promise<void>((start) => {
@@ -238,7 +238,7 @@ function beginner(parts: SocketParts, registry: SocketRegistry, drain: SocketDra
         persisted.requireOpen(prepared.hash, caller)
         const { credentials } = connection
         const isCut = () => connection.isLost ?? extra.cuts.has(subscription)
-        const call: Call = { prepared, context: { caller, requestId, signal: underWay.signal, credentials, isCut }, end, socketOperation }
+        const call: Call = { prepared, context: { caller, requestId, signal: operation.signal, credentials, isCut }, end, socketOperation }
         return {
           schema: federation.schema,
           document: prepared.document,

@@ -13,14 +13,14 @@ import { chatCompletionRoutes } from './chat/chat-completions.ts'
 import { quoteRoutes } from './chat/quote.ts'
 import { registerDocs } from './docs/routes.ts'
 import type { RestDeps, RestParts } from './http/deps.ts'
+import { InFlightRequests } from './http/in-flight-requests.ts'
 import { registerOAuthMetadata } from './http/oauth-metadata.ts'
 import { readOpenApi } from './http/openapi.ts'
 import { admitBy, registerRequestRules, serverOptions } from './http/requests.ts'
 import type { Route } from './http/route.ts'
 import { registerRoutes } from './http/routing.ts'
-import { UnderWay } from './http/under-way.ts'
+import { CancellableRequests } from './mcp/cancellable-requests.ts'
 import { mcpRoutes } from './mcp/routes.ts'
-import { RequestsUnderWay } from './mcp/under-way.ts'
 import { messageRoutes } from './messages/routes.ts'
 import { registerNotOffered } from './not-offered.ts'
 import { responseRoutes } from './responses/routes.ts'
@@ -48,11 +48,11 @@ import { rerankRoutes } from './routes/rerank.ts'
 import { searchRoutes } from './routes/search.ts'
 import { threadRoutes } from './routes/threads.ts'
 import { transcriptionRoutes } from './routes/transcriptions.ts'
+import { webSourceRoutes } from './routes/web-sources.ts'
 import { webhookRoutes } from './routes/webhooks.ts'
 import { workflowRunRoutes } from './routes/workflow-runs.ts'
 import { workflowRoutes } from './routes/workflows.ts'
 import { tusRoutes } from './uploads/tus.ts'
-import { webSourceRoutes } from './uploads/web-sources.ts'
 
 /** The REST adapter in this process. */
 export interface RestAdapter extends Drainable {
@@ -108,7 +108,7 @@ export const restRoutes: readonly Route[] = [
   ...webhookRoutes,
   ...operatorRoutes,
   ...operationRoutes,
-  ...mcpRoutes(new RequestsUnderWay()),
+  ...mcpRoutes(new CancellableRequests()),
 ]
 
 /**
@@ -116,7 +116,7 @@ export const restRoutes: readonly Route[] = [
  * else of the service.
  */
 export function createRestAdapter(options: RestDeps): RestAdapter {
-  const deps: RestParts = { telemetry: noTelemetry, ...options, underWay: new UnderWay() }
+  const deps: RestParts = { telemetry: noTelemetry, ...options, inFlight: new InFlightRequests() }
   const openapi = readOpenApi()
   return {
     serverOptions: serverOptions(deps),
@@ -135,6 +135,6 @@ export function createRestAdapter(options: RestDeps): RestAdapter {
       })
     },
     admit: admitBy(restRoutes, deps),
-    end: () => deps.underWay.end(new EndedByRestart()),
+    end: () => deps.inFlight.end(new EndedByRestart()),
   }
 }

@@ -1,7 +1,7 @@
 import { createServer, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { text } from 'node:stream/consumers'
-import { setImmediate as nextTurn, setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as nextTick, setTimeout as sleep } from 'node:timers/promises'
 
 /**
  * A vendor of the chat protocol that responds at once and costs next to nothing. A stream has 20 chunks of text, each
@@ -34,7 +34,7 @@ async function stream(response: ServerResponse, paceMs: number | undefined): Pro
   response.writeHead(200, { 'content-type': 'text/event-stream' })
   response.write(FIRST)
   for (let chunk = 0; chunk < CHUNKS; chunk++) {
-    await (paceMs ? sleep(paceMs) : nextTurn())
+    await (paceMs ? sleep(paceMs) : nextTick())
     response.write(WORD)
   }
   response.end(LAST)

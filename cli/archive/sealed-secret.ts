@@ -20,6 +20,7 @@ export const SEALED = z.strictObject({
   tag: bytes({ min: 16, max: 16 }),
   text: bytes({ min: 1, max: 65_536 }),
 })
+/** A sealed secret as it is in an archive. */
 export type Sealed = z.output<typeof SEALED>
 
 /** OWASP's first choice for scrypt (Password Storage Cheat Sheet): N = 2^17, r = 8, p = 1. It takes 128 MiB. */

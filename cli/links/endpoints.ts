@@ -10,6 +10,7 @@ const MAX_ATTEMPTS = 2
 /** Most replicas of one service. Further addresses of a name are not used. */
 const MAX_ENDPOINTS = 100
 
+/** One replica of a service. */
 export interface Endpoint {
   /** The replica's address, such as `http://10.0.0.7:4001`. */
   readonly origin: string
@@ -25,11 +26,12 @@ interface Connection extends AsyncDisposable {
 interface Entry<T> {
   readonly endpoint: Endpoint
   readonly connection: T
-  underWay: number
+  inFlight: number
   /** Skipped until then, in milliseconds of `performance.now()`. */
   downUntil: number
 }
 
+/** A call at one replica, counted among those in flight there until `end`. */
 export interface ReplicaAttempt<T> {
   readonly connection: T
   /** Reports that the replica could not be reached. */
@@ -75,14 +77,14 @@ export class Endpoints<T extends Connection> implements AsyncDisposable {
         continue
       }
       tried.add(entry)
-      entry.underWay++
+      entry.inFlight++
       yield {
         connection: entry.connection,
         fail: () => {
           entry.downUntil = performance.now() + DOWN_MS
         },
         end: () => {
-          entry.underWay--
+          entry.inFlight--
         },
       }
     }
@@ -108,7 +110,7 @@ export class Endpoints<T extends Connection> implements AsyncDisposable {
       if (tried.has(entry)) continue
       const isDown = entry.downUntil > now
       const bestIsDown = best !== undefined && best.downUntil > now
-      if (!best || (bestIsDown && !isDown) || (bestIsDown === isDown && entry.underWay < best.underWay)) best = entry
+      if (!best || (bestIsDown && !isDown) || (bestIsDown === isDown && entry.inFlight < best.inFlight)) best = entry
     }
     return best
   }
@@ -132,7 +134,7 @@ export class Endpoints<T extends Connection> implements AsyncDisposable {
     const entries = new Map<string, Entry<T>>()
     for (const endpoint of found) {
       const entry = known.get(endpoint.origin) ?? entries.get(endpoint.origin)
-      entries.set(endpoint.origin, entry ?? { endpoint, connection: this.#connect(endpoint), underWay: 0, downUntil: 0 })
+      entries.set(endpoint.origin, entry ?? { endpoint, connection: this.#connect(endpoint), inFlight: 0, downUntil: 0 })
     }
     this.#entries = [...entries.values()]
     for (const [origin, { connection }] of known) if (!entries.has(origin)) connection.retire()

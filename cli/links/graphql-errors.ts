@@ -21,7 +21,7 @@ export function formatError(error: GraphQLError, log: Log, requestId: string): G
   return { message: masked.message, ...where, extensions: { ...masked.extensions } }
 }
 
-/** Does the same for an error that no operation has thrown. */
+/** Formats anything that was thrown outside of an operation, as `formatError` formats the errors of operations. */
 export function formatThrown(error: unknown, log: Log, requestId: string): GraphQLFormattedError {
   const originalError = error instanceof Error ? error : new Error(String(error))
   return formatError(new GraphQLError(originalError.message, { originalError }), log, requestId)

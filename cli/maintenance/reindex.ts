@@ -6,7 +6,7 @@ const REPORT_EVERY = 10_000
 
 /**
  * Rebuilds the chunk index while the service runs. If it is interrupted, run it again: it starts anew. Returns true if
- * the index could not be read and was replaced by an empty one, which `verify` with `repair` fills.
+ * the index could not be read and was replaced by an empty one, which `kis verify --repair` fills.
  */
 export async function reindex(service: Service, { json }: { readonly json: boolean }, say: (line: string) => void): Promise<boolean> {
   const report = (chunks: number, isOver: boolean) =>

@@ -22,8 +22,8 @@ export function watchRequests(
 ): (request: IncomingMessage, response: ServerResponse) => void {
   if (!isOn) return () => undefined
   const watched = new WeakMap<IncomingMessage, Watched>()
-  let underWay = 0
-  const gauge = metrics.gauge('kis_http_requests', () => [[underWay]])
+  let inFlight = 0
+  const gauge = metrics.gauge('kis_http_requests', () => [[inFlight]])
   app.addHook('onClose', async () => gauge[Symbol.dispose]())
 
   app.addHook('onRequest', (request, _reply, done) => {
@@ -58,9 +58,9 @@ export function watchRequests(
     }) as typeof writeHead
     const known: Watched = { route: NO_ROUTE, span: undefined }
     watched.set(request, known)
-    underWay += 1
+    inFlight += 1
     response.once('close', () => {
-      underWay -= 1
+      inFlight -= 1
       const durationMs = performance.now() - startedMs
       const requestId = String(response.getHeader('x-request-id') ?? '')
       const facts = requests.end(requestId)

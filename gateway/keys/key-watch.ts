@@ -22,37 +22,37 @@ export class KeyWatch implements AsyncDisposable {
   readonly #clock: Clock
   readonly #ids: IdSource
   /** Running operations by the key as the client sent it. */
-  readonly #underWay = new Map<string, Set<Watched>>()
+  readonly #watched = new Map<string, Set<Watched>>()
   readonly #stopping = new AbortController()
-  readonly #looking: Promise<void>
+  readonly #polling: Promise<void>
 
   constructor(authenticator: Authenticator, clock: Clock, ids: IdSource) {
     this.#authenticator = authenticator
     this.#clock = clock
     this.#ids = ids
-    this.#looking = this.#poll()
+    this.#polling = this.#poll()
   }
 
   /** Starts to watch. Call the returned function when the operation is over. */
   watch(credentials: string, watched: Watched): () => void {
-    const ofKey = this.#underWay.get(credentials) ?? new Set()
-    this.#underWay.set(credentials, ofKey.add(watched))
+    const ofKey = this.#watched.get(credentials) ?? new Set()
+    this.#watched.set(credentials, ofKey.add(watched))
     return () => {
       ofKey.delete(watched)
-      if (ofKey.size === 0 && this.#underWay.get(credentials) === ofKey) this.#underWay.delete(credentials)
+      if (ofKey.size === 0 && this.#watched.get(credentials) === ofKey) this.#watched.delete(credentials)
     }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     this.#stopping.abort()
-    await this.#looking
+    await this.#polling
   }
 
   async #poll(): Promise<void> {
     const { signal } = this.#stopping
     while (!signal.aborted) {
       await this.#clock.sleep(POLL_MS, signal).catch(() => undefined)
-      for (const [credentials, ofKey] of this.#underWay) void this.#check(credentials, ofKey)
+      for (const [credentials, ofKey] of this.#watched) void this.#check(credentials, ofKey)
     }
   }
 

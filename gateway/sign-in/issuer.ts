@@ -15,7 +15,7 @@ const MAX_RESPONSE_BYTES = 1_048_576
 /** Tolerated difference between the clocks of the issuer and of this service. */
 const CLOCK_TOLERANCE_S = 30
 /** Returning people that wait for the issuer at once. Beyond this limit they get an error that says to try again. */
-const MAX_UNDER_WAY = 100
+const MAX_IN_FLIGHT = 100
 
 /**
  * Why the issuer did not identify a person. `unavailable`: it did not respond, or failed; `refused`: its response is
@@ -40,7 +40,7 @@ export class Issuer {
   readonly #settings: OidcSettings
   readonly #clock: Clock
   #known: Known | undefined
-  #underWay = 0
+  #inFlight = 0
 
   constructor(settings: OidcSettings, clock: Clock) {
     this.#settings = settings
@@ -68,8 +68,8 @@ export class Issuer {
 
   /** Returns the claims of the person whose browser came back with `query`. @throws {IssuerFailure} */
   async end(query: string, { state, nonce, verifier }: Flow): Promise<Claims> {
-    if (this.#underWay >= MAX_UNDER_WAY) throw new IssuerFailure('unavailable')
-    this.#underWay += 1
+    if (this.#inFlight >= MAX_IN_FLIGHT) throw new IssuerFailure('unavailable')
+    this.#inFlight += 1
     try {
       const configuration = await this.#configuration()
       const tokens = await oidc
@@ -84,7 +84,7 @@ export class Issuer {
       const more = await oidc.fetchUserInfo(configuration, tokens.access_token, String(claims.sub)).catch(rethrow)
       return { ...more, ...claims }
     } finally {
-      this.#underWay -= 1
+      this.#inFlight -= 1
     }
   }
 

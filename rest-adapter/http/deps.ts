@@ -6,7 +6,7 @@ import type { LargeBodies } from '../../subgraphs/common/server/admission/large-
 import type { LoadShedder } from '../../subgraphs/common/server/admission/load-shedder.ts'
 import type { Telemetry } from '../../subgraphs/common/telemetry/telemetry.ts'
 import type { RestConfig } from '../config.ts'
-import type { UnderWay } from './under-way.ts'
+import type { InFlightRequests } from './in-flight-requests.ts'
 
 /** The dependencies of the adapter. */
 export interface RestDeps {
@@ -28,6 +28,6 @@ export interface RestDeps {
 
 /** The objects that the parts of the adapter share. */
 export interface RestParts extends RestDeps {
-  readonly underWay: UnderWay
+  readonly inFlight: InFlightRequests
   readonly telemetry: Telemetry
 }

@@ -74,7 +74,7 @@ const EXPOSED_HEADERS = [
   ...['limit', 'remaining', 'reset'].flatMap((fact) => [`x-ratelimit-${fact}-requests`, `x-ratelimit-${fact}-tokens`]),
 ].join(', ')
 
-type StartParts = 'clock' | 'ids' | 'underWay' | 'config' | 'log' | 'telemetry'
+type StartParts = 'clock' | 'ids' | 'inFlight' | 'config' | 'log' | 'telemetry'
 
 /**
  * Options of the app itself, for errors before any route or hook runs. A path parameter has at most 300 characters: IDs
@@ -95,7 +95,7 @@ export function serverOptions(parts: Pick<RestParts, StartParts>) {
 function startRequest(
   request: FastifyRequest,
   reply: FastifyReply,
-  { clock, ids, underWay, config, log, telemetry }: Pick<RestParts, StartParts>,
+  { clock, ids, inFlight, config, log, telemetry }: Pick<RestParts, StartParts>,
 ): void {
   const { headers } = request
   const dialect = request.routeOptions.config?.dialect
@@ -107,7 +107,7 @@ function startRequest(
     id,
     startedMs: clock.now().getTime(),
     apiKey: readKey(request.raw, dialect),
-    signal: underWay.add(reply),
+    signal: inFlight.add(reply),
     keyJudged: false,
   }
   reply.headers(headersOfAll(id, dialect, headers))

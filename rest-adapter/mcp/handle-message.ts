@@ -9,9 +9,9 @@ import {
 import { gatewayOperation } from '../../schema/operations.ts'
 import { KisError } from '../../subgraphs/common/errors.ts'
 import type { Call, RouteResponse } from '../http/route.ts'
+import type { CancellableRequests } from './cancellable-requests.ts'
 import { Exchange } from './exchange.ts'
 import { createServer } from './server.ts'
-import type { RequestsUnderWay } from './under-way.ts'
 
 const SESSION_HEADER = 'mcp-session-id'
 const ACCEPTED: RouteResponse = { status: 202, body: '' }
@@ -24,7 +24,7 @@ const MAX_VALUES = 1_000
 const MAX_ID = 256
 
 /** Handles a message of the Model Context Protocol. Returns undefined if the response was streamed. */
-export async function handleMessage(call: Call, underWay: RequestsUnderWay): Promise<RouteResponse | undefined> {
+export async function handleMessage(call: Call, cancellable: CancellableRequests): Promise<RouteResponse | undefined> {
   const { headers, context, ids } = call
   // The key is checked before every message, so that a caller without one learns nothing about the protocol's state.
   await call.execute(gatewayOperation('query CheckKey { __typename }'))
@@ -36,14 +36,14 @@ export async function handleMessage(call: Call, underWay: RequestsUnderWay): Pro
   if (!isJSONRPCRequest(message)) {
     const cancelled = CancelledNotificationSchema.safeParse(message)
     const id = cancelled.data?.params.requestId
-    if (id !== undefined && session !== '') underWay.cancel(context.caller, session, id)
+    if (id !== undefined && session !== '') cancellable.cancel(context.caller, session, id)
     return ACCEPTED
   }
 
   const exchange = new Exchange(call)
   const server = createServer(call, exchange)
   await server.connect(exchange)
-  using _request = underWay.add(context.caller, session, message.id, () => void server.close())
+  using _request = cancellable.add(context.caller, session, message.id, () => void server.close())
   exchange.receive(message)
   const response = await exchange.response
   // A session only names the requests that can be cancelled. It needs no memory and never ends.

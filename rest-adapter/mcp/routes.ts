@@ -1,11 +1,11 @@
 import * as operations from '../contract/mcp.ts'
 import { type Route, route } from '../http/route.ts'
+import type { CancellableRequests } from './cancellable-requests.ts'
 import { MCP_DIALECT } from './errors.ts'
 import { refuseUnknownHosts } from './hosts.ts'
-import type { RequestsUnderWay } from './under-way.ts'
 
 /** The Model Context Protocol over streamable HTTP. Its packages are loaded with the first message. */
-export function mcpRoutes(underWay: RequestsUnderWay): readonly Route[] {
+export function mcpRoutes(cancellable: CancellableRequests): readonly Route[] {
   return [
     route({
       operation: operations.postMcpMessage,
@@ -14,7 +14,7 @@ export function mcpRoutes(underWay: RequestsUnderWay): readonly Route[] {
       refuse: refuseUnknownHosts,
       async handle(call) {
         const { handleMessage } = await import('./handle-message.ts')
-        return handleMessage(call, underWay)
+        return handleMessage(call, cancellable)
       },
     }),
   ]

@@ -22,6 +22,7 @@ interface Kind<Item extends Named> {
   toTool(item: Item, name: string): Tool
 }
 
+/** A collection or agent that is offered as a tool. */
 export interface Named {
   readonly id: string
   readonly code: string

@@ -24,11 +24,10 @@ interface FileOfForm<Uploaded> {
 }
 
 /**
- * Reads a form with one file while it comes in, and returns its text fields; only these are held in memory. `taken` is
- * undefined if the form has no such file. After a failure the request is still open: the caller can respond and lets
- * the rest of the body pass.
- * @throws {KisError} the form is malformed or exceeds a limit, or the file was not taken. Nothing is being read any
- * more
+ * Reads a form with one file while it comes in. Returns its text fields, which alone are held in memory, and the result
+ * of `upload`; undefined: the form has no such file. After a failure the request is still open: the caller can respond
+ * and lets the rest of the body pass.
+ * @throws {KisError} the form is malformed or exceeds a limit, or `upload` failed. Nothing is being read any more
  */
 export async function readFormStream<Uploaded>(
   { headers, stream }: FormStream,

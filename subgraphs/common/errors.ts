@@ -128,7 +128,7 @@ export class TooBusy extends KisError {
 /** Longest message, or path in it, that leaves the service. A value that it quotes may be as long as the request. */
 const MAX_MESSAGE_CHARACTERS = 500
 
-/** Shortens a message to this length. */
+/** Shortens a message, or a path in it, to at most `MAX_MESSAGE_CHARACTERS`. */
 export function cut(message: string): string {
   return message.length > MAX_MESSAGE_CHARACTERS ? `${message.slice(0, MAX_MESSAGE_CHARACTERS - 1)}…` : message
 }

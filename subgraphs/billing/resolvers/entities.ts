@@ -83,7 +83,7 @@ export const entities: Resolvers = {
 
   Erasure: {
     id: ({ _id }) => _id,
-    // Billing does not know the owner of a document.
+    // Billing does not know whose the document is: the erasure names it once the organization's data of it was found.
     documentId: (erasure) => (erasedRecords(erasure).length > 0 ? erasure.documentId : null),
     erased: erasedRecords,
   },

@@ -46,6 +46,7 @@ export function choices<const Value extends string>(values: readonly Value[]) {
   })
 }
 
+/** A list of texts. Absent: an empty list. */
 export function names() {
   return list(z.custom<string>()).superRefine((items, context) => {
     for (const item of items) if (typeof item !== 'string') context.addIssue('must hold text')

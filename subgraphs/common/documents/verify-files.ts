@@ -19,6 +19,7 @@ export interface FileVerification {
   readonly next: string | null
 }
 
+/** What the check of a file found. */
 export interface CheckedFile {
   /** The file name, without its folder. */
   readonly name: string

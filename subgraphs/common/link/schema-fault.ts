@@ -15,7 +15,7 @@ const CODES: Readonly<Record<string, ErrorCode>> = {
   pattern: 'unsupported_value',
 }
 
-/** An error of Ajv (with `verbose`). */
+/** An error of Ajv (with `verbose`): a value that does not fit its JSON Schema. */
 interface Fault {
   readonly keyword: string
   readonly params: Readonly<Record<string, unknown>>
@@ -29,7 +29,8 @@ interface Fault {
 }
 
 /**
- * Converts a fault to an error with a path in the caller's own names. `within` is the path of the checked value. One
+ * Converts a fault to the error for the caller. Its `param` is a path such as `messages[0].content`, below `within`, the
+ * path of the checked value. If the checked value itself is wrong, `whole` is its name in the message: `The body`. One
  * error names all missing fields of an object; `param` is the first of them.
  */
 export function errorOfFault(fault: Fault, whole: string, within: string | null = null): KisError {

@@ -22,7 +22,10 @@ export function readSubscription(extensions: Readonly<Record<string, unknown>> |
   return typeof name === 'string' ? name : undefined
 }
 
-/** Reads the notes of a socket. Create it before graphql-ws reads from the socket. */
+/**
+ * The subscriptions of one service socket whose clients were disconnected, as the notes on the socket say. Create it
+ * before graphql-ws reads from the socket.
+ */
 export class CutOperations {
   readonly #cut = new Set<string>()
   /** True once the socket was lost, without a normal close. */

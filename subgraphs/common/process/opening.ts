@@ -128,7 +128,7 @@ export class Opening<T> implements AsyncDisposable {
         return it
       } catch (error) {
         const problemPart = error instanceof Unfit ? (error.part ?? part) : part
-        this.#problems = mendable(error).map((problem) => `${problemPart}: ${problem}`)
+        this.#problems = temporaryProblems(error).map((problem) => `${problemPart}: ${problem}`)
         if (this.#problems.length === 0) throw error
       } finally {
         this.#firstTry.resolve()
@@ -139,8 +139,8 @@ export class Opening<T> implements AsyncDisposable {
   }
 }
 
-/** Returns the problems, as sentences, that a later attempt may find solved; empty for any other error. */
-function mendable(error: unknown): readonly string[] {
+/** Returns the problems that a later attempt may find solved, as sentences; empty: the error is permanent. */
+function temporaryProblems(error: unknown): readonly string[] {
   if (error instanceof Unfit) return error.problems
   if (!(error instanceof KisError && error.code === 'service_unavailable')) return []
   return [error.cause instanceof Error ? error.cause.message : error.message]

@@ -5,6 +5,7 @@ export interface WakeUp {
   wait(ms: number, signal: AbortSignal): Promise<void>
 }
 
+/** Creates a wake-up without sleepers. */
 export function wakeUp(): WakeUp {
   const sleepers = new Set<() => void>()
   let missed = false

@@ -24,8 +24,8 @@ export function respondToMalformedRequest(
   requestId: string,
   toBody: (error: KisError) => unknown,
 ): void {
-  const { _httpMessage: underWay } = socket as Duplex & { readonly _httpMessage?: { readonly headersSent: boolean } | null }
-  if (code === 'ECONNRESET' || !socket.writable || underWay?.headersSent) {
+  const { _httpMessage: response } = socket as Duplex & { readonly _httpMessage?: { readonly headersSent: boolean } | null }
+  if (code === 'ECONNRESET' || !socket.writable || response?.headersSent) {
     // The response is complete, and the rest of the request is still being read. No second response is possible.
     if (!socket.writableEnded) socket.destroy()
     return

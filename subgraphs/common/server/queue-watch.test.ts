@@ -154,7 +154,7 @@ describe('QueueWatch', () => {
     watch.start('ListKeys')()
     block(500)
     expect(warn).toHaveBeenCalledExactlyOnceWith(
-      { blockedMs: 480, operations: ['Search (500 ms)', 'ListKeys (500 ms)', 'ListModels (600 ms)'], underWay: 2 },
+      { blockedMs: 480, operations: ['Search (500 ms)', 'ListKeys (500 ms)', 'ListModels (600 ms)'], inFlight: 2 },
       'the event loop was blocked',
     )
     block(300)

@@ -26,7 +26,10 @@ const ALONE = 5
  * twice the time that it takes alone.
  */
 const WRITES = 2
-/** The longest part of a wait that does not count. A store whose round trips take 0.25 s needs it. */
+/**
+ * Most of a wait that is taken for the store's own time and not for a queue. A store whose round trips take 0.25 s needs
+ * as much.
+ */
 const MOST_ALLOWED_MS = 1_000
 /** Limit of names in one log line. */
 const MAX_NAMES = 20
@@ -45,7 +48,7 @@ interface Named {
 export class QueueWatch implements Disposable {
   readonly #log: Log
   readonly #now: () => number
-  readonly #underWay = new Set<Named>()
+  readonly #inFlight = new Set<Named>()
   /** Operations that ended since the last check, which may have blocked the loop. Only the last ones. */
   #ended: Named[] = []
   /** Waiting work, oldest first. */
@@ -68,9 +71,9 @@ export class QueueWatch implements Disposable {
   /** Starts an operation that the log may name. Returns the function to call at its end. */
   start(name: string): () => void {
     const work = { name, sinceMs: this.#now() }
-    this.#underWay.add(work)
+    this.#inFlight.add(work)
     return () => {
-      if (!this.#underWay.delete(work)) return
+      if (!this.#inFlight.delete(work)) return
       this.#ended.push(work)
       if (this.#ended.length > MAX_NAMES) this.#ended.shift()
     }
@@ -144,10 +147,10 @@ export class QueueWatch implements Disposable {
   #say(atMs: number, lateMs: number): void {
     if (atMs - this.#saidAtMs < SAY_EVERY_MS) return
     this.#saidAtMs = atMs
-    const newest = [...this.#underWay, ...this.#ended].sort((a, b) => b.sinceMs - a.sinceMs).slice(0, MAX_NAMES)
+    const newest = [...this.#inFlight, ...this.#ended].sort((a, b) => b.sinceMs - a.sinceMs).slice(0, MAX_NAMES)
     const operations = newest.map(({ name, sinceMs }) => `${name} (${Math.round(atMs - sinceMs)} ms)`)
     // A pause without a name is most likely a start, which loads code and schemas.
     const level = operations.length > 0 ? 'warn' : 'info'
-    this.#log[level]({ blockedMs: Math.round(lateMs), operations, underWay: this.#underWay.size }, 'the event loop was blocked')
+    this.#log[level]({ blockedMs: Math.round(lateMs), operations, inFlight: this.#inFlight.size }, 'the event loop was blocked')
   }
 }

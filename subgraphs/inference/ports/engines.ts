@@ -40,6 +40,7 @@ export interface EngineCall {
   readonly organizationId?: string
 }
 
+/** A call of a chat model, besides its request. */
 export interface ChatCall extends EngineCall {
   /**
    * Most output tokens of one choice of the model. The hold covers as many if the request sets no limit. Null: unknown.
@@ -49,6 +50,7 @@ export interface ChatCall extends EngineCall {
   warn(field: string): void
 }
 
+/** A call of an embedding model, besides its texts. */
 export interface EmbeddingCall extends EngineCall {
   /** Set only if the caller requests fewer dimensions than the model has; else null. */
   readonly dimensions: number | null

@@ -22,6 +22,7 @@ import type {
 } from './generated.ts'
 
 export type Run = RunRecord & { readonly isReplayed?: boolean }
+/** The event of a search that the agent made. */
 export type Search = Extract<FollowedEvent['event'], { readonly type: 'search' }>
 
 export const agentRunQueries: QueryResolvers = {

@@ -82,6 +82,7 @@ function toVersionView({ definition, version, createdAt }: StoredVersion): Agent
   return { version, createdAt, definition: readDefinition(definition) }
 }
 
+/** Returns the agent with its definition parsed, as its GraphQL type shows it. */
 export function toView(agent: AgentRecord): AgentView {
   return { ...agent, definition: readDefinition(agent.definition) }
 }

@@ -23,7 +23,9 @@ import type {
   SubscriptionResolvers,
 } from './generated.ts'
 
+/** The models that would be called, in order, each with the most that its call can cost. */
 export type Quote = readonly QuotedModel[]
+/** One choice of a response of the chat protocol. */
 export type Choice = ReturnType<typeof readChoices>[number]
 
 export const chatQueries: QueryResolvers = {

@@ -3,6 +3,7 @@ import { describeCollection } from '../domain/agents/describe-collection.ts'
 import { SEARCH_PARAMETERS } from '../domain/agents/search-tools.ts'
 import type { CollectionResolvers } from './generated.ts'
 
+/** A collection of knowledge, to which inference adds fields. */
 export interface Reference {
   readonly id: string
 }

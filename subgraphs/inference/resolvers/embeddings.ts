@@ -5,6 +5,7 @@ import { embedQuery } from '../use-cases/embeddings/embed-query.ts'
 import { isReplayed, onceForKey } from '../use-cases/idempotency/once-for-key.ts'
 import type { EmbeddingResolvers, EmbeddingsResolvers, EncodingFormat, MutationResolvers } from './generated.ts'
 
+/** The vectors, with the encoding that the caller requested. */
 export type Created = Embeddings & { readonly format: EncodingFormat }
 export interface OneEmbedding {
   readonly index: number

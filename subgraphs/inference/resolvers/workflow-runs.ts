@@ -17,6 +17,7 @@ import type {
 } from './generated.ts'
 
 export type NodeOfRun = NodeRun & { readonly id: string; readonly nodeId: string }
+/** An event of a run, with its cursor. */
 export type Followed = FollowedEvent<WorkflowEvent>
 
 export const workflowRunQueries: QueryResolvers = {

@@ -149,7 +149,7 @@ type RunJob = FairLeasable & {
   readonly starts: number
   /** The process in which the run starts alone, because one of its starts may have ended another. */
   readonly alone?: string | null
-  /** `Waits` as JSON, when the run was put off. */
+  /** `Waits` as JSON, when the run was postponed. */
   readonly waits?: string
   /** The deadline of the run. A run that finds no slot until then ends without one. */
   readonly deadline?: Date

@@ -220,6 +220,7 @@ export const DOCUMENT_ERROR_CODES = [
 ] as const
 export type DocumentErrorCode = (typeof DOCUMENT_ERROR_CODES)[number]
 
+/** How far the current stage of an ingestion is, in the units of the stage. */
 export interface Progress {
   readonly done: number
   readonly total: number
@@ -599,6 +600,7 @@ export function generationName(number: number): string {
   return `g${number}`
 }
 
+/** Returns the number of a generation: 1 for `g1`. */
 export function generationNumber(name: string): number {
   return Number(name.slice(1))
 }

@@ -4,7 +4,10 @@ import { checkPlain } from '../../common/plain-text.ts'
 
 const MAX_EXTERNAL_ID = 200
 
-/** @throws {KisError} the ID is invalid; has the `param` */
+/**
+ * Returns the ID that a caller gives a document (`externalId`).
+ * @throws {KisError} the ID is invalid; the error has the `param`
+ */
 export function requireExternalId(value: string, param: string): string {
   if (value.length === 0 || value.trim() !== value)
     throw new KisError('invalid_request', 'An external id is a text without white space around it.', { param })

@@ -29,6 +29,7 @@ import type {
 interface Owned {
   readonly organizationId: string
 }
+/** A replacement or a version, with the organization of its document. */
 export type ReplacementOf = Replacement & Owned
 export type VersionOf = DocumentVersion & Owned
 

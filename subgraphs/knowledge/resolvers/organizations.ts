@@ -2,6 +2,7 @@ import { countOfOrganization } from '../use-cases/documents/documents.ts'
 import { getQuota, getStored } from '../use-cases/get-quota.ts'
 import type { OrganizationResolvers } from './generated.ts'
 
+/** An organization of billing, to which knowledge adds fields. */
 export interface Reference {
   readonly id: string
 }

@@ -5,6 +5,7 @@ import { findChunk } from '../use-cases/search/find-chunk.ts'
 import { type SearchHit, searchCollection } from '../use-cases/search/search-collection.ts'
 import type { ChunkResolvers, QueryResolvers } from './generated.ts'
 
+/** A chunk, with the record of its document. */
 export type ChunkOfDocument = StoredChunk & { readonly record: DocumentRecord }
 
 export const searchQueries: QueryResolvers = {

@@ -9,6 +9,7 @@ import { resumeAfter, type Sent } from './resume.ts'
 /** Starts a subscription, and returns the function that ends it. */
 type Subscribe = (sent: Sent, listener: Listener) => () => void
 
+/** A GraphQL client with its socket, for one session. */
 export interface Connected {
   readonly client: Client
   /** Closes the socket and drops the cache, with the session. */

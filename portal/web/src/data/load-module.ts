@@ -10,8 +10,9 @@ const ADDRESS = /https?:\/\/\S+\.js/
 const MAX_RETRIES = 3
 
 /**
- * Loads a part of the portal. While the service is unreachable it waits, instead of failing or reloading the page,
- * which would lose what is shown. Pass the bare import as `load`, because a retry resolves to the same module.
+ * Loads a module of the portal. While the service is unreachable, the call waits: a failure or a reload of the page
+ * would lose what is shown. `load` must be the import alone (`() => import('./x.ts')`), because a retry imports the
+ * module from another address and calls nothing after it.
  */
 export async function loadModule<Module>(load: () => Promise<Module>): Promise<Module> {
   await connection.untilReached()

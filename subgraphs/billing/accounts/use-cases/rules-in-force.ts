@@ -21,8 +21,8 @@ export async function putInForce(
     more(draft)
     draft.enforce(organization.revision ?? 0)
   })
-  const isAnyUnderWay = Object.values(wallet.holds).some((hold) => !isRunHold(hold))
-  if (isAnyUnderWay) await clock.sleep(CONFIRM_MS)
+  const isAnyInFlight = Object.values(wallet.holds).some((hold) => !isRunHold(hold))
+  if (isAnyInFlight) await clock.sleep(CONFIRM_MS)
 }
 
 /**

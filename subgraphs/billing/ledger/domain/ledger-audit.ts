@@ -84,6 +84,7 @@ export function describeSums({ calls, amount, quantities }: UsageSums): string {
   return [`${calls} calls`, usd(amount), ...used].join(', ')
 }
 
+/** Formats an amount of nano-USD for messages: `0.15 USD`. */
 export function usd(nanoUsd: bigint | number): string {
   return `${formatUsd(BigInt(nanoUsd))} USD`
 }

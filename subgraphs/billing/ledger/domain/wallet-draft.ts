@@ -20,7 +20,9 @@ export class WalletDraft {
   #rules: number
   #ocr: PageCount | undefined
 
-  /** `copied`: entries that the pump has copied from the wallet, if the decisions requested them. */
+  /**
+   * `copied`: the requested ones of those entries that the pump has copied from the wallet's outbox to the ledger.
+   */
   constructor(base: Wallet, copied: readonly LedgerEntry[]) {
     this.#base = base
     this.#copied = copied
@@ -81,7 +83,7 @@ export class WalletDraft {
     return this.#find((entry) => entry.reference === holdId && isEnd(entry))
   }
 
-  /** Searches the wallet, and the entries that were copied from it. */
+  /** Searches the requested entries of the ledger, then the new entries, then the wallet's outbox. */
   #find(isIt: (entry: LedgerEntry) => boolean): LedgerEntry | undefined {
     const isPending = ({ entry }: PendingEntry) => isIt(entry)
     return this.#copied.find(isIt) ?? (this.#posted.find(isPending) ?? this.#base.outbox.find(isPending))?.entry

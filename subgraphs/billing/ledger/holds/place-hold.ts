@@ -115,7 +115,10 @@ export async function placeRunHold(deps: BillingDeps, principal: Principal, inpu
   return reserve(deps, principal, input.id, hold, (wallet) => reserveFromWallet(wallet, hold, now))
 }
 
-/** Places a hold. `take` computes the amount, and the part of it that moves in the ledger. */
+/**
+ * Places a hold in the wallet's next write. `computePostings` sees the wallet as it is then, and returns the postings of
+ * the hold's ledger entry.
+ */
 async function reserve(
   deps: BillingDeps,
   principal: Principal,

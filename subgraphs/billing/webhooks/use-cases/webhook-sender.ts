@@ -10,7 +10,7 @@ import { purgeQueue } from './endpoints.ts'
 /** Concurrent requests of one process to one endpoint. */
 const MAX_PER_ENDPOINT = 4
 /** Concurrent webhook requests of one process: half of all its outgoing requests. Organizations share them. */
-const MAX_UNDER_WAY = 32
+const MAX_IN_FLIGHT = 32
 /** Endpoints with pending events that one round checks. */
 const MAX_LOOKED_AT = 100
 /** Limit of consecutive events of one subject, before other subjects are served. */
@@ -29,8 +29,8 @@ const MAX_STORED_ATTEMPTS = 20
 export class WebhookSender {
   readonly #deps: BillingDeps
   readonly #wakeUp = wakeUp()
-  readonly #underWay = new Map<Promise<void>, string>()
-  readonly #permits = new FairSemaphore(MAX_UNDER_WAY)
+  readonly #inFlight = new Map<Promise<void>, string>()
+  readonly #permits = new FairSemaphore(MAX_IN_FLIGHT)
   #after = ''
 
   constructor(deps: BillingDeps) {
@@ -81,7 +81,7 @@ export class WebhookSender {
 
   /** Resolves when nothing is being sent. */
   async idle(): Promise<void> {
-    while (this.#underWay.size > 0) await Promise.all(this.#underWay.keys())
+    while (this.#inFlight.size > 0) await Promise.all(this.#inFlight.keys())
   }
 
   async #sendTo(endpointId: string, signal: AbortSignal): Promise<void> {
@@ -89,7 +89,7 @@ export class WebhookSender {
     const endpoint = await collections.webhookEndpoints.findOne({ _id: endpointId })
     if (!endpoint) return purgeQueue(this.#deps, endpointId)
     if (!endpoint.isActive) return
-    const free = MAX_PER_ENDPOINT - [...this.#underWay.values()].filter((id) => id === endpointId).length
+    const free = MAX_PER_ENDPOINT - [...this.#inFlight.values()].filter((id) => id === endpointId).length
     if (free <= 0) return
     const now = clock.now()
     const due = await collections.webhookLanes.find({ endpointId, 'job.dueAt': { $lte: now } }, { sort: { 'job.dueAt': 1 }, limit: free })
@@ -105,11 +105,11 @@ export class WebhookSender {
         continue
       }
       const work = this.#work(lane, signal).finally(() => {
-        this.#underWay.delete(work)
+        this.#inFlight.delete(work)
         release()
         this.wake()
       })
-      this.#underWay.set(work, endpointId)
+      this.#inFlight.set(work, endpointId)
     }
   }
 

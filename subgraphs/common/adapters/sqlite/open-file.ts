@@ -24,7 +24,7 @@ export interface OpenedFile {
 
 /**
  * Opens a file, which is created if needed, and its writer: `script` in `thread`, which serves the calls `ping` and
- * `damageSeenAtStart`. `migrate` changes a prepared file before it is used.
+ * `corruptionSeenAtStart`. `migrate` changes a prepared file before it is used.
  * @throws {Error} the file is in use, corrupted, of another kind or installation, or of a newer version
  * @throws {Unfit} the storage fails
  */
@@ -45,7 +45,7 @@ export async function openFile(
     const writer = opening.use(new FileThread(thread, script, file))
     await writer.call('ping', [])
     lock.noteOpen()
-    const corruption = await writer.call<string | null>('damageSeenAtStart', [])
+    const corruption = await writer.call<string | null>('corruptionSeenAtStart', [])
     if (corruption !== null) throw corrupted(path, corruption)
     return { file, writer, connection, closing: opening.move() }
   } catch (error) {

@@ -9,14 +9,15 @@ interface RemoteError {
 /** The result of a call, or its error, on its way to the caller's thread. */
 export type Reply = { readonly value: unknown } | { readonly error: RemoteError }
 
-/** A call of code that serves several files. */
+/** A call of a method of one open file, such as a database. A thread may have several files open. */
 export interface FileCall {
+  /** The path of the file. */
   readonly file: string
   readonly method: string
   readonly args: readonly unknown[]
 }
 
-/** The functions of a thread for one file. */
+/** What a thread has for one open file: the functions that calls run, by method. */
 interface FileService {
   // The two sides agree on the arguments of each method, as in any call to another process.
   readonly handlers: Readonly<Record<string, (...args: never[]) => unknown>>
@@ -56,8 +57,8 @@ interface Waiting {
 }
 
 /**
- * Returns `call` for code that serves files. The first call for a file opens it. The method `close` closes a file after
- * the calls before it.
+ * Returns the function that the file of a thread exports as `call`, for threads that have files open. The first call for
+ * a file opens it with `open`. The method `close` closes a file after the calls before it.
  */
 export function servingFiles(open: (file: string) => FileService): (call: FileCall) => Promise<Reply> {
   const services = new Map<string, { readonly service: FileService; readonly waiting: Waiting[] }>()

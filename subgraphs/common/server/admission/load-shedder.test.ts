@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTick } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import { LoadShedder } from './load-shedder.ts'
 
@@ -41,9 +41,9 @@ describe('LoadShedder', () => {
     expect(started).toEqual(numbers(8))
     // This client disconnects.
     releases[9]!()
-    await nextTurn()
+    await nextTick()
     expect(started).toEqual(numbers(17).filter((i) => i !== 9))
-    await nextTurn()
+    await nextTick()
     expect(started).toEqual(numbers(20).filter((i) => i !== 9))
     it.enter(BUSY, '', () => started.push(20))
     expect(started.at(-1)).toBe(20)
@@ -72,7 +72,7 @@ describe('LoadShedder', () => {
     queue.isStanding = true
     const refused = () => Array.from({ length: 50 }, () => isRefused()).filter(Boolean).length
     expect(refused()).toBe(50 - 8 - 32)
-    await nextTurn()
+    await nextTick()
     expect(refused()).toBe(50 - 8)
   })
 

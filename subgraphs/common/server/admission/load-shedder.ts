@@ -41,7 +41,7 @@ export class LoadShedder {
   readonly #watch: Pick<QueueWatch, 'ageMs' | 'stands'>
   readonly #now: () => number
   /** Running requests by key. */
-  readonly #underWay = new Map<string, number>()
+  readonly #inFlight = new Map<string, number>()
   /** Names of accepted keys and tokens. */
   readonly #known = new LRUCache<string, true>({ max: MAX_KNOWN })
   /** Requests that wait to be started, oldest first. */
@@ -63,18 +63,18 @@ export class LoadShedder {
    */
   enter(key: string | null | undefined, address: string, start: () => void): () => void {
     const name = this.#nameOf(key ?? '') ?? `from ${subscriberOf(address)}`
-    const underWay = this.#underWay.get(name) ?? 0
-    if (underWay >= FEW) this.#refuseIfFull()
-    this.#underWay.set(name, underWay + 1)
-    const dequeue = underWay < FEW ? void start() : this.#startOrQueue(start)
+    const inFlight = this.#inFlight.get(name) ?? 0
+    if (inFlight >= FEW) this.#refuseIfFull()
+    this.#inFlight.set(name, inFlight + 1)
+    const dequeue = inFlight < FEW ? void start() : this.#startOrQueue(start)
     let isOver = false
     return () => {
       if (isOver) return
       isOver = true
       dequeue?.()
-      const left = this.#underWay.get(name)! - 1
-      if (left > 0) this.#underWay.set(name, left)
-      else this.#underWay.delete(name)
+      const left = this.#inFlight.get(name)! - 1
+      if (left > 0) this.#inFlight.set(name, left)
+      else this.#inFlight.delete(name)
     }
   }
 

@@ -61,6 +61,7 @@ export function toCompletion(vendor: Vendor, result: LanguageModelV4GenerateResu
   }
 }
 
+/** Returns the `created` of a response: the vendor's time in Unix seconds or, without one, ours. */
 export function toCreated(timestamp: Date | undefined, { created }: ResponseFacts): number {
   const seconds = timestamp ? Math.floor(timestamp.getTime() / 1_000) : Number.NaN
   return Number.isFinite(seconds) ? seconds : created

@@ -14,7 +14,7 @@ export interface Question {
 /** The faults of the value, or why the schema cannot be used. */
 export type Verdict = { readonly faults: readonly SchemaFault[] } | { readonly failure: string }
 
-/** Most faults in a result: nobody fixes more at once. */
+/** Most faults in a result: more help no caller to repair its value. */
 const MAX_FAULTS = 10
 /**
  * Most compiled schemas that are cached. A map requests up to a hundred checks with the same schema, and a compiled one
@@ -25,6 +25,7 @@ const MAX_CACHED = 4
 const metaSchemas = new Ajv2020({ strict: false, validateFormats: false })
 const compiled = new LRUCache<string, ValidateFunction>({ max: MAX_CACHED })
 
+/** Checks a value against its schema; without a value, only the schema. */
 export function judge({ schema, value }: Question): Verdict {
   let isValid: ValidateFunction
   try {

@@ -11,7 +11,7 @@ import { checkModelFiles } from './model-files.ts'
 import { StartLimit } from './start-limit.ts'
 import type { ModelTask } from './thread.ts'
 import type { Purpose } from './token-embeddings.ts'
-import { END, MARKS, MAX_TOKENS, START } from './tokens.ts'
+import { END, MAX_TOKENS, SPECIAL_TOKENS, START } from './tokens.ts'
 
 const FILE = new URL('./thread.ts', import.meta.url)
 /** Most calls that wait or run. More are refused, so that a stalled thread cannot fill the memory. */
@@ -76,8 +76,8 @@ export class ModelThread implements AsyncDisposable {
       const strings = input.map((each) => (typeof each === 'string' ? each : ''))
       const found = strings.some((text) => text !== '') ? await this.#tokenize(strings, signal, organizationId) : []
       const all = input.map((each, index) => (typeof each === 'string' ? (found[index] ?? []) : toOwnTokens(each, vocabulary)))
-      const texts = all.map((tokens) => tokens.slice(0, MAX_TOKENS - MARKS))
-      const batches = toBatches(texts.map(({ length }) => length + MARKS))
+      const texts = all.map((tokens) => tokens.slice(0, MAX_TOKENS - SPECIAL_TOKENS))
+      const batches = toBatches(texts.map(({ length }) => length + SPECIAL_TOKENS))
       const vectors: Float32Array[] = []
       const tokenEmbeddings: Int8Array[] = []
       const request = { organizationId, isQuery: purpose === 'query' && batches.length === 1 }

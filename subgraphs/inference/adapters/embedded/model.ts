@@ -6,7 +6,7 @@ import { NETWORK_FILE } from './model-files.ts'
 import { type Language, MEAN_OF, type Purpose, toTokenEmbeddings, WIDTH } from './token-embeddings.ts'
 import { TRAITS } from './tokenizer/unigram.ts'
 import { WordTokenizer } from './tokenizer/word-tokenizer.ts'
-import { END, MARKS, PAD, START } from './tokens.ts'
+import { END, PAD, SPECIAL_TOKENS, START } from './tokens.ts'
 
 /**
  * The embedding without the direction that separates Arabic from English, so that one index may contain both languages.
@@ -24,6 +24,7 @@ interface Reference {
   }[]
 }
 
+/** What the network returns for the texts of one call. */
 export interface Embedded {
   /** One vector for each text, of norm 1, concatenated. */
   readonly vectors: Float32Array
@@ -76,12 +77,12 @@ export class Model {
    * depend on the other texts of its batch. `tokenEmbeddingsFor` requests token embeddings, of texts for this purpose.
    */
   async embed(texts: readonly (readonly number[])[], tokenEmbeddingsFor: Purpose | null): Promise<Embedded> {
-    const width = Math.max(...texts.map(({ length }) => length)) + MARKS
+    const width = Math.max(...texts.map(({ length }) => length)) + SPECIAL_TOKENS
     const ids = new BigInt64Array(texts.length * width).fill(BigInt(PAD))
     const mask = new BigInt64Array(ids.length)
     for (const [row, tokens] of texts.entries()) {
       ids.set(BigInt64Array.from([START, ...tokens, END], BigInt), row * width)
-      mask.fill(1n, row * width, row * width + tokens.length + MARKS)
+      mask.fill(1n, row * width, row * width + tokens.length + SPECIAL_TOKENS)
     }
     const purpose = tokenEmbeddingsFor ?? 'query'
     const means = BigInt64Array.from(texts, (tokens) => MEAN_OF[purpose][this.#languageOf(tokens)])

@@ -4,6 +4,7 @@ import type { Clock } from '../../../common/process/clock.ts'
 const MAX_STARTS = 5
 const WINDOW_MS = 60_000
 
+/** Limits the restarts of a thread that dies again and again. */
 export class StartLimit {
   readonly #clock: Clock
   readonly #starts: number[] = []

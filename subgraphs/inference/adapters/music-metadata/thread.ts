@@ -6,8 +6,9 @@ import { recordingMs } from './recording-length.ts'
 /** Stereo of 24 bits at 192 kHz: the highest rate of any file. */
 const MOST_BITS_PER_SECOND = 9_216_000
 /**
- * The highest rates of compressed audio: MPEG audio, above ADPCM and GSM in WAV; AAC in stereo at 48 kHz (ISO/IEC 14496-3,
- * 4.5.3.3); Opus (RFC 6716, section 2.1.1), above Vorbis.
+ * The highest rate of compressed audio in each container. MP3 and WAV: MPEG audio; ADPCM and GSM, which WAV may have,
+ * have lower rates. MP4: AAC in stereo at 48 kHz (ISO/IEC 14496-3, 4.5.3.3); WebM has lower rates. Ogg: Opus (RFC 6716,
+ * section 2.1.1); Vorbis has a lower rate. FLAC is lossless, so its rate is that of its samples.
  */
 const PACKED_BITS_PER_SECOND: Readonly<Record<AudioFormat, number>> = {
   flac: MOST_BITS_PER_SECOND,
@@ -21,12 +22,14 @@ const PACKED_BITS_PER_SECOND: Readonly<Record<AudioFormat, number>> = {
 /** Codecs of WAV that are not compressed; the last one is WAVE_FORMAT_EXTENSIBLE. */
 const SAMPLES = ['PCM', 'IEEE_FLOAT', 'ALAW', 'MULAW', 'non-PCM (65534)']
 
+/** A request to the thread: the bytes of an audio file. */
 export interface Question {
   readonly bytes: Uint8Array
   readonly mimeType: string
   readonly format: AudioFormat
 }
 
+/** What the header and the size of an audio file say of its length. */
 export interface Found {
   readonly hasAudio: boolean
   /** 0: unknown. */

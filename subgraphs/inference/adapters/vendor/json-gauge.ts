@@ -5,7 +5,7 @@
 const MAX_DEPTH = 500
 /** Most lists, objects and fields of a response. 20 MiB of tokens with their log probabilities have 1.6 million. */
 export const MAX_RESPONSE_PARTS = 2_000_000
-/** The same limit for an event. A token with 20 alternatives has 105. */
+/** Limit of one event of a stream. A token with 20 alternatives has 105. */
 export const MAX_EVENT_PARTS = 100_000
 /** Most items of a response's lists and fields. 2,048 vectors of 4,096 numbers have 8.4 million. */
 const MAX_ITEMS = 10_000_000

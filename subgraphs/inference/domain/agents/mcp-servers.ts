@@ -38,6 +38,7 @@ export interface McpServerInput {
 
 export type Headers = Readonly<Record<string, string>>
 
+/** Seals the headers that an organization gives for the server at `url`. */
 export type SealHeaders = (headers: Headers, url: string) => string
 
 /**

@@ -30,8 +30,8 @@ interface OutsideTool {
 }
 
 /**
- * Returns the server's tools that the agent may use, in the server's order. `taken` has the names of other tools; the
- * function adds the new names to it. A tool with a name or value that cannot be escaped is left out.
+ * Returns the server's tools that the agent may use, in the server's order. `usedNames` has the names of the agent's
+ * other tools; the function adds the new names to it. A tool with a name or value that cannot be escaped is left out.
  */
 export function toOutsideTools(
   { name, allowedTools }: McpServer,

@@ -47,9 +47,9 @@ export interface ModelEntry {
 const RESERVED_PREFIX = /^(agent|workflow)\//
 const MAX_NAME_LENGTH = 200
 const MAX_DIMENSIONS = 65_536
-/** The caller waits for each fallback that fails. */
+/** A limit, because the caller waits for each fallback that fails. */
 const MAX_FALLBACKS = 8
-/** More than anybody remembers. */
+/** A limit far above what a model needs. */
 const MAX_ALIASES = 32
 const PRICES_OF_KIND = { chat: ['input', 'output'], embedding: ['input'], transcription: ['audio'], rerank: [] } as const
 

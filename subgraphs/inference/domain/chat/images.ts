@@ -169,6 +169,7 @@ function refuseType(param: string): never {
   return refuse('unsupported_file_type', param, 'The image is not a png, jpeg, gif or webp.')
 }
 
+/** @throws {KisError} `payload_too_large`: always */
 export function refuseSize(param: string): never {
   return refuse('payload_too_large', param, `An image may have at most ${sizeText(MAX_IMAGE_BYTES)}.`)
 }

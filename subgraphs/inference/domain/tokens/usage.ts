@@ -37,7 +37,7 @@ export function believedUsage(reported: TokenUsage | undefined, inputTokens: num
   return { ...providerUsage(believed), source: 'counted' }
 }
 
-/** Whether the engine reported a zero that `used`, a whole response's usage, replaces with a count. */
+/** Whether the engine reported zero input or output tokens, where the usage of the whole response has counted ones. */
 export function isZeroReported(reported: TokenUsage | undefined, { quantities }: Usage): boolean {
   if (!reported) return false
   const isInputZero = sumInput(reported) === 0 && sumInput(quantities) > 0

@@ -50,12 +50,14 @@ export type Task = NodeFields &
     | { readonly type: 'template'; readonly template: string }
   )
 
+/** Chooses one of its cases: the nodes of the others are skipped. */
 export type BranchTask = NodeFields & {
   readonly type: 'branch'
   readonly cases: readonly { readonly name: string; readonly when: Condition }[]
   readonly default?: string
 }
 
+/** Does one task for each item of a list, `at_once` at a time. */
 export type MapTask = NodeFields & { readonly type: 'map'; readonly over: unknown; readonly node: Task; readonly at_once?: number }
 
 export type WorkflowNode = (Task | BranchTask | MapTask) & { readonly id: string; readonly after?: readonly string[] }

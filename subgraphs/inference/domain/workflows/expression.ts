@@ -309,6 +309,7 @@ function limited(text: string): string {
   return text
 }
 
+/** Returns the error for a value of a workflow that has become too long. */
 export function tooLong(): KisError {
   return new KisError('run_limit_exceeded', `A text has more than ${MAX_TEXT_CHARACTERS} characters.`)
 }

@@ -16,6 +16,7 @@ export interface McpTools extends AsyncDisposable {
   readonly away: readonly string[]
 }
 
+/** A tool of an MCP server, as the model and the run use it. */
 export interface OutsideTool extends Tool {
   call(args: string): Promise<string>
 }

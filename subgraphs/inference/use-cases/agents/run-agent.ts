@@ -42,10 +42,10 @@ export function startAndFollow(
 }
 
 /** The error for a caller whose process stops while another process continues the run. */
-const UNDER_WAY = { code: 'service_unavailable', message: 'The run is still under way. Ask for it by its id.' } as const
+const IN_PROGRESS = { code: 'service_unavailable', message: 'The run is still under way. Ask for it by its id.' } as const
 
 /** Returns the error of a run as the error of the call that waited for it. The message names the run. */
 export function toRunFailure({ _id, error }: Pick<RunRecord, '_id' | 'error'>): KisError {
-  const { code, message } = error ?? UNDER_WAY
+  const { code, message } = error ?? IN_PROGRESS
   return new KisError(code, `${message} (The run is \`${_id}\`.)`)
 }

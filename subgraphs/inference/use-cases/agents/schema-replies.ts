@@ -107,6 +107,7 @@ export function schemaFaults(faults: readonly string[]): ProtocolObject {
   return { role: 'user', content: `Your answer does not match the schema: ${faults.join('; ')}. Answer again with the JSON alone.` }
 }
 
+/** Returns the error for a reply that does not match the schema. */
 export function schemaFailed(faults: readonly string[], text: string): KisError {
   const quoted = text.slice(0, MAX_QUOTED_CHARACTERS)
   return new KisError('output_schema_failed', `The answer did not match the schema: ${faults.join('; ')}. It was: ${quoted}`)

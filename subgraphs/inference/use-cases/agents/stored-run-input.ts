@@ -22,6 +22,7 @@ export interface StoredRunInput {
   readonly firstMark: number
 }
 
+/** Stores the input of a run in pieces. Can be repeated. */
 export async function storeRunInput(
   { collections, clock }: Pick<Ports, 'collections' | 'clock'>,
   runId: string,

@@ -15,6 +15,7 @@ import type { LimitedCall } from './limited-call.ts'
 import { type RequestWithImages, requestImages } from './request-images.ts'
 import { listCandidates } from './with-fallbacks.ts'
 
+/** A chat call that passed the checks, with what it needs for each model that may reply. */
 export interface AdmittedChat {
   readonly context: CallContext
   readonly request: ChatRequest

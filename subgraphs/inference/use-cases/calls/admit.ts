@@ -17,6 +17,7 @@ export interface Admission<Request extends { readonly model: string }> {
   readonly check: () => Request
 }
 
+/** A call that passed the checks, with its model. */
 export interface Admitted<Request> {
   readonly principal: Principal
   readonly request: Request

@@ -46,11 +46,13 @@ export function waitsOf({ requests, tokens }: Meters, rates: KeyRates, amounts: 
   }
 }
 
+/** What a call consumes of the limits of requests and of tokens per minute. */
 export interface Amounts {
   readonly requests: number
   readonly tokens: number
 }
 
+/** Returns whether a call need not wait for its rate limits. */
 export function isFree({ requestMs, tokenMs }: RateWaits): boolean {
   return requestMs === 0 && tokenMs === 0
 }

@@ -81,6 +81,7 @@ export function isUneven({ rates, ahead }: SharedKey, replicas: number): boolean
   return isOff(rates.requestsPerMinute, ahead.requests) || isOff(rates.tokensPerMinute, ahead.tokens)
 }
 
+/** Returns whether this process has reserved enough ahead for one more call of `tokens`. */
 export function hasAhead({ ahead }: SharedKey, { requestsPerMinute, tokensPerMinute }: KeyRates, tokens: number): boolean {
   return (requestsPerMinute === null || ahead.requests >= 1) && (tokensPerMinute === null || ahead.tokens >= tokens)
 }

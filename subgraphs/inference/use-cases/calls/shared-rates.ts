@@ -220,6 +220,7 @@ export class SharedRates implements RateUsage {
   }
 }
 
+/** Returns the task that deletes the rates of keys that make no calls. */
 export function idleRatesSweep(rates: SharedRates): Task {
   return { name: 'sweep_idle_rates', everyMs: SWEEP_MS, isShared: true, run: () => rates.purgeIdle() }
 }

@@ -17,6 +17,7 @@ import type { CallDeps, RequestContext } from '../deps.ts'
 import { billedCall } from '../money/billed-call.ts'
 import { areExact, countEmbeddingTokens, embedInBatches, sumTokens } from './embed.ts'
 
+/** The result of an embeddings call, charged. */
 export interface Embeddings {
   /** In the order of the inputs, each of L2 norm 1. */
   readonly vectors: readonly Float32Array[]

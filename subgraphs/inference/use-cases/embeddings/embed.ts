@@ -6,6 +6,7 @@ import { countedUsage, isCount, providerUsage, toQuantities } from '../../domain
 import { type EmbeddingCall, NeverSent } from '../../ports/engines.ts'
 import { type CallContext, findOrganizationId, getEnginePart, type Ports, type RequestContext, type With } from '../deps.ts'
 
+/** The vectors of a call's inputs, in their order, and the usage to charge. */
 export interface Embedded {
   readonly vectors: readonly Float32Array[]
   /** Null: the engine returns none, or they were not requested. */
@@ -13,6 +14,7 @@ export interface Embedded {
   readonly usage: Usage
 }
 
+/** The counted inputs of a call, before they are embedded. */
 export interface Counted {
   /** The tokens of each input, special tokens included. */
   readonly counts: readonly number[]

@@ -47,8 +47,8 @@ export interface StepClaim {
 type OwnDeps = Pick<HoldDeps, 'collections' | 'billing' | 'background' | 'holder' | 'clock' | 'log'>
 
 /**
- * The calls with an idempotency key. It decides which process runs a call and what a repeat gets. Disposing it ends the
- * calls whose callers have disconnected.
+ * The calls with an idempotency key: decides which process runs a call and what a repeat gets. Disposing ends the calls
+ * whose callers have disconnected.
  */
 export class KeyedCalls implements Disposable {
   readonly #deps: OwnDeps

@@ -31,10 +31,12 @@ interface Current {
   readonly rateLimits: RateLimits | null
 }
 
+/** Returns the download of a replayed response that is too long to be sent inside an event; null: there is none. */
 export function findResponseDownload(response: object): SignedPath | null {
   return (response as Replayable).responseDownload ?? null
 }
 
+/** Returns whether the response is that of an earlier call with the same idempotency key. */
 export function isReplayed(response: object): boolean {
   return 'replayed' in response && response.replayed === true
 }

@@ -20,6 +20,7 @@ const RENEW_MS = 15_000
 /** Error codes with which billing refuses a hold: nothing was placed. */
 const REFUSED: readonly ErrorCode[] = ['insufficient_quota', 'run_limit_exceeded']
 
+/** What a hold is for, and the most and the least that its call may be charged. */
 export interface HoldTerms {
   readonly operation: HoldRequest['operation']
   readonly model: Model

@@ -9,6 +9,7 @@ import type { Collections, RunRecord, WorkflowRunRecord } from '../tables.ts'
 /** The events of runs that end, of an organization's agents and workflows, in one order. */
 export type RunEnds = EventLog<Telling>
 
+/** Opens the log of the ends of runs, of agents and of workflows. */
 export function openRunEnds(collections: Collections, log: Log): RunEnds {
   const { runs, workflowRuns } = collections
   return new EventLog<Telling>([runs, workflowRuns], collections, log)

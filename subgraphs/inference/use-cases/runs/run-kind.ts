@@ -57,6 +57,7 @@ export interface EndFields {
   readonly endedAt: Date
 }
 
+/** What the end of a run writes: fields of its record, and the event for webhooks. */
 export interface AtEnd {
   readonly fields: Update['$set'] & object
   readonly event: EventData

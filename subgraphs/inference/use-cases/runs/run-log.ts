@@ -20,6 +20,7 @@ const MAX_FOLLOWED = 50
 const FULL_RETRY_MS = 1_000
 const CURSOR = /^\d{1,9}$/
 
+/** What events of agents and of workflows have in common. */
 export interface RunEventBase {
   readonly type: string
 }

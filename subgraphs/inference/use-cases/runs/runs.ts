@@ -287,7 +287,10 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     }
   }
 
-  /** Deletes a run that has ended. A run in progress is cancelled, or left until it has ended. Can be repeated. */
+  /**
+   * Deletes a run that has ended. A run in progress stays, and with `isCancelled` is cancelled: repeat the call until the
+   * run has ended.
+   */
   async eraseRun(run: Pick<RunBase, '_id' | 'organizationId' | 'job' | 'status'>, isCancelled: boolean): Promise<void> {
     await this.#deps.runEnds.drain(run.organizationId)
     await this.#eraseRun(run, isCancelled)

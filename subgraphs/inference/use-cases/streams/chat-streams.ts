@@ -113,7 +113,7 @@ export class ChatStreams implements Disposable {
         throw new NotHere(
           new KisError('not_found', `Your key has no stream with the id \`${id}\`. It may have ended too long ago.`, { param: 'id' }),
         )
-      // A refused follower must not count as one that disconnects: the call would end with it.
+      // The cursor is checked first: a refused follower must not count as one that disconnects, which may end the call.
       const cursor = stream.readCursor(after)
       const release = this.#enter(apiKeyId)
       const events = stream.follow(cursor, requestContext.isCut ?? NEVER_CUT, requestContext.signal)

@@ -10,6 +10,7 @@ export const GRACE_MS = 30_000
 const MAX_STREAM_BYTES = 8 * 1024 * 1024
 const CURSOR = /^\d{1,9}$/
 
+/** An event before it has its position in the stream. */
 export type SourceEvent = ChatEvent & Replayable
 /** An event in the form that followers receive. */
 export type FollowedChatEvent = SourceEvent & {

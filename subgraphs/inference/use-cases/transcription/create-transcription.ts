@@ -12,6 +12,7 @@ import { limited } from '../calls/limited-call.ts'
 import type { CallDeps, RequestContext } from '../deps.ts'
 import { ofCaller, type Transcribed, transcribe } from './transcribe.ts'
 
+/** The whole result of a transcription call that was not streamed. */
 export interface Transcription extends Transcribed {
   readonly text: string
   /** The protocol's object as the engine returned it, with `usage`. */

@@ -61,8 +61,8 @@ export async function transcribeDocument(
 }
 
 /**
- * Returns the id of a model that can transcribe for the caller.
- * @throws {KisError} as `admit`: the caller may not use the model.
+ * Returns the model's own ID, which is not `modelId` if that is an alias. Money is neither held nor spent.
+ * @throws {KisError} as `admit`: the model cannot transcribe, or the caller may not use it.
  */
 export function describeTranscriptionModel(deps: Ports, requestContext: RequestContext, modelId: string): Pick<Model, 'id'> {
   const { model } = admit(deps.catalog, requestContext.caller, {

@@ -20,6 +20,7 @@ export interface Speech {
   readonly request: TranscriptionRequest
 }
 
+/** What every transcription reports at its end: the model that ran, the length of the audio and the charge. */
 export interface Transcribed {
   readonly modelId: string
   readonly audioMilliseconds: number

@@ -30,6 +30,7 @@ export interface TaskContext {
   readonly marksBefore: ReadonlyMap<string, number>
 }
 
+/** The version of an agent that a run uses from its start to its end. */
 export interface PinnedAgent {
   readonly agentId: string
   readonly version: number

@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTick } from 'node:timers/promises'
 import { isAbort, KisError } from '../../../common/errors.ts'
 import type { StoredValue } from '../../../common/ports/document-store.ts'
 import { MARKS_OF_RUN } from '../../domain/agents/earlier-marks.ts'
@@ -143,7 +143,7 @@ export class WorkflowRun {
         const index = next++
         try {
           // Templates never wait, so without this pause they would block other work.
-          await nextTurn()
+          await nextTick()
           items[index] = await doTask(this.#tasks, node.node, { ...scope, item: list[index], index }, `${node.id}/${index}`)
         } catch (error) {
           isFailed = true

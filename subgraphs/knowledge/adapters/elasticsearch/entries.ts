@@ -20,7 +20,10 @@ export interface ChunkSource {
   readonly language: string | null
 }
 
-/** Fields that a rebuild copies: all except terms and fields of earlier layouts. */
+/**
+ * The part of `_source` that a rebuild copies: all except the mark of copied entries, and a field of an earlier layout.
+ * `_source` has no terms, which are computed again.
+ */
 export const COPIED = { excludes: ['copied', 'small_vector'], exclude_vectors: false }
 
 /** The `_source` of an entry, as requested with `COPIED`. */

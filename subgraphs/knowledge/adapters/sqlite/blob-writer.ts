@@ -46,7 +46,7 @@ export const call = servingFiles((file) => {
        * that the disk is full.
        */
       ping: () => commits.write(() => connection.database.exec(`PRAGMA user_version=${BLOB_FILE.schemaVersion}`)),
-      damageSeenAtStart: () => orFailure(() => findCorruptionAtStart(connection.database, file)),
+      corruptionSeenAtStart: () => orFailure(() => findCorruptionAtStart(connection.database, file)),
     },
     batch: { maxCalls: MAX_BATCH, around: (run) => commits.batch(run) },
     close() {

@@ -375,7 +375,7 @@ export const call = servingFiles((file) => {
        * full.
        */
       ping: () => orFailure(() => db.exec(`PRAGMA user_version=${INDEX_VERSION}`)),
-      damageSeenAtStart: () => orFailure(() => findCorruptionAtStart(db, file)),
+      corruptionSeenAtStart: () => orFailure(() => findCorruptionAtStart(db, file)),
     },
     batch: {
       maxCalls: MAX_CALLS,

@@ -117,7 +117,7 @@ async function opened(
     connection.prepare('SELECT 1 FROM sqlite_schema').get()
     if (installation) checkMark(connection.database, path, installation)
     lock.noteOpen()
-    const corruption = await writer.call<string | null>('damageSeenAtStart', [])
+    const corruption = await writer.call<string | null>('corruptionSeenAtStart', [])
     if (corruption !== null) return unreadable(`${path} is damaged: ${corruption}`)
     const readers = opening.use(new Readers(file))
     const organizations = await writer.call<Map<string, string>>('organizations', [])

@@ -14,6 +14,7 @@ export interface Outline {
   readonly headings: readonly string[]
 }
 
+/** Reads the outline from the headings. Among repeated headings the first one counts. */
 export function buildOutline({ blocks, text }: Pick<ParsedDocument, 'blocks' | 'text'>): Outline {
   const found = blocks.flatMap(({ kind, level = 1, charStart, charEnd }, index) => {
     const name = kind === 'heading' ? oneLine(text.slice(charStart, charEnd)) : ''

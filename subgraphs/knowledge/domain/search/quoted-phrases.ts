@@ -11,7 +11,10 @@ const QUOTATION_MARKS: ReadonlyMap<string, string> = new Map([
 /** Maximum per query. */
 const MAX_PHRASES = 8
 
-/** Returns the words of a text in canonical spelling, so that a literal phrase can be found in it. */
+/**
+ * Returns the words of a text in canonical spelling, with a space around each: a spelled chunk contains a spelled phrase
+ * as a substring.
+ */
 export function spell(text: string): string {
   return ` ${tokens(text).join(' ')} `
 }
@@ -20,14 +23,14 @@ export function spell(text: string): string {
 const QUESTION = /[?؟]\s*$/
 
 /**
- * Returns the phrases that a chunk must contain, spelled by `spell`: the quoted phrases of a query that is not a
- * question.
+ * Returns the phrases that a chunk must contain: those that the query quotes, or none if the query is a question. The
+ * phrases have the form of `spell`.
  */
 export function findRequiredPhrases(query: string): readonly string[] {
   return QUESTION.test(query) ? [] : findQuotedPhrases(query)
 }
 
-/** Returns the quoted phrases of a query, spelled by `spell`. */
+/** Returns the quoted phrases of a query, in the form of `spell`. */
 function findQuotedPhrases(query: string): readonly string[] {
   const phrases = [...readQuoted(query)].map(spell)
   return [...new Set(phrases)].filter((phrase) => phrase.trim() !== '').slice(0, MAX_PHRASES)

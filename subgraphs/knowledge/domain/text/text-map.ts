@@ -13,6 +13,7 @@ export interface TextMap {
 /** Characters between two marks. Reading a part of the text reads at most this many extra characters at each end. */
 export const MARK_CHARS = 65_536
 
+/** Computes the map of a document's text, so that a part can be read without the rest. */
 export function buildTextMap({ text, blocks, pageCount }: Pick<ParsedDocument, 'text' | 'blocks' | 'pageCount'>): TextMap {
   const marks: [number, number][] = [[0, 0]]
   for (let at = MARK_CHARS; at < text.length; at += MARK_CHARS) {

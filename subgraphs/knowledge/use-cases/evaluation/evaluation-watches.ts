@@ -74,7 +74,10 @@ export async function deleteWatch({ store }: Pick<Deps, 'store'>, context: LinkC
   if (!deleted) throw new NotFound('watch of collection', collectionId)
 }
 
-/** Returns the watch of a collection that the caller has read. Null: the collection is not watched. */
+/**
+ * Returns the watch of a collection. Null: the collection is not watched. Access is not checked: only a caller that may
+ * read the collection has its record.
+ */
 export function findWatch(
   { store }: Pick<Deps, 'store'>,
   { _id, organizationId }: CollectionRecord,

@@ -92,7 +92,7 @@ export async function createEvaluation(
     job: newJob('evaluate', organizationId, now),
   }
   await store.evaluations.insertOne(evaluation).catch((error) => {
-    throw error instanceof DuplicateKey ? underWay(error) : error
+    throw error instanceof DuplicateKey ? inProgress(error) : error
   })
   wake()
   return evaluation
@@ -113,7 +113,10 @@ export function findEvaluation({ store }: Pick<Deps, 'store'>, context: LinkCont
   return store.evaluations.findOne({ _id: id, organizationId })
 }
 
-/** Lists the evaluations of a collection that the caller has read. */
+/**
+ * Lists the evaluations of a collection. Access is not checked: only a caller that may read the collection has its
+ * record.
+ */
 export function listEvaluations(
   { store }: Pick<Deps, 'store'>,
   { _id: collectionId }: CollectionRecord,
@@ -154,7 +157,7 @@ async function deleteOldest({ store }: Pick<Deps, 'store'>, collectionId: string
   if (first) await store.evaluations.deleteMany({ collectionId, _id: { $lte: first._id } })
 }
 
-function underWay(cause: DuplicateKey): KisError {
+function inProgress(cause: DuplicateKey): KisError {
   return new KisError('in_use', 'An evaluation of the collection is under way. Wait for its end, or delete it.', {
     param: 'input.collectionId',
     cause,

@@ -67,7 +67,9 @@ export async function findGoldQuestion(
   return store.goldQuestions.findOne({ _id: id, organizationId })
 }
 
-/** Lists the questions of a collection that the caller has read. */
+/**
+ * Lists the questions of a collection. Access is not checked: only a caller that may read the collection has its record.
+ */
 export function listGoldQuestions(
   { store }: Pick<Deps, 'store'>,
   { _id: collectionId }: CollectionRecord,

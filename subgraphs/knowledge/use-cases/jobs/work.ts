@@ -43,7 +43,10 @@ const EVENT_SWEEP_MS = 2_000
 const MAX_RETRIES = 6
 const MAX_FAILING_MS = 30 * 60_000
 const MAX_BACKOFF_MS = 300_000
-/** The same for a re-embedding. An engine may be unavailable for a day, and the embedded part is worth the wait. */
+/**
+ * Limit of the time of retries of a re-embedding. An engine may be unavailable for a day, and the embedded part is worth
+ * the wait.
+ */
 const MAX_REEMBEDDING_FAILING_MS = 24 * 3_600_000
 
 interface JobRecord extends StoredDocument {
@@ -75,7 +78,7 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
     await releaseAllLeases(store.evaluations, clock).catch(logged)
     await releaseAllLeases(store.reembeddings, clock).catch(logged)
   }
-  const underWay = new Set<Promise<unknown>>()
+  const inFlight = new Set<Promise<unknown>>()
   const next = createJobs(deps, options, signal)
   const startNext = async () => {
     const job = await next()
@@ -84,15 +87,15 @@ export async function work(deps: Deps, wakeUp: WakeUp, options: WorkOptions, sig
       .work()
       .catch(logged)
       .finally(() => {
-        underWay.delete(done)
+        inFlight.delete(done)
         job.release()
         wakeUp.wake()
       })
-    underWay.add(done)
+    inFlight.add(done)
     return true
   }
   while (!signal.aborted) if (!(await startNext().catch(logged))) await wakeUp.wait(IDLE_MS, signal)
-  await Promise.all(underWay)
+  await Promise.all(inFlight)
 }
 
 /** Returns the tasks that clean up after crashed processes and unfinished uploads. */

@@ -67,7 +67,7 @@ export async function startReembedding(
     outbox: [],
   }
   await store.reembeddings.insertOne(reembedding).catch(async (error) => {
-    throw error instanceof DuplicateKey ? await underWay(deps, organizationId, error) : error
+    throw error instanceof DuplicateKey ? await inProgress(deps, organizationId, error) : error
   })
   deps.wake()
   return reembedding
@@ -96,7 +96,10 @@ export function findReembedding({ store }: Pick<Deps, 'store'>, context: LinkCon
   return store.reembeddings.findOne({ _id: id, organizationId })
 }
 
-/** Lists the re-embeddings of a collection that the caller has read. */
+/**
+ * Lists the re-embeddings of a collection. Access is not checked: only a caller that may read the collection has its
+ * record.
+ */
 export function listReembeddings(
   { store }: Pick<Deps, 'store'>,
   { _id: collectionId }: CollectionRecord,
@@ -116,7 +119,7 @@ async function deleteOldest({ store }: Pick<Deps, 'store'>, collectionId: string
   if (first) await store.reembeddings.deleteMany({ collectionId, _id: { $lte: first._id } })
 }
 
-async function underWay({ store }: Pick<Deps, 'store'>, organizationId: string, cause: DuplicateKey): Promise<KisError> {
+async function inProgress({ store }: Pick<Deps, 'store'>, organizationId: string, cause: DuplicateKey): Promise<KisError> {
   const other = await store.reembeddings.findOne({ openKey: organizationId })
   const named = other ? ` \`${other._id}\` of the collection \`${other.collectionId}\`` : ''
   return new KisError('in_use', `The re-embedding${named} is under way. Wait for its end, or cancel it.`, {

@@ -12,6 +12,7 @@ const COMPARED = 40
  */
 const WEIGHT = 0.5
 
+/** The query of a search whose token embeddings are compared with those of chunks. */
 export interface Compared {
   /** The token embeddings of the query. Null: its model returns none. */
   readonly tokenEmbeddings: Int8Array | null

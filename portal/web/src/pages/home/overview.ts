@@ -25,6 +25,7 @@ export function documentsNow({ processing, queued, failed }: Knowledge, live: Li
   }
 }
 
+/** A recent run of an agent or a workflow. */
 export interface Run {
   readonly id: string
   readonly kind: 'agent' | 'workflow'
@@ -55,6 +56,7 @@ export function weekBefore(now: Date): Date {
   return new Date(Date.UTC(now.getUTCFullYear(), now.getUTCMonth(), now.getUTCDate()) - (DAYS - 1) * DAY_MS)
 }
 
+/** The calls and the cost of one day. */
 export interface Day {
   /** A date such as `2026-11-23`. */
   readonly day: string

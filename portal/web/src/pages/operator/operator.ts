@@ -246,6 +246,7 @@ export const ADJUST = graphql(`
 
 export type OrganizationRow = ResultOf<typeof ORGANIZATIONS>['organizations']['edges'][number]['node']
 export type Organization = NonNullable<ResultOf<typeof ORGANIZATION>['organization']>
-export type Change = NonNullable<ResultOf<typeof CHANGES>['organization']>['changes']['edges'][number]['node']
+/** A change of an organization by an operator. */
+export type OrganizationChange = NonNullable<ResultOf<typeof CHANGES>['organization']>['changes']['edges'][number]['node']
 export type Plan = ResultOf<typeof PLANS>['plans'][number]
 export type Queue = ResultOf<typeof QUEUES>['ingestionQueues']['queues'][number]

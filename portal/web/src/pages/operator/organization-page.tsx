@@ -17,7 +17,7 @@ import { Button } from '../../ui/button.tsx'
 import { Badge, Card, Notice } from '../../ui/surface.tsx'
 import { LimitValue } from './limit-value.tsx'
 import { LIMITS } from './limits.ts'
-import { CHANGES, type Change, ORGANIZATION, type Organization, WALLET } from './operator.ts'
+import { CHANGES, ORGANIZATION, type Organization, type OrganizationChange, WALLET } from './operator.ts'
 import { type Step, StepDialog } from './organization-dialogs.tsx'
 import { OrganizationStatus } from './status.tsx'
 
@@ -178,7 +178,7 @@ function Changes({ id }: { readonly id: string }) {
   const text = useText()
   const paging = usePaging(id)
   const result = useQueryResult(CHANGES, { id, ...paging.variables }, { types: ['Organization'] })
-  const columns: readonly Column<Change>[] = [
+  const columns: readonly Column<OrganizationChange>[] = [
     { id: 'kind', header: text('operator.change'), cell: ({ kind }) => text(`operator.change.${kind}`) },
     { id: 'plan', header: text('operator.plan'), cell: ({ plan }) => <Code className="font-sans">{plan}</Code>, shown: 'wide' },
     {

@@ -12,6 +12,7 @@ export interface Stopped {
   readonly models: readonly string[]
 }
 
+/** What stops working, or works less well, under another residency policy. */
 export interface Stops {
   /** The collections whose embedding model is forbidden: nothing can be added to them or found in them. */
   readonly collections: readonly Stopped[]

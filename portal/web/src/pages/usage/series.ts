@@ -7,6 +7,7 @@ export const REST = 'rest'
 
 type Group = Summary['groups'][number]
 
+/** One line of the chart: the usage of one model, key or kind of call. */
 export interface Series {
   /** The id of a model or key, a kind of call, or `rest`. */
   readonly id: string

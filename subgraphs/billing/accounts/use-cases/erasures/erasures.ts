@@ -87,7 +87,10 @@ export async function createReceipt({ collections }: BillingDeps, { _id, erasing
   await collections.erasures.insertMissing([newErasure(receiptId(_id), _id, lastChange?.apiKeyId ?? '', erasingSince)])
 }
 
-/** Repeats the erasure of a deleted organization, because data was written after its end. Repeatable. */
+/**
+ * Opens the ended erasure of a deleted organization again, because data was written after its end: every part erases
+ * again. Repeatable.
+ */
 export async function eraseAgain({ collections, clock }: Pick<BillingDeps, 'collections' | 'clock'>, _id: string): Promise<void> {
   const openSince = clock.now()
   await collections.organizations.findOneAndUpdate({ _id }, { $set: { erasingSince: openSince } })

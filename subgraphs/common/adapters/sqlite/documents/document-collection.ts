@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTick } from 'node:timers/promises'
 import {
   type CollectionSpec,
   type DocumentCollection,
@@ -149,7 +149,7 @@ export class SqliteCollection<T extends StoredDocument> implements DocumentColle
     parsingMs += performance.now() - begunMs
     if (parsingMs >= MAX_PARSING_MS) {
       parsingMs = 0
-      await nextTurn()
+      await nextTick()
     }
     return documents
   }

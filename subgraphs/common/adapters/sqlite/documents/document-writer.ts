@@ -146,7 +146,7 @@ export const call = servingFiles((file) => {
       ...Object.fromEntries(writes),
       /** Rewrites the existing version, because only a write shows that the disk is full. */
       ping: () => commits.write(() => database.exec(`PRAGMA user_version=${DOCUMENT_FILE.schemaVersion}`)),
-      damageSeenAtStart: () => orFailure(() => findCorruptionAtStart(database, file)),
+      corruptionSeenAtStart: () => orFailure(() => findCorruptionAtStart(database, file)),
     },
     batch: { maxCalls: MAX_BATCH, around: (run) => commits.batch(run) },
     close() {

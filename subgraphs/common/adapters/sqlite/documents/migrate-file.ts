@@ -1,4 +1,4 @@
-import { setImmediate as nextTurn } from 'node:timers/promises'
+import { setImmediate as nextTick } from 'node:timers/promises'
 import type { Log } from '../../../process/log.ts'
 import type { AnyDocument, Kind } from '../../documents/kinds.ts'
 import { type KindRecord, type MigratedStore, migrate } from '../../documents/migrate.ts'
@@ -48,7 +48,7 @@ export async function migrateFile(file: string, kinds: readonly Kind[], log: Log
       const page = connection.prepare(`SELECT id, doc FROM ${table} WHERE id > ? ORDER BY id LIMIT ${PAGE}`)
       const write = connection.prepare(`UPDATE ${table} SET doc = ? WHERE id = ?`)
       let done = 0
-      for (let after = ''; ; await nextTurn()) {
+      for (let after = ''; ; await nextTick()) {
         const rows = page.all<[string, string]>(after)
         for (const [id, text] of rows) {
           const document = convert(withDates(parseDocument(text)) as AnyDocument)

@@ -17,6 +17,7 @@ const FULL_STOP = /[.!؛]["”»)]?$/
 const INSTRUCTION =
   /^(?:you (?:are|must|should|will)\b|answer\b|use (?:only )?the\b|do not\b|don't\b|be (?:brief|concise|polite)\b|always\b|never\b|reply\b|respond\b|if you\b|أنت\b|أجب|استخدم|استعمل|لا ت|كن |إذا لم)/i
 
+/** The question of a chat and the texts that may answer it. */
 export interface Conversation {
   /** Empty if there is no question. */
   readonly question: string

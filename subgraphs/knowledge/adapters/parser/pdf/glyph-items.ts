@@ -25,6 +25,7 @@ const SAME_DIRECTION = 0.99
 /** Maximum difference between the sizes of an item's glyphs, as a share. */
 const SAME_SIZE = 0.02
 
+/** A transformation of coordinates, in the order of PDF: `[a, b, c, d, e, f]`. */
 export type Matrix = readonly [number, number, number, number, number, number]
 
 const IDENTITY: Matrix = [1, 0, 0, 1, 0, 0]
@@ -340,6 +341,7 @@ function gapBetween(last: Placed, { transform: [a, b, c, d, x, y], unit, font }:
   return (u * (x - last.x1) + v * (y - last.y1)) / length / unit
 }
 
+/** Returns the matrix that applies the second one first, then the first one. */
 export function multiplied([a, b, c, d, e, f]: Matrix, [p, q, r, s, t, u]: Matrix): Matrix {
   return [a * p + c * q, b * p + d * q, a * r + c * s, b * r + d * s, a * t + c * u + e, b * t + d * u + f]
 }

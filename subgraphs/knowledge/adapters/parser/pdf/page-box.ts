@@ -23,6 +23,7 @@ function cut(coordinate: number, most: number): number {
   return rounded(Math.min(Math.max(coordinate, 0), most))
 }
 
+/** Rounds a coordinate or a size of a page, in points, to the precision of boxes. */
 export function rounded(length: number): number {
   return Math.round(length * STEPS_PER_POINT) / STEPS_PER_POINT
 }

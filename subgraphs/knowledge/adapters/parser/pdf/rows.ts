@@ -51,11 +51,13 @@ export interface Area {
   readonly y1: number
 }
 
+/** Returns the edges of a row, from the top to the bottom of its letters. */
 export function areaOf({ y, size, segments }: Row): Area {
   const x1 = segments.reduce((most, segment) => Math.max(most, segment.x1), -Infinity)
   return { x0: segments[0]!.x0, x1, y0: y - ASCENT * size, y1: y + DESCENT * size }
 }
 
+/** Returns the smallest area that has all these areas. */
 export function areaAround(areas: readonly Area[]): Area {
   return areas.reduce((all, { x0, x1, y0, y1 }) => ({
     x0: Math.min(all.x0, x0),

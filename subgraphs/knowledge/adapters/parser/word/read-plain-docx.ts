@@ -82,7 +82,7 @@ async function isPlain(archive: ZipArchive, main: string, styles: Styles, limits
   }
 }
 
-/** Adds the blocks of a body that mammoth has read. */
+/** Adds the blocks of a body, in mammoth's form. */
 export function addPlainBody({ children = [] }: Part, styles: Styles, builder: DocumentBuilder): void {
   for (const part of children) {
     if (part.type === 'paragraph') {

@@ -143,11 +143,13 @@ function readNumbering(format: XmlElement | undefined): Numbering | null {
   return /[\u0660-\u0669]/.test(custom) ? 'arabicIndic' : 'decimal'
 }
 
+/** Returns the attribute `val` of a child element. */
 export function valueIn(parent: XmlElement | undefined, name: string): string | undefined {
   const child = findChild(parent, name)
   return child && findAttribute(child, 'val')
 }
 
+/** Reads a whole number that is not negative. Returns undefined for any other text. */
 export function integer(text: string | undefined): number | undefined {
   const value = text === undefined ? Number.NaN : Number(text)
   return Number.isSafeInteger(value) && value >= 0 ? value : undefined

@@ -33,8 +33,8 @@ const NO_ATTRIBUTES: Readonly<Record<string, string>> = Object.freeze(Object.cre
 const FORGIVEN = /undefined entity|disallowed character\.|text data outside of root node/
 
 /**
- * Reads XML and passes the requested elements to `give`. The largest of them determines the memory. It expands only
- * XML's own entities and fetches nothing.
+ * Reads XML and passes the requested elements to `onElement`. The largest of them determines the memory. Only XML's own
+ * entities are expanded, and nothing is fetched.
  * @throws {ParseFailure} `corrupt` if the XML is not well-formed.
  * @throws {ParseFailure} `limit_exceeded` if it is nested too deeply, or one element contains too many.
  */

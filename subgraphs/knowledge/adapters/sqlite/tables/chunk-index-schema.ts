@@ -38,6 +38,7 @@ export interface Tables {
   readonly postings: string
 }
 
+/** Returns the names of the tables of a collection. */
 export function nameTables({ key }: { readonly key: number }): Tables {
   const table = (what: string) => `${what}_${Number(key)}`
   return {
@@ -88,6 +89,7 @@ export function openReader(file: string): DatabaseSync {
  */
 const DRAFT = 'draft:'
 
+/** Returns the name of the draft of a collection that is being rebuilt. */
 export function draftName(collectionId: string): string {
   return DRAFT + collectionId
 }

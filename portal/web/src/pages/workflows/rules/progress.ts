@@ -22,6 +22,7 @@ export const NO_PROGRESS: Progress = { cursor: null, nodes: new Map(), end: null
 const WAITING: NodeProgress = { state: 'PENDING', startedAt: null, endedAt: null, cost: null, items: new Set() }
 const ENDED: ReadonlySet<NodeState> = new Set(['DONE', 'FAILED', 'SKIPPED'])
 
+/** Returns the progress of a run after one of its events. Events may come twice. */
 export function advance(progress: Progress, { type, cursor, at, nodeId, index, state, cost, run }: RunEvent): Progress {
   const next = { ...progress, cursor }
   if (type === 'DONE' && run) return { ...next, end: run }

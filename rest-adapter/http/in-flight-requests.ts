@@ -1,7 +1,7 @@
 import type { FastifyReply } from 'fastify'
 
 /** The requests in flight, each with a signal that aborts when its client leaves before the response is complete. */
-export class UnderWay {
+export class InFlightRequests {
   readonly #requests = new Set<AbortController>()
 
   add(reply: FastifyReply): AbortSignal {

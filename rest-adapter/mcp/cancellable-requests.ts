@@ -1,7 +1,7 @@
 import type { RequestId } from '@modelcontextprotocol/sdk/types.js'
 
 /** Requests of this process that have no response yet. A notification on another connection can cancel them. */
-export class RequestsUnderWay {
+export class CancellableRequests {
   readonly #cancels = new Map<string, () => void>()
 
   /**

@@ -10,46 +10,115 @@ import { DOCUMENT_WARNING_CODES } from '../../subgraphs/knowledge/ports/document
 const WEB = fileURLToPath(new URL('../../portal/web', import.meta.url))
 const NAMES = globSync('messages/en/*.json', { cwd: WEB }).map((file) => file.slice('messages/en/'.length))
 
-/** Terms of the glossary that are no common English words, with what all forms of their Arabic word have. */
+/** The terms of the glossary, with what all forms of their Arabic word have. */
 const TERMS: readonly (readonly [RegExp, RegExp])[] = [
+  [/\babilit(?:y|ies)\b/i, /قدر/],
   [/\badmins?\b/i, /مدير/],
-  [/\bagents?\b/i, /وكيل|وكلا|وكلائ/],
+  [/\bagents?\b/i, /وكيل|وكلا/],
+  [/\banswers?\b/i, /إجاب|[أاتي]جاب|[أت]جيب|يجيب|[يت]جب |أجب/],
   [/\bbalance\b/i, /رصيد/],
+  [/\bbranch(?:es)?\b/i, /تفرع/],
+  [/\bcalendar\b/i, /تقويم/],
+  [/\bcalls?\b/i, /استدعا|ستدع/],
   [/\bcancel/i, /لغ|إلغاء/],
+  [/\bcharges?\b/i, /بند|بنود|تحصيل/],
+  [/\bchats?\b/i, /محادث/],
+  [/\bchunks?\b/i, /مقطع|مقاطع/],
+  [/\bcit(?:es?|ed|ations?)\b/i, /قتبا|قتبس/],
+  [/\bcodes?\b/i, /رمز|رموز/],
   [/\bcollections?\b/i, /مجموع/],
+  [/\bcontext\b/i, /سياق/],
+  [/\bcorrupted\b/i, /تالف/],
   [/\bcosts?\b/i, /تكلف|كم كلف/],
+  [/\bdeliver(?:y|ies)\b/i, /تسليم/],
   [/\bdocuments?\b/i, /مستند/],
   [/\bembedding\b/i, /تضمين/],
+  [/\bendpoints?\b/i, /عنوان (?:ال)?إشعار|عناوين/],
   [/\bengines?\b/i, /محرك/],
-  [/\bkeys?\b/i, /مفتاح|مفاتيح|مفتاحين/],
+  [/\bevaluations?\b/i, /تقييم/],
+  [/\bevents?\b/i, /حدث|أحداث/],
+  [/\bfailed\b/i, /فشل/],
+  [/\bfallbacks?\b/i, /بديل|بدائل/],
+  [/\bfields?\b/i, /حقل|حقول/],
+  [/\bfiles?\b/i, /ملف/],
+  [/\bgold questions?\b/i, /مرجعي/],
+  [/\bgraph\b/i, /رسم/],
+  [/\bholds?\b/i, /حجز|حجوز/],
+  [/\bimages?\b/i, /صورة|صور/],
+  [/\binference\b/i, /استدلال/],
+  [/\binputs?\b/i, /مدخل|إدخال/],
+  [/\binstructions\b/i, /تعليمات/],
+  [/\binvit/i, /دعو|دعا|ادع|داع/],
+  [/\bkeys?\b/i, /مفتاح|مفاتيح/],
+  [/\bknowledge\b/i, /معرف/],
+  [/\bledger\b/i, /سجل/],
+  [/\blimits?\b/i, /حد/],
   [/\bmembers?\b/i, /عضو|أعضاء/],
   [/\bmodels?\b/i, /نموذج|نماذج/],
+  [/\bnodes?\b/i, /عقد/],
   [/\boperators?\b/i, /مشغل/],
   [/\borganizations?\b/i, /مؤسس/],
-  [/\bpassages?\b/i, /مقطع|مقاطع/],
+  [/\boutputs?\b/i, /مخرج|إخراج/],
+  [/\bperiods?\b/i, /فتر/],
   [/\bplans?\b/i, /خط[ةطت]/],
+  [/\bprocessing\b/i, /معالج/],
+  [/\bquestions?\b/i, /سؤال|أسئلة/],
   [/\bquotas?\b/i, /حصة|حصص/],
+  [/\branks?\b/i, /مرتب|مراتب/],
+  [/\bre-embedding/i, /إعادة (?:ال)?تضمين/],
   [/\breceipts?\b/i, /إيصال/],
+  [/\brequests?\b/i, /طلب/],
+  [/\breranking\b/i, /إعادة (?:ال)?ترتيب/],
   [/\bresidency\b/i, /موقع (?:ال)?معالجة/],
+  [/\brespon(?:d|se)/i, /ستجاب|ستجيب/],
   [/\brevok/i, /بطل|إبطال/],
   [/\broles?\b/i, /دور/],
+  [/^run\b|\b(?:a|each|last|one|the|this) run\b/i, /تشغيل/],
+  [/\brunning\b/i, /قيد التنفيذ|جار/],
+  [/\bschemas?\b/i, /مخطط/],
   [/\bscopes?\b/i, /صلاحي/],
   [/\bscores?\b/i, /درجة|درجات/],
+  [/\bsecrets?\b/i, /سر/],
   [/\bsessions?\b/i, /جلس/],
+  [/\bsign(?:ed)?[ -](?:in|out)\b/i, /تسجيل|سجل/],
+  [/\bsize\b/i, /حجم/],
+  [/\bspeech (?:models?|to text)\b|\btranscription\b/i, /تفريغ/],
   [/\bspend limits?\b/i, /حد (?:ال)?إنفاق/],
+  [/\bstatus(?:es)?\b/i, /حال/],
+  [/\bsuspended\b/i, /علق|تعليق/],
+  [/\bthreads?\b/i, /محادث/],
   [/\btokens?\b/i, /رمز|رموز/],
   [/\btools?\b/i, /أداة|أدوات/],
+  [/\btop(?:ped)?[ -]up\b/i, /شحن/],
+  [/\busage\b/i, /استخدام/],
   [/\bvendors?\b/i, /مزود/],
   [/\bversions?\b/i, /إصدار/],
+  [/\bwaiting\b/i, /نتظار|نتظر/],
   [/\bwallets?\b/i, /محفظ|محافظ/],
   [/\bwebhooks?\b/i, /إشعار/],
   [/\bworkflows?\b/i, /سير (?:ال)?عمل/],
 ]
+/** Names, and words in another meaning than the glossary's. */
+const NO_TERMS = /JSON Schema|SDK, Node|evaluation\.score_fell|into code/g
+/** Words that the glossary and docs/vocabulary.md refuse. */
+const REFUSED =
+  /\b(?:administrators?|asks the model|damaged?|doors?|foreign|go on|kept|passages?|people|persons?|pictures?|states?|strangers?|tell|told|under way)\b/i
+const REFUSED_ARABIC = /جواب|أجوبة|أخفق|[اتي]ستعمل|استعمال/
 const VOWEL_MARKS = /[\u064b-\u0652]/g
 
 function read(language: string, name: string): Readonly<Record<string, string>> {
   return JSON.parse(readFileSync(`${WEB}/messages/${language}/${name}`, 'utf8'))
 }
+
+/** The messages of the portal: English and Arabic. */
+function allTexts(): readonly (readonly [string, string])[] {
+  return NAMES.flatMap((name) => {
+    const arabic = read('ar', name)
+    return Object.entries(read('en', name)).map(([id, english]) => [english, arabic[id]!] as const)
+  })
+}
+
+const bare = (arabic: string) => arabic.replace(VOWEL_MARKS, '')
 
 /** The names that a message takes values by. */
 function placeholders(elements: readonly MessageFormatElement[]): readonly string[] {
@@ -71,6 +140,13 @@ function categories(elements: readonly MessageFormatElement[]): readonly (readon
     return isPluralElement(element) ? [Object.keys(element.options), ...inner] : inner
   })
 }
+
+/** The rows of the glossary: the English term and the Arabic one. */
+const GLOSSARY = readFileSync(`${WEB}/../glossary.md`, 'utf8')
+  .split('\n')
+  .filter((line) => line.startsWith('| '))
+  .slice(1)
+  .map((line) => line.split(' | ').map((cell) => cell.replace('| ', '')) as [string, string])
 
 const unique = (values: readonly string[]) => [...new Set(values)].sort()
 
@@ -119,15 +195,21 @@ describe('the texts of the portal', () => {
   })
 
   it.each(TERMS)('are translated by the one word of the glossary for %s', (term, arabicWord) => {
-    const texts = NAMES.flatMap((name) => {
-      const arabic = read('ar', name)
-      return Object.entries(read('en', name)).map(([id, english]) => [english, arabic[id]!] as const)
-    })
-    const lacking = [...texts, ...Object.entries(service)].filter(
+    const lacking = [...allTexts(), ...Object.entries(service)].filter(
       // Names of values are no words.
-      ([english, arabic]) => term.test(english.replace(/\{\w+(?=[,}])/g, '')) && !arabicWord.test(arabic.replace(VOWEL_MARKS, '')),
+      ([english, arabic]) => term.test(english.replace(/\{\w+(?=[,}])/g, '').replace(NO_TERMS, '')) && !arabicWord.test(bare(arabic)),
     )
     expect(lacking).toEqual([])
+  })
+
+  it('use every term of the glossary, and no word that it refuses', () => {
+    const isSame = ([term, arabicWord]: readonly [RegExp, RegExp], [english, arabic]: readonly [string, string]) =>
+      term.test(english) && arabicWord.test(bare(arabic))
+    // "To use" has forms that Arabic has other words for.
+    expect(GLOSSARY.filter((row) => !TERMS.some((term) => isSame(term, row))).map(([english]) => english)).toEqual(['to use'])
+    expect(TERMS.filter((term) => !GLOSSARY.some((row) => isSame(term, row)))).toEqual([])
+    expect(allTexts().filter(([english, arabic]) => REFUSED.test(english) || REFUSED_ARABIC.test(bare(arabic)))).toEqual([])
+    expect(Object.values(service).filter((arabic) => REFUSED_ARABIC.test(bare(arabic)))).toEqual([])
   })
 
   it('come with the pages that show them', () => {

@@ -176,7 +176,7 @@ export function journey(portal: SharedPortal): void {
     const passage = page.getByRole('dialog', { name: new RegExp(escaped(name)) })
     await passage.getByText(words).waitFor()
     await isSound(visitor, widths)
-    await passage.getByRole('link', { name: say('agents.openPassage') }).click()
+    await passage.getByRole('link', { name: say('agents.openChunk') }).click()
     await page.waitForURL(/\/documents\/doc_\w+\?passage=/)
     await page.locator('mark', { hasText: words }).waitFor()
     const place = page.getByRole('navigation', { name: say('common.pages') }).getByRole('status')

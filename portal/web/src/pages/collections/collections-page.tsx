@@ -134,7 +134,7 @@ function useColumns({ mayWrite, onEdit, onDelete }: Actions): readonly Column<Co
     },
     {
       id: 'passages',
-      header: text('collections.passages'),
+      header: text('collections.chunks'),
       isNumber: true,
       shown: 'wide',
       cell: ({ chunkCount }) => <Digits value={chunkCount} />,

@@ -56,7 +56,7 @@ export function Servers({ servers, onChange, say }: ServersProps) {
             <Field
               label={text('agents.serverHeaders')}
               help={
-                server.kept.length > 0 ? text('agents.serverHeadersKept', { names: list(server.kept) }) : text('agents.serverHeadersHelp')
+                server.kept.length > 0 ? text('agents.serverHeadersStored', { names: list(server.kept) }) : text('agents.serverHeadersHelp')
               }
               error={say(`${at}.headers`)}
             >

@@ -82,10 +82,10 @@ function CitationText({ citation }: { readonly citation: Citation }) {
             search={{ passage: chunkId } as never}
             className="font-medium text-accent-text underline-offset-4 hover:underline"
           >
-            {text('agents.openPassage')}
+            {text('agents.openChunk')}
           </Link>
         ) : (
-          <span className="text-muted">{text('agents.passageGone')}</span>
+          <span className="text-muted">{text('agents.documentGone')}</span>
         )}
       </footer>
     </>

@@ -19,13 +19,13 @@ export function Chunks({ collectionId, documentId }: { readonly collectionId: st
   return (
     <WhenReady result={result}>
       {({ document }) => {
-        if (!document || document.chunks.edges.length === 0) return <EmptyState icon={TextIcon} title={text('document.noPassages')} />
+        if (!document || document.chunks.edges.length === 0) return <EmptyState icon={TextIcon} title={text('document.noChunks')} />
         const { edges, pageInfo, totalCount } = document.chunks
         return (
           <>
             {totalCount !== null && (
               <p role="status" className="mb-3 text-sm text-muted">
-                {text('document.passageCount', { count: totalCount, shown: number(totalCount) })}
+                {text('document.chunkCount', { count: totalCount, shown: number(totalCount) })}
               </p>
             )}
             <ol className="flex flex-col gap-3">

@@ -200,7 +200,7 @@ function Facts({ document }: { readonly document: DocumentFacts }) {
     [text('documents.status'), <DocumentStatus key="status" status={status} />],
     [text('documents.language'), language === 'ar' || language === 'en' ? text(`documents.language.${language}`) : null],
     [text('documents.pages'), pageCount !== null && <Digits key="pages" value={pageCount} />],
-    [text('collections.passages'), <Digits key="passages" value={chunkCount} />],
+    [text('collections.chunks'), <Digits key="passages" value={chunkCount} />],
     [text('documents.size'), bytes(file.sizeBytes)],
     [text('document.type'), <Code key="type">{file.mediaType}</Code>],
     [text('document.version'), <Digits key="version" value={version} />],

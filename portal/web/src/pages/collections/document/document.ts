@@ -23,7 +23,7 @@ export const DOCUMENT = graphql(
 export type DocumentFacts = NonNullable<ResultOf<typeof DOCUMENT>['document']>
 
 export const DOCUMENT_CHUNKS = graphql(`
-  query DocumentPassages($id: ID!, $first: Int, $after: String) {
+  query DocumentChunks($id: ID!, $first: Int, $after: String) {
     document(id: $id) {
       id
       chunks(first: $first, after: $after) {
@@ -52,7 +52,7 @@ export const DOCUMENT_TEXT = graphql(`
 `)
 
 export const CHUNK = graphql(`
-  query Passage($id: ID!) {
+  query Chunk($id: ID!) {
     node(id: $id) {
       __typename
       id

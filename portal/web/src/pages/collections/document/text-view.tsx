@@ -48,7 +48,7 @@ export function TextView({ document }: { readonly document: DocumentFacts }) {
           <>
             {!found && (
               <div className="mb-4">
-                <Notice tone="warning">{text('document.passageGone')}</Notice>
+                <Notice tone="warning">{text('document.chunkGone')}</Notice>
               </div>
             )}
             <Reader key={found?.id ?? 'pages'} document={document} chunk={found} />
@@ -111,9 +111,9 @@ function ChunkHeader({ chunk }: { readonly chunk: Chunk }) {
   return (
     <div className="flex flex-wrap gap-4">
       <div className="min-w-0 grow basis-60">
-        <h2 className="text-sm">{text('document.passage')}</h2>
+        <h2 className="text-sm">{text('document.chunk')}</h2>
         <ChunkLocation {...chunk} />
-        <p className="mt-1 text-sm text-muted">{text('document.passageHelp')}</p>
+        <p className="mt-1 text-sm text-muted">{text('document.chunkHelp')}</p>
       </div>
       {chunk.pageBoxes && chunk.pageBoxes.length > 0 && (
         <div className="flex gap-3">

@@ -296,7 +296,7 @@ function useColumns({ collectionId, live, mayWrite, chosen, setChosen, shownIds 
     { id: 'pages', header: text('documents.pages'), isNumber: true, shown: 'wide', cell: (row) => <Digits value={now(row).pageCount} /> },
     {
       id: 'passages',
-      header: text('collections.passages'),
+      header: text('collections.chunks'),
       isNumber: true,
       shown: 'wide',
       cell: (row) => <Digits value={now(row).chunkCount} />,

@@ -55,8 +55,8 @@ export function UploadPanel({ collection, live, documentId }: UploadPanelProps) 
         <div className="min-w-0 grow basis-52">
           <p className="font-medium">{text(documentId ? 'document.drop' : 'documents.drop')}</p>
           <p id={helpId} className="text-sm text-muted">
-            {text('documents.formats')} {rules.readsImages ? text('documents.formatsPictures') : ''}{' '}
-            {rules.readsAudio ? text('documents.formatsSound') : ''}{' '}
+            {text('documents.formats')} {rules.readsImages ? text('documents.formatsImages') : ''}{' '}
+            {rules.readsAudio ? text('documents.formatsAudio') : ''}{' '}
             {rules.maxFileBytes !== null && text('documents.formatsSize', { size: bytes(rules.maxFileBytes) })}
           </p>
         </div>

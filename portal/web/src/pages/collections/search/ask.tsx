@@ -23,7 +23,7 @@ const CHAT_MODELS = graphql(`
 `)
 
 const ASK = graphql(`
-  subscription AskFromPassages($request: ChatProtocolRequest!, $idempotencyKey: String) {
+  subscription AskFromChunks($request: ChatProtocolRequest!, $idempotencyKey: String) {
     chatCompletion(input: { request: $request, idempotencyKey: $idempotencyKey }) { id cursor textDelta finishReason cost }
   }
 `)

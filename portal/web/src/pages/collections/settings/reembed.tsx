@@ -114,7 +114,7 @@ function QuoteFacts({ quote, model }: { readonly quote: Quote; readonly model: s
           <Code className="font-sans">{quote.embeddingModel?.id ?? model}</Code>
           {quote.embeddingModel && <ResidencyBadge residency={quote.embeddingModel.residency} />}
         </dd>
-        <dt className="text-muted">{text('collections.passages')}</dt>
+        <dt className="text-muted">{text('collections.chunks')}</dt>
         <dd>{number(quote.passages)}</dd>
         <dt className="text-muted">{text('settings.tokens')}</dt>
         <dd>{quote.isExact ? number(quote.tokens) : text('settings.about', { count: number(quote.tokens) })}</dd>

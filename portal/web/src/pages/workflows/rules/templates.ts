@@ -50,7 +50,7 @@ export const DEFINITIONS: Readonly<Record<TemplateName, Template>> = {
           ],
         },
       ],
-      output: { answer: { $ref: 'nodes.answer.text' }, passages: { $ref: 'nodes.find.count' } },
+      output: { answer: { $ref: 'nodes.answer.text' }, chunks: { $ref: 'nodes.find.count' } },
     }),
   },
   sort: {

@@ -85,7 +85,7 @@ describe('partner-graphql-ws', () => {
     return { child, printed, exited: new Promise<number | null>((resolve) => child.on('close', resolve)) }
   }
 
-  it('follows each charge once, across a break and a restart', async () => {
+  it('follows each charge once, across a disconnect and a restart', async () => {
     const partner = await newOrganization(createCaller(service, service.key), service)
     const key = (await partner.rest('POST', '/v1/keys', { name: 'partner', scopes: ['billing:read'] })).body.key
     const charge = () => partner.openai.chat.completions.create({ model: 'mock-chat', messages: [{ role: 'user', content: 'Hi' }] })

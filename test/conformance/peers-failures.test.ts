@@ -143,13 +143,13 @@ describe('Known failures of other gateways', () => {
   })
 
   describe('in a stream', () => {
-    it(`finish_reason` is absent until the end: ours is null, async () => {
+    it('`finish_reason` is absent until the end: ours is null', async () => {
       cloud.answering = streaming(sse([ROLE, delta({ content: 'a' }, {}), END, THE_USAGE]))
       const { chunks } = await streamed()
       expect(chunks.map(({ choices }) => (choices as readonly Chunk[])[0]?.finish_reason)).toEqual([null, null, 'stop'])
     })
 
-    it(`finish_reason` never comes, so that agents loop: ours comes, async () => {
+    it('`finish_reason` never comes, so that agents loop: ours comes', async () => {
       cloud.answering = streaming(sse([ROLE, ...words(2), THE_USAGE]))
       const { chunks } = await streamed()
       expect(chunks.at(-1)).toMatchObject({ choices: [{ index: 0, delta: {}, finish_reason: 'stop' }] })
@@ -161,7 +161,7 @@ describe('Known failures of other gateways', () => {
       expect(chunks[0]).toMatchObject({ choices: [{ index: 0, delta: { role: 'assistant', content: '', refusal: null } }] })
     })
 
-    it(`usage` is absent from the chunks before: ours is null, async () => {
+    it('`usage` is absent from the chunks before: ours is null', async () => {
       cloud.answering = streaming(sse([ROLE, ...words(2), END, THE_USAGE]))
       const { chunks } = await streamed({ stream_options: { include_usage: true } })
       expect(chunks.map(({ usage }) => usage)).toEqual([null, null, null, null, USAGE])
@@ -203,7 +203,7 @@ describe('Known failures of other gateways', () => {
       expect(charged).toBe(20n * 1_000n + 9n * 10_000n)
     })
 
-    it(`created` differs from that of the vendor, or changes: ours is that of the vendor, with ID and model, in every chunk, async () => {
+    it('`created` differs from that of the vendor, or changes: ours is that of the vendor, with ID and model, in every chunk', async () => {
       cloud.answering = streaming(sse([ROLE, { ...words(1)[0], created: HEAD.created + 5, id: 'chatcmpl-other' }, END, THE_USAGE]))
       const { chunks } = await streamed({ stream_options: { include_usage: true } })
       expect(chunks.map(({ id, created, model }) => ({ id, created, model }))).toEqual(
@@ -413,7 +413,7 @@ describe('Known failures of other gateways', () => {
   })
 
   describe('in headers', () => {
-    it(`x-request-id` is absent: ours is on every response, and the client has it in its errors, async () => {
+    it('`x-request-id` is absent: ours is on every response, and the client has it in its errors', async () => {
       for (const [method, path] of [
         ['GET', '/v1/models'],
         ['GET', '/v1/models/absent'],
@@ -448,7 +448,7 @@ describe('Known failures of other gateways', () => {
       expect(cloud.received.length).toBe(length)
     })
 
-    it(`x-ratelimit-*` is absent: ours reports limit, rest and reset where the plan has limits, async () => {
+    it('`x-ratelimit-*` is absent: ours reports limit, rest and reset where the plan has limits', async () => {
       const metered = await newOrganization(createCaller(service, service.key), service, { plan: 'metered' })
       cloud.answering = answering({ ...HEAD, choices: [{ index: 0, message: { content: 'Hi' } }], usage: USAGE })
       const { headers } = await metered.rest('POST', '/v1/chat/completions', { model: 'chat', messages })

@@ -59,11 +59,11 @@ describe.skipIf(!data)(title, () => {
   })
 
   for (const [what, filter] of [
-    ['all passages', null],
-    ['those that a filter lets through, one in ten', SHELF],
+    ['all chunks', null],
+    ['those that match a filter, one in ten', SHELF],
   ] as const) {
     it(
-      `finds .98 of the ten nearest among ${what}, compared with every vector as floats`,
+      `finds 0.98 of the ten nearest among ${what}, compared with exact float vectors`,
       async () => {
         let found = 0
         for (const vector of questions) {

@@ -24,7 +24,7 @@ await onEngine(ELASTICSEARCH, 'copies of a document in Elasticsearch', (url) => 
   afterAll(dropAll)
 
   it(
-    'finds the nearest passages of a collection though many others share some of them',
+    'finds the nearest chunks of a collection although many others share some of them',
     async () => {
       const prefix = newPrefix()
       await using index = await openElasticsearchChunkIndex({ url, prefix, size: { shards: 1, replicas: 0 }, log: silentLog })

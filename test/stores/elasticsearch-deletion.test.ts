@@ -20,7 +20,7 @@ await onEngine(ELASTICSEARCH, 'what is deleted in Elasticsearch', (url) => {
   const { newPrefix, dropAll } = testIndices(url)
   afterAll(dropAll)
 
-  it('removes a deleted document from its segment, however small a part of it it was, and then the next one', async () => {
+  it('removes a deleted document from its segment, however small a part it was, and then the next one', async () => {
     const prefix = newPrefix()
     const client = new Client({ node: url })
     const template = { index_patterns: [`${prefix}-*`], template: { settings: LEASES_MOVE_ON } }

@@ -64,7 +64,7 @@ describe('Alert rules', () => {
 
 await onEngine(
   'KIS_TEST_PROMETHEUS',
-  'the alert rules by promtool',
+  'Alert rules in promtool',
   (folder) => {
     describe('Alert rules in promtool', () => {
       const run = (...args: readonly string[]) =>

@@ -276,8 +276,8 @@ function inOrder(): readonly (readonly [string, ComposeService])[] {
   return [...ordered]
 }
 
-await onEngine('KIS_TEST_MONGODB_URL', 'the roles as the compose file starts them', (mongodbUrl) =>
-  onEngine(ELASTICSEARCH, 'the roles as the compose file starts them', (elasticsearchUrl) => {
+await onEngine('KIS_TEST_MONGODB_URL', 'Roles started like in the compose file', (mongodbUrl) =>
+  onEngine(ELASTICSEARCH, 'Roles started like in the compose file', (elasticsearchUrl) => {
     describe('Roles started like in the compose file', () => {
       const database = newDatabaseName()
       const { newPrefix, dropAll } = testIndices(elasticsearchUrl)

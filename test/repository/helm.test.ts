@@ -61,7 +61,7 @@ describe('Helm chart', () => {
 
 await onEngine(
   'KIS_TEST_HELM',
-  'what helm makes of the chart',
+  'Rendered Helm chart',
   (tools) => {
     describe('Rendered Helm chart', () => {
       let folder: string

@@ -13,8 +13,8 @@ import { full } from '../support/soak.ts'
 
 const data = await evalData()
 const title = data
-  ? 'the vector search of the embedded index'
-  : 'the vector search of the embedded index (skipped: ../shared/eval is not beside this project)'
+  ? 'Vector search of the embedded index'
+  : 'Vector search of the embedded index (skipped: ../shared/eval is not beside this project)'
 /** `npm run soak`: 200,000. */
 const CHUNKS = full(200_000)
 const COLLECTION = { collectionId: 'noise', chunks: CHUNKS, seed: 1, hasReal: true }

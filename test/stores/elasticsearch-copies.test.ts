@@ -19,7 +19,7 @@ const QUESTIONS = 20
 /** 10,200 small chunks, and a graph over all of them. */
 const TIMEOUT_MS = 120_000
 
-await onEngine(ELASTICSEARCH, 'copies of a document in Elasticsearch', (url) => {
+await onEngine(ELASTICSEARCH, 'Copies of a document in Elasticsearch', (url) => {
   const { newPrefix, dropAll } = testIndices(url)
   afterAll(dropAll)
 

@@ -16,7 +16,7 @@ const createChunk = (documentId: string, ordinal: number): IndexedChunk => ({
 /** The test engine takes this; a packaged server refuses it, and its leases move on every 30 s. */
 const LEASES_MOVE_ON = { 'index.soft_deletes.retention_lease.sync_interval': '500ms' }
 
-await onEngine(ELASTICSEARCH, 'what is deleted in Elasticsearch', (url) => {
+await onEngine(ELASTICSEARCH, 'Deletion in Elasticsearch', (url) => {
   const { newPrefix, dropAll } = testIndices(url)
   afterAll(dropAll)
 

@@ -6,7 +6,7 @@ import { createChunk, createDocument, OTHER, openCollection } from '../support/d
 import { ELASTICSEARCH, testIndices } from '../support/engines/elasticsearch.ts'
 import { onEngine } from '../support/engines/engine-url.ts'
 
-await onEngine(ELASTICSEARCH, 'the first collection with vectors of another length', (url) => {
+await onEngine(ELASTICSEARCH, 'First collection with vectors of other dimensions', (url) => {
   const { newPrefix, dropAll } = testIndices(url)
   afterAll(dropAll)
 

@@ -33,7 +33,7 @@ const found = async (index: ChunkIndex, word: string) => {
   return (await index.search(query, signal)).map(({ chunkId }) => chunkId).sort()
 }
 
-await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url) => {
+await onEngine(ELASTICSEARCH, 'Rebuild of an Elasticsearch index', (url) => {
   // Each test waits until the old index may go, and has indices of its own.
   describe.concurrent('Rebuild of an Elasticsearch index', () => {
     const { newPrefix, dropAll } = testIndices(url)

@@ -103,7 +103,7 @@ describe('Start on an unusable Elasticsearch', () => {
   })
 })
 
-await onEngine(ELASTICSEARCH, 'a start on a running Elasticsearch', (url) => {
+await onEngine(ELASTICSEARCH, 'Start on a running Elasticsearch', (url) => {
   describe('Start on a running Elasticsearch', () => {
     const { newPrefix, dropAll } = testIndices(url)
     afterAll(dropAll)

@@ -232,8 +232,8 @@ atOnce('a migration of a SQLite file', () => {
   })
 })
 
-await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url) => {
-  atOnce('a migration of a MongoDB database', () => suite(() => mongoDatabase(url)))
+await onEngine('KIS_TEST_MONGODB_URL', 'Migration of a MongoDB database', (url) => {
+  atOnce('Migration of a MongoDB database', () => suite(() => mongoDatabase(url)))
 
   atOnce('programs of two versions on a MongoDB database', () => {
     let database: string

@@ -17,7 +17,7 @@ interface Item extends StoredDocument {
 const SPEC: CollectionSpec = { name: 'items', indexes: [{ fields: ['code'], unique: true, sparse: true }] }
 const UNAVAILABLE = { code: 'service_unavailable', shouldRetry: true, retryAfterMs: expect.any(Number), cause: expect.any(Error) }
 
-await onEngine('KIS_TEST_MONGODB_URL', 'stores on MongoDB that is lost', (url) => {
+await onEngine('KIS_TEST_MONGODB_URL', 'Loss of MongoDB by the stores', (url) => {
   describe('Loss of MongoDB', () => {
     let database: string
     let proxy: MongoProxy

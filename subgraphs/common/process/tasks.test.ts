@@ -275,4 +275,4 @@ function shared(name: string, open: () => Promise<DocumentStore>) {
   })
 }
 
-for (const { name, open } of await storesAndMongo('shared tasks')) if (name !== 'the fake') shared(name, open)
+for (const { name, open } of await storesAndMongo('Shared tasks')) if (name !== 'the fake') shared(name, open)

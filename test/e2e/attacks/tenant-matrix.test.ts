@@ -551,6 +551,6 @@ const withoutNew = (text: string) =>
 
 matrix('one process', startEmbedded, { isWhole: true })
 // The rules are the same code. What differs is the stores, which every operation asks.
-await onBothEngines('the tenant matrix', (start) =>
+await onBothEngines('Tenant matrix', (start) =>
   matrix('five processes', (options) => start({ ...options, replicas: {} }), { isWhole: soaking }),
 )

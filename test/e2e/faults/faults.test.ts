@@ -86,8 +86,8 @@ const FAULTS = [
   onLinks('knowledge, Elasticsearch', ['knowledge, Elasticsearch'], 'lost for 60 s'),
 ].filter(({ isQuick }) => isQuick || soaking)
 
-await onEngine('KIS_TEST_MONGODB_URL', 'faults of the parts', () =>
-  onEngine(ELASTICSEARCH, 'faults of the parts', () => {
+await onEngine('KIS_TEST_MONGODB_URL', 'Faults of the parts', () =>
+  onEngine(ELASTICSEARCH, 'Faults of the parts', () => {
     describe('Faults of the parts', () => {
       // How long it took depends on the machine.
       const table = new DocsTable('test/e2e/faults/faults.md', HEAD, (row) => row.replace(/\| [^|]+\|$/, ''))

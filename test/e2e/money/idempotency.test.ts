@@ -282,7 +282,7 @@ describe.concurrent('Idempotent repeats after the process of the call was killed
   }, 400_000)
 })
 
-await onEngine('KIS_TEST_MONGODB_URL', 'the loss of the store of inference', (url) => {
+await onEngine('KIS_TEST_MONGODB_URL', 'Loss of the inference store', (url) => {
   describe.concurrent('Loss of the inference store', () => {
     it('refuses idempotent calls with a retry delay, and nothing else', async () => {
       await using stack = new AsyncDisposableStack()

@@ -15,7 +15,7 @@ const INPUT = 1_000n
 const OUTPUT = 2_000n
 const CHARGE = BigInt(METERED_INPUT_TOKENS) * INPUT + 5n * OUTPUT
 
-await onBothEngines('one wallet behind two replicas of inference and two of billing', (start) => {
+await onBothEngines('One wallet behind two replicas of inference and two of billing', (start) => {
   describe('One wallet behind two replicas of inference and two of billing', () => {
     let engine: MeteredEngine
     let service: DistributedService

@@ -90,6 +90,6 @@ function ocrPages(start: (options: ServiceOptions) => Promise<Service>): void {
 }
 
 describe('OCR pages in one process', () => ocrPages(startEmbedded))
-await onBothEngines('pages of OCR in five processes on the engines', (start) =>
+await onBothEngines('OCR pages in five processes on the engines', (start) =>
   describe('OCR pages in five processes on the engines', () => ocrPages(start)),
 )

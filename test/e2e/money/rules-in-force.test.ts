@@ -206,7 +206,7 @@ function rulesInForce(
 describe('Rules of an organization', () =>
   rulesInForce(startFiveProcesses, { inference: 2, gateway: 2 }, [POLICY, SPEND_LIMIT, REVOCATION, ...OTHERS]))
 
-await onBothEngines('rules of an organization over two replicas of billing', (start) => {
+await onBothEngines('Rules of an organization over two replicas of billing', (start) => {
   describe('Rules of an organization over two replicas of billing', () =>
     rulesInForce(start, { billing: 2, inference: 2, gateway: 2 }, [POLICY, SPEND_LIMIT, REVOCATION]))
 })

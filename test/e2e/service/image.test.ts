@@ -66,4 +66,4 @@ const declare = (files: string) => {
   endToEnd('the image, read-only, as its user', start)
 }
 
-await onEngine('KIS_TEST_IMAGE', 'the image', declare, { isEverywhere: false })
+await onEngine('KIS_TEST_IMAGE', 'Container image', declare, { isEverywhere: false })

@@ -24,7 +24,7 @@ const MAY_BE_EMPTY = /5xx|Fail|fail|organization/
 
 await onEngine(
   'KIS_TEST_PROMETHEUS',
-  'a real Prometheus',
+  'Prometheus',
   (programs) => {
     describe('Prometheus', () => {
       it('scrapes a service, evaluates every alert, runs every query of the dashboards, and sees the end of the process', async () => {

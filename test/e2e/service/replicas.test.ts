@@ -32,7 +32,7 @@ const DOCUMENTS = soaking ? 2_000 : 40
 /** An open hold of a process that is gone is resolved by billing within this. */
 const HOLDS_END_MS = 75_000
 
-await onBothEngines('two replicas of each role', (start) => {
+await onBothEngines('Two replicas of each role', (start) => {
   describe('Two replicas of each role', () => {
     let mock: MockEngine
     let site: Site

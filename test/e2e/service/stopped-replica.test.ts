@@ -21,7 +21,7 @@ interface Call {
   outcome?: string
 }
 
-await onEngine('KIS_TEST_MONGODB_URL', 'a replica that is stopped under load', (mongodb) => {
+await onEngine('KIS_TEST_MONGODB_URL', 'Replica stopped under load', (mongodb) => {
   describe('Replica stopped under load', () => {
     const database = newDatabaseName()
     let mock: MockEngine

@@ -25,7 +25,7 @@ function startIn(place: string, mock: MockEngine, env: Readonly<Record<string, s
   return startInTurn({ KIS_DATA_DIR: join(place, 'data'), KIS_CATALOG: join(place, 'catalog.yaml'), ...env })
 }
 
-await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB that is full, closed or another’s', (url) => {
+await onEngine('KIS_TEST_MONGODB_URL', 'MongoDB that is full, closed or of another installation', (url) => {
   describe('MongoDB that is full, closed or of another installation', { timeout: TIMEOUT_MS }, () => {
     const database = newDatabaseName()
     const table = new CorruptionTable()
@@ -104,7 +104,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB that is full, closed or anothe
   })
 })
 
-await onEngine(ELASTICSEARCH, 'an Elasticsearch that is another’s', (url) => {
+await onEngine(ELASTICSEARCH, 'Elasticsearch of another installation', (url) => {
   describe('Elasticsearch of another installation', { timeout: TIMEOUT_MS }, () => {
     const { newPrefix, dropAll } = testIndices(url)
     const table = new CorruptionTable()

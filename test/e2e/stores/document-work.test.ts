@@ -435,7 +435,7 @@ documentWork(
   },
   false,
 )
-await onBothEngines('documents and their index', (start) =>
+await onBothEngines('Ingestion and index under kills', (start) =>
   documentWork(
     'two replicas of knowledge on MongoDB and Elasticsearch',
     async (catalog) => {

@@ -22,7 +22,7 @@ import { eventually } from '../../support/eventually.ts'
 import { kis } from '../../support/processes/cli.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
-await onEngine(ELASTICSEARCH, 'the service when Elasticsearch is lost', (url) => {
+await onEngine(ELASTICSEARCH, 'Loss of Elasticsearch', (url) => {
   describe('Loss of Elasticsearch', () => {
     const { newPrefix, dropAll } = testIndices(url)
     let mock: MockEngine

@@ -102,8 +102,8 @@ describe.concurrent('Start before its dependencies', () => {
   }, 120_000)
 })
 
-await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch', (mongodb) =>
-  onEngine(ELASTICSEARCH, 'a start before MongoDB and Elasticsearch', (elasticsearch) => {
+await onEngine('KIS_TEST_MONGODB_URL', 'Start before MongoDB and Elasticsearch', (mongodb) =>
+  onEngine(ELASTICSEARCH, 'Start before MongoDB and Elasticsearch', (elasticsearch) => {
     describe.concurrent('Start before MongoDB and Elasticsearch', () => {
       const { newPrefix, dropAll } = testIndices(elasticsearch)
       afterAll(dropAll)

@@ -25,7 +25,7 @@ const WRITES = 20
 /** A probe that asks for this long has its answer: the stores are given 2 s to answer a ping. */
 const READINESS_MS = 5_000
 
-await onEngine('KIS_TEST_MONGODB_URL', 'the service when MongoDB is lost', (url) => {
+await onEngine('KIS_TEST_MONGODB_URL', 'Loss of MongoDB', (url) => {
   describe('Loss of MongoDB', () => {
     const database = newDatabaseName()
     let mock: MockEngine

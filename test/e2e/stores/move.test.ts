@@ -22,7 +22,7 @@ const IMPORT_MS = 3_000
 /** `archive.test.ts` kills imports into a folder each time. */
 const RANDOM_KILLS = soaking ? 20 : 0
 
-const NAME = 'an export and an import between a data folder and MongoDB with Elasticsearch'
+const NAME = 'Export and import between a data directory and MongoDB with Elasticsearch'
 
 await onEngine('KIS_TEST_MONGODB_URL', NAME, (mongodb) =>
   onEngine(ELASTICSEARCH, NAME, (elasticsearch) => {

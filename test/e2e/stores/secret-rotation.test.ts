@@ -137,7 +137,7 @@ function suite(name: string, { env, before, rotating, after }: Stores, drop: () 
 }
 
 suite('SQLite', { env: {}, before: {}, rotating: {}, after: {} })
-await onEngine('KIS_TEST_MONGODB_URL', 'a rotation of the secret on MongoDB', (url) => {
+await onEngine('KIS_TEST_MONGODB_URL', 'Secret rotation on MongoDB', (url) => {
   const database = newDatabaseName()
   const secrets = {
     before: { KIS_SECRET: TEST_SECRET },

@@ -36,7 +36,7 @@ const call = (id: string, tokens: number, ttlSeconds = 60): PlaceHoldInput => ({
 })
 const code = (expected: string) => expect.objectContaining({ code: expected })
 
-const stores = await storesAndMongo('holds')
+const stores = await storesAndMongo('Holds')
 
 for (const { name, open } of stores)
   describe(`Holds on ${name}`, () => {

@@ -18,7 +18,7 @@ import { voidHold } from './void-hold.ts'
 const used = (inputTokens: number): Quantities => ({ ...NOTHING, inputTokens })
 const code = (expected: string) => expect.objectContaining({ code: expected })
 
-for (const { name, open } of await storesAndMongo('the hold of a run'))
+for (const { name, open } of await storesAndMongo('Run holds'))
   describe(`Run holds on ${name}`, () => {
     let store: DocumentStore
     let clock: ManualClock

@@ -20,7 +20,7 @@ const RATE_CARD = createCard({
   outputTokens: 1_000_000n,
 })
 
-for (const { name, open } of await storesAndMongo('a summary of usage'))
+for (const { name, open } of await storesAndMongo('Usage summary'))
   describe(`Usage summary on ${name}`, () => {
     let store: DocumentStore
     let clock: ManualClock

@@ -16,7 +16,7 @@ import { sweepWebhooks } from './sweep-webhooks.ts'
 
 const DAY_MS = 86_400_000
 
-for (const { name, open } of await storesAndMongo('webhooks'))
+for (const { name, open } of await storesAndMongo('Webhooks'))
   describe(`Webhooks on ${name}`, () => {
     let store: DocumentStore
     let clock: ManualClock

@@ -11,7 +11,7 @@ interface Item extends StoredDocument {
   readonly n?: number
 }
 
-await onEngine('KIS_TEST_MONGODB_URL', 'what the document store keeps in MongoDB', (url) => {
+await onEngine('KIS_TEST_MONGODB_URL', 'MongoDB document store', (url) => {
   describe('MongoDB document store', () => {
     const database = newDatabaseName()
     const client = new MongoClient(url)

@@ -31,7 +31,7 @@ const OPERATION_MS = 3_000
 /** The driver does not check a server again within this time, even on request. */
 const MIN_HEARTBEAT_MS = 500
 
-await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB client that outlives its driver’s faults', (url) => {
+await onEngine('KIS_TEST_MONGODB_URL', 'Resilient MongoDB client', (url) => {
   async function connected() {
     const proxy = await MongoProxy.start(url)
     const client = new ResilientClient(proxy.through(url), {

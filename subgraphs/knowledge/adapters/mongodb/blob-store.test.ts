@@ -7,7 +7,7 @@ import { openMongoBlobStore } from './blob-store.ts'
 
 const MINUTE_S = 60
 
-await onEngine('KIS_TEST_MONGODB_URL', 'what the blob store keeps in MongoDB', (url) => {
+await onEngine('KIS_TEST_MONGODB_URL', 'MongoDB blob store', (url) => {
   describe('MongoDB blob store', () => {
     const database = newDatabaseName()
     const client = new MongoClient(url)

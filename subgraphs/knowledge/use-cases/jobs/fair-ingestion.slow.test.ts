@@ -110,7 +110,7 @@ suite('SQLite', async () => {
   return { store, close: async () => store[Symbol.asyncDispose]() }
 })
 
-await onEngine('KIS_TEST_MONGODB_URL', 'a flood of documents, on MongoDB', (url) => {
+await onEngine('KIS_TEST_MONGODB_URL', 'Fair ingestion, on MongoDB', (url) => {
   suite('MongoDB', async () => {
     const database = newDatabaseName()
     const store = await openMongoDocumentStore({ url, database, log: silentLog })

@@ -63,7 +63,7 @@ const declare = (files: string) => {
     })
   })
 
-  endToEnd('the image, read-only, as its user', start)
+  endToEnd('read-only container image with its own user', start)
 }
 
 await onEngine('KIS_TEST_IMAGE', 'Container image', declare, { isEverywhere: false })

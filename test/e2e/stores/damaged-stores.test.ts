@@ -175,10 +175,10 @@ describe.concurrent('Corruption of index.sqlite, which can be rebuilt', { timeou
   for (const { what, folder = 'first', change } of [
     { what: 'header overwritten', change: (data: string) => overwrite(at(data), 0, Buffer.from('not a database at all')) },
     { what: 'pages overwritten', change: (data: string) => scramble(at(data)) },
-    { what: 'truncated file', change: (data: string) => truncateSync(at(data), 8192) },
+    { what: 'cut short', change: (data: string) => truncateSync(at(data), 8192) },
     { what: 'deleted', change: (data: string) => rmSync(at(data)) },
     { what: 'of another installation', change: (data: string) => cpSync(join(dataFolder('second'), 'index.sqlite'), at(data)) },
-    { what: 'write-ahead log deleted', folder: 'killed', change: (data: string) => rmSync(`${at(data)}-wal`) },
+    { what: 'log of changes deleted', folder: 'killed', change: (data: string) => rmSync(`${at(data)}-wal`) },
   ])
     it(`${what}: the service reports it, serves the rest, and is whole after kis reindex, without an embedding`, async () => {
       await using started = await startOn(folder, change)

@@ -29,7 +29,7 @@ describe('Licences of dependencies', () => {
     ['is under AGPL-3.0-only', { license: 'AGPL-3.0-only' }],
     ['is under Elastic-2.0', { license: 'Elastic-2.0' }],
     ['is under (MIT AND GPL-2.0-only)', { license: '(MIT AND GPL-2.0-only)' }],
-    ['has no licence', { license: undefined }],
+    ['is under no licence', { license: undefined }],
     ['has an install script', { hasInstallScript: true }],
   ])('report a package that %s', (problem, fields) => {
     expect(findProblems(withPackage(fields))).toEqual([`other@1.0.0 ${problem}`])

@@ -242,7 +242,7 @@ describe('Webhooks end to end', () => {
     ['https://LOCALHOST./hook', 'unsupported_value', 'url'],
     ['https://metadata.google.internal/hook', 'unsupported_value', 'url'],
     ['https://unknown.invalid/hook', 'unsupported_value', 'url'],
-    ['an invalid URL', 'unsupported_value', 'url'],
+    ['not an address', 'unsupported_value', 'url'],
   ])('are refused for %s', async (url, code, param) => {
     const caller = createCaller(service, operatorKey)
     const { status, body } = await caller.rest('POST', '/v1/webhooks', { url, event_types: ['usage.recorded'] })

@@ -205,7 +205,7 @@ function suite(openDatabase: () => TestDatabase): void {
   })
 }
 
-atOnce('a migration of a SQLite file', () => {
+atOnce('Migration of a SQLite file', () => {
   suite(sqliteDatabase)
 
   it('changes nothing in a file unless all of it succeeds', async () => {

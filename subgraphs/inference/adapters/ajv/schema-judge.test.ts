@@ -47,7 +47,7 @@ const ATTACKS: readonly [string, object, string][] = [
   ['items that must differ', { uniqueItems: true }, JSON.stringify(Array.from({ length: 60_000 }, (_, i) => ({ i })))],
 ]
 
-describe('AjvSchemaJudge', () => {
+describe('JSON Schema validation', () => {
   it.each([
     ['at the root', { $async: true, type: 'string' }],
     ['in a referenced schema', { properties: { a: { $ref: '#/$defs/a' } }, $defs: { a: { $async: true, type: 'string' } } }],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { withoutFence } from './response-schema.ts'
 
-describe('withoutFence', () => {
+describe('Code fence removal', () => {
   it.each([
     ['{"a": 1}', '{"a": 1}'],
     ['```json\n{"a": 1}\n```', '{"a": 1}\n'],

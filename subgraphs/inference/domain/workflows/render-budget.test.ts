@@ -8,7 +8,7 @@ import { renderText, renderValue } from './template.ts'
 const LONG = 'x'.repeat(250_000)
 const limit = expect.objectContaining({ code: 'run_limit_exceeded' })
 
-describe('jsonLength', () => {
+describe('JSON length', () => {
   it('is the length of the JSON, or reports that it is longer', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.nat(60), (value, most) => {

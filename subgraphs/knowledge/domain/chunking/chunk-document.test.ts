@@ -44,7 +44,7 @@ const partsArbitrary = fc.array(
   { maxLength: 25 },
 ) as fc.Arbitrary<Part[]>
 
-describe('chunkDocument', () => {
+describe('Chunking', () => {
   it('covers every character once, in order, within the cap and between graphemes, for any document', async () => {
     await fc.assert(
       fc.asyncProperty(partsArbitrary, fc.integer({ min: 12, max: 80 }), async (parts, capTokens) => {

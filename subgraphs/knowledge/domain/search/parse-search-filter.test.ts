@@ -5,7 +5,7 @@ const nested = (levels: number): unknown => (levels === 1 ? { page: 1 } : { op: 
 const CONTAINS = { op: 'contains', field: 'file_name', value: 'x' }
 const PAGE_1 = { op: 'eq', field: 'page', value: 1 }
 
-describe('parseSearchFilter', () => {
+describe('Search filter parser', () => {
   for (const [what, json, expected] of [
     ['no filter', null, null],
     ['an absent filter', undefined, null],

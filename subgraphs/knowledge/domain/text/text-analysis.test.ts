@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { grams, normalise, normaliseForEmbedding, queryTerms, words } from './text-analysis.ts'
 
-describe('normalise', () => {
+describe('Text normalization', () => {
   for (const [what, text, expected] of [
     ['harakat and tatweel', 'مُحَمَّـــد', 'محمد'],
     ['forms of alef, yeh, teh marbuta and hamza', 'أإآٱ ى ة ؤ ئ', 'اااا ي ه و ي'],
@@ -17,7 +17,7 @@ describe('normalise', () => {
   }
 })
 
-describe('normaliseForEmbedding', () => {
+describe('Text normalization for embeddings', () => {
   it('removes presentation forms, harakat and tatweel', () => expect(normaliseForEmbedding('ﻼ مُحَمَّـــد')).toBe('لا محمد'))
   it('unifies digits and Persian yeh and kaf', () => expect(normaliseForEmbedding('٣ ۴ کی')).toBe('3 4 كي'))
   it('preserves spelling, and everything that is not Arabic', () => {
@@ -26,7 +26,7 @@ describe('normaliseForEmbedding', () => {
   })
 })
 
-describe('words', () => {
+describe('Word terms', () => {
   // Except for Arabic function words, the expected values come from the reference method, `fusion.py` of the
   // evaluation.
   for (const [text, expected] of [
@@ -49,7 +49,7 @@ describe('words', () => {
   })
 })
 
-describe('grams', () => {
+describe('N-grams', () => {
   it('marks the edges of words and does not cross them', () => expect(grams('an ox!')).toEqual(['^an', 'an$', '^ox', 'ox$']))
   it('preserves repeats and one-letter words', () => expect(grams('a aaaa')).toEqual(['^a$', '^aa', 'aaa', 'aaa', 'aa$']))
 

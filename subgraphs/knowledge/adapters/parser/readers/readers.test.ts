@@ -65,7 +65,7 @@ describe('Linear time of text readers per megabyte', () => {
   })
 })
 
-describe('readMarkdown', () => {
+describe('Markdown reader', () => {
   it('removes markup of headings, tables, comments and emphasis', () => {
     const text = [
       ...['# One', '## Two ##', '### C#', '#', '#hash', 'a <!-- b', '-->c <!-- open'],
@@ -84,7 +84,7 @@ describe('readMarkdown', () => {
   })
 })
 
-describe('readHtml', () => {
+describe('HTML reader', () => {
   it('reads the first main content that has text', () => {
     const html = '<main> <div role=main></div></main><p>outside</p><div role=main><p>inside</p></div>'
     expect(readBlocks(readHtml, html)).toEqual(['paragraph: inside'])

@@ -687,7 +687,7 @@ for (const { name, open } of STORES)
           expect(await readLimit(parent.id)).toMatchObject({ spent: '0', held: '0.75' })
         })
 
-        it('count each call however it ends, and are stored only for the keys concerned', async () => {
+        it('count each call however it ends, and errors reveal no figures of an ancestor', async () => {
           const { parent, child, sibling, grandchild } = await family()
           await spend(sibling.caller)
           const [settled, voided] = [newHold(), newHold()]

@@ -129,7 +129,7 @@ describe('Rate limits of a key, by the official client', () => {
     expect(Number(headers.get('retry-after-ms'))).toBeGreaterThan(0)
   })
 
-  it('count an idempotent replay as a request, and no conflict', async () => {
+  it('count an idempotent replay as a request, and do not count a conflict', async () => {
     const { key } = await keyWith({ requests_per_minute: 2 })
     const send = (request: object = hello()) =>
       fetch(`${service.rest}/v1/chat/completions`, {

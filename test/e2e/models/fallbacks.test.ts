@@ -140,7 +140,7 @@ describe('Model with a fallback, over REST and GraphQL', () => {
     expect((await balancedWallet(regional)).held_usd).toMatch(/^0(\.0+)?$/)
   })
 
-  it('retries only within the retry budget, a tenth of the calls', async () => {
+  it('is retried for the saved retries and a tenth of the calls at most', async () => {
     main.failWith(500)
     const responses = await Promise.all(Array.from({ length: 30 }, () => send('repeats')))
     expect(responses.map(({ status }) => status)).toEqual(Array(30).fill(200))

@@ -31,7 +31,7 @@ const declare = (files: string) => {
   })
 
   const { entrypoint, user } = readDockerfile()
-  it('runs as the same user as the test script', () => expect(user).toBe('1000:1000'))
+  it('runs as the user of the test script', () => expect(user).toBe('1000:1000'))
 
   const run = join(ROOT, 'test/engines/image/run.sh')
   const kis = (folder: string) => [run, files, folder, ...entrypoint.map((word) => (word === 'node' ? '/usr/local/bin/node' : word))]

@@ -15,7 +15,7 @@ const READY_MS = 60_000
 const oldNode = findOldNode()
 const missing = oldNode ? !hasBundledNode() && 'npm installs no Node 24 for this system' : 'there is no Node 20 to 23 on PATH'
 
-describe.skipIf(missing)(`kis in Node ${oldNode?.version}${missing ? `: skipped because ${missing}` : ''}`, () => {
+describe.skipIf(missing)(`Bundled Node under ${oldNode?.version}${missing ? `: skipped because ${missing}` : ''}`, () => {
   let folder: string
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'kis-node-'))
@@ -43,7 +43,7 @@ describe.skipIf(missing)(`kis in Node ${oldNode?.version}${missing ? `: skipped 
     return { child, ended, isAlive }
   }
 
-  it('passes arguments, output and exit codes through', async () => {
+  it('passes on arguments, output and exit codes', async () => {
     const help = run(['help'])
     const [said, [code]] = await Promise.all([text(help.stdout), once(help, 'exit')])
     expect([code, said]).toEqual([0, expect.stringContaining('kis start')])
@@ -52,7 +52,7 @@ describe.skipIf(missing)(`kis in Node ${oldNode?.version}${missing ? `: skipped 
     expect([wrongCode, refusal]).toEqual([2, expect.stringContaining('nonsense')])
   })
 
-  it('passes a signal through once: the service ends in order', async () => {
+  it('passes on a signal once: the service ends in order', async () => {
     const { child, ended, isAlive } = await startService()
     child.kill('SIGTERM')
     expect(await ended).toEqual([0, null])
@@ -66,7 +66,7 @@ describe.skipIf(missing)(`kis in Node ${oldNode?.version}${missing ? `: skipped 
     await eventually(async () => !(await isAlive()), 30_000)
   }, 90_000)
 
-  it('says what to do where no Node 24 is installed', async () => {
+  it('explains what to do if no Node 24 is installed', async () => {
     for (const file of readdirSync(CLI).filter((name) => name.endsWith('.js'))) copyFileSync(join(CLI, file), join(folder, file))
     writeFileSync(join(folder, 'package.json'), '{ "type": "module" }')
     const child = run(['start'], folder)

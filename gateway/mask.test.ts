@@ -7,14 +7,14 @@ import { createMask } from './mask.ts'
 const mask = createMask(silentLog)
 const coded = (code: string, extra: Record<string, unknown> = {}) => ({ extensions: { code, ...extra } })
 
-describe('an error that leaves the gateway', () => {
+describe('Errors that leave the gateway', () => {
   for (const { name, error, code, message } of [
     { name: 'of the closed set', error: new KisError('not_found', 'Gone.'), code: 'NOT_FOUND', message: 'Gone.' },
-    { name: 'that was thrown and is no Error', error: 'boom', code: 'INTERNAL' },
+    { name: 'that was thrown and is not an Error', error: 'boom', code: 'INTERNAL' },
     { name: 'that is undefined', error: undefined, code: 'INTERNAL' },
     { name: 'of the network', error: new TypeError('connect ECONNREFUSED 10.0.0.7'), code: 'INTERNAL' },
     { name: 'of a subgraph without a code', error: new GraphQLError('SQL: …', { path: ['a'] }), code: 'INTERNAL' },
-    { name: 'with a code of somebody else', error: new GraphQLError('x', coded('DOWNSTREAM_SERVICE_ERROR')), code: 'INTERNAL' },
+    { name: 'with a foreign code', error: new GraphQLError('x', coded('DOWNSTREAM_SERVICE_ERROR')), code: 'INTERNAL' },
     { name: 'thrown in a resolver', error: new GraphQLError('x', { originalError: new Error('x') }), code: 'INTERNAL' },
     {
       name: 'about the operation',
@@ -43,7 +43,7 @@ describe('an error that leaves the gateway', () => {
     })
   }
 
-  it('keeps its path and the six keys of its extensions, and loses every other', () => {
+  it('preserve their path and the six keys of their extensions, and lose every other', () => {
     const error = new GraphQLError('No money.', {
       path: ['a', 0],
       ...coded('INSUFFICIENT_QUOTA', {
@@ -68,7 +68,7 @@ describe('an error that leaves the gateway', () => {
     })
   })
 
-  it('quotes no more than 500 characters of what is wrong, and of its path', () => {
+  it('quote at most 500 characters of a message and of a path', () => {
     for (const error of [
       new GraphQLError('x'.repeat(1_000_000)),
       new KisError('not_found', 'x'.repeat(1_000_000), { param: 'p'.repeat(9_999) }),
@@ -76,7 +76,7 @@ describe('an error that leaves the gateway', () => {
       expect(JSON.stringify(mask(error, 'req_1')).length).toBeLessThan(1_500)
   })
 
-  it('is logged with its cause when it is a defect, and only then', () => {
+  it('are logged with their cause only when they are defects', () => {
     const logged: unknown[] = []
     const noting = createMask({ ...silentLog, error: (fields: unknown) => void logged.push(fields) } as typeof silentLog)
     const defect = new Error('secret detail')

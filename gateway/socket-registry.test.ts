@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { PUBLIC_SOCKETS, SocketRegistry } from './socket-registry.ts'
 
-it('leaves room for other organizations, however many keys one has, and takes room back', () => {
+it('leaves room for other organizations, however many keys one has, and frees room', () => {
   const registry = new SocketRegistry({ ...PUBLIC_SOCKETS, sockets: 100 })
   const open = (organizationId: string, apiKeyId: string) => registry.add({} as never, 'key', { organizationId, apiKeyId })
   const many = Array.from({ length: 100 }, (_, i) => open('org_many', `key_${i}`))
@@ -13,7 +13,7 @@ it('leaves room for other organizations, however many keys one has, and takes ro
   expect(open('org_many', 'key_0')).toBeDefined()
 })
 
-it('lets all sockets of an organization together send as many bytes as it may, also after they were opened again', () => {
+it('limits the bytes of all sockets of an organization together, even after they are reopened', () => {
   let ms = 0
   const clock = { now: () => new Date(ms), sleep: async () => undefined }
   const registry = new SocketRegistry({ ...PUBLIC_SOCKETS, organizationBytesPerSecond: 10, organizationByteBurst: 100 })

@@ -4,7 +4,7 @@ import type { WebSocket } from 'ws'
 import { silentLog } from '../subgraphs/common/process/log.ts'
 import { runOnSocket } from './socket-transport.ts'
 
-it('what is sent to a client that has just left is no defect', async () => {
+it('sending to a client that has just disconnected is no defect', async () => {
   const sent: string[] = []
   const socket = Object.assign(new EventEmitter(), {
     ...{ protocol: 'graphql-transport-ws', readyState: 1, OPEN: 1 },

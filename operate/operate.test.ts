@@ -38,13 +38,13 @@ function problems(expr: string): readonly string[] {
   return [...wrong, ...used.filter((label) => !labels.has(label)).map((label) => `no label ${label} in ${expr}`)]
 }
 
-describe('the alert rules', () => {
-  it('ask for metrics and labels that exist', () => {
+describe('Alert rules', () => {
+  it('use existing metrics and labels', () => {
     expect(rules.length).toBeGreaterThan(10)
     expect(rules.flatMap(({ expr }) => problems(expr))).toEqual([])
   })
 
-  it('have a severity, and a paragraph for who is called', () => {
+  it('have a severity, and a paragraph for the person on call', () => {
     const page = read('../docs/operate/troubleshooting.md')
     for (const { alert, labels, annotations } of rules) {
       expect(['page', 'ticket'], alert).toContain(labels.severity)
@@ -64,20 +64,20 @@ describe('the alert rules', () => {
 
 await onEngine(
   'KIS_TEST_PROMETHEUS',
-  'the alert rules by promtool',
+  'Alert rules in promtool',
   (folder) => {
-    describe('the alert rules by promtool', () => {
+    describe('Alert rules in promtool', () => {
       const run = (...args: readonly string[]) =>
         execFileSync(`${folder}/promtool`, args, { cwd: fileURLToPath(new URL('prometheus', import.meta.url)) })
-      it('can be read', () => expect(String(run('check', 'rules', 'alerts.yaml'))).toContain('SUCCESS'))
+      it('are valid', () => expect(String(run('check', 'rules', 'alerts.yaml'))).toContain('SUCCESS'))
       it('each fire when they should', () => void run('test', 'rules', 'alerts.test.yaml'))
     })
   },
   { isEverywhere: false },
 )
 
-describe('the dashboards', () => {
-  it('ask for metrics and labels that exist, and have legends of labels that are there', () => {
+describe('Dashboards', () => {
+  it('use existing metrics and labels, and legends of existing labels', () => {
     type Panel = { title: string; targets: readonly { expr: string; legendFormat: string }[] }
     expect(boards.map(({ file }) => file)).toEqual(['models.json', 'service.json', 'stores.json'])
     for (const { file, board } of boards) {

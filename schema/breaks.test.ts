@@ -4,7 +4,7 @@ import { acceptedSince, findBreaks, isAccepted, lastRelease } from './breaks.ts'
 
 const BEFORE = buildSchema('type Query { a(n: Int): Int! b: Int } enum Mood { CALM WILD } type Mutation { mood: Mood }')
 
-it('finds what breaks clients, and nothing that is only new', async () => {
+it('reports changes that break clients, and no additions', async () => {
   const after = buildSchema('type Query { a(n: Int!): Int! c: Int } enum Mood { CALM } type Mutation { mood: Mood }')
   const breaks = await findBreaks(BEFORE, after)
   expect(breaks.map(({ coordinate }) => coordinate).toSorted()).toEqual(['Mood.WILD', 'Query.a.n', 'Query.b'])
@@ -16,7 +16,7 @@ it('finds what breaks clients, and nothing that is only new', async () => {
   ).toEqual([])
 })
 
-it('accepts the breaks that the change log names since the release', async () => {
+it('accepts breaking changes that the change log lists since the release', async () => {
   const changes = `# Changelog
 
 ## [Unreleased]

@@ -8,7 +8,7 @@ import { ERRORS } from './errors.ts'
 
 const read = (file: string) => readFileSync(new URL(file, import.meta.url), 'utf8')
 
-describe('the contract', () => {
+describe('GraphQL contract', () => {
   it.each(['billing', 'inference', 'knowledge'])('describes every type, field, input and value of %s', (name) => {
     const bare = parse(read(`${name}.graphql`)).definitions.flatMap((node) => {
       if (!('name' in node) || !node.name || node.kind === 'DirectiveDefinition') return []
@@ -22,11 +22,11 @@ describe('the contract', () => {
     expect(bare).toEqual([])
   })
 
-  it('is composed: the supergraph in the repository is that of the subgraphs', async () => {
+  it('the supergraph in the repository is composed of the current subgraphs', async () => {
     await promisify(execFile)(process.execPath, [fileURLToPath(new URL('compose.ts', import.meta.url)), '--check'])
   })
 
-  it('names every error code in docs/errors.md', () => {
+  it('documents every error code in docs/errors.md', () => {
     const page = read('../docs/errors.md')
     const unnamed = Object.keys(ERRORS).filter((code) => !page.includes(`\`${code}\``))
     expect(unnamed).toEqual([])

@@ -13,7 +13,7 @@ describe('events.yaml', () => {
     expect(Object.keys(documented).toSorted()).toEqual(Object.keys(EVENTS).toSorted())
   })
 
-  it.each(Object.keys(EVENTS))('says when %s is sent, of what, and what is in it', (type) => {
+  it.each(Object.keys(EVENTS))('describes trigger, subject and content of %s', (type) => {
     const { when, subject, cursor, data } = documented[type]
     for (const text of [when, subject, cursor]) expect(text).toMatch(/\.$/)
     expect(subject).toMatch(/^The /)

@@ -30,7 +30,7 @@ const SCHEMAS: Readonly<Record<Part, GraphQLSchema>> = {
 }
 
 // The compiler assigns the type `unknown` to a field that the schema does not have, and reports no error.
-it('every operation that one part asks of another is valid', async () => {
+it('every operation between subgraphs is valid', async () => {
   const root = new URL('..', import.meta.url).pathname
   const files = globSync(['rest-adapter/**/*.ts', 'subgraphs/**/*-link.ts', 'cli/links/authenticate-by.ts'], { cwd: root })
   for (const file of files.filter((name) => !name.endsWith('.test.ts'))) await import(`${root}${file}`)

@@ -15,7 +15,7 @@ import { openToWrite } from './stores.ts'
 
 const nothing = () => undefined
 
-it('neither reads nor writes stores into which an import of all data has not ended', async () => {
+it('neither reads nor writes stores with an unfinished import of all data', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'kis-half-'))
   try {
     const environment = { KIS_DATA_DIR: join(folder, 'data') }
@@ -36,7 +36,7 @@ it('neither reads nor writes stores into which an import of all data has not end
   }
 })
 
-it('shows what the archive says that only an operator may decide, and what it lacks, before an import and after it', async () => {
+it('shows what only an operator may decide and what the archive lacks, before and after an import', async () => {
   const folder = mkdtempSync(join(tmpdir(), 'kis-rules-'))
   const at = '2026-01-01T00:00:00.000Z'
   const said = async (digit: string, rules: object, check: boolean) => {

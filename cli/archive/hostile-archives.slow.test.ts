@@ -126,7 +126,7 @@ function withChecksum(tar: Buffer): Buffer {
 
 const FIRST: Entry = ['billing/organization', [ORGANIZATION]]
 
-it('an archive that is damaged anywhere is refused before anything is written', async () => {
+it('an archive with a corrupted byte anywhere is refused before anything is written', async () => {
   const valid = await archiveOf([FIRST, ['billing/api-keys', [KEY]]])
   const bytes = readFileSync(valid)
   const changed = (name: string, change: (copy: Buffer) => Uint8Array) => {
@@ -183,7 +183,7 @@ it('an archive that is damaged anywhere is refused before anything is written', 
   expect(await importing(valid)).toMatchObject({ wasDone: false, key: expect.stringMatching(/^kis_live_/) })
 }, 120_000)
 
-it('what refers to others than its own organization is refused', async () => {
+it('references to other organizations are refused', async () => {
   const own = await archiveOf([FIRST, ['billing/api-keys', [KEY]], ['knowledge/collections', [COLLECTION]], ['knowledge/files', [FILE]]])
   await importing(own)
   const scopeOf = (id: string) => ({ what: 'organization', id: `org_${id}`, name: 'Evil', models: [] })

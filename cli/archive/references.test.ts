@@ -21,7 +21,7 @@ function recordWith(path: string, text: string): Record<string, unknown> {
   return field === '*' ? { any: inner } : { [field]: inner }
 }
 
-it('a field that is called an id and is not in the table is an error of the compiler', () => {
+it('a field named like an ID that is missing in the table fails the compiler', () => {
   const whole: ReferencesOf<Documents> = {
     documents: { collectionId: ['collections'], 'chunks.*.fileIds': ['documents'], more: ['collections'] },
   }
@@ -32,7 +32,7 @@ it('a field that is called an id and is not in the table is an error of the comp
   expect([whole, lacking, shallow].map(({ documents }) => Object.keys(documents).length)).toEqual([3, 1, 1])
 })
 
-it('the table has every kind of record, and names no other', () => {
+it('the table has exactly the kinds of records', () => {
   const kinds = [...listKinds().keys()]
   expect(kinds.filter((kind) => !REFERENCES.has(kind))).toEqual([])
   for (const [kind, targets] of REFERENCES)
@@ -40,7 +40,7 @@ it('the table has every kind of record, and names no other', () => {
       if (!('free' in target)) expect([kind, path, target.filter((name) => !kinds.includes(name))]).toEqual([kind, path, []])
 })
 
-it('finds the record that each reference lacks, whether it comes before or after', () => {
+it('finds the missing record of each reference, in any order of the records', () => {
   for (const [kind, targets] of REFERENCES) {
     for (const [path, target] of targets) {
       const record = { _id: 'one', ...recordWith(path, 'another') }
@@ -64,7 +64,7 @@ it('finds the record that each reference lacks, whether it comes before or after
   }
 })
 
-it('takes the kinds of an archive of one organization, and any value for a record', () => {
+it('accepts the kinds of an archive of one organization, and any value for a record', () => {
   const references = new References()
   for (const value of [null, 7, 'text', [], { _id: 7, apiKeyId: {} }]) references.add('inference/workflow-runs', value)
   references.add('inference/workflow-runs', { _id: 'wfr_1', apiKeyId: 'key_1' })
@@ -73,7 +73,7 @@ it('takes the kinds of an archive of one organization, and any value for a recor
   expect(references.problems()).toEqual([])
 })
 
-it('shows no text of an archive that a terminal obeys, and little of it', () => {
+it('escapes control sequences of an archive for the terminal, and truncates its text', () => {
   const references = new References()
   for (let i = 0; i < 9; i++) references.add('billing/organization', { owners: [`mem_\u009b2J\u001b${i}${'x'.repeat(5_000)}`] })
   const [first, ...rest] = references.problems()
@@ -81,7 +81,7 @@ it('shows no text of an archive that a terminal obeys, and little of it', () => 
   expect(rest.at(-1)).toBe('and 4 more')
 })
 
-it('passes over the records of an organization that is being erased, and the file of a document that is being deleted', () => {
+it('skips records of an organization in erasure, and the file of a document in deletion', () => {
   const references = new References()
   references.add('billing/organizations', { _id: 'org_1', deletedAt: new Date() })
   references.add('billing/usage_records', { _id: 'use_1', organizationId: 'org_1', apiKeyId: 'key_1' })

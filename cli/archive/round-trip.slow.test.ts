@@ -194,14 +194,14 @@ const seen = async (locations: StoreLocations) => {
   return await everything(stores)
 }
 
-describe('archives', () => {
+describe('Archives', () => {
   const dropping = new AsyncDisposableStack()
   afterAll(async () => {
     await dropping.disposeAsync()
     rmSync(root, { recursive: true })
   })
 
-  it('every kind of record of the program is in an archive of one organization, or stays for a reason', () => {
+  it('every kind of record is in an archive of one organization, or is excluded for a reason', () => {
     const nobody = { collection: () => ({}) } as never
     const names = listCollections({ billing: nobody, inference: nobody, knowledge: nobody }).map(({ name }) => name)
     expect(names.toSorted()).toEqual(Object.keys(OF_ORGANIZATIONS).sort())
@@ -220,7 +220,7 @@ describe('archives', () => {
     await expect(imported(await exported(from), to)).rejects.toThrow(/not empty/)
   }, 120_000)
 
-  it('an import that was cut off refuses another archive, and the same one continues', async () => {
+  it('an interrupted import refuses another archive, and continues with the same one', async () => {
     const from = folderLocations()
     await fill(from)
     const [file, other] = [await exported(from), await exported(from)]
@@ -255,7 +255,7 @@ describe('archives', () => {
   })
 
   it.skipIf(!MONGODB || !ELASTICSEARCH_URL)(
-    'records are the same on MongoDB and Elasticsearch, and back in a folder',
+    'records are the same on MongoDB and Elasticsearch, and back in a data directory',
     async () => {
       const from = folderLocations()
       await fill(from)

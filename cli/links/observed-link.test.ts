@@ -14,7 +14,7 @@ function watched(link: Link) {
   return { underWay, link: observedLink(link, 'knowledge', 'internal', { watch: { start: startSpan } }) }
 }
 
-it('names an operation until it is answered, or has failed', async () => {
+it('names an operation until it returns or fails', async () => {
   const results = [Promise.resolve({ data: {} }), Promise.reject(new Error('away'))]
   const { underWay, link } = watched({ execute: () => results.shift()! } as unknown as Link)
   for (const outcome of [{ data: {} }, 'away']) {
@@ -25,7 +25,7 @@ it('names an operation until it is answered, or has failed', async () => {
   }
 })
 
-it('names a subscription until its first event, and hands on every event and the end', async () => {
+it('names a subscription until its first event, and passes on every event and the end', async () => {
   const values = [1, 2]
   let ended = false
   const events = endableIterator(
@@ -49,6 +49,6 @@ it.each([
   [{ query: '{ secret(text: "of a caller") }' }, 'billing: an operation without a name'],
   [{ query: '  mutation PlaceHold { a }' }, 'billing: PlaceHold'],
   [{ query: 'query A { a }', operationName: 'x'.repeat(500) }, `billing: ${'x'.repeat(100)}`],
-])('calls %j by its name alone', (operation, name) => {
+])('names %j without its details', (operation, name) => {
   expect(nameOperation('billing', operation)).toBe(name)
 })

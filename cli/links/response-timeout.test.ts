@@ -12,7 +12,7 @@ const rootFields = ['billing', 'inference', 'knowledge'].flatMap((name) =>
     .flatMap(({ fields = [] }) => fields.map((field) => field.name.value)),
 )
 
-it('knows as long fields only what the contract has', () => {
+it('allows a long response time only for fields of the contract', () => {
   expect(LONG_FIELDS.filter((field) => !rootFields.includes(field))).toEqual([])
 })
 
@@ -24,5 +24,5 @@ for (const [query, ms] of [
   ['mutation Chat__inference__0($input: ChatCompletionInput!) { createChatCompletion(input: $input) { id } }', 900_000],
   ['query ($input: SearchInput!) { searchCollection(input: $input) { cost } }', 900_000],
 ] as const) {
-  it(`gives ${ms} ms to ${query.trim()}`, () => expect(responseTimeoutMs(query)).toBe(ms))
+  it(`allows ${ms} ms for ${query.trim()}`, () => expect(responseTimeoutMs(query)).toBe(ms))
 }

@@ -23,14 +23,14 @@ async function start() {
   return { post, defects }
 }
 
-it.each([{ variables: 5 }, { operationName: {} }, { variables: [] }])('refuses a body with %j, which is no defect', async (part) => {
+it.each([{ variables: 5 }, { operationName: {} }, { variables: [] }])('refuses a body with %j as a request error', async (part) => {
   const { post, defects } = await start()
   const { body } = await post({ query: '{ __typename }', ...part })
   expect(body.errors).toMatchObject([{ extensions: { code: 'INVALID_REQUEST' } }])
   expect(defects).toEqual([])
 })
 
-it('answers an operation that is not valid as a link of one process does, without data', async () => {
+it('responds to an invalid operation like a link within one process, without data', async () => {
   const { post } = await start()
   const { status, body } = await post({ query: '{ noSuchField }' })
   expect(status).toBe(200)
@@ -38,7 +38,7 @@ it('answers an operation that is not valid as a link of one process does, withou
   expect(body.errors).toMatchObject([{ extensions: { code: 'INVALID_REQUEST' } }])
 })
 
-it('serves a warm operation through the route of Mercurius, and graphql-js', async () => {
+it('serves a warm operation through the Mercurius route and through graphql-js', async () => {
   const { post } = await start()
   const run = async () => expect(await post({ query: '{ __typename }' })).toEqual({ status: 200, body: { data: { __typename: 'Query' } } })
   await run()

@@ -21,7 +21,7 @@ models:
   - { id: claude, engine: anthropic, kind: chat, max_output_tokens: 10, price: { input: "1", output: "2" } }
 `
 
-  it('says of every engine and model whether it is on, or what it lacks', () => {
+  it('reports for every engine and model whether it is enabled, or what it lacks', () => {
     expect(check(CATALOG, { REGION: 'eu-west-1' })).toEqual({
       code: 0,
       lines: [
@@ -33,7 +33,7 @@ models:
     })
   })
 
-  it('says how else a model is called, and what stands in for it', () => {
+  it('reports aliases and fallbacks of a model', () => {
     const model = (fields: string) =>
       `  - { engine: near, kind: chat, max_output_tokens: 10, price: { input: "1", output: "2" }, ${fields} }\n`
     const { code, lines } = check(
@@ -48,7 +48,7 @@ models:
     expect(lines.slice(1, 3)).toEqual(['anthropic  on  anthropic, cloud', '  claude   on  chat'])
   })
 
-  it('ends with 1 and every problem at once where the service would not start', () => {
+  it('ends with 1 and every problem at once when the service would not start', () => {
     const { code, lines } = check('engines:\n  a: { kind: oracle, badge: moon }\nmodels: 5\n')
     expect(code).toBe(1)
     expect(lines).toHaveLength(3)

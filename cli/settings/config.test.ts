@@ -14,7 +14,7 @@ const CATALOG = join(ROOT, 'catalog.yaml')
 /** Variables of the commands, which a start does not read. */
 const OF_COMMANDS = ['KIS_API_KEY', 'KIS_BACKUP_PASSPHRASE']
 
-describe('the configuration', () => {
+describe('Configuration', () => {
   let folder: string
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'kis-config-'))
@@ -33,7 +33,7 @@ describe('the configuration', () => {
     throw new Error('it did not fail')
   }
 
-  it('tells every problem of every part once, and no value that may be secret', () => {
+  it('reports every problem of every part once, without values that may be secret', () => {
     const wrong = {
       KIS_LOG_LEVEL: 'loud',
       PORT: '70000',
@@ -65,14 +65,14 @@ describe('the configuration', () => {
     expect(said.join()).not.toMatch(/hush|hu\/sh/)
   })
 
-  it('asks for the manifest that only-trusted documents need, beside other problems', () => {
+  it('requires the manifest for only-trusted documents, and reports other problems with it', () => {
     expect(problems({ KIS_TRUSTED_DOCUMENTS_ONLY: 'on', PORT: 'x' })).toEqual([
       expect.stringMatching(/^PORT /),
       'KIS_TRUSTED_DOCUMENTS_ONLY needs KIS_TRUSTED_DOCUMENTS',
     ])
   })
 
-  it('asks for both variables of OAuth, by addresses', () => {
+  it('requires both variables of OAuth, as URLs', () => {
     expect(problems({ KIS_OAUTH_ISSUER: 'https://login.example.com', PORT: 'x' })).toEqual([
       expect.stringMatching(/^PORT /),
       expect.stringMatching(/^KIS_OAUTH_ISSUER and KIS_OAUTH_RESOURCE need each other/),
@@ -90,7 +90,7 @@ describe('the configuration', () => {
     expect(read({ KIS_OAUTH_ISSUER: '', KIS_OAUTH_RESOURCE: '' }).settings.gateway.oauth).toBeNull()
   })
 
-  it('asks for what sign-ins by OpenID Connect need, and reads the roles of groups', () => {
+  it('requires the settings of OpenID Connect, and reads the roles of groups', () => {
     expect(problems({ KIS_OIDC_ISSUER: 'https://login.example.com', KIS_OIDC_CLIENT_ID: 'kis' })).toEqual([
       expect.stringMatching(/^KIS_OIDC_ISSUER needs KIS_OIDC_CLIENT_ID, and KIS_PUBLIC_URL/),
     ])
@@ -111,7 +111,7 @@ describe('the configuration', () => {
     expect(read({}).settings.oidc).toBeNull()
   })
 
-  it('gives billing its defaults, and what is set', () => {
+  it('sets the defaults and values of billing', () => {
     expect(read({}).settings.billing).toEqual({
       dataDirectory: folder,
       mongodb: null,
@@ -145,7 +145,7 @@ describe('the configuration', () => {
     expect(problems({ KIS_BOOTSTRAP_CREDIT_USD: credit })).toEqual([expect.stringMatching(/^KIS_BOOTSTRAP_CREDIT_USD /)]),
   )
 
-  it('tells in the same round what a role on its own lacks, and a data folder that keeps no secret', () => {
+  it('reports missing settings of a role alone, and a data directory that preserves no secret, together', () => {
     expect(problems({ KIS_LOG_LEVEL: 'loud' }, 'billing')).toEqual([
       expect.stringMatching(/^KIS_LOG_LEVEL /),
       expect.stringMatching(/^KIS_SECRET is missing/),
@@ -158,19 +158,19 @@ describe('the configuration', () => {
     ])
   })
 
-  it('names the file of a secret that is cut short', () => {
+  it('names the file of a truncated secret', () => {
     mkdirSync(folder, { recursive: true })
     writeFileSync(join(folder, 'secret'), 'short')
     expect(problems({})).toEqual([expect.stringContaining(join(folder, 'secret'))])
   })
 
-  it('takes an empty variable for one that is not set', () => {
+  it('treats an empty variable as unset', () => {
     const { port, logLevel, settings } = read({ PORT: '', KIS_LOG_LEVEL: '', KIS_ELASTICSEARCH_URL: '', KIS_SECRET: '' })
     expect([port, logLevel, settings.knowledge.elasticsearch]).toEqual([undefined, 'warn', null])
   })
 
   it.each([{}, { KIS_DATA_DIR: '', KIS_CATALOG: '' }])(
-    'gives every part one data folder and one catalog where %j leaves them open',
+    'uses one data directory and one catalog for all parts if %j does not set them',
     (env) => {
       const { dataDirectory, settings } = readConfig({ KIS_SECRET: 's'.repeat(32), ...env })
       const { billing, inference, knowledge } = settings
@@ -180,7 +180,7 @@ describe('the configuration', () => {
     },
   )
 
-  it('takes a setting from a file, of the catalog too, and says which file it cannot read', () => {
+  it('reads a setting from a file, including those of the catalog, and names an unreadable file', () => {
     const file = (name: string, text: string) => {
       const path = join(folder, name)
       writeFileSync(path, text)
@@ -202,7 +202,7 @@ describe('the configuration', () => {
     ])
   })
 
-  it('is checked without a start: nothing is written, and all problems are told', async () => {
+  it('is checked without a start: nothing is written, and all problems are reported', async () => {
     const env = { KIS_DATA_DIR: join(folder, 'new'), KIS_CATALOG: CATALOG }
     expect(await checkConfig(undefined, env)).toEqual({ code: 0, lines: expect.arrayContaining(['The configuration is right.']) })
     expect(existsSync(join(folder, 'new'))).toBe(false)
@@ -213,7 +213,7 @@ describe('the configuration', () => {
     })
   })
 
-  it('names unknown variables with the nearest known one, beside the problems too', () => {
+  it('names unknown variables with the nearest known one, beside the problems', () => {
     const typo = 'KIS_LOG_LEVLE is not a setting of this version and is ignored; did you mean KIS_LOG_LEVEL?'
     expect(read({ KIS_LOG_LEVLE: 'debug' }).ignored).toEqual([typo])
     expect(problems({ KIS_LOG_LEVLE: 'debug', PORT: 'x' })).toEqual([expect.stringMatching(/^PORT /), typo])
@@ -225,7 +225,7 @@ describe('the configuration', () => {
     ])
   })
 
-  it('knows what the catalog reads, and leaves other tools their variables', () => {
+  it('knows the variables of the catalog, and ignores those of other tools', () => {
     const catalog = join(folder, 'catalog.yaml')
     writeFileSync(catalog, `engines:\n  own: { kind: openai, base_url: "\${KIS_OWN_ENGINE}", badge: local }\n`)
     const others = {
@@ -241,7 +241,7 @@ describe('the configuration', () => {
     expect(read({ KIS_CATALOG: catalog, KIS_OWN_ENGINE: 'http://127.0.0.1:1', ...others }).ignored).toEqual([])
   })
 
-  it('knows every variable that the sources read, and the documentation has each', async () => {
+  it('knows every variable that the code reads, and the documentation has each', async () => {
     const accessed = new Set<string>()
     const env: NodeJS.ProcessEnv = new Proxy({ KIS_DATA_DIR: folder, KIS_CATALOG: CATALOG } as NodeJS.ProcessEnv, {
       get(target, name) {

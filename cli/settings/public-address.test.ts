@@ -8,7 +8,7 @@ const cookieAt = (publicUrl: string | null, headers: Record<string, string>) => 
   return { cookie: sessionCookie(headers, 'token'), isSameOrigin: isSameOrigin(headers) }
 }
 
-it('makes the cookie one for https at the public address, whatever the proxy says', () => {
+it('sets the session cookie for https at the public address, whatever the proxy reports', () => {
   for (const proxy of [{}, { 'x-forwarded-proto': 'http' }, { 'x-forwarded-proto': '' }]) {
     const cookie = cookieAt('https://kis.example', { host: 'kis.example', origin: 'https://kis.example', ...proxy })
     expect(cookie.cookie).toMatch(/^__Host-kis_session=token;.*; Secure$/)
@@ -16,7 +16,7 @@ it('makes the cookie one for https at the public address, whatever the proxy say
   }
 })
 
-it('leaves other hosts, and addresses of http, as they are', () => {
+it('leaves other hosts, and http addresses, unchanged', () => {
   for (const [publicUrl, host] of [
     ['https://kis.example', '127.0.0.1:4000'],
     ['https://kis.example', 'kis.example:8080'],

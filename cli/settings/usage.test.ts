@@ -17,7 +17,7 @@ const kis = (...args: readonly string[]) => {
   return { status, stdout, stderr }
 }
 
-describe('kis', () => {
+describe('kis command line', () => {
   it.each(COMMANDS)('has help for the command %s alone', (command) => {
     const help = helpFor([command, '--help'])!
     expect(help.match(/^kis \S+/gm)!.every((start) => start === `kis ${command}`)).toBe(true)
@@ -25,7 +25,7 @@ describe('kis', () => {
     expect(help).not.toMatch(/\n\n/)
   })
 
-  it('prints help, and runs nothing', () => {
+  it('prints help without running anything', () => {
     expect(execFileSync(process.execPath, [KIS, 'catalog', 'check', '--help'], { encoding: 'utf8' })).toBe(
       `${helpFor(['catalog', '-h'])}\n`,
     )
@@ -41,7 +41,7 @@ describe('kis', () => {
     [['export'], 'kis export takes the name of a file first. See `kis export --help`.'],
     [['verify', '--nonsense'], expect.stringMatching(/--nonsense.* See `kis verify --help`\.$/)],
     [['start', 'nobody'], expect.stringMatching(/^kis start takes at most one role: .*`kis start --help`\.$/)],
-  ])('says in one line what is wrong with %j', (args, said) => {
+  ])('explains in one line what is wrong with %j', (args, said) => {
     const { status, stdout, stderr } = kis(...args)
     expect([status, stdout, stderr.trimEnd()]).toEqual([2, '', said])
   })

@@ -6,7 +6,7 @@ import { PlanCache, planKey } from './plan-cache.ts'
 /** A plan of a megabyte. */
 const plan = { node: { kind: 'Fetch', operation: 'x'.repeat(262_144) } } as unknown as QueryPlan
 
-it('many plans of one organization do not push out those of another', async () => {
+it('many plans of one organization do not evict those of another', async () => {
   const plans = new PlanCache()
   await plans.set(planKey('org_b', 'of b'), plan)
   for (let i = 0; i < 100; i++) await plans.set(planKey('org_a', `${i} of a`), plan)
@@ -15,14 +15,14 @@ it('many plans of one organization do not push out those of another', async () =
   expect(plans.find(planKey('org_a', '0 of a'))).toBeUndefined()
 })
 
-it('organizations share plans, and the operations of one document have their own', async () => {
+it('organizations share plans, and each operation of one document has its own', async () => {
   const plans = new PlanCache()
   await plans.set(planKey('org_a', 'hash', 'First'), plan)
   expect(await plans.get(planKey('org_b', 'hash', 'First'))).toBe(plan)
   expect(await plans.get(planKey('org_a', 'hash', 'Second'))).toBeUndefined()
 })
 
-it('callers who need a plan at once wait for the one who makes it', async () => {
+it('concurrent callers of one plan wait for the first to create it', async () => {
   const plans = new PlanCache()
   const key = planKey('org_a', 'hash')
   const callers = Array.from({ length: 10 }, async () => {
@@ -48,7 +48,7 @@ it('organizations take turns at planning', async () => {
   expect(order.indexOf('of b')).toBeLessThanOrEqual(2)
 })
 
-it('refuses an organization of which too many operations wait to be planned, and no other', async () => {
+it('refuses an organization with too many operations waiting to be planned, and no other', async () => {
   const plans = new PlanCache()
   const many = Array.from({ length: 110 }, (_, i) => plans.get(planKey('org_a', `${i} of a`)))
   const other = plans.get(planKey('org_b', 'of b'))

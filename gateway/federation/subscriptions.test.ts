@@ -13,7 +13,7 @@ const prepared: Prepared = { document, alone: document, text, operation, operati
 const context = { caller: { organizationId: 'org_a' } as never, requestId: 'req_1', signal: new AbortController().signal }
 const cursors = ['1', '2']
 
-describe('a subscription to one subgraph', () => {
+describe('Subscription to one subgraph', () => {
   /** Starts a subscription. `pulled` counts the events that were requested upstream. */
   const start = async () => {
     const seen = { subscribed: 0, executed: 0, pulled: 0, ended: 0 }
@@ -46,7 +46,7 @@ describe('a subscription to one subgraph', () => {
     expect(seen).toEqual({ subscribed: 1, executed: 0, pulled: 3, ended: 1 })
   })
 
-  it('begins nothing upstream when it ends while it is planned', async () => {
+  it('starts nothing upstream when it ends during planning', async () => {
     const { seen, subscribe } = await start()
     const events = subscribe()
     const pending = events.next()

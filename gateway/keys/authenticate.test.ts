@@ -23,8 +23,8 @@ function setUp(respond: (apiKey: string) => Promise<Principal> = async (apiKey) 
   }
 }
 
-describe('a key', () => {
-  it('is believed for less than 5 s', async () => {
+describe('API key cache', () => {
+  it('trusts a key for less than 5 s', async () => {
     const { getPrincipal, lookedUp, clock } = setUp()
     await getPrincipal()
     clock.advance(1_000)
@@ -35,7 +35,7 @@ describe('a key', () => {
     expect(lookedUp).toHaveLength(2)
   })
 
-  it('that is in use is looked up again before it is too old, and its callers do not wait', async () => {
+  it('refreshes a key in use before it is too old, without a wait for its callers', async () => {
     let respond = () => Promise.resolve(createPrincipal(KEY))
     const { getPrincipal, lookedUp, clock } = setUp(() => respond())
     await getPrincipal()
@@ -55,7 +55,7 @@ describe('a key', () => {
     expect(lookedUp).toHaveLength(2)
   })
 
-  it('that is revoked is refused once the lookup ahead of its time knows it', async () => {
+  it('refuses a revoked key once the early refresh reports it', async () => {
     let isRevoked = false
     const { getPrincipal, clock } = setUp(async (apiKey) => {
       if (isRevoked) throw new InvalidApiKey()
@@ -68,7 +68,7 @@ describe('a key', () => {
     await expect.poll(() => getPrincipal().catch((error: unknown) => error)).toBeInstanceOf(InvalidApiKey)
   })
 
-  it('is believed until it is too old while lookups ahead of its time fail', async () => {
+  it('trusts a key until it is too old while early refreshes fail', async () => {
     let isDown = false
     const { getPrincipal, clock } = setUp(async (apiKey) => {
       if (isDown) throw new KisError('service_unavailable', 'Billing is unavailable.')
@@ -84,7 +84,7 @@ describe('a key', () => {
     await expect(getPrincipal()).rejects.toMatchObject({ code: 'service_unavailable' })
   })
 
-  it('is not believed for longer because the clock is set back', async () => {
+  it('trusts a key no longer because the clock is set back', async () => {
     const { getPrincipal, lookedUp, clock } = setUp()
     await getPrincipal()
     clock.advance(-3_600_000)
@@ -92,7 +92,7 @@ describe('a key', () => {
     expect(lookedUp).toHaveLength(2)
   })
 
-  it('is asked for once by many at once', async () => {
+  it('looks a key up once for many concurrent callers', async () => {
     const { getPrincipal, lookedUp } = setUp()
     await Promise.all([getPrincipal(), getPrincipal(`bearer ${KEY}`), getPrincipal()])
     expect(lookedUp).toEqual([KEY])
@@ -107,14 +107,14 @@ describe('a key', () => {
     `kis_live_${'k'.repeat(37)}`,
     `kis_live_${'ك'.repeat(36)}`,
   ]) {
-    it(`that cannot be one is refused without asking: ${malformed}`, async () => {
+    it(`refuses a malformed key without a lookup: ${malformed}`, async () => {
       const { getPrincipal, lookedUp } = setUp()
       await expect(getPrincipal(malformed)).rejects.toBeInstanceOf(InvalidApiKey)
       expect(lookedUp).toEqual([])
     })
   }
 
-  it('that is unknown is asked for once a second at most', async () => {
+  it('looks an unknown key up once a second at most', async () => {
     const { getPrincipal, lookedUp, clock } = setUp(async () => {
       // The error has the form that it has from another process.
       throw new KisError('invalid_api_key', 'No.')
@@ -126,7 +126,7 @@ describe('a key', () => {
     expect(lookedUp).toHaveLength(2)
   })
 
-  it('that could not be judged is asked for again at once', async () => {
+  it('retries immediately a lookup that failed', async () => {
     let down = true
     const { getPrincipal } = setUp(async (apiKey) => {
       if (down) throw new KisError('service_unavailable', 'Billing is unavailable.')
@@ -137,7 +137,7 @@ describe('a key', () => {
     expect(await getPrincipal()).toEqual(createPrincipal(KEY))
   })
 
-  it('that is good is not forgotten because of many guesses', async () => {
+  it('retains a valid key during many guesses', async () => {
     const { getPrincipal, lookedUp } = setUp(async (apiKey) => {
       if (apiKey !== KEY) throw new InvalidApiKey()
       return createPrincipal(apiKey)
@@ -149,7 +149,7 @@ describe('a key', () => {
   })
 })
 
-it('does not believe an answer about a session that was asked for before the session ended', async () => {
+it('ignores a response about a session that was requested before the session ended', async () => {
   const TOKEN = sessionTokenFrom(new Uint8Array(32))
   const { promise, resolve } = Promise.withResolvers<Principal>()
   let isOver = false
@@ -165,13 +165,13 @@ it('does not believe an answer about a session that was asked for before the ses
   await expect(authenticator.getPrincipal(TOKEN, 'req_2')).rejects.toBeInstanceOf(InvalidApiKey)
 })
 
-describe('a change of rules through this process', () => {
+describe('Change of rules through this process', () => {
   const OTHER = `kis_live_${'o'.repeat(36)}`
   const UNKNOWN = `kis_live_${'u'.repeat(36)}`
   const admin = { ...createPrincipal(KEY), scopes: ['admin'] } as const
   const operator = { ...admin, scopes: ['operator'] } as const
 
-  it('shows at once: in keys of its organization, and of an operator in all', async () => {
+  it('applies immediately: to keys of its organization, and of an operator to all', async () => {
     let revision = 0
     const { authenticator, getPrincipal, lookedUp } = setUp(async (apiKey) => ({ ...createPrincipal(apiKey), revision }))
     for (const key of [KEY, OTHER]) await getPrincipal(key)
@@ -183,7 +183,7 @@ describe('a change of rules through this process', () => {
     expect(lookedUp).toEqual([KEY, OTHER, KEY, OTHER])
   })
 
-  it('leaves refusals of keys alone, unless it may have lifted one, or an operator made it', async () => {
+  it('preserves refusals of keys, unless it may have lifted one, or an operator made it', async () => {
     const { authenticator, getPrincipal, lookedUp } = setUp(async () => {
       throw new InvalidApiKey()
     })
@@ -198,7 +198,7 @@ describe('a change of rules through this process', () => {
     expect(counts).toEqual([1, 1, 2, 3])
   })
 
-  it('leaves lookups of other organizations alone, so that its repetition multiplies none', async () => {
+  it('preserves lookups of other organizations, so that repeated changes multiply none', async () => {
     const response = Promise.withResolvers<Principal>()
     const { authenticator, getPrincipal, lookedUp } = setUp(() => response.promise)
     const waiting = [getPrincipal(OTHER)]
@@ -212,7 +212,7 @@ describe('a change of rules through this process', () => {
     expect(lookedUp).toEqual([OTHER])
   })
 
-  it('shows to whoever waits for a refusal that is older than it', async () => {
+  it('applies to callers who wait for a refusal that is older than it', async () => {
     const responses = [Promise.withResolvers<Principal>(), Promise.withResolvers<Principal>()]
     let lookupCount = 0
     const { authenticator, getPrincipal } = setUp(() => responses[lookupCount++]!.promise)
@@ -227,7 +227,7 @@ describe('a change of rules through this process', () => {
     expect(lookupCount).toBe(2)
   })
 
-  it('shows also while a key is being looked up, and the older response is not remembered', async () => {
+  it('applies during a lookup of a key, and the older response is not cached', async () => {
     const responses = [Promise.withResolvers<Principal>(), Promise.withResolvers<Principal>()]
     let lookupCount = 0
     const { authenticator, getPrincipal } = setUp(() => responses[lookupCount++]!.promise)
@@ -242,7 +242,7 @@ describe('a change of rules through this process', () => {
   })
 })
 
-it('sheds a flood of distinct keys while their lookups are under way', async () => {
+it('sheds a flood of distinct keys while their lookups are in flight', async () => {
   const { authenticator, lookedUp } = setUp(() => new Promise(() => undefined))
   const lookups = Array.from({ length: 1_001 }, (_, i) => authenticator.getPrincipal(`kis_live_${String(i).padStart(36, '0')}`, 'req_1'))
   // The lookups time out after the test.
@@ -251,10 +251,10 @@ it('sheds a flood of distinct keys while their lookups are under way', async () 
   expect(lookedUp).toHaveLength(1_000)
 })
 
-describe('an access token', () => {
+describe('Access tokens', () => {
   const TOKEN = `${'a'.repeat(500)}.b_-b.cc`
 
-  it('is judged where an issuer is named, and remembered as a key is', async () => {
+  it('are verified if an issuer is configured, and cached like keys', async () => {
     const lookedUp: string[] = []
     const authenticate = async (apiKey: string) => {
       lookedUp.push(apiKey)
@@ -268,7 +268,7 @@ describe('an access token', () => {
     expect(lookedUp).toHaveLength(1)
   })
 
-  it('takes no place of a key while its issuer hangs, and is given up', async () => {
+  it('use no slot of a key while their issuer hangs, and time out', async () => {
     const authenticate = (apiKey: string) =>
       apiKey.startsWith('kis_') ? Promise.resolve(createPrincipal(apiKey)) : new Promise<Principal>(() => undefined)
     const authenticator = new Authenticator(authenticate, handClock(), { acceptsTokens: true })
@@ -279,7 +279,7 @@ describe('an access token', () => {
     for (const { status } of await settled) expect(status).toBe('rejected')
   })
 
-  it('is refused without asking where no issuer is named', async () => {
+  it('are refused without a lookup if no issuer is configured', async () => {
     const { getPrincipal, lookedUp } = setUp()
     await expect(getPrincipal(TOKEN)).rejects.toBeInstanceOf(InvalidApiKey)
     expect(lookedUp).toEqual([])

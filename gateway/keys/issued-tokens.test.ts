@@ -29,7 +29,7 @@ const { privateKey, publicKey } = await generateKeyPair('ES256', { extractable: 
 const sign = (claims: object) =>
   new SignJWT({ aud: RESOURCE, key_id: 'key_1', ...claims }).setProtectedHeader({ alg: 'ES256' }).setExpirationTime('5m').sign(privateKey)
 
-it('reads a token by the keys of its issuer', async () => {
+it('verifies a token with the keys of its issuer', async () => {
   const { issuer, tokens } = await startIssuer({ keys: [await exportJWK(publicKey)] })
   expect(await tokens.read(await sign({ iss: issuer }))).toEqual({ apiKeyId: 'key_1', scopes: null })
   await expect(tokens.read(await sign({ iss: issuer, aud: 'https://elsewhere.example' }))).rejects.toMatchObject({
@@ -37,7 +37,7 @@ it('reads a token by the keys of its issuer', async () => {
   })
 })
 
-it('asks the issuer nothing about a text that does not say it is of that issuer', async () => {
+it('makes no request to the issuer for a text that does not name it', async () => {
   const { issuer, requests, tokens } = await startIssuer({ keys: [] })
   const [, payload] = (await sign({ iss: issuer })).split('.')
   const header = (alg: string) => Buffer.from(JSON.stringify({ alg })).toString('base64url')
@@ -54,8 +54,8 @@ it('asks the issuer nothing about a text that does not say it is of that issuer'
 
 for (const [what, keys] of [
   ['an error', { error: 'down' }],
-  ['no object', null],
-  ['a list that is none', { keys: 'none' }],
+  ['a value that is not an object', null],
+  ['a malformed list', { keys: 'none' }],
 ] as const)
   it(`blames the issuer, and not the token, for keys that are ${what}`, async () => {
     const { issuer, tokens } = await startIssuer(keys)

@@ -17,7 +17,7 @@ function setUp() {
   return { clock, attempts, wrong, right, tried: () => tried }
 }
 
-it('a refused attempt takes the same time, however long it took to refuse it', async () => {
+it('a refused attempt takes constant time', async () => {
   const { clock, attempts } = setUp()
   for (const [tookMs, respondedMs] of [
     [0, REFUSED_AFTER_MS],
@@ -43,7 +43,7 @@ it('a refused attempt takes the same time, however long it took to refuse it', a
   }
 })
 
-it('one address makes eight wrong attempts a second, waits for its own attempts alone, and is not locked out', async () => {
+it('one address has eight wrong attempts a second, waits for its own attempts only, and is not locked out', async () => {
   const { clock, wrong, right, tried } = setUp()
   const all = Array.from({ length: 24 }, () => wrong())
   void Promise.allSettled(all)
@@ -63,7 +63,7 @@ it('one address makes eight wrong attempts a second, waits for its own attempts 
   expect(tried()).toBe(24)
 })
 
-it('one network of IPv6 is one address, and one of IPv4 inside it is not', async () => {
+it('one IPv6 network is one address, and an IPv4 network inside it is not', async () => {
   const { wrong, right } = setUp()
   void Promise.allSettled(Array.from({ length: 24 }, (_, i) => wrong(`2001:db8:1:2::${i}`)))
   await expect(right('2001:db8:1:2:ffff::1')).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
@@ -76,7 +76,7 @@ it.each([
   { of: 'zeros in the network', address: (i: number) => `2001:db8::${i + 1}:2:3:4`, same: '2001:db8::9', other: '2001:db8:0:1::9' },
   { of: 'zeros written out', address: (i: number) => `2001:0DB8:0:0:${i}::`, same: '2001:db8::9', other: '2001:db8:0:1::9' },
   { of: 'zeros in front', address: (i: number) => `::${i + 1}:2:3:4`, same: '::9', other: '0:0:0:1::9' },
-])('one network of IPv6 with $of is one address, however it is written', async ({ address, same, other }) => {
+])('one IPv6 network with $of is one address, in any notation', async ({ address, same, other }) => {
   const { wrong, right } = setUp()
   void Promise.allSettled(Array.from({ length: 24 }, (_, i) => wrong(address(i))))
   await expect(right(same)).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
@@ -87,7 +87,7 @@ it.each([
   { of: 'IPv4', address: (i: number) => `10.0.${i >> 8}.${i & 255}`, neighbour: '10.0.200.1', other: '192.0.2.9' },
   { of: 'IPv4 in IPv6', address: (i: number) => `::ffff:10.0.${i >> 8}.${i & 255}`, neighbour: '10.0.200.1', other: '::ffff:192.0.2.9' },
   { of: 'IPv6', address: (i: number) => `2001:db8:${i.toString(16)}::1`, neighbour: '2001:db8:ffff::1', other: '2001:db9::1' },
-])('attempts from many addresses of $of keep neighbours out, and nobody else', async ({ address, neighbour, other }) => {
+])('attempts from many addresses of $of block neighbors, and nobody else', async ({ address, neighbour, other }) => {
   const { wrong, clock, right } = setUp()
   const settled = Promise.allSettled(Array.from({ length: 1_200 }, (_, i) => wrong(address(i))))
   await expect(right(neighbour)).rejects.toMatchObject({ code: 'service_unavailable' })
@@ -98,14 +98,14 @@ it.each([
   expect(await right(neighbour)).toBe('in')
 })
 
-it('an address that has signed in is not refused for what others do', async () => {
+it('an address that has signed in is not refused because of others', async () => {
   const { wrong, right } = setUp()
   expect(await right('10.0.200.1')).toBe('in')
   void Promise.allSettled(Array.from({ length: 1_200 }, (_, i) => wrong(`10.0.${i >> 8}.${i & 255}`)))
   expect(await right('10.0.200.1')).toBe('in')
 })
 
-it('attempts of at most 10,000 addresses run at once', async () => {
+it('attempts of at most 10,000 addresses run concurrently', async () => {
   const { wrong, right } = setUp()
   void Promise.allSettled(Array.from({ length: 10_000 }, (_, i) => wrong(`10.${i % 100}.0.${Math.floor(i / 100)}`)))
   await expect(right('192.0.2.9')).rejects.toMatchObject({ code: 'service_unavailable' })

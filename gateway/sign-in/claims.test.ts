@@ -36,11 +36,11 @@ it.each([
   [[7, null, { owner: true }], 'viewer'],
   ['admin', 'admin'],
   [undefined, 'viewer'],
-])('the groups %j make a %s', (roles, assignedRole) => {
+])('the groups %j result in a %s', (roles, assignedRole) => {
   expect(readClaims({ realm_access: { roles } }, SETTINGS)).toMatchObject({ assignedRole })
 })
 
-it('reads one organization or several, up to 20, and no field that every object has', () => {
+it('reads one organization or several, up to 20, and no built-in property of objects', () => {
   const assigned = (value: unknown, settings = SETTINGS) => readClaims({ kis_organization: value }, settings).assigned
   expect(assigned('org_1')).toEqual(['org_1'])
   expect(assigned(['org_1', '', 5, 'x'.repeat(300), 'org_2'])).toEqual(['org_1', 'org_2'])
@@ -49,12 +49,12 @@ it('reads one organization or several, up to 20, and no field that every object 
   expect(assigned('org_1', { ...SETTINGS, organizationClaim: 'constructor.name' })).toEqual([])
 })
 
-it('a claim whose name has dots is read by its name first', () => {
+it('a claim whose name has dots is first read by its full name', () => {
   const settings = { ...SETTINGS, roleClaim: 'https://kis.example/roles' }
   expect(readClaims({ 'https://kis.example/roles': ['admin'] }, settings)).toMatchObject({ assignedRole: 'admin' })
 })
 
-it('knows when the issuer has to be asked for more', () => {
+it('detects when claims require the user info endpoint', () => {
   const whole = { email: 'ann@example.org', name: 'Ann', kis_organization: 'org_1', realm_access: { roles: ['staff'] } }
   expect(isWhole(whole, SETTINGS)).toBe(true)
   for (const name of Object.keys(whole)) expect(isWhole({ ...whole, [name]: undefined }, SETTINGS)).toBe(false)

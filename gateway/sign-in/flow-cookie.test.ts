@@ -10,7 +10,7 @@ let now = Date.parse('2026-11-23T08:00:00Z')
 const clock = { now: () => new Date(now), sleep: async () => undefined }
 const pairOf = (line: string) => line.split(';')[0]!
 
-it('gives back what it was given, for ten minutes, and only to who has the key', () => {
+it('round-trips its content, for ten minutes, and only with the key', () => {
   const cookie = new FlowCookie(new SealedTexts(KEY), clock, true)
   const line = cookie.write(FLOW)
   expect(line).toMatch(/^__Host-kis_sign_in=[\w-]+; Max-Age=600; Path=\/; HttpOnly; SameSite=Lax; Secure$/)
@@ -31,7 +31,7 @@ it.each(['', 'x', 'a'.repeat(5_000), new SealedTexts(KEY).seal('{"until":9e15}',
   expect(new FlowCookie(new SealedTexts(KEY), clock, false).read({})).toBeNull()
 })
 
-it('what a browser can be made to remember fits into a cookie', () => {
+it('limits the content to what fits into a cookie', () => {
   const long = { returnPath: `/home?${'a'.repeat(1_900)}`, invitation: 'i'.repeat(100), organizationId: 'o'.repeat(100) }
   const random = { verifier: 'v'.repeat(43), state: 's'.repeat(43), nonce: 'n'.repeat(43), previousSession: 's'.repeat(60) }
   const cookie = new FlowCookie(new SealedTexts(KEY), clock, true)

@@ -19,7 +19,7 @@ interface Lies {
   readonly response?: 'hangs' | 'endless'
 }
 
-describe('an issuer', () => {
+describe('OpenID Connect issuer', () => {
   let server: Server
   let url: string
   let lies: Lies
@@ -78,7 +78,7 @@ describe('an issuer', () => {
   }
   const reason = (of: string) => ({ reason: of })
 
-  it('is asked with PKCE, state and nonce, and for what the id token lacks', async () => {
+  it('receives PKCE, state and nonce, and a user info request for missing claims', async () => {
     const { url: sent, state, nonce: sentNonce } = await new Issuer(settings(), systemClock).start()
     expect(Object.fromEntries(sent.searchParams)).toMatchObject({
       ...{ response_type: 'code', client_id: 'kis', redirect_uri: 'https://kis.example/session/oidc/callback', scope: 'openid email' },
@@ -90,15 +90,15 @@ describe('an issuer', () => {
   const seconds = (by: number) => Math.floor(Date.now() / 1_000) + by
   it.each<{ what: string; lie: () => Lies | Promise<Lies> }>([
     { what: 'for another client', lie: () => ({ claims: { aud: 'another' } }) },
-    { what: 'for several clients, of which another asked', lie: () => ({ claims: { aud: ['kis', 'another'], azp: 'another' } }) },
-    { what: 'of another issuer', lie: () => ({ claims: { iss: 'https://evil.example' } }) },
-    { what: 'of another sign-in', lie: () => ({ claims: { nonce: 'another' } }) },
-    { what: 'that is over', lie: () => ({ claims: { iat: seconds(-400), exp: seconds(-60) } }) },
+    { what: 'for several clients, requested by another', lie: () => ({ claims: { aud: ['kis', 'another'], azp: 'another' } }) },
+    { what: 'from another issuer', lie: () => ({ claims: { iss: 'https://evil.example' } }) },
+    { what: 'from another sign-in', lie: () => ({ claims: { nonce: 'another' } }) },
+    { what: 'that has expired', lie: () => ({ claims: { iat: seconds(-400), exp: seconds(-60) } }) },
     { what: 'without a subject', lie: () => ({ claims: { sub: undefined } }) },
     { what: 'signed by another key', lie: async () => ({ by: (await generateKeyPair('RS256')).privateKey }) },
     { what: 'with another person in the user info', lie: () => ({ userInfo: { sub: 'eve' } }) },
     { what: 'for a code that was used', lie: () => ({ tokenStatus: 400 }) },
-  ])('that gives an id token $what is refused', async ({ lie }) => {
+  ])('that issues an ID token $what is refused', async ({ lie }) => {
     lies = await lie()
     await expect(signIn()).rejects.toMatchObject(reason('refused'))
   })
@@ -110,7 +110,7 @@ describe('an issuer', () => {
     expect(await signIn()).toMatchObject({ sub: 'ann' })
   })
 
-  it('that fails, lies about itself or never stops talking is unavailable', async () => {
+  it('is unavailable when it fails, misreports its identity or never ends a response', async () => {
     lies = { tokenStatus: 500 }
     await expect(signIn()).rejects.toMatchObject(reason('unavailable'))
     for (const lie of [{ metadata: { issuer: 'https://evil.example' } }, { response: 'endless' }] as const) {
@@ -119,7 +119,7 @@ describe('an issuer', () => {
     }
   })
 
-  it('that was down is asked again after a pause, by one request for all who wait', async () => {
+  it('that was down is retried after a pause, by one request for all waiting callers', async () => {
     let now = Date.now()
     const issuer = new Issuer(settings(), { ...systemClock, now: () => new Date(now) })
     lies = { metadata: { issuer: 'https://evil.example' } }

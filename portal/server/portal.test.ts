@@ -77,8 +77,8 @@ async function serve(folder: string, builder: Builder = copying, publicUrl: stri
 
 const builds = (folder: string) => readFileSync(join(folder, '.builds'), 'utf8').trim().split('\n')
 
-describe('the portal', () => {
-  it('is built in the background, and says so meanwhile in the language of the reader', async () => {
+describe('Portal build', () => {
+  it('runs in the background, and the page says so in the language of the reader', async () => {
     const folder = createFolder()
     const { portal, get } = await serve(folder, waiting)
     for (const [language, direction] of [
@@ -100,7 +100,7 @@ describe('the portal', () => {
     expect(readdirSync(folder).filter((name) => name.startsWith('dist'))).toEqual(['dist'])
   })
 
-  it('gives the tools none of the secrets of the service', async () => {
+  it('passes no secrets of the service to the build tools', async () => {
     process.env.KIS_TEST_OF_PORTAL = 'secret'
     onTestFinished(() => void delete process.env.KIS_TEST_OF_PORTAL)
     const folder = createFolder()
@@ -112,7 +112,7 @@ describe('the portal', () => {
     ).toEqual([])
   })
 
-  it('is built again when a source or a package changes, and only then', async () => {
+  it('runs again when a source or a package changes, and only then', async () => {
     const folder = createFolder()
     const open = async () => (await serve(folder)).portal.settled
     await open()
@@ -126,7 +126,7 @@ describe('the portal', () => {
     expect(builds(folder)).toHaveLength(3)
   })
 
-  it('is served by a process even if another one replaces what it has built', async () => {
+  it('is served by a process even if another one replaces it', async () => {
     const folder = createFolder()
     // Deletes `dist/` as soon as it exists, as a second process does right before it moves its own there.
     const removing = setInterval(() => rmSync(join(folder, 'dist'), { recursive: true, force: true }), 0)
@@ -136,7 +136,7 @@ describe('the portal', () => {
     expect((await get('/', BROWSER)).status).toBe(200)
   })
 
-  it('is served as it is where there are no sources, as in the image', async () => {
+  it('is served as shipped without sources, as in the image', async () => {
     const folder = createFolder()
     await (await serve(folder)).portal.settled
     rmSync(join(folder, 'web'), { recursive: true })
@@ -146,7 +146,7 @@ describe('the portal', () => {
     expect((await get('/', BROWSER)).status).toBe(200)
   })
 
-  it('says that its build failed, and logs why', async () => {
+  it('reports a failure, and logs the reason', async () => {
     const folder = createFolder()
     writeFileSync(join(folder, 'web/broken'), '')
     const { portal, get, logged } = await serve(folder)
@@ -158,19 +158,19 @@ describe('the portal', () => {
     expect(readdirSync(folder).filter((name) => name.startsWith('dist'))).toEqual([])
   })
 
-  it('says how to build it where the tools are not installed', async () => {
+  it('explains how to build when the tools are not installed', async () => {
     const { portal, get } = await serve(createFolder(), () => null)
     await portal.settled
     expect(String((await get('/home', BROWSER)).bytes)).toContain('npm run portal:build')
   })
 
-  it('is nothing where there is neither a bundle nor its sources', () => {
+  it('the portal is disabled without a bundle and sources', () => {
     const folder = createFolder()
     rmSync(join(folder, 'web'), { recursive: true })
     expect(openPortal({ folder, log: silentLog })).toBeNull()
   })
 
-  it('ends its build when the service ends', async () => {
+  it('stops when the service stops', async () => {
     const folder = createFolder()
     const { portal, logged } = await serve(folder, () => [process.execPath, '-e', 'setInterval(() => {}, 1000)'])
     await portal[Symbol.asyncDispose]()
@@ -178,14 +178,14 @@ describe('the portal', () => {
   })
 })
 
-describe('what the portal answers', () => {
+describe('Portal responses', () => {
   async function built() {
     const served = await serve(createFolder())
     await served.portal.settled
     return served
   }
 
-  it('is its page at all its paths for browsers, and nothing to clients of an API', async () => {
+  it('serve the page at all its paths to browsers, and not to API clients', async () => {
     const { get } = await built()
     for (const path of ['/', '/home', '/collections/col_1/documents?a=1', '/sign-in']) expect((await get(path, BROWSER)).status).toBe(200)
     for (const path of ['/homes', '/v1/models', '/graphql', '/docs', '/assets', '//home', '/HOME'])
@@ -197,7 +197,7 @@ describe('what the portal answers', () => {
     expect((await get('/home', BROWSER, 'POST')).status).toBe(404)
   })
 
-  it('is its own page of error for browsers at unknown paths, and nothing to clients of an API', async () => {
+  it('serve an error page to browsers at unknown paths, and not to API clients', async () => {
     const { portal, get } = await serve(createFolder())
     expect((await get('/colections', BROWSER)).status).toBe(503)
     await portal.settled
@@ -212,13 +212,13 @@ describe('what the portal answers', () => {
       expect([path, (await get(path, BROWSER)).headers['content-type']]).toEqual([path, expect.stringContaining('application/json')])
   })
 
-  it('tells its scripts the public address', async () => {
+  it('contain the public address for scripts', async () => {
     const { portal, get } = await serve(createFolder(), copying, 'https://knowledge.example.com')
     await portal.settled
     expect(String((await get('/', BROWSER)).bytes)).toContain(' data-public-url="https://knowledge.example.com">')
   })
 
-  it('has a strict policy, and no header for other origins', async () => {
+  it('have a strict content security policy, and no header for other origins', async () => {
     const { get } = await built()
     const { headers } = await get('/', { ...BROWSER, origin: 'https://evil.example' })
     expect(headers).toMatchObject({
@@ -233,7 +233,7 @@ describe('what the portal answers', () => {
     expect(Object.keys(headers).filter((name) => name.startsWith('access-control'))).toEqual([])
   })
 
-  it('is not sent again while it is the same, and differs by language', async () => {
+  it('are cached while they are the same, and differ by language', async () => {
     const { get } = await built()
     const first = await get('/', BROWSER)
     const etag = String(first.headers.etag)
@@ -242,7 +242,7 @@ describe('what the portal answers', () => {
     expect([arabic.status, String(arabic.bytes)]).toEqual([200, expect.stringContaining('<html lang="ar" dir="rtl">')])
   })
 
-  it('is in the language that the reader chose, and has the browser load at once what the page needs', async () => {
+  it('are in the language of the reader, with preload headers for what the page needs', async () => {
     const folder = createFolder()
     const manifest = {
       'src/main.tsx': { file: 'assets/main-1.js' },
@@ -276,7 +276,7 @@ describe('what the portal answers', () => {
     expect(await linksOf('kis_language=xx')).toEqual(['en', 'latin-common-1a-B_c.woff2', 'main-1.js', 'agent-1.js', 'shared-1.js'])
   })
 
-  it('shows the head of the page at once to whoever has a session', async () => {
+  it('flush the head of the page at once to a client with a session', async () => {
     const folder = createFolder()
     writeFileSync(join(folder, 'web/index.html'), '<html lang="en"><h1><!--title--></h1><p><!--lead--></p></html>')
     writeFileSync(join(folder, 'web/heads.json'), '{"ar":{"home.title":"الرئيسية","home.lead":"a < b & $& c"}}')
@@ -296,7 +296,7 @@ describe('what the portal answers', () => {
     expect((await get('/home', { ...signedIn, 'accept-encoding': 'br' })).headers['content-encoding']).toBe('br')
   })
 
-  it('has files that never change, compressed as the browser takes them', async () => {
+  it('serve immutable files, compressed as the browser accepts', async () => {
     const { get } = await built()
     const plain = await get('/assets/a-1.js')
     expect(plain).toMatchObject({ status: 200, bytes: Buffer.from('export {}') })
@@ -318,7 +318,7 @@ describe('what the portal answers', () => {
     expect((await get('/assets/font-2.woff2', { 'accept-encoding': 'br' })).headers).toMatchObject({ 'content-type': 'font/woff2' })
   })
 
-  it('gives no other file', async () => {
+  it('serve no other file', async () => {
     const { get } = await built()
     for (const name of [
       'page.exe',
@@ -333,7 +333,7 @@ describe('what the portal answers', () => {
       expect([name, (await get(`/assets/${name}`)).status]).toEqual([name, 404])
   })
 
-  it('has no body for HEAD, but its length', async () => {
+  it('have no body for HEAD, but its length', async () => {
     const { get } = await built()
     for (const [path, headers] of [
       ['/', BROWSER],
@@ -344,7 +344,7 @@ describe('what the portal answers', () => {
     }
   })
 
-  it('builds beside another container on the same folder, and removes only what is left over', async () => {
+  it('a build beside another container on the same directory removes only stale files', async () => {
     const folder = createFolder()
     const [building, left] = [join(folder, 'dist-1'), join(folder, 'dist-2')]
     for (const each of [building, left]) mkdirSync(each)

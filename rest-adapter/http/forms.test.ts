@@ -4,7 +4,7 @@ import { registerFormParser } from './forms.ts'
 
 const MANY = 101
 
-describe('a form with more parts than any route takes', () => {
+describe('Form with more parts than any route accepts', () => {
   for (const contentType of [
     'multipart/form-data; boundary=abcdefghijklmnopqrstuvwxyz0123',
     'multipart/form-data; xboundary=nothing; boundary=abcdefghijklmnopqrstuvwxyz0123',

@@ -13,5 +13,5 @@ for (const { param, names = {}, expected } of [
   { param: 'input', expected: 'input' },
   { param: 'constructor', expected: 'constructor' },
 ]) {
-  it(`calls ${param} ${expected}`, () => expect(restParam(param, names)).toBe(expected))
+  it(`maps ${param} to ${expected}`, () => expect(restParam(param, names)).toBe(expected))
 }

@@ -12,11 +12,11 @@ it.each([
   [360_000, '6m0s'],
   [90_250, '1m30.25s'],
   [3_600_000, '1h0m0s'],
-])('writes %i ms as Go does', (ms, text) => {
+])('formats %i ms like Go', (ms, text) => {
   expect(formatDuration(ms)).toBe(text)
 })
 
-it('says nothing of limits that a key does not have', () => {
+it('omits limits that a key does not have', () => {
   expect(rateLimitHeaders(null)).toEqual({})
   expect(rateLimitHeaders({ requests: null, tokens: { limit: 1_000, remaining: 0, resetMs: 60_000 } })).toEqual({
     'x-ratelimit-limit-tokens': '1000',

@@ -42,12 +42,12 @@ function assembleBlocks(events: readonly MessageEvent[]): readonly JsonObject[] 
   return blocks
 }
 
-describe('the events of a stream', () => {
+describe('Stream events of the Messages API', () => {
   it.each([
     { name: 'text', chunks: [chunk({ content: 'a' }), chunk({ content: 'b' }, 'stop')], blocks: [{ type: 'text', text: 'ab' }] },
     { name: 'nothing', chunks: [chunk({ content: '' }, 'stop')], blocks: [] },
     {
-      name: 'reasoning that is signed, in lists that grow',
+      name: 'signed reasoning in cumulative lists',
       chunks: [
         chunk({ reasoning_content: 'so' }),
         chunk({ reasoning_details: [signed('so', 's1', 0)] }),
@@ -62,12 +62,12 @@ describe('the events of a stream', () => {
       ],
     },
     {
-      name: 'reasoning that nobody signed',
+      name: 'unsigned reasoning',
       chunks: [chunk({ reasoning: 'so' }), chunk({ content: 'a' }, 'stop')],
       blocks: [{ type: 'thinking', thinking: 'so', signature: 'unsigned:' }, { type: 'text' }],
     },
     {
-      name: 'reasoning that cannot be read',
+      name: 'redacted reasoning',
       chunks: [chunk({ reasoning_details: [{ type: 'reasoning.encrypted', data: 'd', format: 'bedrock', index: 0 }] }, 'stop')],
       blocks: [{ type: 'redacted_thinking', data: 'bedrock:d' }],
     },
@@ -94,14 +94,14 @@ describe('the events of a stream', () => {
         { type: 'tool_use', id: 'made', name: 'weather', partial_json: '{}' },
       ],
     },
-  ])('make blocks in their order: $name', ({ chunks, blocks }) => {
+  ])('create content blocks in order: $name', ({ chunks, blocks }) => {
     const events = toEvents(chunks)
     expect(events.slice(0, 2)).toMatchObject([{ type: 'message_start', message: { id: 'a', model: 'v', content: [] } }, { type: 'ping' }])
     expect(assembleBlocks(events)).toMatchObject(blocks)
     expect(events.slice(-2).map(({ type }) => type)).toEqual(['message_delta', 'message_stop'])
   })
 
-  it('keep thinking to themselves where it is not to be shown, but sign it', () => {
+  it('hide reasoning that is not to be shown, but include its signature', () => {
     const chunks = [
       chunk({ reasoning_content: 'so' }),
       chunk({ reasoning_details: [signed('so', 's1', 0)] }),
@@ -110,7 +110,7 @@ describe('the events of a stream', () => {
     expect(assembleBlocks(toEvents(chunks, true))).toMatchObject([{ type: 'thinking', thinking: '', signature: 's1' }, { type: 'text' }])
   })
 
-  it('fail where an engine goes back to a call that has ended', () => {
+  it('fail if an engine returns to a tool call that has ended', () => {
     const writer = new MessageEvents(false, newId)
     writer.write(chunk(called(0, 'c1', 'clock', '{')))
     writer.write(chunk(called(1, 'c2', 'clock', '{}')))
@@ -119,7 +119,7 @@ describe('the events of a stream', () => {
     )
   })
 
-  it('say at the end what was charged', () => {
+  it('report the charge at the end', () => {
     const reported = { choices: [], usage: { completion_tokens_details: { reasoning_tokens: 2 } } }
     expect(toEvents([chunk({ content: 'a' }, 'stop'), reported]).at(-2)).toMatchObject({
       usage: {
@@ -133,54 +133,54 @@ describe('the events of a stream', () => {
   })
 })
 
-describe('why an answer ended', () => {
+describe('Stop reason of the Messages API', () => {
   const none = { stop_sequence: null, stop_details: null }
   it.each([
-    { name: 'by itself', finish: 'stop', more: {}, delta: {}, expected: { stop_reason: 'end_turn', ...none } },
-    { name: 'at its bound', finish: 'length', more: {}, delta: {}, expected: { stop_reason: 'max_tokens', ...none } },
+    { name: 'end of turn', finish: 'stop', more: {}, delta: {}, expected: { stop_reason: 'end_turn', ...none } },
+    { name: 'at max_tokens', finish: 'length', more: {}, delta: {}, expected: { stop_reason: 'max_tokens', ...none } },
     {
-      name: 'at a stop text that the engine tells',
+      name: 'at a stop sequence that the engine names',
       finish: 'stop',
       more: { stop_reason: 'END' },
       delta: {},
       expected: { stop_reason: 'stop_sequence', stop_sequence: 'END' },
     },
     {
-      name: 'at a token that vLLM tells by number',
+      name: 'at a token that vLLM identifies by number',
       finish: 'stop',
       more: { stop_reason: 128009 },
       delta: {},
       expected: { stop_reason: 'end_turn', ...none },
     },
     {
-      name: 'with calls',
+      name: 'with tool calls',
       finish: 'tool_calls',
       more: {},
       delta: called(0, 'c', 'n', '{}'),
       expected: { stop_reason: 'tool_use', ...none },
     },
     {
-      name: 'with calls and the wrong word',
+      name: 'with tool calls and a wrong finish reason',
       finish: 'stop',
       more: {},
       delta: called(0, 'c', 'n', '{}'),
       expected: { stop_reason: 'tool_use', ...none },
     },
     {
-      name: 'at a filter',
+      name: 'at a content filter',
       finish: 'content_filter',
       more: {},
       delta: {},
       expected: { stop_reason: 'refusal', stop_details: { explanation: null } },
     },
     {
-      name: 'by a refusal',
+      name: 'with a refusal',
       finish: 'stop',
       more: {},
       delta: { refusal: 'No.' },
       expected: { stop_reason: 'refusal', stop_details: { type: 'refusal', explanation: 'No.' } },
     },
-  ])('is told alike, plain and streamed: $name', ({ finish, more, delta, expected }) => {
+  ])('is the same, plain and streamed: $name', ({ finish, more, delta, expected }) => {
     const end = toEvents([chunk(delta, finish, more)]).at(-2)!
     expect(end.delta).toMatchObject(expected)
     const response = { id: 'a', model: 'v', choices: [{ index: 0, message: delta, finish_reason: finish, ...more }] }
@@ -188,8 +188,8 @@ describe('why an answer ended', () => {
   })
 })
 
-describe('a whole answer', () => {
-  it('has its reasoning, its text and its calls in this order', () => {
+describe('Plain response of the Messages API', () => {
+  it('has its reasoning, its text and its tool calls in this order', () => {
     const message = {
       content: 'Let me see.',
       reasoning_content: 'so',

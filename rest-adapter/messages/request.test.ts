@@ -16,13 +16,13 @@ const translateMessages = (messages: readonly unknown[], more: JsonObject = {}) 
   toChatRequest({ ...base, messages, ...more }).request.messages
 const closed = { type: 'object', properties: { a: { type: 'string' } }, required: ['a'], additionalProperties: false }
 
-describe('the messages of the Messages API become those of the chat protocol:', () => {
+describe('Translation of Messages API messages to chat messages:', () => {
   it.each([
     { name: 'a text', input: [user('Hi')], expected: [user('Hi')] },
     { name: 'a single block', input: [user([text('Hi')])], expected: [user('Hi')] },
     { name: 'several blocks', input: [user([text('a'), image])], expected: [user([text('a'), imagePart])] },
     {
-      name: 'an image by address',
+      name: 'an image by URL',
       input: [user([{ type: 'image', source: { type: 'url', url: 'https://a.test/b.png' } }])],
       expected: [user([{ type: 'image_url', image_url: { url: 'https://a.test/b.png' } }])],
     },
@@ -38,18 +38,18 @@ describe('the messages of the Messages API become those of the chat protocol:', 
       expected: [user([text('Leave\n30 days'), text('page'), imagePart, text('T\nS\nhit')])],
     },
     {
-      name: 'an instruction between them',
+      name: 'a system message between them',
       input: [user('a'), { role: 'system', content: [text('b')] }],
       expected: [user('a'), { role: 'system', content: 'b' }],
     },
     {
-      name: 'texts and calls of the assistant',
+      name: 'texts and tool calls of the assistant',
       input: [assistant(text('Let '), text('me see.'), use('c1'), use('c2'))],
       expected: [{ role: 'assistant', content: 'Let me see.', tool_calls: [call('c1'), call('c2')] }],
     },
-    { name: 'calls alone', input: [assistant(use('c1'))], expected: [{ role: 'assistant', content: null, tool_calls: [call('c1')] }] },
+    { name: 'tool calls alone', input: [assistant(use('c1'))], expected: [{ role: 'assistant', content: null, tool_calls: [call('c1')] }] },
     {
-      name: 'results before what else the user says, errors told',
+      name: 'tool results before other content of the user, with errors marked',
       input: [
         user([
           text('and then?'),
@@ -66,7 +66,7 @@ describe('the messages of the Messages API become those of the chat protocol:', 
       ],
     },
     {
-      name: 'an image of a result in the next message',
+      name: 'an image of a tool result in the next message',
       input: [user([{ type: 'tool_result', tool_use_id: 'c1', content: [image] }])],
       expected: [
         { role: 'tool', tool_call_id: 'c1', content: '(An image of this result in the next message.)' },
@@ -91,7 +91,7 @@ describe('the messages of the Messages API become those of the chat protocol:', 
       ],
     },
     {
-      name: 'reasoning of other engines, signed, unsigned, and of one call',
+      name: 'reasoning of other engines, signed, unsigned, and of one tool call',
       input: [
         assistant(
           { type: 'thinking', thinking: 'so', signature: 'bedrock:c2ln' },
@@ -125,7 +125,7 @@ describe('the messages of the Messages API become those of the chat protocol:', 
   )
 })
 
-describe('a field of the Messages API', () => {
+describe('Translation of Messages API fields', () => {
   it.each([
     { input: { stop_sequences: ['END'] }, expected: { stop: ['END'] } },
     { input: { stop_sequences: [] }, expected: {} },
@@ -159,7 +159,7 @@ describe('a field of the Messages API', () => {
       input: { output_config: { format: { type: 'json_schema', schema: { ...closed, required: [] } } } },
       expected: { response_format: { type: 'json_schema', json_schema: { name: 'output', schema: { ...closed, required: [] } } } },
     },
-  ])('is translated: $input', ({ input, expected }) => {
+  ])('translates $input', ({ input, expected }) => {
     const { request, warnings } = toChatRequest({ ...base, ...input })
     expect([Object.keys(request).includes('tools'), warnings]).toEqual([Object.hasOwn(input, 'tools'), []])
     expect(request).toMatchObject(expected)
@@ -167,7 +167,7 @@ describe('a field of the Messages API', () => {
     expect(others).toEqual(['model', 'messages', 'max_completion_tokens'])
   })
 
-  it('that has no counterpart is left out and named, one without effect only left out', () => {
+  it('leaves out and reports a field without a counterpart, and leaves out one without effect', () => {
     const more = {
       context_management: { edits: [] },
       speed: 'fast',
@@ -183,7 +183,7 @@ describe('a field of the Messages API', () => {
 
   it.each([
     { name: 'max_tokens', input: { max_tokens: undefined }, code: 'missing_required_parameter', param: 'max_tokens' },
-    { name: 'a bound of nought', input: { max_tokens: 0 }, code: 'integer_below_min_value', param: 'max_tokens' },
+    { name: 'max_tokens of zero', input: { max_tokens: 0 }, code: 'integer_below_min_value', param: 'max_tokens' },
     { name: 'no messages', input: { messages: [] }, code: 'invalid_request', param: 'messages' },
     {
       name: 'a role of another protocol',
@@ -198,7 +198,7 @@ describe('a field of the Messages API', () => {
       param: 'messages[0].content[0].type',
     },
     {
-      name: 'a block that is none',
+      name: 'a malformed block',
       input: { messages: [user('a'), assistant(null as never)] },
       code: 'missing_required_parameter',
       param: 'messages[1].content[0]',
@@ -210,7 +210,7 @@ describe('a field of the Messages API', () => {
       param: 'messages[0].content[0].source.type',
     },
     {
-      name: 'an image of a kind that no vendor takes',
+      name: 'an image of a type that no vendor accepts',
       input: {
         messages: [
           user([{ type: 'tool_result', tool_use_id: 'c', content: [{ ...image, source: { ...image.source, media_type: 'image/tiff' } }] }]),
@@ -220,7 +220,7 @@ describe('a field of the Messages API', () => {
       param: 'messages[0].content[0].content[0].source.media_type',
     },
     {
-      name: 'a tool of the vendor',
+      name: 'a vendor tool',
       input: { tools: [{ type: 'bash_20250124', name: 'bash' }] },
       code: 'unsupported_value',
       param: 'tools[0].type',
@@ -232,13 +232,13 @@ describe('a field of the Messages API', () => {
       param: 'tools[0].input_schema',
     },
     {
-      name: 'an unknown choice',
+      name: 'an unknown tool choice',
       input: { tools: [tool], tool_choice: { type: 'maybe' } },
       code: 'unsupported_value',
       param: 'tool_choice.type',
     },
     {
-      name: 'a budget above the bound',
+      name: 'a thinking budget above max_tokens',
       input: { max_tokens: 2_000, thinking: { type: 'enabled', budget_tokens: 2_000 } },
       code: 'integer_above_max_value',
       param: 'thinking.budget_tokens',
@@ -246,13 +246,13 @@ describe('a field of the Messages API', () => {
     { name: 'a temperature of 1.5', input: { temperature: 1.5 }, code: 'invalid_request', param: 'temperature' },
     { name: 'a container', input: { container: 'c' }, code: 'unsupported_value', param: 'container' },
     { name: 'a thread', input: { thread: { type: 'create' } }, code: 'unsupported_value', param: 'thread' },
-    { name: 'servers of tools', input: { mcp_servers: [{}] }, code: 'unsupported_value', param: 'mcp_servers' },
-  ])('is refused: $name', ({ input, code, param }) => {
+    { name: 'MCP servers', input: { mcp_servers: [{}] }, code: 'unsupported_value', param: 'mcp_servers' },
+  ])('refuses $name', ({ input, code, param }) => {
     expect(() => toChatRequest({ ...base, ...input })).toThrow(expect.objectContaining({ code, param }))
   })
 })
 
-describe('an error about the translated request', () => {
+describe('Error about the translated request', () => {
   const { inOwnNames } = toChatRequest({
     ...base,
     system: 'Be brief.',
@@ -271,12 +271,12 @@ describe('an error about the translated request', () => {
     ['max_completion_tokens', 'max_tokens'],
     ['response_format.json_schema.schema', 'output_config.format'],
     ['model', 'model'],
-  ])('names %s as %s', (param, own) => {
+  ])('reports %s as %s', (param, own) => {
     const error = inOwnNames(new KisError('invalid_request', `'${param}' is wrong.`, { param }))
     expect([error.param, error.message]).toEqual([own, `'${own}' is wrong.`])
   })
 
-  it('is told in the caller’s names by a warning too', () => {
+  it("uses the caller's field names in warnings as well", () => {
     expect(['reasoning_effort_not_honored', 'seed_not_honored', 'answered_by:m'].map(ownWarning)).toEqual([
       'thinking_not_honored',
       'seed_not_honored',

@@ -45,7 +45,7 @@ function translateContent(message: JsonObject): readonly JsonObject[] {
   return toMessage({ response, warnings: [], usage }, false, never).content as readonly JsonObject[]
 }
 
-it('an answer that is sent back is the message that the engine gave', () => {
+it('a reply that is sent back is the message that the engine returned', () => {
   fc.assert(
     fc.property(reply, (message) => {
       const content = translateContent(message)
@@ -58,7 +58,7 @@ it('an answer that is sent back is the message that the engine gave', () => {
   )
 })
 
-it('an answer in pieces of any length has the blocks of the whole one', () => {
+it('a reply streamed in chunks of any length has the blocks of the plain one', () => {
   fc.assert(
     fc.property(reply, fc.infiniteStream(fc.integer({ min: 1, max: 5 })), (message, lengths) => {
       const writer = new MessageEvents(false, never)

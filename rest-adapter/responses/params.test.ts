@@ -9,7 +9,7 @@ const origins: readonly MessageOrigin[] = [
   { path: 'input[5]', content: 'input[5].output', parts: ['input[5].output'], calls: [] },
 ]
 
-describe('a path in the chat request', () => {
+describe('Parameter path of the chat request', () => {
   for (const [param, expected] of [
     ['model', 'model'],
     ['messages', 'input'],
@@ -43,7 +43,7 @@ describe('a path in the chat request', () => {
   }
 })
 
-it('is renamed where the text of an error quotes it, and nothing else is', () => {
+it('renames a quoted path in an error text, and nothing else', () => {
   const error = new KisError('invalid_request', "'messages' must have 'json' to use `response_format`; messages are many.", {
     param: 'messages',
     retryAfterMs: 5,
@@ -60,7 +60,7 @@ it('is renamed where the text of an error quotes it, and nothing else is', () =>
   expect(inResponsesNames(without, origins)).toBe(without)
 })
 
-it('is renamed in warnings of a field, and the others pass', () => {
+it('renames the field of a warning, and preserves other warnings', () => {
   expect(['response_format_not_honored', 'seed_not_honored', 'answered_by:max_completion_tokens'].map(inResponsesWarning)).toEqual([
     'text.format_not_honored',
     'seed_not_honored',

@@ -17,9 +17,9 @@ const said = (text: string) => ({
 })
 const detail = { type: 'reasoning.text', text: 'Hm.', signature: 's', format: 'anthropic', index: 0 }
 
-describe('the input as messages', () => {
+describe('Responses API input as messages', () => {
   for (const { name, instructions, input, messages } of [
-    { name: 'a text is one of the user', input: 'Hi', messages: [{ role: 'user', content: 'Hi' }] },
+    { name: 'a text becomes a user message', input: 'Hi', messages: [{ role: 'user', content: 'Hi' }] },
     {
       name: 'instructions come first',
       instructions: 'Be short.',
@@ -34,7 +34,7 @@ describe('the input as messages', () => {
       ],
     },
     {
-      name: 'one part of text is a string, more are parts',
+      name: 'one text part becomes a string, several become parts',
       input: [
         { role: 'user', content: [{ type: 'input_text', text: 'Hi' }] },
         {
@@ -59,7 +59,7 @@ describe('the input as messages', () => {
       ],
     },
     {
-      name: 'what the model said in one turn is one message, and outputs follow it',
+      name: 'the output of one turn becomes one message, followed by tool outputs',
       input: [
         { role: 'user', content: 'Hi' },
         said('One moment.'),
@@ -92,7 +92,7 @@ describe('the input as messages', () => {
       ],
     },
     {
-      name: 'calls without a text, in any order with it, and refusals',
+      name: 'tool calls without text, in any order with it, and refusals',
       input: [
         call('a'),
         said('Wait.'),
@@ -107,7 +107,7 @@ describe('the input as messages', () => {
       ],
     },
     {
-      name: 'reasoning goes with what follows it, and what signed it to its calls',
+      name: 'reasoning goes with the next item, and its signature with its tool calls',
       input: [
         {
           type: 'reasoning',
@@ -139,7 +139,7 @@ describe('the input as messages', () => {
       ],
     },
     {
-      name: 'reasoning that came to nothing is left out',
+      name: 'reasoning without a result is left out',
       input: [
         { type: 'reasoning', id: 'rs_1', summary: [] },
         { role: 'user', content: 'So?' },
@@ -154,7 +154,7 @@ describe('the input as messages', () => {
     })
   }
 
-  it('remembers where each message, part and call comes from', () => {
+  it('remembers where each message, part and tool call comes from', () => {
     const { origins } = toConversation('Be short.', [
       {
         role: 'user',
@@ -176,7 +176,7 @@ describe('the input as messages', () => {
     ])
   })
 
-  it('is translated or refused with a path in it, whatever it is', () => {
+  it('any input is translated, or refused with a path in the input', () => {
     const word = fc.constantFrom('message', 'function_call', 'reasoning', 'user', 'assistant', 'constructor', '__proto__', 'x')
     const part = fc.record(
       {
@@ -220,17 +220,17 @@ describe('the input as messages', () => {
   })
 })
 
-describe('the other fields', () => {
+describe('Other Responses API fields', () => {
   const tool = { type: 'function', name: 'f', description: 'Does.', parameters: { type: 'object' }, strict: true }
   const chatTool = { type: 'function', function: { name: 'f', description: 'Does.', parameters: { type: 'object' }, strict: true } }
   for (const { name, fields, expected, warnings = [] } of [
     {
-      name: 'of nothing are nothing',
+      name: 'are empty for an empty request',
       fields: { temperature: null, tools: null, text: null, reasoning: null, tool_choice: null },
       expected: {},
     },
     {
-      name: 'are called as the chat protocol calls them',
+      name: 'are renamed to those of the chat protocol',
       fields: {
         max_output_tokens: 9,
         temperature: 1,
@@ -251,7 +251,7 @@ describe('the other fields', () => {
       },
     },
     {
-      name: 'that only come back go nowhere',
+      name: 'that are only echoed are not sent',
       fields: { metadata: { a: 'b' }, store: true, stream: true, max_tool_calls: 3, include: [] },
       expected: {},
     },
@@ -276,8 +276,8 @@ describe('the other fields', () => {
         tool_choice: { type: 'allowed_tools', allowed_tools: { mode: 'required', tools: [{ type: 'function', function: { name: 'f' } }] } },
       },
     },
-    { name: 'of tools that are not there', fields: { tools: [], tool_choice: 'auto', parallel_tool_calls: true }, expected: {} },
-    { name: 'of a demand for tools that are not there', fields: { tool_choice: 'required' }, expected: { tool_choice: 'required' } },
+    { name: 'of missing tools', fields: { tools: [], tool_choice: 'auto', parallel_tool_calls: true }, expected: {} },
+    { name: 'of a required call of missing tools', fields: { tool_choice: 'required' }, expected: { tool_choice: 'required' } },
     { name: 'of plain text', fields: { text: { format: { type: 'text' }, verbosity: 'low' } }, expected: { verbosity: 'low' } },
     { name: 'of JSON', fields: { text: { format: { type: 'json_object' } } }, expected: { response_format: { type: 'json_object' } } },
     {
@@ -291,13 +291,13 @@ describe('the other fields', () => {
       expected: { reasoning_effort: 'high' },
     },
     {
-      name: 'of log probabilities that are included',
+      name: 'of included log probabilities',
       fields: { include: ['message.output_text.logprobs'], top_logprobs: 0 },
       expected: { logprobs: true, top_logprobs: 0 },
     },
-    { name: 'of alternatives that are asked for', fields: { top_logprobs: 2 }, expected: { logprobs: true, top_logprobs: 2 } },
+    { name: 'of requested alternatives', fields: { top_logprobs: 2 }, expected: { logprobs: true, top_logprobs: 2 } },
     {
-      name: 'that have no effect are warned of, by names that fit a header',
+      name: 'without effect are reported in warnings, by names that fit a header',
       fields: { truncation: 'auto', seed: 1, 'x\r\ny': 1, 'z z': 2, absent: null },
       expected: {},
       warnings: ['seed_not_honored', 'unknown_field_not_honored', 'truncation_not_honored'],
@@ -315,7 +315,7 @@ describe('the other fields', () => {
     })
   }
 
-  it('are warned of a bounded number of times', () => {
+  it('limit the number of warnings', () => {
     const fields = Object.fromEntries(
       Array.from({ length: 100 }, (_, index) => [`field_${String.fromCharCode(97 + (index % 26))}${'a'.repeat(index)}`, 1]),
     )

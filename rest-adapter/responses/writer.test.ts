@@ -29,14 +29,14 @@ function streamed(chunks: readonly JsonObject[], { body = {}, failure = null as 
   return { events, response: assembleResponse(events) }
 }
 
-describe('the output', () => {
+describe('Responses API output', () => {
   for (const { name, chunks, output, body } of [
     {
-      name: 'of an answer without a word is a message without a word',
+      name: 'of an empty reply is a message without text',
       chunks: [chunk({ role: 'assistant', content: '' }), ends('stop')],
       output: [{ type: 'message', content: [{ type: 'output_text', text: '' }] }],
     },
-    { name: 'of an answer that ends before its first word is nothing', chunks: [ends('length')], output: [] },
+    { name: 'of a reply that ends before its first text is empty', chunks: [ends('length')], output: [] },
     {
       name: 'has a text and a refusal as parts of one message',
       chunks: [
@@ -57,7 +57,7 @@ describe('the output', () => {
       ],
     },
     {
-      name: 'has what is said after calls in a message of its own',
+      name: 'has text after tool calls in a message of its own',
       chunks: [
         chunk({ content: 'First.' }),
         chunk(call(0, { id: 'a', function: { name: 'f', arguments: '{}' } })),
@@ -71,7 +71,7 @@ describe('the output', () => {
       ],
     },
     {
-      name: 'keeps calls apart that have one index but ids of their own',
+      name: 'separates tool calls that have one index but different IDs',
       chunks: [
         chunk(call(0, { id: 'a', function: { name: 'f', arguments: '{}' } })),
         chunk(call(0, { id: 'b', function: { name: 'g', arguments: '{}' } })),
@@ -83,7 +83,7 @@ describe('the output', () => {
       ],
     },
     {
-      name: 'goes on with a call whose id is said again',
+      name: 'continues a tool call whose ID is repeated',
       chunks: [
         chunk(call(0, { id: 'a', function: { name: 'f', arguments: '{"a"' } })),
         chunk(call(0, { id: 'a', function: { arguments: ':1}' } })),
@@ -92,7 +92,7 @@ describe('the output', () => {
       output: [{ call_id: 'a', name: 'f', arguments: '{"a":1}' }],
     },
     {
-      name: 'names a call anew whose id another has',
+      name: 'assigns a new ID to a tool call whose ID is taken',
       chunks: [
         chunk(call(0, { id: 'a', function: { name: 'f', arguments: '{}' } })),
         chunk(call(1, { id: 'a', function: { name: 'g', arguments: '{' } })),
@@ -105,7 +105,7 @@ describe('the output', () => {
       ],
     },
     {
-      name: 'names a call that its engine does not',
+      name: 'assigns an ID to a tool call without one',
       chunks: [
         chunk(call(0, { function: { arguments: '' } })),
         chunk(call(0, { function: { name: 'late', arguments: '{}' } })),
@@ -114,7 +114,7 @@ describe('the output', () => {
       output: [{ type: 'function_call', call_id: expect.stringMatching(/^call_/), name: 'late', arguments: '{}' }],
     },
     {
-      name: 'has reasoning again after what was said',
+      name: 'has a new reasoning item after text',
       chunks: [chunk({ reasoning: 'One.' }), chunk({ content: 'A' }), chunk({ reasoning: 'Two.' }), chunk({ content: 'B' }), ends('stop')],
       output: [
         { type: 'reasoning', summary: [], content: [{ type: 'reasoning_text', text: 'One.' }], encrypted_content: null },
@@ -124,13 +124,13 @@ describe('the output', () => {
       ],
     },
     {
-      name: 'has it as a summary if that was asked for',
+      name: 'has reasoning as a summary if requested',
       body: { reasoning: { summary: 'auto' } },
       chunks: [chunk({ reasoning_content: 'One.' }), ends('stop')],
       output: [{ type: 'reasoning', summary: [{ type: 'summary_text', text: 'One.' }] }],
     },
     {
-      name: 'has each signature once, of lists that grow',
+      name: 'has each signature once, from cumulative lists',
       chunks: [
         chunk({ reasoning_content: 'One.' }),
         chunk({ reasoning_details: [{ index: 0, data: 'x' }] }),
@@ -150,7 +150,7 @@ describe('the output', () => {
       ],
     },
     {
-      name: 'has reasoning before a call that must go back signed',
+      name: 'has reasoning before a tool call that must be returned signed',
       chunks: [
         chunk(call(0, { id: 'a', function: { name: 'f', arguments: '{}' }, extra_content: { google: { thought_signature: 's' } } })),
         ends('tool_calls'),
@@ -161,7 +161,7 @@ describe('the output', () => {
       ],
     },
     {
-      name: 'leaves other choices and odd pieces out',
+      name: 'leaves out other choices and malformed parts',
       chunks: [
         { choices: [{ index: 1, delta: { content: 'no' } }] },
         {},
@@ -180,7 +180,7 @@ describe('the output', () => {
     })
   }
 
-  it('has log probabilities with the text and with each piece of it', () => {
+  it('has log probabilities with the text and with each of its deltas', () => {
     const token = (text: string) => ({ token: text, bytes: [65], logprob: -0.1, top_logprobs: [] })
     const { events, response } = streamed([
       chunk({ content: 'A' }, { logprobs: { content: [token('A')] } }),
@@ -195,9 +195,9 @@ describe('the output', () => {
   })
 })
 
-describe('the end', () => {
+describe('End of a Responses API response', () => {
   const cut = [chunk({ content: 'Hal' }), chunk(call(0, { id: 'a', function: { name: 'f', arguments: '{"a' } }))]
-  it('is complete, with what was charged', () => {
+  it('is completed, with the charge', () => {
     const { response } = streamed([
       chunk({ content: 'All.' }),
       ends('stop'),
@@ -223,7 +223,7 @@ describe('the end', () => {
     { reason: 'length', details: 'max_output_tokens' },
     { reason: 'content_filter', details: 'content_filter' },
   ]) {
-    it(`by ${reason} is incomplete, and so is the item that it cuts`, () => {
+    it(`by ${reason} is incomplete, and so is the truncated item`, () => {
       const { response } = streamed([...cut, ends(reason)])
       expect(response).toMatchObject({
         status: 'incomplete',
@@ -234,7 +234,7 @@ describe('the end', () => {
       expect(response.output).toMatchObject([{ status: 'completed' }, { status: 'incomplete', arguments: '{"a' }])
     })
   }
-  it('by a failure has what the engine reported, and what arrived', () => {
+  it('by a failure has the usage that the engine reported, and the output that arrived', () => {
     const failure = new KisError('engine_timeout', 'Silence.', { param: null })
     const { response } = streamed([...cut, { choices: [], usage }], { failure })
     expect(response).toMatchObject({
@@ -246,7 +246,7 @@ describe('the end', () => {
   })
 })
 
-describe('any stream', () => {
+describe('Responses API stream', () => {
   const text = fc.string({ maxLength: 4 })
   const index = fc.nat(3)
   const delta = fc.oneof(
@@ -261,7 +261,7 @@ describe('any stream', () => {
   )
   const end = fc.constantFrom('stop', 'length', 'content_filter', 'tool_calls', 'failure')
 
-  it('is well formed, and its deltas are its text', () => {
+  it('is well formed, and its deltas add up to its text', () => {
     fc.assert(
       fc.property(fc.array(delta, { maxLength: 30 }), end, fc.boolean(), (deltas, how, summary) => {
         const failure = how === 'failure' ? new KisError('engine_error', 'Cut.') : null
@@ -275,7 +275,7 @@ describe('any stream', () => {
     )
   })
 
-  it('of a whole completion gives what its pieces give', () => {
+  it('of a whole completion equals that of its chunks', () => {
     const message = fc.record({
       reasoning_content: text,
       content: fc.option(text),

@@ -26,7 +26,7 @@ function shared(store: DocumentStore): DocumentStore {
 const SECRET = new Uint8Array(32).fill(7)
 
 for (const { name, open } of STORES)
-  describe(`the billing subgraph on ${name}`, () => {
+  describe(`Billing subgraph on ${name}`, () => {
     let store: DocumentStore
     let clock: ManualClock
     let billing: Billing
@@ -120,8 +120,8 @@ for (const { name, open } of STORES)
       await store[Symbol.asyncDispose]()
     })
 
-    describe('on its first start', () => {
-      it('makes an organization with credit and the key of its operator', async () => {
+    describe('first start', () => {
+      it('creates an organization with credit and the key of its operator', async () => {
         expect(operator).toMatchObject({ scopes: ['admin', 'operator'], residencyPolicy: 'unrestricted', plan: SELF_HOSTED })
         const result = await data(
           operator,
@@ -138,7 +138,7 @@ for (const { name, open } of STORES)
         })
       })
 
-      it('shows the key at each start until it is used, always the same one', async () => {
+      it('shows the same key at each start until the key is used', async () => {
         await restart()
         expect(await billing.bootstrapKey).toBeNull()
         const fresh = await open()
@@ -152,7 +152,7 @@ for (const { name, open } of STORES)
         await fresh[Symbol.asyncDispose]()
       })
 
-      it('takes the key that the operator brings, and does not show it', async () => {
+      it('accepts the key that the operator supplies, and does not show it', async () => {
         await using fresh = await open()
         const key = apiKeyFrom(randomBytes(32))
         const source = `{ principalOfApiKey(apiKey: "${key}") { scopes } }`
@@ -169,8 +169,8 @@ for (const { name, open } of STORES)
       })
     })
 
-    describe('knows an API key', () => {
-      it('until it is rotated, revoked or runs out, with one answer for all that fails', async () => {
+    describe('API key authentication', () => {
+      it('accepts a key until it is rotated, revoked or expires, with one error for every failure', async () => {
         const { key, apiKey } = await createKey(operator, { name: 'a', expiresAt: '2026-11-21T08:01:00Z' })
         expect(await principal(key)).toMatchObject({
           apiKeyId: apiKey.id,
@@ -199,7 +199,7 @@ for (const { name, open } of STORES)
           })
       })
 
-      it('of accepted work after it was revoked, but not of another organization', async () => {
+      it('verifies the key of accepted work after the key was revoked, but not for another organization', async () => {
         const { admin } = await tenant()
         const { apiKey } = await createKey(admin, { name: 'a', modelAllowlist: ['m'] })
         await data(admin, 'mutation ($id: ID!) { revokeApiKey(id: $id) { apiKey { id } } }', { id: apiKey.id })
@@ -210,7 +210,7 @@ for (const { name, open } of STORES)
         expect((await query('org_none')).principalOfKey).toBeNull()
       })
 
-      it('and keeps what is not changed of it', async () => {
+      it('preserves the fields of a key that a change does not name', async () => {
         const { apiKey } = await createKey(operator, { name: 'a', modelAllowlist: ['m', 'n', 'm'], scopes: ['AGENTS', 'AGENTS'] })
         const fields = 'apiKey { id name scopes modelAllowlist expiresAt revokedAt createdAt last4 }'
         const update = (input: object) =>
@@ -230,7 +230,7 @@ for (const { name, open } of STORES)
       })
     })
 
-    it("limits a key by the minute to the tighter of its own and its plan's limits", async () => {
+    it("limits a key per minute to the lower of its own and its plan's limits", async () => {
       const { id, admin } = await tenant()
       await data(operator, 'mutation ($id: ID!) { assignPlan(input: { organizationId: $id, plan: "small" }) { organization { id } } }', {
         id,
@@ -247,10 +247,10 @@ for (const { name, open } of STORES)
       })
     })
 
-    describe('hands out no more than the caller has', () => {
+    describe('delegation of scopes', () => {
       const create = 'mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { key } }'
 
-      it('so that only an operator makes, changes or takes over an operator', async () => {
+      it('only an operator creates, changes or takes over an operator', async () => {
         const { key, apiKey } = await createKey(operator, { name: 'admin', scopes: ['ADMIN'] })
         const admin = await principal(key)
         expect(await failure(admin, create, { input: { name: 'x', scopes: ['OPERATOR'] } })).toMatchObject({ code: 'PERMISSION_DENIED' })
@@ -263,7 +263,7 @@ for (const { name, open } of STORES)
         expect(await createKey(operator, { name: 'second', scopes: ['OPERATOR'] })).toMatchObject({ key: expect.any(String) })
       })
 
-      it('and an access token with fewer scopes than its key gets no more of them', async () => {
+      it('an access token with fewer scopes than its key gets no more of them', async () => {
         const token: Principal = { ...operator, scopes: ['admin'] }
         const { apiKey } = await createKey(operator, { name: 'second', scopes: ['OPERATOR'] })
         const denied = { code: 'PERMISSION_DENIED' }
@@ -281,7 +281,7 @@ for (const { name, open } of STORES)
         await data(token, 'mutation ($id: ID!) { rotateApiKey(id: $id) { key } }', { id: plain.apiKey.id })
       })
 
-      it('and an allowlist stays an upper bound', async () => {
+      it('the allowlist of a key limits the keys that it creates', async () => {
         const { key } = await createKey(operator, { name: 'admin', scopes: ['ADMIN'], modelAllowlist: ['m'] })
         const admin = await principal(key)
         for (const modelAllowlist of [null, ['m', 'n']])
@@ -289,7 +289,7 @@ for (const { name, open } of STORES)
         expect(await principal((await createKey(admin, { name: 'x' })).key)).toMatchObject({ modelAllowlist: ['m'] })
       })
 
-      it('and nobody locks the organization out by mistake', async () => {
+      it('nobody locks the organization out by mistake', async () => {
         const id = operator.apiKeyId
         for (const change of [
           'revokeApiKey(id: $id) { apiKey { id } }',
@@ -309,23 +309,23 @@ for (const { name, open } of STORES)
           param: 'requestsPerMinute',
         },
         {
-          what: 'fewer than no token a minute',
+          what: 'fewer than zero tokens a minute',
           input: { name: 'a', tokensPerMinute: -1 },
           code: 'INTEGER_BELOW_MIN_VALUE',
           param: 'tokensPerMinute',
         },
         { what: 'a past expiry', input: { name: 'a', expiresAt: '2020-01-01T00:00:00Z' }, code: 'UNSUPPORTED_VALUE', param: 'expiresAt' },
         {
-          what: 'an endless allowlist',
+          what: 'an unlimited allowlist',
           input: { name: 'a', modelAllowlist: Array.from({ length: 201 }, (_, i) => `m${i}`) },
           code: 'ARRAY_ABOVE_MAX_LENGTH',
           param: 'modelAllowlist',
         },
       ])
-        it(`and makes no key with ${what}`, async () => expect(await failure(operator, create, { input })).toMatchObject({ code, param }))
+        it(`creates no key with ${what}`, async () => expect(await failure(operator, create, { input })).toMatchObject({ code, param }))
     })
 
-    describe('a key that is bounded', () => {
+    describe('limited keys', () => {
       const LIMITS = { expiresAt: '2027-01-01T00:00:00.000Z', requestsPerMinute: 10, tokensPerMinute: 1_000 }
       const UPDATE = 'mutation ($input: UpdateApiKeyInput!) { updateApiKey(input: $input) { apiKey { id } } }'
       const CREATE = 'mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { key } }'
@@ -343,7 +343,7 @@ for (const { name, open } of STORES)
       ]
       const denied = { code: 'PERMISSION_DENIED' }
 
-      it.each(wider)('gives neither itself nor another key %o', async (more) => {
+      it.each(wider)('cannot grant %o to itself or to another key', async (more) => {
         const { id, admin } = await createLimitedKey()
         expect(await failure(admin, UPDATE, { input: { id, ...more } })).toMatchObject(denied)
         expect(await failure(admin, CREATE, { input: { name: 'k', ...LIMITS, ...more } })).toMatchObject(denied)
@@ -351,7 +351,7 @@ for (const { name, open } of STORES)
         expect(await failure(admin, UPDATE, { input: { id: child.apiKey.id, ...more } })).toMatchObject(denied)
       })
 
-      it('makes keys with its own bounds where none are given, and tightens them', async () => {
+      it('creates keys with its own limits by default, and can tighten them', async () => {
         const { admin } = await createLimitedKey()
         const { key, apiKey } = await createKey(admin, { name: 'k' })
         const fields = 'expiresAt requestsPerMinute tokensPerMinute'
@@ -360,14 +360,14 @@ for (const { name, open } of STORES)
         expect(await principal(key)).toMatchObject({ requestsPerMinute: 1, tokensPerMinute: 1 })
       })
 
-      it.each(['rotateApiKey', 'revokeApiKey'])('does not %s one that is not', async (mutation) => {
+      it.each(['rotateApiKey', 'revokeApiKey'])('cannot call %s for a key that is not limited', async (mutation) => {
         const { admin } = await createLimitedKey()
         const { apiKey } = await createKey(operator, { name: 'k', scopes: ['INFERENCE'] })
         const text = `mutation ($id: ID!) { ${mutation}(id: $id) { apiKey { id } } }`
         expect(await failure(admin, text, { id: apiKey.id })).toMatchObject(denied)
       })
 
-      it('tells its rates to the calls of all keys that descend from it, and takes over none whose calls do not count against them', async () => {
+      it('applies its rates to the calls of all descendant keys, and takes over no key whose calls do not count against them', async () => {
         const { id, admin } = await createLimitedKey()
         const free = await createKey(operator, { name: 'free', requestsPerMinute: 1, tokensPerMinute: 1, expiresAt: LIMITS.expiresAt })
         const rotate = 'mutation ($id: ID!) { rotateApiKey(id: $id) { key } }'
@@ -385,7 +385,7 @@ for (const { name, open } of STORES)
         })
       })
 
-      it('ends together with all keys that descend from it, and those keys alone', async () => {
+      it('ends together with all its descendants, and with those keys alone', async () => {
         const chain = [await createKey(operator, { name: 'leaked', scopes: ['ADMIN'] })]
         for (const name of ['child', 'grandchild'])
           chain.push(await createKey(await principal(chain.at(-1)!.key), { name, scopes: ['ADMIN'] }))
@@ -419,7 +419,7 @@ for (const { name, open } of STORES)
         expect(await revokedAt(other.apiKey.id)).toEqual({ revokedAt: null })
       })
 
-      it('ends when one from which it descends runs out', async () => {
+      it('ends when one of its ancestors expires', async () => {
         const parent = await createKey(operator, { name: 'parent', scopes: ['ADMIN'] })
         const child = await createKey(await principal(parent.key), { name: 'child' })
         await data(operator, UPDATE, { input: { id: parent.apiKey.id, expiresAt: '2026-11-21T09:00:00Z' } })
@@ -428,7 +428,7 @@ for (const { name, open } of STORES)
         expect(await refused(child.key)).toMatchObject({ code: 'INVALID_API_KEY' })
       })
 
-      it('does not revoke one from which it descends, which would end itself', async () => {
+      it('cannot revoke its ancestor, which would end itself', async () => {
         const parent = await createKey(operator, { name: 'parent', scopes: ['ADMIN'] })
         const child = await createKey(await principal(parent.key), { name: 'child', scopes: ['ADMIN'] })
         expect(
@@ -439,14 +439,14 @@ for (const { name, open } of STORES)
         expect(await principal(parent.key)).toMatchObject({ apiKeyId: parent.apiKey.id })
       })
 
-      it('is refused to make others where it descends from eight', async () => {
+      it('cannot create keys once it has eight ancestors', async () => {
         let caller = operator
         for (let depth = 1; depth <= MAX_ANCESTORS; depth++)
           caller = await principal((await createKey(caller, { name: `level ${depth}`, scopes: ['ADMIN'] })).key)
         expect(await failure(caller, CREATE, { input: { name: 'one more' } })).toMatchObject({ code: 'INVALID_REQUEST' })
       })
 
-      it('is judged as it is stored, whatever its principal says', async () => {
+      it('is checked as it is stored, whatever its principal says', async () => {
         const { id, admin } = await createLimitedKey()
         await data(operator, UPDATE, { input: { id, scopes: ['INFERENCE'] } })
         expect(await failure(admin, CREATE, { input: { name: 'k' } })).toMatchObject(denied)
@@ -455,7 +455,7 @@ for (const { name, open } of STORES)
       })
     })
 
-    it('shows other keys to admins only, also in the usage', async () => {
+    it('shows other keys to admins only, including in the usage', async () => {
       const { key } = await createKey(operator, { name: 'reader', scopes: ['INFERENCE', 'BILLING_READ'] })
       const reader = await principal(key)
       for (const caller of [operator, reader]) {
@@ -478,7 +478,7 @@ for (const { name, open } of STORES)
       expect(await listGroups(operator)).toEqual([operator.apiKeyId, reader.apiKeyId].sort())
     })
 
-    describe('holds money by the rules in force', () => {
+    describe('holds under the current rules', () => {
       const PLACE_HOLD = `mutation ($id: ID!) { placeHold(input: { id: $id, operation: EMBEDDING, modelId: "m", requestId: "r",
         rateCard: { version: "v" }, ceiling: {}, ttlSeconds: 60 }) { id } }`
       const DISPATCH = 'mutation ($id: ID!) { dispatchHold(input: { id: $id, quantities: {} }) { state } }'
@@ -505,7 +505,7 @@ for (const { name, open } of STORES)
         ['a spend limit', change('spendLimit: { amount: "1", period: DAY }')],
         ['the secret', mutate('rotateApiKey')],
         ['a key, by its revocation,', mutate('revokeApiKey')],
-      ])('after a change of %s a principal that is older places and dispatches nothing', async (_what, changed) => {
+      ])('after a change of %s, an older principal places and dispatches no holds', async (_what, changed) => {
         const { key, apiKey } = await createKey(operator, { name: 'k', scopes: ['INFERENCE'] })
         const caller = await principal(key)
         const placed = newHold()
@@ -521,7 +521,7 @@ for (const { name, open } of STORES)
         await data(now, DISPATCH, { id: placed })
       })
 
-      it('and what is no rule changes nothing', async () => {
+      it('a change that is no rule has no effect on holds', async () => {
         const { key, apiKey } = await createKey(operator, { name: 'k' })
         const caller = await principal(key)
         await change('name: "other"')(operator, apiKey.id)
@@ -529,7 +529,7 @@ for (const { name, open } of STORES)
         await data(caller, PLACE_HOLD, { id: newHold() })
       })
 
-      it('and a key that was revoked or ran out says so', async () => {
+      it('a key that was revoked or expired says so', async () => {
         const { key } = await createKey(operator, { name: 'k', expiresAt: '2026-11-21T09:00:00Z' })
         const caller = await principal(key)
         expect(await current(caller)).toMatchObject({ isEnded: false })
@@ -538,7 +538,7 @@ for (const { name, open } of STORES)
       })
     })
 
-    describe('limits what a key spends', () => {
+    describe('spend limits of keys', () => {
       const FIELDS = 'id spendLimit { amount period spent held resetsAt }'
       const limited = async (spendLimit: unknown, caller: Caller = operator) => {
         const { key, apiKey } = await createKey(caller, { name: 'limited', spendLimit })
@@ -565,7 +565,7 @@ for (const { name, open } of STORES)
           { id: newHold() },
         )
 
-      it('to the last nano-USD of the period, whoever asks at once, and says why', async () => {
+      it('apply to the last nano-USD of the period under concurrent calls, and the error says why', async () => {
         const { id, caller } = await limited({ amount: '0.749999999', period: 'DAY' })
         const results = await Promise.all(Array.from({ length: 40 }, () => placing(caller)))
         const refusals = results.flatMap(({ errors }) => errors ?? [])
@@ -583,7 +583,7 @@ for (const { name, open } of STORES)
         })
       })
 
-      it('by what it was charged, until the period ends', async () => {
+      it('count what the key was charged, until the period ends', async () => {
         const { id, caller } = await limited({ amount: '0.3', period: 'DAY' })
         const hold = newHold()
         await placeHold(caller, hold, 2 * MILLION)
@@ -598,7 +598,7 @@ for (const { name, open } of STORES)
         await spend(caller)
       })
 
-      it('with what it spent before it was limited, and no more once the limit is lifted', async () => {
+      it('count what the key spent before it was limited, and nothing once the limit is lifted', async () => {
         const { id, caller } = await limited(null)
         expect(await readLimit(id)).toBeNull()
         await spend(caller)
@@ -613,7 +613,7 @@ for (const { name, open } of STORES)
         await spend(caller)
       })
 
-      it('also after a rotation and a revocation, and forgets it when the key was revoked long ago and nothing is under way', async () => {
+      it('survive a rotation and a revocation, and end when the key was revoked long ago and nothing is in flight', async () => {
         const { id, caller } = await limited({ amount: '0.3', period: 'TOTAL' })
         const hold = newHold()
         await placeHold(caller, hold, MILLION)
@@ -642,7 +642,7 @@ for (const { name, open } of STORES)
         expect(await counted()).toEqual([operator.apiKeyId])
       })
 
-      it('and hands out no wider one', async () => {
+      it('a key cannot create a key with a wider limit', async () => {
         const { key, apiKey } = await createKey(operator, {
           name: 'admin',
           scopes: ['ADMIN'],
@@ -666,7 +666,7 @@ for (const { name, open } of STORES)
           expect(await failure(admin, `mutation ($id: ID!) { ${field} }`, { id })).toMatchObject({ code: 'PERMISSION_DENIED' })
       })
 
-      describe('with what the keys that descend from it spend', () => {
+      describe('with descendant keys', () => {
         const DAY = { amount: '0.75', period: 'DAY' }
         /** Creates a parent of 0.75 USD per day, two children and a grandchild. */
         const family = async (spendLimit: unknown = DAY) => {
@@ -679,7 +679,7 @@ for (const { name, open } of STORES)
           return { parent, child, sibling: await admin(parent.caller, 'sibling'), grandchild: await admin(child.caller, 'grandchild') }
         }
 
-        it('to the last nano-USD, whoever asks at once', async () => {
+        it('apply to the last nano-USD under concurrent calls', async () => {
           const { parent, child, sibling, grandchild } = await family()
           const all = [parent, child, sibling, grandchild]
           const results = await Promise.all(Array.from({ length: 40 }, (_, i) => placing(all[i % 4]!.caller)))
@@ -687,7 +687,7 @@ for (const { name, open } of STORES)
           expect(await readLimit(parent.id)).toMatchObject({ spent: '0', held: '0.75' })
         })
 
-        it('however their calls end, with no more figures than are theirs', async () => {
+        it('count each call however it ends, and errors reveal no figures of an ancestor', async () => {
           const { parent, child, sibling, grandchild } = await family()
           await spend(sibling.caller)
           const [settled, voided] = [newHold(), newHold()]
@@ -713,7 +713,7 @@ for (const { name, open } of STORES)
           expect(await readLimit(sibling.id)).toMatchObject({ spent: '0.15', held: '0' })
         })
 
-        it('also before it was limited, and lets none of them lift the limit or take over keys that do not count in it', async () => {
+        it('count what descendants spent before the limit, and no descendant lifts the limit or takes over keys outside it', async () => {
           const { parent, child, grandchild } = await family(null)
           await spend(grandchild.caller)
           await update(parent.id, DAY)
@@ -732,7 +732,7 @@ for (const { name, open } of STORES)
         })
       })
 
-      it.each(['-1', '9000000.000000001'])('refuses a limit of %s USD', async (amount) => {
+      it.each(['-1', '9000000.000000001'])('refuse a limit of %s USD', async (amount) => {
         const input = { name: 'k', spendLimit: { amount, period: 'DAY' } }
         expect(
           await failure(operator, 'mutation ($input: CreateApiKeyInput!) { createApiKey(input: $input) { key } }', { input }),
@@ -740,8 +740,8 @@ for (const { name, open } of STORES)
       })
     })
 
-    describe('lets a caller see', () => {
-      it('its own organization, wallet, entries and usage, at once after a call is settled', async () => {
+    describe('visibility', () => {
+      it('shows the caller its own organization, wallet, entries and usage immediately after a call is settled', async () => {
         const { admin } = await tenant()
         const id = newHold()
         expect((await placeHold(admin, id)).placeHold).toEqual({ id, state: 'DISPATCHED', amount: '0.00015' })
@@ -796,7 +796,7 @@ for (const { name, open } of STORES)
         })
       })
 
-      it('its usage page by page, by model, key and time', async () => {
+      it('shows the usage of the caller page by page, by model, key and time', async () => {
         const { admin } = await tenant()
         const other = { ...admin, apiKeyId: (await createKey(admin, { name: 'other' })).apiKey.id }
         const times: string[] = []
@@ -846,7 +846,7 @@ for (const { name, open } of STORES)
         expect(await failure(admin, source, { first: 0 })).toMatchObject({ code: 'INTEGER_BELOW_MIN_VALUE', param: 'first' })
       })
 
-      it('its keys, newest first, and no secret among them', async () => {
+      it('shows the keys of the caller, newest first, without secrets', async () => {
         const createdKeys = [await createKey(operator, { name: 'a' }), await createKey(operator, { name: 'b' })]
         const source =
           'query ($after: String) { organization { apiKeys(first: 2, after: $after) { pageInfo { endCursor hasPreviousPage } edges { node { id name last4 } } } } }'
@@ -860,7 +860,7 @@ for (const { name, open } of STORES)
         expect(second.apiKeys).toMatchObject({ pageInfo: { hasPreviousPage: true }, edges: [{ node: { name: 'Operator' } }] })
       })
 
-      it('by reference only what is its own, and an operator everything', async () => {
+      it('resolves references to the data of the caller only, and all of them for an operator', async () => {
         const [owner, other] = [await tenant(), await tenant()]
         const id = newHold()
         await placeHold(owner.admin, id)
@@ -894,7 +894,7 @@ for (const { name, open } of STORES)
       })
     })
 
-    it('changes an organization for its admin, and its plan for the operator', async () => {
+    it('lets an admin change the organization, and only the operator its plan', async () => {
       const { id, admin } = await tenant()
       const update = 'mutation { updateOrganization(input: { residencyPolicy: LOCAL_ONLY }) { organization { name residencyPolicy } } }'
       expect((await data(admin, update)).updateOrganization).toEqual({ organization: { name: 'Tenant', residencyPolicy: 'LOCAL_ONLY' } })
@@ -918,7 +918,7 @@ for (const { name, open } of STORES)
       })
     })
 
-    it('adds and corrects credit for the operator, once per reference', async () => {
+    it('lets the operator add and correct credit, once per reference', async () => {
       const { id } = await tenant()
       const source = (mutation: string) =>
         `mutation ($amount: USD!) { ${mutation}(input: { organizationId: "${id}", amount: $amount, reference: "r" }) { entry { id kind amount balance } wallet { balance } } }`
@@ -936,7 +936,7 @@ for (const { name, open } of STORES)
       expect(await failure(operator, source('topUpWallet'), { amount: '-1' })).toMatchObject({ code: 'UNSUPPORTED_VALUE', param: 'amount' })
     })
 
-    it('answers every field by its scope', async () => {
+    it('checks the scope of every field', async () => {
       const { admin } = await tenant()
       const limited = createPrincipal(
         admin.organizationId,
@@ -988,5 +988,5 @@ for (const { name, open } of STORES)
         }
     })
 
-    it('says that it can serve', async () => expect(await billing.problems()).toEqual([]))
+    it('reports that it is ready', async () => expect(await billing.problems()).toEqual([]))
   })

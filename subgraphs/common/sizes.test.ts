@@ -17,7 +17,7 @@ it.each([
   expect(sizeText(bytes)).toBe(text)
 })
 
-it('writes sizes in bytes that rounding would make the same', () => {
+it('shows sizes in bytes that rounding would make the same', () => {
   expect(sizeTexts(600 * 1024 ** 2, 512 * 1024 ** 2)).toEqual(['600 MiB', '512 MiB'])
   expect(sizeTexts(40_000, 40_001)).toEqual(['40000 bytes', '40001 bytes'])
   expect(sizeTexts(2048, 2048)).toEqual(['2 KiB', '2 KiB'])

@@ -54,7 +54,7 @@ const runtime = {
   log: silentLog,
 }
 
-it('serves the models of the engines that are on', async () => {
+it('serves the models of the enabled engines', async () => {
   const config = createConfig(catalog)
   await using inference = await createInference(config, runtime)
   await inference.opened
@@ -63,7 +63,7 @@ it('serves the models of the engines that are on', async () => {
   expect(JSON.parse(JSON.stringify(data))).toEqual({ models: [{ id: 'a', residency: 'REGIONAL' }] })
 })
 
-it('serves what needs no store while that cannot be opened, and says that it waits for it', async () => {
+it('serves what needs no store while the store cannot be opened, and reports that it waits for the store', async () => {
   const file = join(folder, 'mount')
   writeFileSync(file, '')
   await using inference = await createInference({ ...createConfig(catalog), dataDirectory: join(file, 'data') }, runtime)

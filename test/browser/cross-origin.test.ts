@@ -74,7 +74,7 @@ async function servePages(pages: ReadonlyMap<string, string>) {
   return { url: `http://localhost:${(server.address() as AddressInfo).port}`, server }
 }
 
-describe.skipIf(missing !== null)(`a page of another origin in Chromium${missing === null ? '' : ` (${missing})`}`, () => {
+describe.skipIf(missing !== null)(`Cross-origin page in Chromium${missing === null ? '' : ` (${missing})`}`, () => {
   const { browser, bundle } = started as BrowserPackages
   const vendor = new Vendor()
   const pages = new Map<string, string>()

@@ -67,7 +67,7 @@ it('pins the versions that the tests run', () => {
   expect(readFileSync(join(ROOT, 'examples/python-openai/requirements.txt'), 'utf8').trim()).toBe(OPENAI_PIP)
 })
 
-it.skipIf(!mayRun(python))(describeRuntime('python-openai streams an answer and prints its citations', python), async () => {
+it.skipIf(!mayRun(python))(describeRuntime('python-openai streams a reply and prints its citations', python), async () => {
   const env = { KIS_URL: service.rest, KIS_API_KEY: await newKey('agents', 'inference') }
   expect('reason' in python && python.reason).toBe(false)
   const { stdout } = await run((python as { python: string }).python, [join(folder, 'python-openai/chat.py'), 'rules', QUESTION], { env })
@@ -85,7 +85,7 @@ describe('partner-graphql-ws', () => {
     return { child, printed, exited: new Promise<number | null>((resolve) => child.on('close', resolve)) }
   }
 
-  it('follows each charge once, across a break and a restart', async () => {
+  it('follows each charge once, across a disconnect and a restart', async () => {
     const partner = await newOrganization(createCaller(service, service.key), service)
     const key = (await partner.rest('POST', '/v1/keys', { name: 'partner', scopes: ['billing:read'] })).body.key
     const charge = () => partner.openai.chat.completions.create({ model: 'mock-chat', messages: [{ role: 'user', content: 'Hi' }] })
@@ -122,38 +122,44 @@ describe('partner-graphql-ws', () => {
   })
 })
 
-it.skipIf(!mayRun(chromium))(describeRuntime('react-apollo searches, asks, and follows documents across a break', chromium), async () => {
-  expect('reason' in chromium && chromium.reason).toBe(false)
-  await using proxy = await TcpProxy.start(service.rest)
-  const root = join(folder, 'react-apollo')
-  const { PATH = '' } = process.env
-  await run(process.execPath, [join(ROOT, 'node_modules/vite/bin/vite.js'), 'build'], { cwd: root, env: { PATH, VITE_KIS_URL: proxy.url } })
-  expect(existsSync(join(root, 'dist/index.html'))).toBe(true)
-  const site = await preview({ root, configFile: false, logLevel: 'silent', preview: { port: 0, host: '127.0.0.1' } })
-  const page = await (chromium as BrowserPackages).browser.newPage()
-  const errors: string[] = []
-  page.on('pageerror', (error) => errors.push(error.message))
-  try {
-    await page.goto(site.resolvedUrls!.local[0]!)
-    const send = async (label: string, text: string) => {
-      await page.getByLabel(label, { exact: true }).fill(text)
-      await page.getByLabel(label, { exact: true }).press('Enter')
+it.skipIf(!mayRun(chromium))(
+  describeRuntime('react-apollo searches, asks, and follows documents across a disconnect', chromium),
+  async () => {
+    expect('reason' in chromium && chromium.reason).toBe(false)
+    await using proxy = await TcpProxy.start(service.rest)
+    const root = join(folder, 'react-apollo')
+    const { PATH = '' } = process.env
+    await run(process.execPath, [join(ROOT, 'node_modules/vite/bin/vite.js'), 'build'], {
+      cwd: root,
+      env: { PATH, VITE_KIS_URL: proxy.url },
+    })
+    expect(existsSync(join(root, 'dist/index.html'))).toBe(true)
+    const site = await preview({ root, configFile: false, logLevel: 'silent', preview: { port: 0, host: '127.0.0.1' } })
+    const page = await (chromium as BrowserPackages).browser.newPage()
+    const errors: string[] = []
+    page.on('pageerror', (error) => errors.push(error.message))
+    try {
+      await page.goto(site.resolvedUrls!.local[0]!)
+      const send = async (label: string, text: string) => {
+        await page.getByLabel(label, { exact: true }).fill(text)
+        await page.getByLabel(label, { exact: true }).press('Enter')
+      }
+      await send('API key', await newKey('knowledge:read', 'agents'))
+      await page.getByText('travel.md: READY').waitFor()
+      await send('Search', 'meals')
+      await page.getByLabel('Hits').getByText(CITED).waitFor()
+      await send('Ask', QUESTION)
+      await page.getByLabel('Answer').getByText(CITED).waitFor()
+      await addDocument(caller, collectionId, 'live.md', 'Seen live.')
+      await page.getByText('live.md: READY').waitFor()
+      await proxy.stop()
+      await addDocument(caller, collectionId, 'missed.md', 'Seen after the break.')
+      await proxy.resume()
+      await page.getByText('missed.md: READY').waitFor()
+      expect(errors).toEqual([])
+    } finally {
+      await page.close()
+      await site.close()
     }
-    await send('API key', await newKey('knowledge:read', 'agents'))
-    await page.getByText('travel.md: READY').waitFor()
-    await send('Search', 'meals')
-    await page.getByLabel('Hits').getByText(CITED).waitFor()
-    await send('Ask', QUESTION)
-    await page.getByLabel('Answer').getByText(CITED).waitFor()
-    await addDocument(caller, collectionId, 'live.md', 'Seen live.')
-    await page.getByText('live.md: READY').waitFor()
-    await proxy.stop()
-    await addDocument(caller, collectionId, 'missed.md', 'Seen after the break.')
-    await proxy.resume()
-    await page.getByText('missed.md: READY').waitFor()
-    expect(errors).toEqual([])
-  } finally {
-    await page.close()
-    await site.close()
-  }
-})
+  },
+)

@@ -94,21 +94,27 @@ const SEEN = {
   errors: [{ path: ['deleteFile'], message: expect.stringContaining('file_none') }],
 }
 
-it('the types that graphql-codegen generates for Apollo Client compile, and its ids run', { timeout: 120_000 }, async () => {
+it('the types that graphql-codegen generates for Apollo Client compile, and its persisted operations run', {
+  timeout: 120_000,
+}, async () => {
   expect(await compileAndRun('apollo')).toMatchObject(SEEN)
 })
 
-it('the types that graphql-codegen generates for urql compile, and its ids run', { timeout: 120_000 }, async () => {
+it('the types that graphql-codegen generates for urql compile, and its persisted operations run', { timeout: 120_000 }, async () => {
   expect(await compileAndRun('urql')).toMatchObject(SEEN)
 })
 
 describe(wants ? 'Relay' : `Relay: skipped because ${(relay as { reason: string }).reason}`, () => {
-  it.skipIf(!wants)("the types that Relay's compiler generates compile, and its ids run", { timeout: 120_000 }, async () => {
-    expect('reason' in relay && relay.reason).toBe(false)
-    expect(await compileAndRun('relay')).toMatchObject(SEEN)
-  })
+  it.skipIf(!wants)(
+    "the types that Relay's compiler generates compile, and its persisted operations run",
+    { timeout: 120_000 },
+    async () => {
+      expect('reason' in relay && relay.reason).toBe(false)
+      expect(await compileAndRun('relay')).toMatchObject(SEEN)
+    },
+  )
 
-  it.skipIf(!wants)('its refetches find an object by its id, with a page of its list', async () => {
+  it.skipIf(!wants)('its refetches find an object by its ID, with a page of its list', async () => {
     const [sha256Hash] = Object.entries(relayManifest).find(([, text]) => text.startsWith('query HomeDocumentsQuery'))!
     const response = await fetch(service.graphql, {
       method: 'POST',
@@ -121,7 +127,7 @@ describe(wants ? 'Relay' : `Relay: skipped because ${(relay as { reason: string 
   })
 })
 
-it('a subscription runs over a socket by the id that graphql-codegen gave it', async () => {
+it('a subscription runs over a socket by the ID from graphql-codegen', async () => {
   const [id] = Object.entries(codegenManifest).find(([, text]) => text.startsWith('subscription'))!
   const connectionParams = { authorization: `Bearer ${caller.key}` }
   const client = createClient({ url: service.graphql.replace(/^http/, 'ws'), webSocketImpl: WebSocket, connectionParams, retryAttempts: 0 })

@@ -41,7 +41,7 @@ const CLIENTS: readonly {
   { name: 'the Anthropic client for Node', open: ({ rest }, key) => anthropicNode(rest, key) },
 ]
 
-describe('the service, driven by the official clients', () => {
+describe('Conformance with the official clients', () => {
   let cloud: VendorCloud
   let service: Service
   let caller: Caller
@@ -88,14 +88,14 @@ describe('the service, driven by the official clients', () => {
           else cloud.mock.onMessage(/annual leave/, { content })
         }
 
-        it('reads an answer, and is charged what its usage says', async () => {
+        it('reads a response, and is charged by its usage', async () => {
           cloud.mock.onMessage(/annual leave/, { content: TEXT })
           const { text, calls, ended, usage } = await client.complete(prompt)
           expect({ text, calls, ended }).toEqual({ text: TEXT, calls: [], ended: 'stop' })
           expect(await charged()).toBe(computePrice(usage!))
         })
 
-        it('puts a stream together, and is charged what its usage says', async () => {
+        it('assembles a stream, and is charged by its usage', async () => {
           scriptReply(TEXT)
           const { text, calls, ended, usage } = await client.stream(prompt)
           expect({ text, calls, ended }).toEqual({ text: TEXT, calls: [], ended: 'stop' })
@@ -103,7 +103,7 @@ describe('the service, driven by the official clients', () => {
         })
 
         for (const isStream of [false, true]) {
-          it(`calls two tools at once, ${isStream ? 'streamed' : 'plain'}, and tells their results`, async () => {
+          it(`makes two parallel tool calls, ${isStream ? 'streamed' : 'plain'}, and sends their results`, async () => {
             const tools = ['weather', 'clock']
             if (isStream && mockLacks.includes('stream')) {
               const calls = TOOL_CALLS.map((call, index) => ({ ...call, id: `abcdefgh${index}`, arguments: [call.arguments] }))
@@ -125,20 +125,20 @@ describe('the service, driven by the official clients', () => {
           })
         }
 
-        it('shows an image, which the vendor gets byte for byte', async () => {
+        it('sends an image, which the vendor receives byte for byte', async () => {
           cloud.mock.onMessage(/annual leave/, { content: 'A leaf.' })
           expect((await client.complete({ ...prompt, image: IMAGE })).text).toBe('A leaf.')
           expect(JSON.stringify(cloud.last.body)).toContain(IMAGE.base64)
         })
 
-        it('gets an answer by a schema, of which the vendor hears', async () => {
+        it('receives a reply that matches a schema, which the vendor receives', async () => {
           cloud.mock.onMessage(/annual leave/, { content: '{"capital":"الرياض"}' })
           const { text } = await client.complete({ ...prompt, schema: SCHEMA })
           expect(JSON.parse(text)).toEqual({ capital: 'الرياض' })
           expect(JSON.stringify(cloud.last.body)).toContain('"capital"')
         })
 
-        it('throws what the vendor refuses, by status, word and request id, and pays nothing', async () => {
+        it('throws an error of the vendor, with status, code and request ID, and pays nothing', async () => {
           for (const isStream of [false, true]) {
             cloud.mock.reset()
             cloud.mock.onMessage(/annual leave/, {
@@ -161,7 +161,7 @@ describe('the service, driven by the official clients', () => {
           expect(await charged()).toBe(0n)
         })
 
-        it('throws for a stream that is cut, after what arrived, and pays nothing', async () => {
+        it('throws for a broken stream, after what arrived, and pays nothing', async () => {
           if (mockLacks.includes('stream')) {
             const events = wire.events({ text: LONG_TEXT.split(/(?<= )/) })
             cloud.answering = (response) => {
@@ -175,7 +175,7 @@ describe('the service, driven by the official clients', () => {
           expect(await charged()).toBe(0n)
         })
 
-        it('leaves a stream, which ends the vendor, and pays for what was produced', async () => {
+        it('disconnects from a stream, which stops the vendor, and pays for what was produced', async () => {
           if (mockLacks.includes('stream')) {
             cloud.answering = (response) => {
               response.writeHead(200, { 'content-type': wire.contentType })
@@ -193,5 +193,5 @@ describe('the service, driven by the official clients', () => {
     })
   }
 
-  it('has its entries sum to the balance after all of this', () => balancedWallet(caller))
+  it('the ledger entries sum to the balance after all of this', () => balancedWallet(caller))
 })

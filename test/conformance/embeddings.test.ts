@@ -16,7 +16,7 @@ const TEXTS = ['Annual leave is thirty days.', 'الإجازة السنوية ث
 
 const dot = (a: readonly number[], b: readonly number[]) => a.reduce((sum, component, index) => sum + component * b[index]!, 0)
 
-suite(`embeddings over a real engine of the protocol${why}`, () => {
+suite(`Embeddings with a real engine of the protocol${why}`, () => {
   let service: Service
   let caller: Caller
   beforeAll(async () => {
@@ -29,7 +29,7 @@ suite(`embeddings over a real engine of the protocol${why}`, () => {
     return { usage, vectors: data.map(({ embedding }) => [...embedding]), indices: data.map(({ index }) => index) }
   }
 
-  it('are of the model’s width and of length 1, and tell meanings apart across languages', async () => {
+  it('have the dimensions of the model and length 1, and distinguish meanings across languages', async () => {
     const { vectors } = await embed(TEXTS)
     for (const vector of vectors) {
       expect(vector).toHaveLength(384)
@@ -39,13 +39,13 @@ suite(`embeddings over a real engine of the protocol${why}`, () => {
     expect(dot(english!, arabic!)).toBeGreaterThan(dot(english!, other!))
   })
 
-  it('are the same as base64, which the client asks for by itself, and as numbers', async () => {
+  it('are the same as base64, the default of the client, and as numbers', async () => {
     const { vectors: byBase64 } = await embed(TEXTS)
     const { vectors: byNumber } = await embed(TEXTS, { encoding_format: 'float' })
     expect(byNumber.map((vector) => [...Float32Array.from(vector)])).toEqual(byBase64)
   })
 
-  it('come in the order of the texts', async () => {
+  it('arrive in the order of the texts', async () => {
     const { vectors, indices } = await embed([...TEXTS].reverse())
     expect(indices).toEqual([0, 1, 2, 3])
     for (const [index, text] of [...TEXTS].reverse().entries()) {
@@ -54,7 +54,7 @@ suite(`embeddings over a real engine of the protocol${why}`, () => {
     }
   })
 
-  it('are shortened to the dimensions asked for, and of length 1 again, though the engine knows no dimensions', async () => {
+  it('are shortened to the requested dimensions, with length 1 again, even if the engine supports no dimensions', async () => {
     const [whole] = (await embed(TEXTS[0]!)).vectors
     const [short] = (await embed(TEXTS[0]!, { dimensions: 64 })).vectors
     expect(short).toHaveLength(64)
@@ -63,7 +63,7 @@ suite(`embeddings over a real engine of the protocol${why}`, () => {
     for (const [index, component] of short!.entries()) expect(component).toBeCloseTo(start[index]! / norm, 5)
   })
 
-  it('are charged by the tokens that they say', async () => {
+  it('are charged by the tokens in their usage', async () => {
     const before = nano((await caller.rest('GET', '/v1/wallet')).body.balance_usd)
     const { usage } = await embed(TEXTS)
     expect(usage.prompt_tokens).toBeGreaterThan(0)
@@ -76,13 +76,13 @@ suite(`embeddings over a real engine of the protocol${why}`, () => {
     ['no texts', { input: [] }, 'invalid_request', 'input'],
     ['an empty text among others', { input: ['a', ''] }, 'invalid_request', 'input[1]'],
     ['2,049 texts', { input: Array(2_049).fill('a') }, 'array_above_max_length', 'input'],
-    ['a number that is no token', { input: [[9906, 200_000]] }, 'invalid_value', 'input[0][1]'],
+    ['an invalid token ID', { input: [[9906, 200_000]] }, 'invalid_value', 'input[0][1]'],
     ['texts and tokens', { input: ['a', 1] }, 'invalid_type', 'input[1]'],
     ['a text over the model’s limit', { input: ['a', 'word '.repeat(2_000)] }, 'context_length_exceeded', 'input[1]'],
     ['300,000 tokens and more', { input: Array(2_000).fill('word '.repeat(300)) }, 'context_length_exceeded', 'input'],
     ['another encoding', { input: 'a', encoding_format: 'int8' }, 'unsupported_value', 'encoding_format'],
-    ['no dimensions', { input: 'a', dimensions: 0 }, 'integer_below_min_value', 'dimensions'],
-    ['more dimensions than there are', { input: 'a', dimensions: 385 }, 'integer_above_max_value', 'dimensions'],
+    ['zero dimensions', { input: 'a', dimensions: 0 }, 'integer_below_min_value', 'dimensions'],
+    ['more dimensions than the model has', { input: 'a', dimensions: 385 }, 'integer_above_max_value', 'dimensions'],
     ['half a dimension', { input: 'a', dimensions: 1.5 }, 'invalid_type', 'dimensions'],
   ])('are refused for %s', async (_name, fields, code, param) => {
     const { status, body } = await caller.rest('POST', '/v1/embeddings', { model: 'second', ...fields })

@@ -38,13 +38,13 @@ afterAll(async () => {
 const python = await pythonWithOpenai()
 
 for (const sizeBytes of [3 * MIB, 25 * MIB]) {
-  it(`OpenAI’s client for Node reads why a file of ${sizeBytes} bytes is refused`, async () => {
+  it(`the OpenAI client for Node reads why a file of ${sizeBytes} bytes is refused`, async () => {
     const upload = caller.openai.files.create({ file: await toFile(Buffer.alloc(sizeBytes, 'x'), 'a.txt'), purpose: 'assistants' })
     await expect(upload).rejects.toThrow(REFUSED)
   })
 
   it.skipIf('reason' in python && process.env.KIS_REQUIRE_CLIENTS !== '1')(
-    `OpenAI’s client for Python reads why a file of ${sizeBytes} bytes is refused`,
+    `the OpenAI client for Python reads why a file of ${sizeBytes} bytes is refused`,
     async () => {
       const path = 'python' in python ? python.python : 'python3'
       const { stdout } = await promisify(execFile)(path, ['-c', SCRIPT, `${service.rest}/v1`, caller.key, String(sizeBytes)])

@@ -40,7 +40,7 @@ function suite(name: string, tool: Modules | Python, body: (path: string) => voi
 const readFailure = (error: { stdout?: string; stderr?: string; message: string }) =>
   expect.fail(`${error.stdout}${error.stderr}`.trim() || error.message)
 
-describe('from the description that the service gives', () => {
+describe('Clients generated from the published OpenAPI document', () => {
   let folder = ''
   let description = ''
   beforeAll(async () => {
@@ -52,7 +52,7 @@ describe('from the description that the service gives', () => {
 
   suite('openapi-typescript', typescript, (modules) => {
     it(
-      'makes types that compile',
+      'generates types that compile',
       async () => {
         const generator = join(modules, 'openapi-typescript', 'bin', 'cli.js')
         // What has a default need not be sent.
@@ -67,7 +67,7 @@ describe('from the description that the service gives', () => {
 
   suite('openapi-python-client', python, (interpreter) => {
     it(
-      'makes a client for every operation, which compiles',
+      'generates a client with every operation, which compiles',
       async () => {
         const config = join(folder, 'config.yaml')
         // It knows no media types but some: these are bytes.

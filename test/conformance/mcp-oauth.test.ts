@@ -83,7 +83,7 @@ function memoryProvider(): OAuthClientProvider & { readonly code: Promise<string
   }
 }
 
-describe('a client of MCP that requires OAuth', () => {
+describe('MCP client with required OAuth', () => {
   let service: Service
   let engine: MockEngine
   let issuer: Awaited<ReturnType<typeof startIssuer>>
@@ -136,7 +136,7 @@ describe('a client of MCP that requires OAuth', () => {
     await client.close()
   }, 60_000)
 
-  it('names the authorization server to whoever comes without a token', async () => {
+  it('learns the authorization server from a response without a token', async () => {
     const refused = await fetch(mcp, { method: 'POST' })
     const where = 'resource_metadata="http://127.0.0.1:'
     expect(refused.status).toBe(401)
@@ -150,7 +150,7 @@ describe('a client of MCP that requires OAuth', () => {
     })
   })
 
-  it('lets a token do what its key may, and less where it names scopes; keys go on working', async () => {
+  it('has the rights of its key, or fewer with requested scopes, and keys still work', async () => {
     expect(await status(await token({}))).toBe(200)
     expect(await status(await token({ scope: 'openid knowledge:read' }))).toBe(200)
     expect(await status(await token({ scope: 'agents' }), '/v1/agents')).toBe(200)
@@ -159,7 +159,7 @@ describe('a client of MCP that requires OAuth', () => {
     expect(await status(key.key)).toBe(200)
   })
 
-  it('refuses tokens that are not the issuer’s, not for this service, over, or of no key', async () => {
+  it('is refused with tokens of another issuer, for another service, expired, or of no key', async () => {
     const foreignKeys = await generateKeyPair('RS256')
     const unsigned = `${Buffer.from('{"alg":"none"}').toString('base64url')}.${(await token({})).split('.')[1]}.x`
     for (const refused of [
@@ -175,7 +175,7 @@ describe('a client of MCP that requires OAuth', () => {
       expect(await status(refused)).toBe(401)
   })
 
-  it('refuses the tokens of a revoked key', async () => {
+  it('is refused with tokens of a revoked key', async () => {
     const { body: other } = await operator.rest('POST', '/v1/keys', { name: 'short', scopes: ['knowledge:read'] })
     const bearer = await token({ kis_api_key_id: other.id })
     expect(await status(bearer)).toBe(200)
@@ -183,7 +183,7 @@ describe('a client of MCP that requires OAuth', () => {
     await eventually(async () => (await status(bearer)) === 401)
   })
 
-  it('refuses the tokens of a suspended organization by name, until it is resumed', async () => {
+  it('is refused with tokens of a suspended organization with a specific error, until it is resumed', async () => {
     const tenant = await newOrganization(operator, service)
     const { body: other } = await tenant.rest('POST', '/v1/keys', { name: 'mcp', scopes: ['knowledge:read'] })
     const bearer = await token({ kis_api_key_id: other.id })

@@ -65,7 +65,7 @@ const missing = (kind: keyof typeof runtimes) => {
 /** The price of a call of `gpt-4o-mini` in nano-USD. */
 const priceOf = (charge: Json) => BigInt(charge.input_tokens * 150 + charge.output_tokens * 600)
 
-describe('the service, driven by the official clients as their users do', () => {
+describe('Official clients used like by their users', () => {
   let cloud: VendorCloud
   let service: Service
   let programs: Awaited<ReturnType<typeof installPrograms>>
@@ -261,7 +261,7 @@ describe('the service, driven by the official clients as their users do', () => 
 
   for (const { title, kind } of SNIPPETS)
     it.skipIf(missing(kind) !== null)(
-      `runs the guide’s example: ${title}`,
+      `runs the example of the guide: ${title}`,
       async () => expect(await printed.get(title)).toMatch(/Thirty days|search_ports/),
       WAIT_MS,
     )
@@ -273,8 +273,8 @@ for (const [kind, clients] of Map.groupBy(CLIENTS, (client) => client.kind)) {
   if (reason !== null) describe.skip(`${names}: skipped because ${reason}`, () => it('run', () => undefined))
 }
 
-describe('the guide', () => {
-  it('has the table of what each client can do', () => expect(GUIDE).toContain(renderTable(() => 'yes')))
+describe('Guide to clients', () => {
+  it('has the table of what each client supports', () => expect(GUIDE).toContain(renderTable(() => 'yes')))
 
   it('has an example of each client', () => expect(SNIPPETS).toHaveLength(CLIENTS.length))
 })

@@ -63,7 +63,7 @@ const answering =
   (response) =>
     void response.writeHead(status, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body))
 
-describe('where other gateways fail', () => {
+describe('Known failures of other gateways', () => {
   let cloud: VendorCloud
   let service: Service
   let caller: Caller
@@ -97,7 +97,7 @@ describe('where other gateways fail', () => {
     return before - nano((await getWallet()).balance_usd)
   }
 
-  describe('in a plain answer', () => {
+  describe('in a plain response', () => {
     const message = { role: 'assistant', content: 'Hi', annotations: [{ type: 'url_citation' }] }
     const theirs = {
       ...HEAD,
@@ -107,7 +107,7 @@ describe('where other gateways fail', () => {
       x_vendor: 1,
     }
 
-    it('required keys are dropped: ours has `refusal` and `logprobs`, what the vendor said, and nothing of its own', async () => {
+    it('required keys are dropped: ours has `refusal` and `logprobs` of the vendor, and nothing of its own', async () => {
       cloud.answering = answering(theirs)
       const { body } = await chat()
       expect(body).toEqual({
@@ -123,7 +123,7 @@ describe('where other gateways fail', () => {
       expect(choices[0]?.message).toMatchObject({ content: null, refusal })
     })
 
-    it('a call of tools ends by the vendor’s own word, so that agents stop: ours ends by `tool_calls`', async () => {
+    it('tool calls end with a finish reason of the vendor, so that agents stop: ours end with `tool_calls`', async () => {
       const calls = [{ id: 'abcdefgh1', name: 'weather', arguments: ['{}'] }]
       for (const [model, wire] of [
         ['claude', ANTHROPIC_WIRE],
@@ -173,14 +173,14 @@ describe('where other gateways fail', () => {
       expect(chunks.at(-1)).toEqual({ ...HEAD, choices: [], usage: USAGE })
     })
 
-    it('the usage comes twice, and clients add it up: ours comes once', async () => {
+    it('the usage comes twice, and clients sum it: ours comes once', async () => {
       const soFar = (completion_tokens: number) => ({ ...USAGE, completion_tokens, total_tokens: 20 + completion_tokens })
       cloud.answering = streaming(sse([{ ...ROLE, usage: soFar(0) }, { ...END, usage: soFar(9) }, THE_USAGE]))
       const { chunks } = await streamed({ stream_options: { include_usage: true } })
       expect(chunks.filter(({ usage }) => usage).map(({ usage }) => usage)).toEqual([USAGE])
     })
 
-    it('a usage of nought is made up: ours is what was counted and charged', async () => {
+    it('a usage of zero is reported: ours is what was counted and charged', async () => {
       cloud.answering = streaming(sse([ROLE, ...words(3), END]))
       let usage: Chunk = {}
       const charged = await chargedBy(async () => {
@@ -192,7 +192,7 @@ describe('where other gateways fail', () => {
       expect(charged).toBe(BigInt(prompt) * 1_000n + BigInt(completion) * 10_000n)
     })
 
-    it('nobody asks the vendor for the usage: ours is always asked for, and shown to those who asked', async () => {
+    it('the usage is not requested from the vendor: ours always is, and shown to callers who request it', async () => {
       cloud.answering = streaming(sse([ROLE, ...words(2), END, THE_USAGE]))
       const charged = await chargedBy(async () => {
         const { chunks } = await streamed()
@@ -203,7 +203,7 @@ describe('where other gateways fail', () => {
       expect(charged).toBe(20n * 1_000n + 9n * 10_000n)
     })
 
-    it('`created` is another than the vendor’s, or changes: ours is the vendor’s, with id and model, in every chunk', async () => {
+    it('`created` differs from that of the vendor, or changes: ours is that of the vendor, with ID and model, in every chunk', async () => {
       cloud.answering = streaming(sse([ROLE, { ...words(1)[0], created: HEAD.created + 5, id: 'chatcmpl-other' }, END, THE_USAGE]))
       const { chunks } = await streamed({ stream_options: { include_usage: true } })
       expect(chunks.map(({ id, created, model }) => ({ id, created, model }))).toEqual(
@@ -211,7 +211,7 @@ describe('where other gateways fail', () => {
       )
     })
 
-    it('parallel calls of tools all have index 0: ours have their own', async () => {
+    it('parallel tool calls all have index 0: ours have their own', async () => {
       const first = (id: string, name: string) =>
         delta({ tool_calls: [{ index: 0, id, type: 'function', function: { name, arguments: '' } }] })
       const more = (text: string) => delta({ tool_calls: [{ index: 0, function: { arguments: text } }] })
@@ -224,7 +224,7 @@ describe('where other gateways fail', () => {
       ])
     })
 
-    it('interleaved calls, and characters and line ends split between packets, are garbled: ours are whole', async () => {
+    it('interleaved tool calls, and characters and line ends split between packets, are garbled: ours are whole', async () => {
       const call = (index: number, rest: object) => delta({ tool_calls: [{ index, ...rest }] })
       const text = sse([
         ROLE,
@@ -260,7 +260,7 @@ describe('where other gateways fail', () => {
   describe('when a stream breaks', () => {
     const BROKEN = { type: 'server_error', param: null, code: 'engine_error' }
 
-    it('a cut after six chunks ends as if all were well, without what had come: ours has all six, an error, and no [DONE]', async () => {
+    it('a break after six chunks looks like a success without them: ours has all six, an error, and no [DONE]', async () => {
       cloud.answering = streaming(sse([ROLE, ...words(5)]), (response) => setImmediate(() => response.destroy()))
       const charged = await chargedBy(async () => {
         const { data, chunks } = await streamed()
@@ -271,20 +271,20 @@ describe('where other gateways fail', () => {
       expect(charged).toBe(0n)
     })
 
-    it('an end without a mark looks like an end: ours is an error', async () => {
+    it('an end without [DONE] looks like an end: ours is an error', async () => {
       cloud.answering = streaming(sse([ROLE, ...words(2)]), (response) => response.end())
       const { chunks } = await streamed()
       expect(chunks.at(-1)).toMatchObject({ error: BROKEN })
     })
 
-    it('one malformed line loses the request, or is passed on: ours ends with an error after what came before it', async () => {
+    it('one malformed line loses the request, or is passed on: ours ends with an error after the earlier chunks', async () => {
       cloud.answering = streaming(`${sse([ROLE, ...words(2)])}data: {"broken\n\n${sse([END])}`)
       const { data, chunks } = await streamed()
       expect(chunks).toEqual([ROLE, ...words(2), { error: { message: expect.stringContaining('malformed'), ...BROKEN } }])
       expect(data).not.toContain('[DONE]')
     })
 
-    it('the code of a vendor’s error is lost: ours has it', async () => {
+    it('the code of a vendor error is lost: ours has it', async () => {
       const error = { message: 'The server is overloaded.', type: 'service_unavailable_error', param: null, code: 'server_is_overloaded' }
       cloud.answering = streaming(sse([ROLE, ...words(2), { error }]))
       const { chunks } = await streamed()
@@ -293,7 +293,7 @@ describe('where other gateways fail', () => {
       })
     })
 
-    it('an engine that breaks before its first chunk is not answered for by another: ours is, and says so', async () => {
+    it('an engine that fails before its first chunk has no fallback: ours has, and says so', async () => {
       for (const fail of [
         streaming('data: {"broken\n\n'),
         streaming(sse([{ error: { message: 'overloaded', code: 'overloaded' } }])),
@@ -309,7 +309,7 @@ describe('where other gateways fail', () => {
       }
     })
 
-    it('a client’s leaving is not heard by the vendor, who goes on to the end: ours is ended, and what it produced is charged', async () => {
+    it('the vendor continues after the client disconnects: ours is stopped, and its output is charged', async () => {
       cloud.answering = streaming(sse([ROLE, ...words(3)]), () => undefined)
       const charged = await chargedBy(async () => {
         const stream = await client.chat.completions.create({ model: 'chat', messages, stream: true })
@@ -328,12 +328,12 @@ describe('where other gateways fail', () => {
       expect(refused).toMatchObject({ code: 'model_not_found', param: 'model', type: 'invalid_request_error' })
     })
 
-    it('a model that is not there has another shape: ours has the same, and ids with slashes are found', async () => {
+    it('a missing model has another shape: ours has the same, and IDs with slashes are found', async () => {
       const { status, body } = await caller.rest('GET', '/v1/models/absent%2Fmodel')
       expect([status, Object.keys(body.error).toSorted(), body.error.code]).toEqual([404, ERROR_KEYS, 'model_not_found'])
     })
 
-    it('a model outside the key’s allowlist is listed, or told apart from one that is not: ours is as one that is not', async () => {
+    it('a model outside the allowlist of the key is listed, or distinguishable from a missing one: ours is not', async () => {
       const { body: createdKey } = await caller.rest('POST', '/v1/keys', {
         name: 'narrow',
         scopes: ['inference'],
@@ -353,7 +353,7 @@ describe('where other gateways fail', () => {
 
     it.each([
       ['an unknown route', 'GET', '/v1/nothing', 404, 'unknown_url'],
-      ['another verb', 'GET', '/v1/chat/completions', 405, 'method_not_allowed'],
+      ['another HTTP method', 'GET', '/v1/chat/completions', 405, 'method_not_allowed'],
       ['a route that is not offered', 'POST', '/v1/completions', 404, 'not_offered'],
     ])('%s has another shape: ours has the four keys', async (_name, method, path, status, code) => {
       const response = await caller.rest(method, path, method === 'POST' ? {} : undefined)
@@ -374,7 +374,7 @@ describe('where other gateways fail', () => {
       expect(body.error.message).toContain('not valid JSON')
     })
 
-    it('a vendor’s 500 that is no JSON, or has a number as its code, comes through in its own shape: ours has the four keys, as text', async () => {
+    it('a 500 of the vendor without JSON, or with a number as its code, is passed on: ours has the four keys, as text', async () => {
       for (const response of [
         (response: ServerResponse) => void response.writeHead(500, { 'content-type': 'text/html' }).end('<html>'),
         answering({ error: { message: 'x', type: 'None', param: 'None', code: 500 } }, 500),
@@ -397,11 +397,11 @@ describe('where other gateways fail', () => {
       ['a million choices', { n: 1_000_000 }, 'n'],
       ['100,000 stops', { stop: Array(100_000).fill('a') }, 'stop'],
       [
-        'a strict schema that is open',
+        'an open strict schema',
         { response_format: { type: 'json_schema', json_schema: { name: 'a', strict: true, schema: { type: 'object', properties: {} } } } },
         'response_format.json_schema.schema.additionalProperties',
       ],
-      ['JSON that nobody spoke of', { response_format: { type: 'json_object' } }, 'messages'],
+      ['a JSON format that the messages do not mention', { response_format: { type: 'json_object' } }, 'messages'],
     ])('%s is passed to the vendor: ours is refused, costs nothing and is named', async (_name, fields, param) => {
       const { length } = cloud.received
       const charged = await chargedBy(async () => {
@@ -413,7 +413,7 @@ describe('where other gateways fail', () => {
   })
 
   describe('in headers', () => {
-    it('`x-request-id` is absent: ours is on every answer, and the client has it in its errors', async () => {
+    it('`x-request-id` is absent: ours is on every response, and the client has it in its errors', async () => {
       for (const [method, path] of [
         ['GET', '/v1/models'],
         ['GET', '/v1/models/absent'],
@@ -428,14 +428,14 @@ describe('where other gateways fail', () => {
       expect(refused).toMatchObject({ requestID: expect.stringMatching(/^req_/) })
     })
 
-    it('the wait that a vendor asks for is hidden under another name: ours is `retry-after`', async () => {
+    it('the retry delay of a vendor is hidden under another name: ours is `retry-after`', async () => {
       cloud.answering = answering({ error: { message: 'slow down', code: 'slow_down' } }, 429, { 'retry-after': '30' })
       const { status, headers, body } = await chat()
       expect([status, body.error.code, body.error.vendor_code]).toEqual([429, 'rate_limit_exceeded', 'slow_down'])
       expect([headers.get('retry-after'), headers.get('retry-after-ms'), headers.get('x-should-retry')]).toEqual(['30', '30000', 'true'])
     })
 
-    it('clients go on calling with an empty wallet: ours are told not to, and the vendor hears nothing', async () => {
+    it('clients retry with an empty wallet: ours are told not to, and the vendor receives nothing', async () => {
       const poor = await newOrganization(createCaller(service, service.key), service, { creditUsd: '0' })
       const { length } = cloud.received
       const patient = new OpenAI({ baseURL: `${service.rest}/v1`, apiKey: poor.key, maxRetries: 5 })
@@ -448,7 +448,7 @@ describe('where other gateways fail', () => {
       expect(cloud.received.length).toBe(length)
     })
 
-    it('`x-ratelimit-*` is absent: ours says limit, rest and reset where the plan has limits', async () => {
+    it('`x-ratelimit-*` is absent: ours reports limit, rest and reset where the plan has limits', async () => {
       const metered = await newOrganization(createCaller(service, service.key), service, { plan: 'metered' })
       cloud.answering = answering({ ...HEAD, choices: [{ index: 0, message: { content: 'Hi' } }], usage: USAGE })
       const { headers } = await metered.rest('POST', '/v1/chat/completions', { model: 'chat', messages })
@@ -473,7 +473,7 @@ describe('where other gateways fail', () => {
         usage: { prompt_tokens: 3, total_tokens: 3 },
       })
 
-    it('768 numbers arrive as 192: ours arrive as 768, the same by base64 as by number, however the vendor writes them', async () => {
+    it('768 numbers arrive as 192: ours arrive as 768, equal as base64 and as numbers, in any format of the vendor', async () => {
       for (const embedding of [bytes, [...unit]]) {
         cloud.answering = vendorSays(embedding)
         const byBase64 = (await client.embeddings.create({ model: 'vectors', input: 'leave' })).data[0]!.embedding
@@ -485,10 +485,10 @@ describe('where other gateways fail', () => {
     })
 
     it.each<[string, unknown]>([
-      ['another width', [...unit.slice(0, 192)]],
-      ['what is no number', ['a', ...unit.slice(1)]],
-      ['nothing but noughts', Array(768).fill(0)],
-    ])('%s comes through: ours is an error that costs nothing', async (_name, embedding) => {
+      ['other dimensions', [...unit.slice(0, 192)]],
+      ['a value that is not a number', ['a', ...unit.slice(1)]],
+      ['a zero vector', Array(768).fill(0)],
+    ])('%s is passed on: ours is an error that costs nothing', async (_name, embedding) => {
       cloud.answering = vendorSays(embedding)
       const charged = await chargedBy(async () => {
         const { status, body } = await caller.rest('POST', '/v1/embeddings', { model: 'vectors', input: 'leave' })
@@ -498,7 +498,7 @@ describe('where other gateways fail', () => {
     })
   })
 
-  it('some routes pass by the key: all of ours that are not for reading the reference need one', async () => {
+  it('some routes skip the key: ours all need one, except the API reference', async () => {
     const { length } = cloud.received
     for (const { method, path } of restRoutes.map(({ operation }) => operation)) {
       const response = await fetch(`${service.rest}${path.replaceAll(/\{\w+\}/g, 'x')}`, { method })

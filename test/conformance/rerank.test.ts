@@ -23,7 +23,7 @@ afterAll(async () => {
 
 const options = () => ({ token: caller.key, environment: service.rest, maxRetries: 0 })
 
-it('Cohere’s client of the second version reads the order, the scores and the units', async () => {
+it('the Cohere client, version 2, reads the order, the scores and the units', async () => {
   const { results, meta } = await new CohereClientV2(options()).rerank({ model: 'mock-rerank', query, documents, topN: 2 })
   expect(results.map(({ index, relevanceScore }) => [index, relevanceScore])).toEqual([
     [1, 1],
@@ -32,14 +32,14 @@ it('Cohere’s client of the second version reads the order, the scores and the 
   expect(meta?.billedUnits?.searchUnits).toBe(1)
 })
 
-it('Cohere’s client of the first version sends documents as objects, and gets them back', async () => {
+it('the Cohere client, version 1, sends documents as objects, and receives them back', async () => {
   const input = { model: 'mock-rerank', query, documents: documents.map((text) => ({ text })), topN: 2, returnDocuments: true }
   const { results } = await new CohereClient(options()).rerank(input)
   expect(results.map(({ document }) => document?.text)).toEqual([documents[1], documents[3]])
   expect(mock.requests.at(-1)).toMatchObject({ query, documents })
 })
 
-it('Cohere’s client says what was wrong', async () => {
+it('the Cohere client reports what was wrong', async () => {
   const error = await new CohereClientV2(options()).rerank({ model: 'absent', query, documents }).catch((thrown: Json) => thrown)
   expect(error).toMatchObject({ statusCode: 404, body: { error: { code: 'model_not_found' } } })
 })

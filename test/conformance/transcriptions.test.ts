@@ -34,7 +34,7 @@ async function spoken(input: string): Promise<Buffer<ArrayBuffer>> {
   return Buffer.from(await response.arrayBuffer())
 }
 
-suite(`transcriptions over a real engine of the protocol${why}`, { timeout: TIMEOUT_MS }, () => {
+suite(`Transcriptions with a real engine of the protocol${why}`, { timeout: TIMEOUT_MS }, () => {
   let service: Service
   let caller: Caller
   let speech: Buffer<ArrayBuffer>
@@ -48,7 +48,7 @@ suite(`transcriptions over a real engine of the protocol${why}`, { timeout: TIME
   const spent = async () => nano('10') - nano((await balancedWallet(caller)).balance_usd)
   const lastUsage = async () => (await caller.rest('GET', '/v1/usage?limit=1')).body.data[0]
 
-  it('write down what is said, in every format, and charge the seconds that the engine reports', async () => {
+  it('return the spoken text in every format, and charge the seconds that the engine reports', async () => {
     const { transcriptions } = caller.openai.audio
     const before = await spent()
     const json = await transcriptions.create({ ...(await createInput()), language: 'en', prompt: 'Office hours.', temperature: 0 })
@@ -77,7 +77,7 @@ suite(`transcriptions over a real engine of the protocol${why}`, { timeout: TIME
     expect((await spent()) - before).toBe(5n * BigInt(usage.seconds) * NANO_OF_SECOND)
   })
 
-  it('are streamed segment by segment as they are heard, and charged alike', async () => {
+  it('are streamed segment by segment, with the same charge', async () => {
     const before = await spent()
     const deltas: string[] = []
     let done: { readonly text: string; readonly usage?: unknown } | undefined
@@ -91,7 +91,7 @@ suite(`transcriptions over a real engine of the protocol${why}`, { timeout: TIME
     expect((await spent()) - before).toBe(BigInt((done!.usage as { seconds: number }).seconds) * NANO_OF_SECOND)
   })
 
-  it('end in the middle when their reader leaves, who pays for the file whole', async () => {
+  it('stop when their reader disconnects, who pays for the whole file', async () => {
     const before = await spent()
     const audio = await spoken(LONG_SPEECH)
     const leaving = new AbortController()
@@ -106,7 +106,7 @@ suite(`transcriptions over a real engine of the protocol${why}`, { timeout: TIME
     expect((await spent()) - before).toBe(BigInt(Math.round(seconds * 1_000)) * (NANO_OF_SECOND / 1_000n))
   })
 
-  it('make a document of a file, which is found by what is said in it, with its times', async () => {
+  it('create a document from a file, which is found by its spoken text, with its times', async () => {
     const collection = await newCollection(caller)
     await caller.rest('PATCH', `/v1/collections/${collection.id}`, { transcription_model: 'whole' })
     const before = await spent()
@@ -123,13 +123,13 @@ suite(`transcriptions over a real engine of the protocol${why}`, { timeout: TIME
     expect(found.data[0].text).toMatch(HEARD)
   })
 
-  it.each(['tone.flac', 'tone.m4a', 'tone.webm'])('take %s, as the engine does', async (name) => {
+  it.each(['tone.flac', 'tone.m4a', 'tone.webm'])('accept %s, like the engine', async (name) => {
     const { text } = await caller.openai.audio.transcriptions.create({ model: 'whole', file: createReadStream(fixture(name)) })
     expect(text).toEqual(expect.any(String))
     expect((await lastUsage()).audio_seconds).toBeGreaterThan(0)
   })
 
-  it('are refused in the engine’s own words where it cannot do what is asked, and cost nothing', async () => {
+  it('are refused with the error of the engine if it does not support the request, and cost nothing', async () => {
     const before = await spent()
     const refused = caller.openai.audio.transcriptions.create({ ...(await createInput()), response_format: 'diarized_json' })
     const error = await refused.then(

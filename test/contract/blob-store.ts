@@ -13,7 +13,7 @@ const MIB = 1024 * 1024
 
 /** What every adapter of the blob-store port does. */
 export function blobStoreContract(name: string, open: () => Promise<OpenBlobStore>): void {
-  describe(`blob store: ${name}`, () => {
+  describe(`Blob store: ${name}`, () => {
     let opened: OpenBlobStore
     let created = 0
     const newKey = () => `org_1/file_${++created}`
@@ -26,7 +26,7 @@ export function blobStoreContract(name: string, open: () => Promise<OpenBlobStor
     afterAll(() => opened.close())
 
     for (const size of [0, 1, 256 * 1024, 256 * 1024 + 1, 3 * MIB + 7]) {
-      it(`gives ${size} bytes back`, async () => {
+      it(`round-trips ${size} bytes`, async () => {
         const key = newKey()
         const bytes = randomBytes(size)
         await opened.store.put(key, bytes)
@@ -37,7 +37,7 @@ export function blobStoreContract(name: string, open: () => Promise<OpenBlobStor
       })
     }
 
-    it('gives 25 MiB back, whole and in pieces of 1 MiB', async () => {
+    it('returns 25 MiB, whole and in parts of 1 MiB', async () => {
       const key = newKey()
       const bytes = randomBytes(25 * MIB)
       await opened.store.put(key, bytes)
@@ -51,7 +51,7 @@ export function blobStoreContract(name: string, open: () => Promise<OpenBlobStor
       expect(hash.digest('hex')).toBe(sha256(bytes))
     })
 
-    it('gives any range', async () => {
+    it('returns any range', async () => {
       const key = newKey()
       const bytes = randomBytes(MIB)
       await opened.store.put(key, bytes)
@@ -79,7 +79,7 @@ export function blobStoreContract(name: string, open: () => Promise<OpenBlobStor
       expect(await opened.store.get(newKey(), { offset: 0, length: 1 })).toBeNull()
     })
 
-    it("stores a view of a larger buffer, which stays the caller's", async () => {
+    it("copies a view of a larger buffer, which stays the caller's", async () => {
       const key = newKey()
       const buffer = randomBytes(10_000)
       const view = buffer.subarray(100, 200)
@@ -88,7 +88,7 @@ export function blobStoreContract(name: string, open: () => Promise<OpenBlobStor
       expect(buffer).toHaveLength(10_000)
     })
 
-    it('replaces bytes by fewer, and takes unusual keys', async () => {
+    it('replaces bytes by fewer, and accepts unusual keys', async () => {
       const key = `${newKey()}/ملف "quoted" %_'`
       await opened.store.put(key, randomBytes(MIB))
       await opened.store.put(key, new Uint8Array([1, 2, 3]))
@@ -114,7 +114,7 @@ export function blobStoreContract(name: string, open: () => Promise<OpenBlobStor
       expect(sha256(await opened.store.get(key))).toBe(sha256(createVersion(10)))
     })
 
-    it('deletes, and again', async () => {
+    it('deletes, repeatedly', async () => {
       const [key, other] = [newKey(), newKey()]
       await opened.store.put(key, randomBytes(MIB))
       await opened.store.put(other, new Uint8Array([1]))
@@ -126,7 +126,7 @@ export function blobStoreContract(name: string, open: () => Promise<OpenBlobStor
       expect(await opened.store.get(key)).toEqual(new Uint8Array([2]))
     })
 
-    it('lists its blobs with their sizes, a page at a time, without what was deleted', async () => {
+    it('lists its blobs with their sizes, page by page, without deleted ones', async () => {
       const prefix = `list_${++created}/`
       const names = ['a', 'b', 'c', 'd', 'ملف'].map((name) => prefix + name)
       for (const [i, key] of names.toReversed().entries()) await opened.store.put(key, new Uint8Array(i))
@@ -144,7 +144,7 @@ export function blobStoreContract(name: string, open: () => Promise<OpenBlobStor
       expect(listed).toEqual([['a', 4], ['b', 9], ['d', 1], ['ملف', 0]]) // biome-ignore format: a table
     })
 
-    it('keeps everything when it is closed and opened again', async ({ skip }) => {
+    it('preserves everything when it is closed and reopened', async ({ skip }) => {
       const mine = await open()
       if (!mine.reopen) {
         await mine.close()

@@ -177,7 +177,7 @@ export async function catchError(promise: Promise<unknown>): Promise<KisError> {
 export function chatEngineSuite(engineCase: ChatEngineCase): void {
   const { name, engineModel, wire } = engineCase
 
-  describe(`the chat engine ${name}`, () => {
+  describe(`Chat engine ${name}`, () => {
     let cloud: VendorCloud
     let engines: { readonly chat: ChatEngine } & AsyncDisposable
     let warned: string[]
@@ -211,7 +211,7 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
     const usage = { prompt_tokens: 20, completion_tokens: 9, total_tokens: 29 }
 
     describe('sends the vendor', () => {
-      it('all of a request in its own words, with its key and the request id, and says what it left out', async () => {
+      it('all of a request in its own protocol, with its key and the request ID, and reports what it left out', async () => {
         say({ text: ['Yes.'] })
         await engines.chat.complete(call, RICH_REQUEST, NEVER)
         const { path, headers, body } = cloud.last
@@ -227,13 +227,13 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
         expect(cloud.last.body).toMatchObject(engineCase.schemaBody)
       })
 
-      it('that it must call a tool', async () => {
+      it('a forced tool call', async () => {
         say({ calls: [{ id: engineCase.callIds[0], name: 'clock', arguments: [] }], ends: 'tools' })
         await complete({ tools: TOOLS, tool_choice: 'required' })
         expect(cloud.last.body).toMatchObject(engineCase.requiredToolBody)
       })
 
-      it('an image by its address, or refuses it where the vendor fetches none', async () => {
+      it('an image by its URL, or refuses it where the vendor fetches none', async () => {
         say({ text: ['A cat.'] })
         const content = [{ type: 'image_url', image_url: { url: 'https://images.test/cat.png' } }]
         const response = complete({ messages: [{ role: 'user', content }] })
@@ -246,7 +246,7 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
       })
     })
 
-    describe('gives', () => {
+    describe('returns', () => {
       it('a text', async () => {
         say({ text: ['30 days', ' مدفوعة', '.'] })
         const completion = await complete()
@@ -263,7 +263,7 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
         expect(completion.choices).toHaveLength(1)
       })
 
-      it('a streamed text, piece by piece', async () => {
+      it('a streamed text, chunk by chunk', async () => {
         say({ text: ['30 days', ' مدفوعة', '.'] })
         const chunks = await streamed()
         expect(joined(chunks)).toMatchObject({ text: '30 days مدفوعة.', refusal: '', finishReason: 'stop', usage, calls: [] })
@@ -279,7 +279,7 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
         { id: engineCase.callIds[1], name: 'clock', arguments: [] },
       ]
 
-      it('parallel calls of tools', async () => {
+      it('parallel tool calls', async () => {
         say({ calls, ends: 'tools' })
         const [choice] = (await complete({ tools: TOOLS })).choices
         expect(choice).toMatchObject({
@@ -296,7 +296,7 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
         expect(texts.map((text) => JSON.parse(text || '{}'))).toEqual([{ city: 'الرياض' }, {}])
       })
 
-      it('parallel calls of tools in a stream, each with its own index', async () => {
+      it('parallel tool calls in a stream, each with its own index', async () => {
         say({ text: ['Let me look.'], calls, ends: 'tools' })
         const response = joined(await streamed({ tools: TOOLS }))
         expect([response.text, response.finishReason]).toEqual(['Let me look.', 'tool_calls'])
@@ -304,13 +304,13 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
         expect(response.calls.map((each) => JSON.parse(each.arguments || '{}'))).toEqual([{ city: 'الرياض' }, {}])
       })
 
-      it('`length` for an answer that was cut short', async () => {
+      it('`length` for a truncated reply', async () => {
         say({ text: ['Once upon'], ends: 'length' })
         expect((await complete()).choices[0].finish_reason).toBe('length')
         expect(joined(await streamed()).finishReason).toBe('length')
       })
 
-      it('what the filter of the vendor left over', async () => {
+      it('what remains after the content filter of the vendor', async () => {
         say({ text: ['I'], ends: 'filter' })
         if (engineCase.filtered === 'error') {
           expect(await catchError(complete())).toMatchObject({ code: 'engine_error' })
@@ -323,7 +323,7 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
         }
       })
 
-      it('the tokens of input, cache, output and reasoning, each where the protocol has it', async () => {
+      it('the tokens of input, cache, output and reasoning, each in the field of the protocol', async () => {
         say({ text: ['Yes.'], usage: { input: 1_000, cached: 900, output: 300, reasoning: 200 } })
         const expected = {
           prompt_tokens: 1_000,
@@ -362,7 +362,7 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
         expect(cloud.received.length).toBeGreaterThan(0)
       })
 
-      it('as an outage that no repeat mends where the vendor says that the account of the operator is empty', async () => {
+      it('as a permanent outage if the vendor reports that the operator is out of credit', async () => {
         for (const message of ['Your credit balance is too low to access the API.', 'Insufficient Balance']) {
           cloud.answering = failing(wire, 400, message)
           for (const error of [await catchError(complete()), await catchError(open())])
@@ -370,7 +370,7 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
         }
       })
 
-      it('with `engine_error`, and not with the caller’s request, where the model is retired', async () => {
+      it('with `engine_error`, not as a request error, if the model is retired', async () => {
         for (const message of ['Invalid model: mistral-tiny', 'The provided model identifier is invalid.']) {
           cloud.answering = failing(wire, 400, message)
           for (const error of [await catchError(complete()), await catchError(open())])
@@ -378,27 +378,27 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
         }
       })
 
-      it('with `context_length_exceeded` where the vendor says only in words that the input is too long', async () => {
+      it('with `context_length_exceeded` if the vendor reports an overlong input only in its message', async () => {
         for (const message of ['prompt is too long: 210000 tokens > 200000 maximum', 'Input is too long for requested model.']) {
           cloud.answering = failing(wire, 400, message)
           expect((await catchError(complete())).code).toBe('context_length_exceeded')
         }
       })
 
-      it('on an answer that is none', async () => {
+      it('on a malformed response', async () => {
         cloud.answering = (response) => response.writeHead(200, { 'content-type': 'application/json' }).end('<html>')
         expect(await catchError(complete())).toMatchObject({ code: 'engine_error' })
         cloud.answering = (response) => response.writeHead(200, { 'content-type': 'application/json' }).end('{"hello":1}')
         expect(await catchError(complete())).toMatchObject({ code: 'engine_error' })
       })
 
-      it('when it breaks the connection without an answer, and is not asked again: it may bill the call', async () => {
+      it('on a broken connection without a response, and is not retried: the vendor may bill the call', async () => {
         cloud.answering = (response) => response.destroy()
         expect(await catchError(complete())).toMatchObject({ code: 'engine_unavailable', isRepeatable: false })
         expect(await catchError(open())).toMatchObject({ code: 'engine_unavailable', isRepeatable: false })
       })
 
-      it.each(['broken off', 'ended early'])('in the middle of a stream that is %s, after what came before it', async (how) => {
+      it.each(['broken off', 'ended early'])('during a stream that is %s, after the earlier chunks', async (how) => {
         cloud.answering = beginning(
           wire,
           { text: ['Hel', 'lo', 'again'] },
@@ -414,7 +414,7 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
         expect(chunks.map(({ choices }) => choices[0]?.delta.content ?? '').join('')).toMatch(/^Hel/)
       })
 
-      it.skipIf(wire.brokenEvent === null)('with an error inside the stream, after what came before it', async () => {
+      it.skipIf(wire.brokenEvent === null)('with an error inside the stream, after the earlier chunks', async () => {
         const said = { text: ['Hel', 'lo'] }
         cloud.answering = beginning(wire, said, 4, (response) => void response.end(wire.brokenEvent))
         const chunks: Chunk[] = []
@@ -425,8 +425,8 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
       })
     })
 
-    describe('ends the vendor’s work', () => {
-      it('when the reader leaves a stream', async () => {
+    describe('stops the vendor', () => {
+      it('when the reader abandons a stream', async () => {
         cloud.answering = beginning(wire, { text: ['Hel', 'lo'] }, 4, () => undefined)
         const chunks = await open()
         await chunks.next()
@@ -438,7 +438,7 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
         expect(await chunks.next()).toEqual({ done: true, value: undefined })
       })
 
-      it('when the signal aborts before the answer, in it, or had already', async () => {
+      it('when the signal aborts before the response, during it, or in advance', async () => {
         for (const answering of [() => undefined, beginning(wire, { text: ['Hel', 'lo'] }, 4, () => undefined)]) {
           cloud.answering = answering
           const before = cloud.received.length
@@ -470,7 +470,7 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
       })
     })
 
-    describe('understands another server of the vendor’s wire, aimock:', () => {
+    describe('accepts another server of the protocol, aimock:', () => {
       const tokens = { prompt_tokens: DEFAULT_USAGE.input, completion_tokens: DEFAULT_USAGE.output }
       const content = 'Thirty days of annual leave, مدفوعة الأجر.'
 
@@ -486,7 +486,7 @@ export function chatEngineSuite(engineCase: ChatEngineCase): void {
         expect(joined(await streamed())).toMatchObject({ text: content, finishReason: 'stop' })
       })
 
-      it.skipIf(!engineCase.mock.tools)('parallel calls of tools, plain and streamed, and the answer to their results', async () => {
+      it.skipIf(!engineCase.mock.tools)('parallel tool calls, plain and streamed, and the reply to their results', async () => {
         const toolCalls = [
           { name: 'weather', arguments: '{"city":"Riyadh"}' },
           { name: 'clock', arguments: '{}' },

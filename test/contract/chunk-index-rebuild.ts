@@ -72,7 +72,7 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
       }
     }
 
-    it('has what it had, at every step, also when others were broken off before', async () => {
+    it('preserves its content at every step, even after interrupted rebuilds', async () => {
       await using its = await opened()
       const { index, searchText, rebuilt, putAll, state } = its
       const chunks = texts.map((text, i) => ({
@@ -110,7 +110,7 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
       expect(await searchText('sultan', { collectionId: OTHER, vector: unitVector(0, 8) })).toHaveLength(1)
     }, 120_000)
 
-    it('keeps attributes that are changed in between, and shows each chunk once by them', async () => {
+    it('preserves attributes that change meanwhile, and returns each chunk once by them', async () => {
       await using its = await opened()
       const { index, searchText, rebuilt, putAll } = its
       const documents = ['doc_1', 'doc_2', 'doc_3']
@@ -140,7 +140,7 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
       await expectSeen()
     }, 120_000)
 
-    it('loses no write and brings back no deletion that comes in between, and can be written to afterwards', async () => {
+    it('loses no write and restores no deletion of that time, and can be written to afterwards', async () => {
       await using its = await opened()
       const { index, searchText, rebuilt, putAll } = its
       const third = `col_${'c3'.repeat(16)}`
@@ -192,7 +192,7 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
       expect(listIds(await searchText('after'))).not.toContain(chunkId('doc_after', 'g1', 0))
     }, 120_000)
 
-    it('brings back nothing that is deleted or replaced while a step is at work, nor after it was broken off there', async () => {
+    it('restores nothing that is deleted or replaced during a step, nor after an interruption', async () => {
       await using its = await opened()
       const { index, searchText, rebuilt, putAll } = its
       await putAll(
@@ -223,7 +223,7 @@ export function rebuildContract(name: string, open: () => Promise<ChunkIndex>): 
       expect(listIds(withWords(await searchText('silk spices')))).toContain(chunkId('doc_3', 'g1', 0))
     }, 120_000)
 
-    it('takes the terms that it is given, and is whole when two do it at once', async () => {
+    it('uses the given terms, and is whole when two rebuild it concurrently', async () => {
       await using its = await opened()
       const { index, search, rebuilt, putAll } = its
       await putAll(

@@ -47,7 +47,7 @@ export function chunkIndexContract(
         await body(collection)
       })
 
-    test('gives the cosine and both coverages of every candidate as the formulas say', async ({ index, searchText }) => {
+    test('returns the cosine and both coverages of every candidate as the formulas say', async ({ index, searchText }) => {
       const chunks = TEXTS.map((text, i) => createChunk(text, i))
       await index.put(createDocument('doc_1'), chunks)
       for (const [seed, text] of [
@@ -69,7 +69,7 @@ export function chunkIndexContract(
       }
     })
 
-    test('counts repeated terms, and the length of a passage, as BM25 does', async ({ index, searchText }) => {
+    test('counts repeated terms, and the length of a chunk, like BM25', async ({ index, searchText }) => {
       const texts = ['cedar', 'cedar cedar cedar', `cedar ${'harbour '.repeat(40)}`, 'silk']
       await index.put(
         createDocument('doc_1'),
@@ -95,7 +95,7 @@ export function chunkIndexContract(
       expect(await search({ words: ['^', '$', '"', 'OR', '*'], grams: ['" O', 'NEA'] })).toEqual([])
     })
 
-    test('gives no cosine without a vector and no coverage without terms', async ({ index, search, searchText }) => {
+    test('returns no cosine without a vector and no coverage without terms', async ({ index, search, searchText }) => {
       await index.put(createDocument('doc_1'), [createChunk(TEXTS[0], 0)])
       const [lexical] = await searchText('sultan')
       expect(lexical).toMatchObject({ cosine: null, language: 'en', documentId: 'doc_1', generation: 'g1' })
@@ -105,7 +105,7 @@ export function chunkIndexContract(
       expect(await search({})).toEqual([])
     })
 
-    test('compares every candidate with the anchor, which finds none itself', async ({ index, search, searchText }) => {
+    test('compares every candidate with the anchor, which retrieves none itself', async ({ index, search, searchText }) => {
       const chunks = TEXTS.map((text, i) => createChunk(text, i))
       await index.put(createDocument('doc_1'), chunks)
       const anchor = unitVector(2000)
@@ -120,7 +120,7 @@ export function chunkIndexContract(
       await expect(search({ anchor: unitVector(0, DIMENSIONS + 8) })).rejects.toMatchObject({ code: 'invalid_request' })
     })
 
-    test('gives at most the candidates asked for of each leg, the best ones', async ({ index, search, searchText }) => {
+    test('returns at most the requested candidates of each retriever, the best ones', async ({ index, search, searchText }) => {
       const chunks = Array.from({ length: 60 }, (_, i) => createChunk(i === 17 ? 'sultan' : `harbour ${i}`, i))
       await index.put(createDocument('doc_1'), chunks)
       const vector = chunks[41]!.vector
@@ -131,7 +131,7 @@ export function chunkIndexContract(
       expect(listIds(nearest)).toEqual(listIds(expected))
     })
 
-    test('finds nothing in a collection that is empty or not there', async ({ index, searchText }) => {
+    test('finds nothing in a collection that is empty or missing', async ({ index, searchText }) => {
       expect(await searchText('sultan', { vector: unitVector(1) })).toEqual([])
       expect(await searchText('sultan', { collectionId: OTHER })).toEqual([])
       expect(await index.get(OTHER, ['x'])).toEqual([])
@@ -140,7 +140,7 @@ export function chunkIndexContract(
       await index.dropCollection(OTHER)
     })
 
-    test('replaces a chunk with the same id and forgets what it was', async ({ index, searchText }) => {
+    test('replaces a chunk with the same ID and its former content', async ({ index, searchText }) => {
       await index.put(createDocument('doc_1'), [createChunk('sultan of the cedar', 0), createChunk('harbour', 1)])
       await index.put(createDocument('doc_1'), [{ ...createChunk('silk and spices', 0), vector: unitVector(77) }])
       expect(listIds(withWords(await searchText('sultan cedar')))).toEqual([])
@@ -151,7 +151,7 @@ export function chunkIndexContract(
       expect((await index.get(COLLECTION, [chunkId('doc_1', 'g1', 0)]))[0]?.text).toBe('silk and spices')
     })
 
-    test('is the same after a write is repeated, also when one call repeats an id', async ({ index, searchText }) => {
+    test('is idempotent for repeated writes, even when one call repeats an ID', async ({ index, searchText }) => {
       const chunks = TEXTS.map((text, i) => createChunk(text, i))
       await index.put(createDocument('doc_1'), chunks)
       const before = await searchText('letters of the sultan', { vector: unitVector(5) })
@@ -170,7 +170,7 @@ export function chunkIndexContract(
       expect(await index.ordinals(COLLECTION, 'doc_1', 'g3')).toEqual([])
     })
 
-    test('keeps generations side by side and deletes all but the one named', async ({ index, searchText }) => {
+    test('stores generations side by side and deletes all but the named one', async ({ index, searchText }) => {
       await index.put(createDocument('doc_1'), [createChunk('sultan', 0), createChunk('cedar', 1)])
       await index.put(createDocument('doc_1', 'g2'), [createChunk('sultan', 0, 'doc_1', 'g2')])
       await index.put(createDocument('doc_2'), [createChunk('sultan', 0, 'doc_2')])
@@ -186,7 +186,7 @@ export function chunkIndexContract(
       expect(await index.ordinals(COLLECTION, 'doc_1', 'g1')).toEqual([])
     })
 
-    test('finds nothing of a deleted document, and scores the rest as if it had never been', async ({ index, searchText }) => {
+    test('finds nothing of a deleted document, and scores the rest as if it had never existed', async ({ index, searchText }) => {
       await index.put(
         createDocument('doc_2'),
         TEXTS.map((text, i) => createChunk(text, i, 'doc_2')),
@@ -201,7 +201,7 @@ export function chunkIndexContract(
       expect(await index.get(COLLECTION, [chunkId('doc_1', 'g1', 0)])).toEqual([])
     })
 
-    test('keeps collections apart in hits, scores and deletes', async ({ index, searchText }) => {
+    test('separates collections in hits, scores and deletes', async ({ index, searchText }) => {
       await index.createCollection({ organizationId: 'org_b', collectionId: OTHER, dimensions: DIMENSIONS })
       await index.put(createDocument('doc_1'), [createChunk('sultan', 0), createChunk('cedar', 1)])
       const alone = await searchText('sultan', { vector: unitVector(0) })
@@ -218,7 +218,7 @@ export function chunkIndexContract(
       expect(sorted(await searchText('sultan', { vector: unitVector(0) }))).toEqual(sorted(alone))
     })
 
-    test('gives a dropped collection back empty when it is made again', async ({ index, searchText }) => {
+    test('returns a dropped collection empty when it is created again', async ({ index, searchText }) => {
       await index.put(createDocument('doc_1'), [createChunk('sultan', 0)])
       await index.dropCollection(COLLECTION)
       await index.createCollection({ organizationId: 'org_a', collectionId: COLLECTION, dimensions: DIMENSIONS + 8 })
@@ -226,7 +226,7 @@ export function chunkIndexContract(
       expect(await searchText('sultan', { vector: unitVector(0, DIMENSIONS + 8) })).toEqual([])
     })
 
-    test('deletes one generation and leaves the others', async ({ index, searchText }) => {
+    test('deletes one generation and no others', async ({ index, searchText }) => {
       for (const generation of ['g1', 'g2', 'g3']) {
         await index.put(createDocument('doc_1', generation), [createChunk('sultan', 0, 'doc_1', generation)])
       }
@@ -274,7 +274,7 @@ export function chunkIndexContract(
       expect(await index.hasCollection(OTHER)).toBe(false)
     })
 
-    test('refuses vectors of another length or with a component that is no number, and writes nothing of that call', async ({
+    test('refuses vectors of other dimensions or with a component that is not a number, and writes nothing of that call', async ({
       index,
       search,
     }) => {
@@ -292,7 +292,7 @@ export function chunkIndexContract(
       await expect(search({ vector: unitVector(0, 8) })).rejects.toMatchObject({ code: 'invalid_request' })
     })
 
-    test('gives chunks whole, in the order of the ids, leaving out those that are not there', async ({ index }) => {
+    test('returns whole chunks, in the order of the IDs, without missing ones', async ({ index }) => {
       const chunks = TEXTS.map((text, i) => ({ ...createChunk(text, i), headingPath: ['كتاب', `Part ${i}`], pageStart: i, pageEnd: i + 1 }))
       await index.put(createDocument('doc_1'), chunks)
       const ids = [3, 0, 5].map((i) => chunks[i]!.chunkId)
@@ -305,7 +305,7 @@ export function chunkIndexContract(
       )
     })
 
-    test('gives token states as they were written, and leaves out chunks without them', async ({ index }) => {
+    test('returns token embeddings as written, and omits chunks without them', async ({ index }) => {
       const chunks = TEXTS.map((text, i) => createChunk(text, i))
       const ids = chunks.map(({ chunkId }) => chunkId)
       const written = new Map(chunks.flatMap(({ chunkId, tokenStates }) => (tokenStates ? [[chunkId, tokenStates] as const] : [])))
@@ -329,7 +329,7 @@ export function chunkIndexContract(
       await expect(index.put(createDocument('doc_1'), [tooMany])).rejects.toMatchObject({ code: 'invalid_request' })
     })
 
-    test('has no token states of what is deleted', async ({ index }) => {
+    test('has no token embeddings of deleted chunks', async ({ index }) => {
       await index.put(createDocument('doc_1'), [createChunk(TEXTS[0], 0)])
       await index.put(createDocument('doc_1', 'g2'), [createChunk(TEXTS[0], 0, 'doc_1', 'g2')])
       await index.deleteGeneration(COLLECTION, 'doc_1', 'g1')
@@ -342,7 +342,7 @@ export function chunkIndexContract(
       expect((await index.tokenEmbeddings(COLLECTION, [chunkId('doc_1', 'g1', 2)])).size).toBe(0)
     })
 
-    test('serves searches while writes go on, and keeps every write', async ({ index, searchText }) => {
+    test('serves searches during writes, and loses no write', async ({ index, searchText }) => {
       const put = (d: number) =>
         index.put(
           createDocument(`doc_${d}`),
@@ -354,7 +354,7 @@ export function chunkIndexContract(
     })
 
     if (atomicWrites)
-      test('never shows half of a write', async ({ index, searchText }) => {
+      test('never shows a partial write', async ({ index, searchText }) => {
         const writes = Array.from({ length: 8 }, (_, d) =>
           index.put(
             createDocument(`doc_${d}`),
@@ -400,7 +400,7 @@ export function chunkIndexContract(
       return collection
     }
 
-    describe('over documents that stay as they are', () => {
+    describe('over unchanged documents', () => {
       let collection: OpenedCollection
       beforeAll(async () => {
         collection = await opened()
@@ -416,7 +416,7 @@ export function chunkIndexContract(
       }
     })
 
-    it('finds as many as asked for, however rare the chunks are that it lets through', async () => {
+    it('finds the requested number, however rare matching chunks are', async () => {
       await using collection = await opened()
       const many = Array.from({ length: 250 }, (_, i) => createChunk('sultan harbour', i, 'doc_3'))
       await collection.index.put(createDocument('doc_3'), many)
@@ -425,7 +425,7 @@ export function chunkIndexContract(
       expect(listIds(found)).toEqual([chunkId('doc_1', 'g1', 0), chunkId('doc_1', 'g1', 1)])
     })
 
-    it('gives one ingestion other attributes, and changes nothing else of it or of others', async () => {
+    it('updates the attributes of one ingestion, and nothing else of it or of others', async () => {
       await using collection = await opened()
       const { index, searchText } = collection
       await index.put({ ...createDocument('doc_2'), generation: 'g2' }, [createChunk('sultan', 0, 'doc_2', 'g2')])
@@ -447,7 +447,7 @@ export function chunkIndexContract(
       expect(await index.ordinals(COLLECTION, 'doc_9', 'g1')).toEqual([])
     })
 
-    it('takes the attributes of the last write of a document', async () => {
+    it('uses the attributes of the last write of a document', async () => {
       await using collection = await opened()
       await collection.index.put({ ...createDocument('doc_2'), attributes: { file_name: 'renamed.txt' } }, [
         createChunk('sultan', 0, 'doc_2'),
@@ -482,11 +482,11 @@ const FILTERS: readonly (readonly [string, SearchFilter, readonly string[]])[] =
   ['a part of a file name', { op: 'contains', field: 'file_name', value: 'تاب' }, ['2.0']],
   ['a part in the other case', { op: 'contains', field: 'file_name', value: 'A B.P' }, ['1.0', '1.1']],
   ['a part with the signs of patterns', { op: 'contains', field: 'file_name', value: 'a%.*?[' }, []],
-  ['a part that no sign stands for', { op: 'contains', field: 'file_name', value: 'a.b' }, []],
+  ['a part with an ordinary character in place of a pattern sign', { op: 'contains', field: 'file_name', value: 'a.b' }, []],
   ['a part of a text, not of a number', { op: 'contains', field: 'metadata.year', value: '02' }, ['2.0']],
   ['a part of a field whose name has another case', { op: 'contains', field: 'FILE_NAME', value: 'a' }, []],
   ['a page inside a range', { op: 'eq', field: 'page', value: 2 }, ['1.0']],
-  ['another page, also where there are none', { op: 'ne', field: 'page', value: 2 }, ['1.1', '2.0']],
+  ['another page, including chunks without pages', { op: 'ne', field: 'page', value: 2 }, ['1.1', '2.0']],
   ['pages after', { op: 'gt', field: 'page', value: 3 }, ['1.1']],
   ['pages from', { op: 'gte', field: 'page', value: 3 }, ['1.0', '1.1']],
   ['pages before', { op: 'lt', field: 'page', value: 4 }, ['1.0']],

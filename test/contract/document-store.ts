@@ -31,7 +31,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
   const test = (does: string, run: (context: TestContext) => Promise<void>) =>
     cannot[does] ? it.skip(`${does}: skipped because ${cannot[does]}`, run) : it(does, run)
 
-  describe(`document store: ${name}`, () => {
+  describe(`Document store: ${name}`, () => {
     let opened: OpenStore
     let created = 0
 
@@ -55,7 +55,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
     const at = (ms: number) => new Date(1_790_000_000_000 + ms)
 
     describe('documents', () => {
-      test('come back as they were stored', async () => {
+      test('are returned as they were stored', async () => {
         const document: Item = {
           _id: 'a',
           text: 'وثيقة عربية، and English, 日本語, 😀, "quoted", back\\slash, \n',
@@ -90,7 +90,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
         expect(await opened.store.collection<Item>(spec).findOne({ _id: 'a' })).toEqual({ _id: 'a' })
       })
 
-      test('are not found under an id that is not there', async () => {
+      test('are not found under a missing ID', async () => {
         const items = await createCollection([{ _id: 'a', code: 'x' }], { fields: ['code'], unique: true })
         expect(await items.findOne({ _id: 'b' })).toBeNull()
         expect(await items.findOne({ code: 'y' })).toBeNull()
@@ -151,7 +151,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
         expect(await items.findOne({ _id: 'a', open: false })).toBeNull()
       })
 
-      test('take null for an absent field', async () => {
+      test('match an absent field by null', async () => {
         const items = await createCollection(
           [
             { _id: 'absent', group: 'g' },
@@ -166,7 +166,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
         expect(await items.findOne({ _id: 'null', gone: { $in: [null, at(1)] } })).not.toBeNull()
       })
 
-      test('leave values of another type out of a range', async () => {
+      test('exclude values of another type from a range', async () => {
         const items = await createCollection([
           { _id: 'text', n: '5' },
           { _id: 'date', n: at(0) },
@@ -186,14 +186,14 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
         expect(await items.findOne({ _id: 'a', 'owner.at': { $lt: at(2) } })).not.toBeNull()
       })
 
-      test('take lists of ids', async () => {
+      test('accept lists of IDs', async () => {
         const items = await createCollection(['a', 'b', 'c', 'd'].map((_id) => ({ _id, org: _id < 'c' ? 'x' : 'y' })))
         expect(listIds(await items.find({ _id: { $in: ['d', 'a', 'nobody', 'c'] } }, { limit: 10 }))).toEqual(['a', 'c', 'd'])
         expect(listIds(await items.find({ _id: { $in: ['d', 'a', 'c'] }, org: 'y' }, { limit: 1 }))).toEqual(['c'])
         expect(await items.find({ _id: { $in: [] } }, { limit: 10 })).toEqual([])
       })
 
-      test('that no index serves are refused', async () => {
+      test('without an index are refused', async () => {
         const items = await createCollection([{ _id: 'a', org: 'x', n: 1, other: 1 }], { fields: ['org', 'n'] })
         for (const [filter, sort] of [
           [{ other: 1 }, {}],
@@ -216,7 +216,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
     })
 
     describe('sorts and pages', () => {
-      test('go both ways along an index, equal values by id', async () => {
+      test('go both ways along an index, equal values by ID', async () => {
         const items = await createCollection(
           [
             { _id: 'd', org: 'x', at: at(1) },
@@ -245,7 +245,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
         expect(await items.findOne({ _id: '😀', value: { $gt: '～' } })).not.toBeNull()
       })
 
-      test('follow one another by the last id', async () => {
+      test('continue after the last ID', async () => {
         const expected = Array.from({ length: 25 }, (_, i) => `id_${String(i).padStart(2, '0')}`)
         const items = await createCollection(
           expected.map((_id) => ({ _id, org: 'x' })),
@@ -264,7 +264,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
         }
       })
 
-      test('hold 1,000 documents', async () => {
+      test('contain 1,000 documents', async () => {
         const items = collection()
         const documents = Array.from({ length: 1_000 }, (_, i) => ({ _id: `id_${String(i).padStart(4, '0')}`, n: i }))
         await items.insertMissing(documents)
@@ -341,7 +341,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
           expect(await items.findOne({ _id: 'a' })).toEqual(after)
         })
 
-        test(`${does}, and the document is not given back`, async () => {
+        test(`${does} without returning the document`, async () => {
           const items = await createCollection([before])
           expect(await items.updateOne({ _id: 'a' }, update)).toBe(true)
           expect(await items.findOne({ _id: 'a' })).toEqual({ ...before, ...expected })
@@ -372,7 +372,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
         })
       }
 
-      test('happen only where the guards hold', async () => {
+      test('apply only where the guards match', async () => {
         const items = await createCollection([{ _id: 'a', available: 10, state: 'open', holds: {} }])
         const decrement = (amount: number, id: string) =>
           items.findOneAndUpdate(
@@ -390,7 +390,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
         })
       })
 
-      test('reach a document by a unique key', async () => {
+      test('find a document by a unique key', async () => {
         const items = await createCollection(
           [
             { _id: 'a', org: 'x', code: 'one' },
@@ -425,7 +425,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
         expect(await upsert()).toEqual({ ...inserted, n: 4, list: [1, 1] })
       })
 
-      test('fail when the key is there and the guards are not met', async () => {
+      test('fail when the key exists and the guards do not match', async () => {
         const items = await createCollection([{ _id: 'a', code: 'c', n: 1 }], { fields: ['code'], unique: true })
         const update = { $inc: { n: 1 }, $setOnInsert: { _id: 'fresh' } }
         await expect(items.findOneAndUpdate({ _id: 'a', n: { $gte: 5 } }, { $inc: { n: 1 } }, { upsert: true })).rejects.toThrow(
@@ -435,7 +435,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
         expect(await items.find({}, { limit: 10 })).toEqual([{ _id: 'a', code: 'c', n: 1 }])
       })
 
-      test('by a unique key make one document, however many come at once', async () => {
+      test('by a unique key create one document under concurrent calls', async () => {
         const items = collection({ fields: ['code'], unique: true })
         const results = await Promise.allSettled(
           Array.from({ length: 50 }, (_, i) =>
@@ -449,7 +449,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
     })
 
     describe('unique keys', () => {
-      test('bind ids and unique fields', async () => {
+      test('apply to IDs and unique fields', async () => {
         const items = await createCollection(
           [
             { _id: 'a', org: 'x', code: 'one' },
@@ -469,7 +469,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
         await items.insertOne({ _id: 'c', org: 'x', code: 'one' })
       })
 
-      test('that are sparse leave documents without the field alone', async () => {
+      test('that are sparse ignore documents without the field', async () => {
         const items = await createCollection([{ _id: 'a' }, { _id: 'b' }, { _id: 'c', key: 'k' }], {
           fields: ['key'],
           unique: true,
@@ -484,7 +484,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
     })
 
     describe('many documents', () => {
-      test('insertMissing leaves those that are there alone', async () => {
+      test('insertMissing preserves existing ones', async () => {
         const items = await createCollection([{ _id: 'b', n: 'old' }])
         expect(await items.insertMissing(['a', 'b', 'c'].map((_id) => ({ _id, n: 'new' })))).toBe(2)
         expect(await items.insertMissing(['a', 'b', 'c'].map((_id) => ({ _id, n: 'newer' })))).toBe(0)
@@ -492,7 +492,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
         expect((await items.find({}, { limit: 10 })).map(({ n }) => n)).toEqual(['new', 'old', 'new'])
       })
 
-      test('deleteMany deletes those that the filter finds', async () => {
+      test('deleteMany deletes those that match the filter', async () => {
         const items = await createCollection(
           Array.from({ length: 20 }, (_, i) => ({ _id: `id_${i}`, org: i % 2 ? 'x' : 'y', at: at(i) })),
           { fields: ['org', 'at'] },
@@ -525,8 +525,8 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       })
     })
 
-    describe('at once', () => {
-      test('50 claimers take 500 jobs, none twice', async () => {
+    describe('concurrency', () => {
+      test('50 claimers claim 500 jobs, none twice', async () => {
         const items = collection({ fields: ['state', 'dueAt'] })
         await items.insertMissing(Array.from({ length: 500 }, (_, i) => ({ _id: `job_${i}`, state: 'queued', dueAt: at(i) })))
         const claimed: string[] = []
@@ -544,7 +544,7 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
         expect(new Set(claimed).size).toBe(500)
       })
 
-      test('1,000 guarded decrements of 300 win 300 times', async () => {
+      test('1,000 guarded decrements of 300 succeed 300 times', async () => {
         const items = await createCollection([{ _id: 'w', left: 300, spent: 0 }])
         const results = await Promise.all(
           Array.from({ length: 1_000 }, () => items.findOneAndUpdate({ _id: 'w', left: { $gte: 1 } }, { $inc: { left: -1, spent: 1 } })),
@@ -554,12 +554,12 @@ export function documentStoreContract(name: string, open: () => Promise<OpenStor
       })
     })
 
-    test('answers a ping', async () => {
+    test('responds to a ping', async () => {
       await opened.store.ping(AbortSignal.timeout(30_000))
       await expect(opened.store.ping(AbortSignal.abort(new Error('gone')))).rejects.toThrow('gone')
     })
 
-    test('keeps everything when it is closed and opened again', async ({ skip }) => {
+    test('preserves everything when it is closed and reopened', async ({ skip }) => {
       const mine = await open()
       if (!mine.reopen) {
         await mine.close()

@@ -55,7 +55,7 @@ async function failure(call: Promise<unknown>): Promise<KisError> {
 
 /** Calls with an idempotency key, over a document store of any kind. */
 export function keyedCallsContract(name: string, open: () => Promise<DocumentStore>): void {
-  describe(`calls with an idempotency key: ${name}`, () => {
+  describe(`Calls with an idempotency key: ${name}`, () => {
     let store: DocumentStore
     beforeEach(async () => {
       store = await open()
@@ -65,7 +65,7 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
     /** A process on the store of the test; a second one is another process, or the same after a crash. */
     const started = (options: Parameters<typeof parts>[0] = {}) => parts({ store, ...options })
 
-    it('are answered once, and then replayed for the same request, in whatever order its fields are', async () => {
+    it('are executed once, and then replayed for the same request, in any order of its fields', async () => {
       const { deps, billing, far } = started()
       const first = await chat(deps)
       const { max_tokens, ...rest } = hello
@@ -75,7 +75,7 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
       expect([far.chats, billing.holds.size, billing.only.charged]).toEqual([1, 1, 30_000n])
     })
 
-    it('are replayed with vectors and transcripts to the bit', async () => {
+    it('are replayed with identical vectors and transcripts', async () => {
       const { deps, near, far } = started()
       near.createVector = () => Float32Array.from([0.1, -0, 1e-40, 3])
       const embed = () => {
@@ -93,7 +93,7 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
       expect([near.embeds, far.transcribed.length]).toEqual([1, 1])
     })
 
-    it('are read to their end when a caller leaves a streamed transcript, and replayed event by event', async () => {
+    it('are read to their end when a caller abandons a streamed transcript, and replayed event by event', async () => {
       const { deps, billing, far } = started()
       far.transcriptSteps = [
         [{ type: 'transcript.text.delta', delta: 'Hel' }],
@@ -122,7 +122,7 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
       expect([far.transcribed.length, billing.only.charged]).toEqual([1, 250_000n])
     })
 
-    it('refuse their key for another request or operation, and know keys by the API key that sends them', async () => {
+    it('refuse their key for another request or operation, and scope keys by the API key that sends them', async () => {
       const { deps, far } = started()
       await chat(deps)
       for (const other of [() => chat(deps, { request: { ...hello, seed: 1 } }), () => all(chatStream(deps))])
@@ -133,7 +133,7 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
       expect(far.chats).toBe(3)
     })
 
-    it('ask the engine once of fifty at the same time, on two processes; the others are told to come again', async () => {
+    it('call the engine once for fifty concurrent calls, on two processes; the others are told to retry later', async () => {
       const first = started({ isExclusive: false })
       const second = started({ isExclusive: false, billing: first.billing })
       const outcomes = await Promise.allSettled(Array.from({ length: 50 }, (_, i) => chat((i % 2 ? first : second).deps)))
@@ -144,7 +144,7 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
       expect((await chat(second.deps)).replayed).toBe(true)
     })
 
-    it('tell who asks meanwhile to wait as long again as the call has taken, 30 s at most', async () => {
+    it('report to concurrent repeats a delay as long as the call has taken, 30 s at most', async () => {
       const clock = handClock()
       const { deps, far } = started({ clock })
       far.completions = ['wait']
@@ -176,13 +176,13 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
       expect([...billing.holds.values()].filter(({ charged }) => charged > 0n)).toHaveLength(1)
     })
 
-    it('free their key when the request itself is wrong', async () => {
+    it('free their key when the request itself is invalid', async () => {
       const { deps } = started()
       expect((await failure(chat(deps, { request: { model: 'chat' } }))).code).toBe('missing_required_parameter')
       expect((await chat(deps)).replayed).toBeUndefined()
     })
 
-    it('go on when their caller leaves, and are replayed whole', async () => {
+    it('continue when their caller disconnects, and are replayed whole', async () => {
       const { deps, billing, far } = started()
       const gate = Promise.withResolvers<void>()
       const { complete } = far.chat
@@ -197,7 +197,7 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
       expect([far.chats, far.ended]).toEqual([1, 0])
     })
 
-    it('are streamed again in the same pieces, also when their caller left after the first', async () => {
+    it('are streamed again in the same chunks, even when their caller disconnected after the first', async () => {
       const { deps, billing, far } = started()
       const leaving = chatStream(deps)
       const { value: first } = await leaving.next()
@@ -212,14 +212,14 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
       expect(events.at(-1)).toMatchObject({ usage: { source: 'provider' }, cost: 26_000n })
     })
 
-    it('are not begun by a stream that nobody reads', async () => {
+    it('are not started by a stream that nobody reads', async () => {
       const { deps, far } = started()
       await chatStream(deps).return!()
       expect(far.chats).toBe(0)
       expect((await all(chatStream(deps))).some(({ replayed }) => replayed)).toBe(false)
     })
 
-    it('replay a failure that was charged, after what came before it, and say that a repeat does not help', async () => {
+    it('replay a charged failure, after the earlier chunks, and report that a retry does not help', async () => {
       const { deps, billing, far } = started()
       far.steps = [...stream(2), [usageChunk(20, 2)], new KisError('engine_error', 'cut')]
       for (const replayed of [undefined, true]) {
@@ -233,7 +233,7 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
       expect([far.chats, billing.only.charged]).toEqual([1, 24_000n])
     })
 
-    it('that the end of the process ends are charged for what was produced, and say so when they are repeated', async () => {
+    it('ended by the stop of the process are charged for their output, and say so when they are repeated', async () => {
       const { deps, billing, far } = started()
       far.steps = [...stream(1), 'wait']
       const events = chatStream(deps)
@@ -256,26 +256,23 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
         start: (deps: RunDeps) => chatStream(deps).next(),
         again: async (deps: RunDeps) => (await all(chatStream(deps))).at(-1)!,
       },
-    ])(
-      'that the end of the process ends before any of the answer was delivered cost nothing, and run again: $name',
-      async ({ start, again }) => {
-        const { deps, billing, far } = started()
-        far.completions = ['wait']
-        far.steps = ['wait']
-        const pending = start(deps).catch((error: unknown) => error)
-        await heldBy(billing)
-        await eventually(() => far.chats === 1)
-        deps.keyedCalls[Symbol.dispose]()
-        await pending
-        await deps.background[Symbol.asyncDispose]()
-        expect(billing.only).toMatchObject({ state: 'voided', charged: 0n })
-        const next = started({ billing })
-        expect((await again(next.deps)).replayed).toBeUndefined()
-        expect([...billing.holds.values()].filter(({ charged }) => charged > 0n)).toHaveLength(1)
-      },
-    )
+    ])('ended by the stop of the process before any output was delivered cost nothing, and run again: $name', async ({ start, again }) => {
+      const { deps, billing, far } = started()
+      far.completions = ['wait']
+      far.steps = ['wait']
+      const pending = start(deps).catch((error: unknown) => error)
+      await heldBy(billing)
+      await eventually(() => far.chats === 1)
+      deps.keyedCalls[Symbol.dispose]()
+      await pending
+      await deps.background[Symbol.asyncDispose]()
+      expect(billing.only).toMatchObject({ state: 'voided', charged: 0n })
+      const next = started({ billing })
+      expect((await again(next.deps)).replayed).toBeUndefined()
+      expect([...billing.holds.values()].filter(({ charged }) => charged > 0n)).toHaveLength(1)
+    })
 
-    it('that a crash ends before any money is held run again at once where the store has one process, else after 30 s', async () => {
+    it('ended by a crash before any hold run again immediately where the store has one process, else after 30 s', async () => {
       const clock = handClock()
       for (const isExclusive of [true, false]) {
         const key = `crash-${isExclusive}`
@@ -291,7 +288,7 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
       }
     })
 
-    it('that a crash ends between answer and charge are charged by the repeat, and replayed', async () => {
+    it('ended by a crash between response and charge are charged by the repeat, and replayed', async () => {
       const first = started()
       Object.assign(first.billing, { settleHold: () => new Promise(() => undefined) })
       chat(first.deps).catch(() => undefined)
@@ -307,9 +304,9 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
     })
 
     it.each([
-      { name: 'that billing has charged are refused for good', charged: 6_000n, calls: 0 },
+      { name: 'that billing has charged are refused permanently', charged: 6_000n, calls: 0 },
       { name: 'that billing has not charged run again', charged: 0n, calls: 1 },
-    ])('that a crash ends while the engine works wait until their hold has ended; those $name', async ({ charged, calls }) => {
+    ])('ended by a crash during the engine call wait until their hold has ended; those $name', async ({ charged, calls }) => {
       const clock = handClock()
       for (const { isExclusive, waitMs } of [
         { isExclusive: true, waitMs: 1_000 },
@@ -335,7 +332,7 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
       }
     })
 
-    it('that a crash ends run again as soon as the next process of the store has ended what the first one held, and cost nothing', async () => {
+    it('ended by a crash run again as soon as the next process of the store has ended its holds, and cost nothing', async () => {
       const first = started()
       await first.sole!.succeed(first.deps.keyedCalls, NEVER)
       first.far.completions = ['wait']
@@ -357,7 +354,7 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
       expect((await chat(third.deps)).replayed).toBe(true)
     })
 
-    it('that a crash ends after a part was delivered and told to billing are charged for that part, and their repeats hear so', async () => {
+    it('ended by a crash after a part was delivered and reported to billing are charged for that part, and their repeats learn so', async () => {
       const clock = handClock()
       const first = started({ clock })
       await first.sole!.succeed(first.deps.keyedCalls, NEVER)
@@ -382,7 +379,7 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
       expect([second.far.chats, billing.holds.size, billing.balance]).toEqual([0, 1, 1_000_000_000n - charged])
     })
 
-    it('that a crash ends between answer and charge are charged by the next process of the store, and replayed', async () => {
+    it('ended by a crash between response and charge are charged by the next process of the store, and replayed', async () => {
       const first = started()
       await first.sole!.succeed(first.deps.keyedCalls, NEVER)
       const settleHold = first.billing.settleHold
@@ -402,7 +399,7 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
       expect(first.far.chats + second.far.chats).toBe(1)
     })
 
-    it('whose answer was kept and whose hold has run out before it was charged run again', async () => {
+    it('whose response was stored and whose hold has expired before the charge run again', async () => {
       const clock = handClock()
       const first = started({ clock, isExclusive: false })
       Object.assign(first.billing, { settleHold: () => new Promise(() => undefined) })
@@ -418,7 +415,7 @@ export function keyedCallsContract(name: string, open: () => Promise<DocumentSto
       expect((await chat(second.deps)).replayed).toBe(true)
     })
 
-    it('say that an answer is too long to be kept, which was given and charged once', async () => {
+    it('report that a response is too long to be stored, which was returned and charged once', async () => {
       const { deps, billing, far } = started()
       const noise = Array.from({ length: 400_000 }, () => Math.random().toString(36).slice(2, 6)).join('')
       far.completions = [completion({ usage: usage(20, 5), noise })]

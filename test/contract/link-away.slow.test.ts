@@ -77,8 +77,8 @@ const timed = async (work: Promise<unknown>) => {
 }
 
 // Each waits for the time that a silent process is given.
-describe.concurrent('a link to processes that do not answer', () => {
-  it('gives a read up in time, then asks nothing of a process that does not answer pings, until it does', async ({ onTestFinished }) => {
+describe.concurrent('Link to unresponsive processes', () => {
+  it('ends a read at its time limit, then sends nothing to a process without pings, until it responds', async ({ onTestFinished }) => {
     const replica = await silentReplica(onTestFinished)
     const link = linkTo(onTestFinished, [replica.url])
     const first = await timed(link.execute(READ, context()))
@@ -98,7 +98,7 @@ describe.concurrent('a link to processes that do not answer', () => {
     await eventually(async () => (await timed(link.execute(READ, context()))).error === undefined)
   }, 30_000)
 
-  it('leaves a call that is slow alone when the process answers pings', async ({ onTestFinished }) => {
+  it('leaves a slow call alone while the process answers pings', async ({ onTestFinished }) => {
     const { subgraph, seen } = probe()
     const server = await serve(onTestFinished, subgraph)
     const link = linkTo(onTestFinished, [server.url])
@@ -109,7 +109,7 @@ describe.concurrent('a link to processes that do not answer', () => {
     expect((await link.execute(READ, context())).data).toEqual({ model: { id: 'any' } })
   }, 30_000)
 
-  it('ends a call of a silent process, and sends it nowhere else', async ({ onTestFinished }) => {
+  it('ends a call to a silent process, and retries it nowhere else', async ({ onTestFinished }) => {
     const { subgraph } = probe()
     const server = await serve(onTestFinished, subgraph)
     const asleep = await silentReplica(onTestFinished)
@@ -121,7 +121,7 @@ describe.concurrent('a link to processes that do not answer', () => {
     expect(asleep.requests.filter((each) => each === 'POST /graphql')).toHaveLength(1)
   }, 30_000)
 
-  it('sends a read that a process lost to another one', async ({ onTestFinished }) => {
+  it('retries a read at another process when its own is lost', async ({ onTestFinished }) => {
     const lost = createServer((request) => request.socket.destroy())
     await new Promise<void>((resolve) => lost.listen(0, '127.0.0.1', resolve))
     onTestFinished(() => void lost.close())
@@ -138,7 +138,7 @@ describe.concurrent('a link to processes that do not answer', () => {
     expect(await linkTo(onTestFinished, [server.url]).readClock(context())).toEqual(clock.now())
   })
 
-  it('asks another replica while one is away', async ({ onTestFinished }) => {
+  it('uses another replica while one is unavailable', async ({ onTestFinished }) => {
     const replica = await silentReplica(onTestFinished)
     const { subgraph } = probe()
     const server = await serve(onTestFinished, subgraph)
@@ -147,9 +147,7 @@ describe.concurrent('a link to processes that do not answer', () => {
     for (let i = 0; i < 10; i++) expect((await link.execute(READ, context())).data).toEqual({ model: { id: 'any' } })
   }, 30_000)
 
-  it('ends what waits on connections that pass nothing any more, does it nowhere else, and goes on over new ones', async ({
-    onTestFinished,
-  }) => {
+  it('ends calls on dead connections, retries none elsewhere, and continues over new connections', async ({ onTestFinished }) => {
     const replica = await silentReplica(onTestFinished)
     const through = await TcpProxy.start(replica.url)
     onTestFinished(() => through[Symbol.asyncDispose]())
@@ -171,7 +169,7 @@ describe.concurrent('a link to processes that do not answer', () => {
     expect((await link.execute(READ, context())).data).toEqual({ model: null })
   }, 30_000)
 
-  it('ends a subscription that is sent over a socket which was cut off while nothing waited', async ({ onTestFinished }) => {
+  it('ends a subscription that is sent over an idle socket which was cut', async ({ onTestFinished }) => {
     const { subgraph } = probe()
     const server = await serve(onTestFinished, subgraph)
     const through = await TcpProxy.start(server.url)

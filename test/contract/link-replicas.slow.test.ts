@@ -84,7 +84,7 @@ async function streamed(link: Link, model: string, count: number): Promise<strin
   return deltas
 }
 
-it('gives each call to the replica with the least under way', async () => {
+it('sends each call to the replica with the fewest in flight', async () => {
   await using parts = await replicas(3)
   const open = Array.from({ length: 9 }, () => parts.link.subscribe(stream('idle', 1), context()))
   for (const events of open) await events.next()
@@ -94,7 +94,7 @@ it('gives each call to the replica with the least under way', async () => {
   expect(parts.all.map(({ seen }) => seen.callers.length)).toEqual([3, 3, 3])
 })
 
-it('goes on with those that are left, and finds the others again', async () => {
+it('continues with the remaining replicas, and rediscovers the others', async () => {
   await using parts = await replicas(2)
   const [first, second] = parts.all as [Replica, Replica]
   await first.stop()
@@ -111,7 +111,7 @@ it('goes on with those that are left, and finds the others again', async () => {
   expect(await streamed(parts.link, 'any', 2)).toEqual(['SERVICE_UNAVAILABLE'])
 })
 
-it('finds what one replica alone has, and says that it is nowhere only when all were asked', async () => {
+it('finds what only one replica has, and reports a miss only after all were asked', async () => {
   await using parts = await replicas(3)
   expect(await streamed(parts.link, 'kept', 2)).toEqual(['NOT_FOUND'])
   expect(parts.all.map(({ seen }) => seen.opened)).toEqual([1, 1, 1])
@@ -124,7 +124,7 @@ it('finds what one replica alone has, and says that it is nowhere only when all 
   expect(await streamed(parts.link, 'kept', 2)).toEqual(['SERVICE_UNAVAILABLE'])
 })
 
-it('takes a name for every address that it has', async () => {
+it('resolves a name to all of its addresses', async () => {
   const replica = new Replica()
   await replica.start()
   // On most machines the name has an IPv6 address too, at which nobody listens here.
@@ -139,7 +139,7 @@ it('takes a name for every address that it has', async () => {
   await replica.stop()
 })
 
-it('a replica whose stores are not open yet gets nothing', async () => {
+it('sends nothing to a replica whose stores are not open yet', async () => {
   const opening = Promise.withResolvers<void>()
   const late = probe()
   const options = { host: '127.0.0.1', port: 0, clock: systemClock, drainMs: 0, tokens, log: silentLog }
@@ -164,7 +164,7 @@ it('a replica whose stores are not open yet gets nothing', async () => {
   expect(await streamed(link, 'any', 2)).toEqual(['1', '2'])
 })
 
-it('a replica that stops finishes what is under way and begins nothing new', async () => {
+it('a stopping replica finishes what is in flight and starts nothing new', async () => {
   await using parts = await replicas(2)
   const [first, second] = parts.all as [Replica, Replica]
   const slow = [parts.link.subscribe(stream('idle', 1), context()), parts.link.subscribe(stream('idle', 1), context())]
@@ -180,7 +180,7 @@ it('a replica that stops finishes what is under way and begins nothing new', asy
   await stopped
 })
 
-it('what takes longer than the drain ends with an error, and is not begun elsewhere', async () => {
+it('a call longer than the drain ends with an error, and is not restarted elsewhere', async () => {
   await using parts = await replicas(2, 300)
   const [first, second] = parts.all as [Replica, Replica]
   const open = ['idle', 'idle'].map((model) => parts.link.subscribe(stream(model, 0), context()))
@@ -194,7 +194,7 @@ it('what takes longer than the drain ends with an error, and is not begun elsewh
   await Promise.all(open.map((events) => events.return!()))
 })
 
-it('no call fails or is done twice while all replicas are restarted in turn', async () => {
+it('no call fails or runs twice during a rolling restart of all replicas', async () => {
   await using parts = await replicas(2)
   const done = { calls: 0, streams: 0 }
   const failures: unknown[] = []

@@ -36,7 +36,7 @@ linkContract('HTTP and graphql-ws', async (log) => {
   }
 })
 
-it('a subgraph answers no caller without a signed principal', async () => {
+it('a subgraph serves no caller without a signed principal', async () => {
   const { server, seen, tokens, linkWith } = await served()
   await using link = server
   const context = { caller: somebody, requestId: 'req_1', signal: new AbortController().signal }
@@ -59,7 +59,7 @@ it('a subgraph answers no caller without a signed principal', async () => {
   expect(link).toBeDefined()
 })
 
-it('a service that is not there is SERVICE_UNAVAILABLE, to be repeated', async () => {
+it('an unreachable service is SERVICE_UNAVAILABLE, which may be retried', async () => {
   const link = remoteLink<Caller | null>({
     urls: ['http://127.0.0.1:9'],
     what: 'Inference',

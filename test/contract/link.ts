@@ -134,7 +134,7 @@ async function all(events: AsyncIterable<ExecutionResult>): Promise<ExecutionRes
 
 /** What every link does, whatever it goes over. */
 export function linkContract(name: string, open: (log: Log) => Promise<{ link: Link; seen: Seen; close: () => Promise<void> }>): void {
-  describe(`link over ${name}`, () => {
+  describe(`Link over ${name}`, () => {
     let part: Awaited<ReturnType<typeof open>>
     const defects: unknown[] = []
     beforeAll(async () => {
@@ -144,7 +144,7 @@ export function linkContract(name: string, open: (log: Log) => Promise<{ link: L
     const context = (signal = new AbortController().signal): LinkContext => ({ caller: somebody, requestId: 'req_1', signal })
     const execute = (id: string, signal?: AbortSignal) => part.link.execute({ ...MODEL, variables: { id } }, context(signal))
 
-    it('says where in a list an error is, by a number', async () => {
+    it('reports an index in an error path as a number', async () => {
       const { data, errors } = await part.link.execute({ query: '{ models { id } }' }, context())
       expect({ data, path: errors?.[0]?.path }).toEqual({ data: { models: null }, path: ['models', 1] })
     })
@@ -168,18 +168,18 @@ export function linkContract(name: string, open: (log: Log) => Promise<{ link: L
       expect([beyond.status, await text(beyond.body)]).toEqual([416, ''])
     })
 
-    it('refuses stored bytes with the code of the other side, and tells nothing of a defect', async () => {
+    it('refuses stored bytes with the code of the other side, and hides the details of a defect', async () => {
       await expect(openBytes('refused')).rejects.toMatchObject({ code: 'permission_denied', message: 'Not yours.' })
       const error = await openBytes('defect').catch((thrown) => thrown)
       expect(error).toBeInstanceOf(KisError)
       expect(error).toMatchObject({ code: 'internal', message: expect.not.stringContaining('secret') })
     })
 
-    it('breaks off where stored bytes are lost', async () => {
+    it('breaks the stream where stored bytes are lost', async () => {
       await expect(text((await openBytes('breaks')).body)).rejects.toThrow()
     })
 
-    it('reads stored bytes no faster than they are taken, and ends when the reader leaves', async () => {
+    it('reads stored bytes at the speed of its reader, and ends when the reader disconnects', async () => {
       const { piecesRead, ended } = part.seen
       const leaving = new AbortController()
       const { body } = await openBytes('whole', {}, leaving.signal)
@@ -203,13 +203,13 @@ export function linkContract(name: string, open: (log: Log) => Promise<{ link: L
       })
     })
 
-    it('carries the caller and the request id', async () => {
+    it('carries the caller and the request ID', async () => {
       await execute('m')
       expect(part.seen.callers.at(-1)).toEqual(somebody)
       expect(part.seen.requestIds.at(-1)).toBe('req_1')
     })
 
-    it('gives an expected failure with its extensions and its path', async () => {
+    it('returns an expected failure with its extensions and its path', async () => {
       const { data, errors } = JSON.parse(JSON.stringify(await execute('refused')))
       expect(data).toEqual({ model: null })
       expect(errors).toMatchObject([
@@ -227,14 +227,14 @@ export function linkContract(name: string, open: (log: Log) => Promise<{ link: L
       expect(result).not.toContain('secret detail')
     })
 
-    it('answers an operation that is not valid with INVALID_REQUEST', async () => {
+    it('refuses an invalid operation with INVALID_REQUEST', async () => {
       for (const query of ['{ nothing }', '{ model(', 'query ($id: Int!) { model(id: $id) { id } }']) {
         const { errors } = await part.link.execute({ query }, context())
         expect(errors?.[0]?.extensions.code).toBe('INVALID_REQUEST')
       }
     })
 
-    it.each(['slow', 'slow and strict'])('tells the resolver when the caller gives up, which is no defect (%s)', async (id) => {
+    it.each(['slow', 'slow and strict'])('notifies the resolver when the caller disconnects, which is no defect (%s)', async (id) => {
       const { aborted } = part.seen
       const logged = defects.length
       const controller = new AbortController()
@@ -249,7 +249,7 @@ export function linkContract(name: string, open: (log: Log) => Promise<{ link: L
       expect(defects.slice(logged)).toEqual([])
     })
 
-    it('gives the events of a subscription in order', async () => {
+    it('yields the events of a subscription in order', async () => {
       const events = await all(part.link.subscribe(createStream('m', 50), context()))
       expect(events.map((event) => (event.data as { chatCompletion: { textDelta: string } }).chatCompletion.textDelta)).toEqual(
         Array.from({ length: 50 }, (_, i) => String(i + 1)),
@@ -257,7 +257,7 @@ export function linkContract(name: string, open: (log: Log) => Promise<{ link: L
       expect(events[0]).toEqual({ data: { chatCompletion: { chunks: [{ n: 1, text: 'مرحبا' }], textDelta: '1' } } })
     })
 
-    it('gives a failure before the first event, or between events, as the last result', async () => {
+    it('yields a failure before the first event, or between events, as the last result', async () => {
       const refused = await all(part.link.subscribe(createStream('refused', 0), context()))
       expect(refused).toHaveLength(1)
       expect(refused[0]!.errors?.[0]?.extensions?.code).toBe('INSUFFICIENT_QUOTA')
@@ -271,7 +271,7 @@ export function linkContract(name: string, open: (log: Log) => Promise<{ link: L
       ['its return()', (events: AsyncIterableIterator<ExecutionResult>) => events.return!()],
       ['its signal', (_events: AsyncIterableIterator<ExecutionResult>, controller: AbortController) => controller.abort()],
     ] as const) {
-      it(`ends an idle subscription at once by ${how}, while a next() is pending`, async () => {
+      it(`ends an idle subscription immediately by ${how}, while a next() is pending`, async () => {
         const { ended } = part.seen
         const controller = new AbortController()
         const events = part.link.subscribe(createStream('idle', 1), context(controller.signal))
@@ -283,7 +283,7 @@ export function linkContract(name: string, open: (log: Log) => Promise<{ link: L
       })
     }
 
-    it.each([true, false])('tells whether its client was cut off: %s', async (isCut) => {
+    it.each([true, false])('reports whether its client was cut off: %s', async (isCut) => {
       const { ended } = part.seen
       const events = part.link.subscribe(createStream('idle', 1), { ...context(), isCut: () => isCut })
       await events.next()
@@ -292,7 +292,7 @@ export function linkContract(name: string, open: (log: Log) => Promise<{ link: L
       expect(part.seen.cut.at(-1)).toBe(isCut)
     })
 
-    it('starts nothing when it is ended before its first next()', async () => {
+    it('starts nothing when it ends before its first next()', async () => {
       const { opened } = part.seen
       const events = part.link.subscribe(createStream('m', 1), context())
       await events.return!()

@@ -3,7 +3,7 @@ import { onEngine } from '../support/engines/engine-url.ts'
 import { dropDatabases, newDatabaseName } from '../support/engines/mongodb.ts'
 import { blobStoreContract } from './blob-store.ts'
 
-await onEngine('KIS_TEST_MONGODB_URL', 'blob store: MongoDB', (url) => {
+await onEngine('KIS_TEST_MONGODB_URL', 'Blob store: MongoDB', (url) => {
   blobStoreContract('MongoDB', async () => {
     const database = newDatabaseName()
     const open = () => openMongoBlobStore({ url, database })

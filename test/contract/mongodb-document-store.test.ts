@@ -4,7 +4,7 @@ import { casesBeyond, dropDatabases, newDatabaseName } from '../support/engines/
 import { openMongoDocumentStore } from '../support/engines/open-mongodb.ts'
 import { documentStoreContract } from './document-store.ts'
 
-await onEngine('KIS_TEST_MONGODB_URL', 'document store: MongoDB', async (url) => {
+await onEngine('KIS_TEST_MONGODB_URL', 'Document store: MongoDB', async (url) => {
   const openStore = async () => {
     const database = newDatabaseName()
     const open = () => openMongoDocumentStore({ url, database, log: silentLog })

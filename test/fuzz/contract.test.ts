@@ -47,7 +47,7 @@ interface Request {
   readonly chunked: boolean
 }
 
-describe('whatever is sent', () => {
+describe('Fuzzed input', () => {
   let mock: MockEngine
   let receiver: WebhookReceiver
   let memberIssuer: MemberIssuer
@@ -113,7 +113,7 @@ describe('whatever is sent', () => {
   }
 
   it(
-    'every REST route answers at once, from the closed set of errors, and keeps nothing',
+    'gets an immediate error of the closed set from every REST route, and is not stored',
     async () => {
       const before = readFigures(service)
       const { faults } = await fuzz('REST', restRequest(own, tenant.key), judge, show, settle)
@@ -124,7 +124,7 @@ describe('whatever is sent', () => {
   )
 
   it(
-    'every GraphQL field does',
+    'gets the same from every GraphQL field',
     async () => {
       const before = readFigures(service)
       const { faults } = await fuzz('GraphQL', graphqlRequest(own, tenant.key), judge, show, settle)
@@ -135,7 +135,7 @@ describe('whatever is sent', () => {
   )
 
   it(
-    'every message on a socket does',
+    'gets the same from every socket message',
     async () => {
       const before = readFigures(service)
       const { faults } = await fuzz(
@@ -152,7 +152,7 @@ describe('whatever is sent', () => {
   )
 
   it(
-    'every subscription does',
+    'gets the same from every subscription',
     async () => {
       const before = readFigures(service)
       const client = tenant.socket()

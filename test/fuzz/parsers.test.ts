@@ -51,13 +51,13 @@ function children(): number {
   )
 }
 
-it('damages files of every format that is read', async () => {
+it('corrupts files of every supported format', async () => {
   const formats = new Set((await seedFiles()).map(({ bytes, name }) => sniffMediaType(bytes, name)))
   expect(READABLE.filter((format) => !formats.has(format))).toEqual([])
 })
 
 it(
-  'whatever a file holds, reading it ends in a document or in one of the known failures, in time, and leaves no process',
+  'any file ends in a document or a known failure, in time, without a remaining process',
   async () => {
     const before = children()
     const seeds = await seedFiles()

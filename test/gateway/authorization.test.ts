@@ -82,7 +82,7 @@ async function start(scopes: readonly Scope[]) {
   return { ...gateway, reached }
 }
 
-it('forgets what is known of keys after a change of rules, and not after one that was denied', async () => {
+it('clears the key cache after a change of rules, and not after a denied one', async () => {
   const link = {
     execute: async () => ({ data: { updateApiKey: 1 } }),
     openBytes: () => Promise.reject(new Error('not asked')),
@@ -110,18 +110,18 @@ it('forgets what is known of keys after a change of rules, and not after one tha
   expect(evicted).toEqual([`${tenant.apiKeyId} true`])
 })
 
-describe('directives of authorization at the gateway', () => {
+describe('Authorization directives at the gateway', () => {
   for (const { what, query } of [
     { what: 'a field', query: '{ withScope }' },
     { what: 'a field with alternatives', query: '{ withEither }' },
     { what: 'a field beside open ones', query: '{ open withScope }' },
     { what: 'a field in a fragment', query: 'query { ...F } fragment F on Query { withScope }' },
     { what: 'a field of a type', query: '{ object { n } }' },
-    { what: 'a field that may be of such a type', query: '{ thing { ... on Safe { id } } }' },
+    { what: 'a field that may return such a type', query: '{ thing { ... on Safe { id } } }' },
     { what: 'an enum', query: '{ mood }' },
     { what: 'a scalar', query: '{ token }' },
   ]) {
-    it(`keep ${what} from a key without the scope, and ask no subgraph`, async () => {
+    it(`refuse ${what} to a key without the scope, without a subgraph request`, async () => {
       const { post, reached } = await start(['inference'])
       const { body } = await post({ query })
       expect(body.errors).toMatchObject([{ extensions: { code: 'PERMISSION_DENIED' } }])
@@ -129,27 +129,27 @@ describe('directives of authorization at the gateway', () => {
       expect(reached).toEqual([])
     })
 
-    it(`let a key with the scope ask for ${what}`, async () => {
+    it(`allow ${what} for a key with the scope`, async () => {
       const { post, reached } = await start(['admin'])
       await post({ query })
       expect(reached).toHaveLength(1)
     })
   }
 
-  it('let one of several alternatives suffice', async () => {
+  it('accept one of several alternatives', async () => {
     const { post, reached } = await start(['billing:read'])
     await post({ query: '{ withEither }' })
     expect(reached).toHaveLength(1)
   })
 
-  it('ask nothing but a key for @authenticated, and judge only the operation that runs', async () => {
+  it('require only a key for @authenticated, and check only the operation that runs', async () => {
     const { post, reached } = await start([])
     await post({ query: 'query Mine { withKey open } query Other { withScope }', operationName: 'Mine' })
     expect(reached).toHaveLength(1)
     expect((await post({ query: '{ withKey }' }, {})).status).toBe(401)
   })
 
-  it('hold over sockets, for queries and subscriptions', async () => {
+  it('apply over sockets, for queries and subscriptions', async () => {
     const { wsUrl, reached } = await start(['inference'])
     const { client } = connect(wsUrl)
     for (const query of ['{ withScope }', 'subscription { ticks }']) {
@@ -160,7 +160,7 @@ describe('directives of authorization at the gateway', () => {
     expect(reached).toEqual([])
   })
 
-  it('stop the start when there is one that nobody enforces', () => {
+  it('stop the start when one is not enforced', () => {
     const policy = SDL.replace('"@requiresScopes"]', '"@requiresScopes", "@policy"]').replace(
       'open: Int',
       'open: Int @policy(policies: [["p"]])',
@@ -201,7 +201,7 @@ const SUBGRAPHS: Readonly<Record<string, GraphQLSchema>> = {
 const unused = new Proxy({}, { get: (_, property) => () => Promise.reject(new Error(`${String(property)} was used`)) })
 const never = new Promise<never>(() => undefined)
 
-describe.each(Object.entries(SUBGRAPHS))('%s, asked past the gateway', (_name, schema) => {
+describe.each(Object.entries(SUBGRAPHS))('Subgraph %s, called directly', (_name, schema) => {
   const roots = [
     ['query', schema.getQueryType()],
     ['mutation', schema.getMutationType()],

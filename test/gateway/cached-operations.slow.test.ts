@@ -38,7 +38,7 @@ async function parts() {
   }
 }
 
-it('keeps operations that have run without an error, subscriptions too, and nothing of others', async () => {
+it('caches operations that ran without an error, including subscriptions, and no others', async () => {
   const { run, follow, isCached } = await parts()
   const fine = '{ ping }'
   await run(fine)
@@ -59,7 +59,7 @@ it('keeps operations that have run without an error, subscriptions too, and noth
   }
 })
 
-it('lets no key push out what another has run', async () => {
+it('lets no key evict what another has run', async () => {
   const { run, isCached } = await parts()
   const popular = '{ ping other: ping }'
   await run(popular, OTHER_KEY)

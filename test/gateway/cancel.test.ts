@@ -11,7 +11,7 @@ const COMPLETED = 'subscription ($count: Int!, $mode: String) { ticks(count: $co
 /** What the upstream is told of its client: that it may come back. */
 const isCut = ({ contexts }: Seen) => contexts.at(-1)!.isCut?.()
 
-describe('a subscription that nobody reads any more ends upstream at once', () => {
+describe('Abandoned subscription ends upstream immediately', () => {
   for (const [what, query] of [
     ['one subgraph', TICKS],
     ['several subgraphs', COMPLETED],
@@ -50,7 +50,7 @@ describe('a subscription that nobody reads any more ends upstream at once', () =
     expect(isCut(seen)).toBe(true)
   })
 
-  it('when its client closes the socket in good order', async () => {
+  it('when its client closes the socket in order', async () => {
     const { wsUrl, seen } = await startGateway()
     const { client, socket } = connect(wsUrl)
     const stream = collect(client, TICKS, { count: 1, mode: 'idle' })
@@ -91,7 +91,7 @@ describe('a subscription that nobody reads any more ends upstream at once', () =
   }
 })
 
-it('a subscription that is ended before its first next() asks nothing of a subgraph', async () => {
+it('a subscription that ends before its first next() sends nothing to a subgraph', async () => {
   const { gateway, seen } = await startGateway()
   const events = gateway.link.subscribe(
     { query: TICKS, variables: { count: 1 } },
@@ -102,7 +102,7 @@ it('a subscription that is ended before its first next() asks nothing of a subgr
   expect(seen.operations).toEqual([])
 })
 
-it('tells the resolver of a query when its client is gone, on every transport, and logs no defect', async () => {
+it('notifies the resolver of a query when its client disconnects, on every transport, and logs no defect', async () => {
   const logged: unknown[] = []
   const note = (...line: unknown[]) => void logged.push(line)
   const { gateway, seen, wsUrl, url } = await startGateway({ log: { ...silentLog, warn: note, error: note } as Log })

@@ -20,11 +20,11 @@ function estimateCost(query: string, inputs: Record<string, unknown> = {}) {
 const INNER = 'documents(first: 100) { edges { node { collection { documents(first: 100) { edges { node { id } } } } } } }'
 const BOMB = `{ ${Array.from({ length: 15 }, (_, i) => `a${i}: collection(id: "${i}") { ${INNER} }`).join(' ')} }`
 
-describe('the nodes of an operation', () => {
+describe('Operation cost in nodes', () => {
   for (const { name, query, variables = {}, nodes } of [
     { name: 'one object', query: '{ organization { name } }', nodes: 1 },
     {
-      name: 'a page as long as was asked for',
+      name: 'a page of the requested length',
       query: '{ files(first: 7) { edges { node { id } cursor } pageInfo { endCursor } } }',
       nodes: 7,
     },
@@ -44,31 +44,31 @@ describe('the nodes of an operation', () => {
       nodes: 10 + 10 * 10 * 2,
     },
     {
-      name: 'fields that are merged, once',
+      name: 'merged fields, once',
       query:
         '{ ...A ...A files(first: 7) { ...E edges { node { name } } } } fragment A on Query { files(first: 7) { ...E } } fragment E on FileConnection { edges { node { id } } }',
       nodes: 7,
     },
     {
-      name: 'what is skipped not',
+      name: 'skipped fields, not at all',
       query:
         'query ($no: Boolean = false) { files(first: 7) @include(if: $no) { edges { node { id } } } organization @skip(if: true) { id } }',
       nodes: 0,
     },
     {
-      name: 'a list of which the schema says how long it is',
+      name: 'a list whose length the schema states',
       query: '{ models { id price { tiers { input } } } }',
       nodes: 100 * (1 + 1 + 8),
     },
-    { name: 'what is dear by its weight', query: '{ fileContent(id: "a") { content } }', nodes: 500 },
+    { name: 'an expensive field by its weight', query: '{ fileContent(id: "a") { content } }', nodes: 500 },
     {
-      name: 'of the most expensive type that a value may have',
+      name: 'the most expensive type that a value may have',
       query:
         '{ node(id: "a") { ... on Agent { runs(first: 1) { edges { node { id } } } } ... on Workflow { runs(first: 50) { edges { node { id } } } } } }',
       nodes: 1 + 50,
     },
-    { name: 'one for each id', query: 'query ($ids: [ID!]!) { nodes(ids: $ids) { id } }', variables: { ids: ['a', 'b', 'c'] }, nodes: 3 },
-    { name: 'introspection not', query: '{ __schema { types { name } } __typename }', nodes: 0 },
+    { name: 'one for each ID', query: 'query ($ids: [ID!]!) { nodes(ids: $ids) { id } }', variables: { ids: ['a', 'b', 'c'] }, nodes: 3 },
+    { name: 'introspection, not at all', query: '{ __schema { types { name } } __typename }', nodes: 0 },
     { name: 'the event of a subscription', query: 'subscription { documentUpdated { document { file { id } } } }', nodes: 3 },
     {
       name: 'each sum of usage, and each count of a list, on each of the objects around it',
@@ -78,10 +78,10 @@ describe('the nodes of an operation', () => {
     },
     { name: 'the issue of 15 aliases', query: BOMB, nodes: 15 * (1 + 100 * (1 + 1 + 100)) },
   ]) {
-    it(`are counted: ${name}`, () => expect(estimateCost(query, variables).nodes).toBe(nodes))
+    it(`counts ${name}`, () => expect(estimateCost(query, variables).nodes).toBe(nodes))
   }
 
-  it('are told with the root field that has most of them', () => {
+  it('is reported with the root field that has most of the nodes', () => {
     expect(estimateCost('{ organization { id } mine: files(first: 50) { edges { node { id } } } }').mostExpensive).toEqual({
       name: 'mine',
       nodes: 50,
@@ -89,7 +89,7 @@ describe('the nodes of an operation', () => {
   })
 })
 
-it('lets through the most expensive lists that the rest-adapter asks for, at their longest page', () => {
+it('admits the most expensive lists of the REST adapter, at their longest page', () => {
   for (const query of [
     'query ($first: Int!) { agent(id: "a") { runs(first: $first) { edges { node { id agentId agentVersion status messages outputText output citations { mark collection { id } document { id } file { id } } steps { kind model { id } collection { id } usage { totalTokens } cost } usage { totalTokens } cost error { code message } } cursor } } } }',
     'query ($first: Int!) { workflow(id: "a") { runs(first: $first) { edges { node { id status inputs output nodes { id state output error { code } } error { code } } } } } }',
@@ -101,7 +101,7 @@ it('lets through the most expensive lists that the rest-adapter asks for, at the
     expect(estimateCost(query, query.includes('$first') ? { first: 100 } : {}).nodes).toBeLessThanOrEqual(DEFAULT_OPERATION_NODES)
 })
 
-it('refuses an operation above the plan, on every transport, with the figures, and asks no subgraph', async () => {
+it('refuses an operation above the plan, on every transport, with the figures, without a subgraph request', async () => {
   const dear = await startGateway({ config: { ...CONFIG, countNodes: () => 200 } })
   const query = '{ documents { author { name } } all: documents { authors { name } } }'
   const events = 'subscription { ticks(count: 1) { documents { authors { name } author { name } } author { name } } }'

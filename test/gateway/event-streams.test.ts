@@ -29,8 +29,8 @@ function stream(url: string, params: RequestParams, key = KEY) {
   return { results, over, cancel: () => cancel(), error: () => error }
 }
 
-describe('operations by server-sent events', () => {
-  it('are queries, mutations and subscriptions with entities of other subgraphs', async () => {
+describe('GraphQL over server-sent events', () => {
+  it('executes queries, mutations and subscriptions with entities of other subgraphs', async () => {
     const { url } = await startGateway()
     const query = stream(url, { query: 'query ($n: Int) { ping(n: $n) }', variables: { n: 7 } })
     const mutation = stream(url, { query: 'mutation { poke }' })
@@ -42,7 +42,7 @@ describe('operations by server-sent events', () => {
     expect(ticks.results[0].data.ticks.documents[0].title).toEqual(expect.any(String))
   })
 
-  it('are answered with events, whatever is wrong with them', async () => {
+  it('responds with events, whatever is wrong with the operation', async () => {
     const { url } = await startGateway()
     for (const query of ['{ absent }', '{ ping', 'subscription { ticks(count: 1, mode: 7) { n } }']) {
       const { results, over, error } = stream(url, { query })
@@ -52,7 +52,7 @@ describe('operations by server-sent events', () => {
     }
   })
 
-  it('are for who has a key', async () => {
+  it('requires a key', async () => {
     const { url, seen } = await startGateway()
     const { over, error, results } = stream(url, { query: '{ ping }' }, UNKNOWN_KEY)
     await over
@@ -60,7 +60,7 @@ describe('operations by server-sent events', () => {
     expect([results, seen.operations]).toEqual([[], []])
   })
 
-  it('come by GET, too, but change nothing there', async () => {
+  it('accepts GET as well, without mutations', async () => {
     const { url, seen } = await startGateway()
     const get = async (query: string) => {
       const headers = { authorization: `Bearer ${KEY}`, accept: 'text/event-stream' }
@@ -73,7 +73,7 @@ describe('operations by server-sent events', () => {
     expect(seen.operations.filter((operation) => operation.includes('poke'))).toEqual([])
   })
 
-  it.each(['variables', 'extensions'])('take the %s of a POST as an object, never as JSON in a text', async (name) => {
+  it.each(['variables', 'extensions'])('accepts the %s of a POST as an object, never as JSON in a string', async (name) => {
     const { url, seen } = await startGateway()
     const headers = { authorization: `Bearer ${KEY}`, accept: 'text/event-stream', 'content-type': 'application/json' }
     const body = JSON.stringify({ query: 'query ($n: Int) { ping(n: $n) }', [name]: '{"n":7}' })
@@ -84,7 +84,7 @@ describe('operations by server-sent events', () => {
     expect(await byGet.text()).toContain(name === 'variables' ? '"ping":7' : '"ping"')
   })
 
-  it('are only subscriptions for clients that take JSON as well', async () => {
+  it('is used only for subscriptions if the client accepts JSON as well', async () => {
     const { url } = await startGateway()
     const subscribe = async (query: string) => {
       const headers = {
@@ -100,8 +100,8 @@ describe('operations by server-sent events', () => {
   })
 })
 
-describe('a subscription by server-sent events', () => {
-  it('ends upstream when its client leaves, also an idle one', async () => {
+describe('Subscription over server-sent events', () => {
+  it('ends upstream when its client disconnects, even if idle', async () => {
     const { url, seen } = await startGateway()
     const idle = stream(url, { query: IDLE })
     await eventually(() => idle.results.length === 1)
@@ -109,7 +109,7 @@ describe('a subscription by server-sent events', () => {
     await eventually(() => seen.ended === 1)
   })
 
-  it('ends with an error within 5 s of the revocation of its key, and leaves others alone', async () => {
+  it('ends with an error within 5 s of the revocation of its key, and leaves others running', async () => {
     const clock = handClock()
     const { url, seen, revoked } = await startGateway({ clock })
     const doomed = stream(url, { query: IDLE })
@@ -126,7 +126,7 @@ describe('a subscription by server-sent events', () => {
     expect([other.results.length, seen.ended]).toEqual([1, 1])
   })
 
-  it('waits for a client that does not read, and ends when it has not read for half a minute', async () => {
+  it('waits for a slow consumer, and ends when it has not read for half a minute', async () => {
     const clock = handClock()
     const { url, seen } = await startGateway({ clock })
     const { port, host } = new URL(url)
@@ -150,7 +150,7 @@ describe('a subscription by server-sent events', () => {
     await eventually(() => seen.ended === 1)
   })
 
-  it('counts with those that its key has on sockets', async () => {
+  it('counts together with those that its key has on sockets', async () => {
     const { url, wsUrl } = await startGateway()
     const { client } = connect(wsUrl)
     const onSocket = Array.from({ length: 25 }, () => collect(client, IDLE))

@@ -11,8 +11,8 @@ async function results(query: string, variables: Record<string, unknown> = {}, o
   return { results: stream.results, error: stream.error(), seen }
 }
 
-describe('an event is completed by other subgraphs', () => {
-  it('over three subgraphs and two hops', async () => {
+describe('Federated subscription events', () => {
+  it('are completed over three subgraphs and two hops', async () => {
     const { results: events } = await results(
       'subscription { ticks(count: 2) { n documents { id title author { name } authors { id } } } }',
     )
@@ -21,7 +21,7 @@ describe('an event is completed by other subgraphs', () => {
     expect(events).toEqual([1, 2].map((n) => ({ data: { ticks: { n, documents: [a, b, a] } } })))
   })
 
-  it('with an alias, a fragment and a variable that only the other subgraph sees', async () => {
+  it('support an alias, a fragment and a variable that only the other subgraph sees', async () => {
     const { results: events, seen } = await results(
       `subscription ($count: Int!, $prefix: String = "the ") { t: ticks(count: $count) { docs: documents { ...F } } }
        fragment F on Document { name: title(prefix: $prefix) }`,
@@ -32,7 +32,7 @@ describe('an event is completed by other subgraphs', () => {
     expect(seen.operations[0]).not.toContain('prefix')
   })
 
-  it('with @include and @skip inside it', async () => {
+  it('support nested @include and @skip', async () => {
     const query = 'subscription ($x: Boolean!) { ticks(count: 1) { n documents { title @include(if: $x) author @skip(if: $x) { id } } } }'
     const included = await results(query, { x: true })
     expect(included.results[0].data.ticks.documents[0]).toEqual({ title: 'Document a' })
@@ -40,7 +40,7 @@ describe('an event is completed by other subgraphs', () => {
     expect(skipped.results[0].data.ticks.documents[0]).toEqual({ author: { id: '1' } })
   })
 
-  it('with interfaces, each type by its own fields', async () => {
+  it('support interfaces, each type by its own fields', async () => {
     const { results: events } = await results(
       'subscription { ticks(count: 2) { thing { __typename id ... on Pen { ink } ... on Cup { size } } } }',
     )
@@ -50,12 +50,12 @@ describe('an event is completed by other subgraphs', () => {
     ])
   })
 
-  it('and each distinct entity is fetched once', async () => {
+  it('fetch each distinct entity once', async () => {
     const { seen } = await results('subscription { ticks(count: 1) { documents { title } } }')
     expect(seen.representations).toEqual([2])
   })
 
-  it('with an error of the other subgraph at its place, once for each place', async () => {
+  it('have an error of the other subgraph at each affected path', async () => {
     const { results: events } = await results('subscription { ticks(count: 1) { documents { id boom } } }')
     expect(events[0].data.ticks.documents).toEqual([
       { id: 'a', boom: 'fine a' },
@@ -79,14 +79,14 @@ describe('an event is completed by other subgraphs', () => {
     ])
   })
 
-  it('and a defect of the other subgraph tells nothing of itself', async () => {
+  it('hide the details of a defect of the other subgraph', async () => {
     const { results: events } = await results('subscription { ticks(count: 1) { author { broken } } }')
     expect(events[0].data).toEqual({ ticks: { author: { broken: null } } })
     expect(events[0].errors[0].extensions.code).toBe('INTERNAL')
     expect(JSON.stringify(events)).not.toMatch(/hunter2|billing|stack|serviceName/)
   })
 
-  it('a subgraph that cannot be reached is an error of the event, not of the socket', async () => {
+  it('have an error when a subgraph is unreachable, and the socket stays open', async () => {
     const { links, seen } = shop()
     const down = { ...links.knowledge, execute: () => Promise.reject(new Error('connect ECONNREFUSED 10.0.0.7:4002')) }
     const { wsUrl } = await startGateway({ links: { ...links, knowledge: down } })
@@ -103,7 +103,7 @@ describe('an event is completed by other subgraphs', () => {
   })
 })
 
-describe('an event that needs nothing else is handed on as it is', () => {
+describe('Events of one subgraph', () => {
   const FAST = [
     'subscription { ticks(count: 3) { n text json flaky } }',
     'subscription { t: ticks(count: 3) { __typename number: n documents { id } } }',
@@ -117,7 +117,7 @@ describe('an event that needs nothing else is handed on as it is', () => {
   const unplaced = (all: unknown) => JSON.parse(JSON.stringify(all, (key, value) => (key === 'locations' ? undefined : value)))
 
   for (const query of FAST) {
-    it(`with the same answer as by a plan: ${query}`, async () => {
+    it(`are passed on with the same result as by a plan: ${query}`, async () => {
       const fast = await results(query)
       expect(slow(query)).not.toBe(query)
       expect(unplaced(fast.results)).toEqual(unplaced((await results(slow(query))).results))
@@ -125,27 +125,27 @@ describe('an event that needs nothing else is handed on as it is', () => {
     })
   }
 
-  it('but an inaccessible enum value is not', async () => {
+  it('have no inaccessible enum value', async () => {
     const { results: events } = await results('subscription { ticks(count: 2) { mood } }')
     expect(events.map(({ data }) => data.ticks.mood)).toEqual(['CALM', null])
     expect(JSON.stringify(events)).not.toContain('SECRET')
   })
 })
 
-describe('what goes wrong', () => {
-  it('an error inside one event leaves the next one whole', async () => {
+describe('Errors of federated subscriptions', () => {
+  it('inside one event leave the next one whole', async () => {
     const { results: events } = await results('subscription { ticks(count: 3) { n flaky } }')
     expect(events.map(({ data }) => data.ticks.flaky)).toEqual([1, null, 3])
     expect(events[1].errors).toMatchObject([{ path: ['ticks', 'flaky'], extensions: { code: 'ENGINE_ERROR' } }])
   })
 
-  it('a failure before the first event is the only result', async () => {
+  it('before the first event are the only result', async () => {
     const { results: events } = await results('subscription { ticks(count: 0, mode: "refused") { n } }')
     expect(events).toHaveLength(1)
     expect(events[0].errors[0].extensions).toMatchObject({ code: 'INSUFFICIENT_QUOTA', shouldRetry: false })
   })
 
-  it('a failure between events is the last result', async () => {
+  it('between events are the last result', async () => {
     const { results: events } = await results('subscription { ticks(count: 2, mode: "breaks") { n documents { title } } }')
     expect(events.map(({ errors }: ExecutionResult) => errors?.[0]?.extensions.code)).toEqual([undefined, undefined, 'INTERNAL'])
     expect(JSON.stringify(events)).not.toContain('secret detail')
@@ -157,9 +157,9 @@ describe('what goes wrong', () => {
     ['only __typename', 'subscription { __typename }', {}],
     ['@include at the root', 'subscription ($x: Boolean!) { ticks(count: 1) @include(if: $x) { n } }', { x: true }],
     ['@defer', 'subscription { ticks(count: 1) { ... @defer { n } } }', {}],
-    ['text that is no GraphQL', 'subscription {', {}, 'GRAPHQL_PARSE_FAILED'],
+    ['text that is not GraphQL', 'subscription {', {}, 'GRAPHQL_PARSE_FAILED'],
   ] as const) {
-    it(`${what}: refused, and the socket stays`, async () => {
+    it(`${what}: refused, and the socket stays open`, async () => {
       const { wsUrl } = await startGateway()
       const { client } = connect(wsUrl)
       const idle = collect(client, 'subscription { ticks(count: 1, mode: "idle") { n } }')
@@ -173,7 +173,7 @@ describe('what goes wrong', () => {
     })
   }
 
-  it('a variable that does not fit is refused before anything is asked', async () => {
+  it('a malformed variable is refused before any subgraph request', async () => {
     const { results: events, seen } = await results('subscription ($count: Int!) { ticks(count: $count) { n } }', { count: 'many' })
     expect(events).toHaveLength(1)
     expect(events[0].errors[0]).toMatchObject({ locations: [{ line: 1, column: 15 }], extensions: { code: 'INVALID_VARIABLES' } })
@@ -182,7 +182,7 @@ describe('what goes wrong', () => {
   })
 })
 
-it('one document with two subscriptions runs the one that is named', async () => {
+it('a document with two subscriptions runs the named one', async () => {
   const query = 'subscription A { ticks(count: 1) { n } } subscription B { ticks(count: 1) { text } }'
   const { wsUrl } = await startGateway()
   const { client } = connect(wsUrl)
@@ -199,7 +199,7 @@ it('one document with two subscriptions runs the one that is named', async () =>
   expect(unnamed.error()[0].extensions.code).toBe('INVALID_REQUEST')
 })
 
-it('queries, mutations and introspection go over the same socket', async () => {
+it('queries, mutations and introspection use the same socket', async () => {
   const { wsUrl } = await startGateway()
   const { client } = connect(wsUrl)
   for (const [query, data] of [
@@ -213,7 +213,7 @@ it('queries, mutations and introspection go over the same socket', async () => {
   }
 })
 
-it('the caller, the request id and the signal reach every subgraph', async () => {
+it('the caller, the request ID and the signal reach every subgraph', async () => {
   const { gateway, seen } = await startGateway()
   const context = { caller: `Bearer ${KEY}`, requestId: 'req_42', signal: new AbortController().signal }
   const query = 'subscription { ticks(count: 1) { documents { title author { name } } } }'

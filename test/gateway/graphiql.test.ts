@@ -5,7 +5,7 @@ import { CONFIG, KEY, startGateway } from './support/start.ts'
 const BROWSER = { accept: 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8' }
 
 describe('GraphiQL', () => {
-  it('is what a browser gets without a key, from this service alone', async () => {
+  it('is served to browsers without a key, from this service only', async () => {
     const { url } = await startGateway()
     const response = await fetch(url, { headers: BROWSER })
     expect(response.status).toBe(200)
@@ -48,7 +48,7 @@ describe('GraphiQL', () => {
     expect(options.connectionParams?.()).toEqual({ authorization: `Bearer ${KEY}` })
   })
 
-  it('takes the session of the portal where there is no key, and waits for one without a session', async () => {
+  it('uses the session of the portal without a key, and waits for one without a session', async () => {
     const { url } = await startGateway()
     const code = await (await fetch(`${url}/assets/page.js`)).text()
     for (const ok of [true, false]) {
@@ -72,7 +72,7 @@ describe('GraphiQL', () => {
     }
   })
 
-  it('is not in the way of an operation, and not there without introspection', async () => {
+  it('does not affect operations, and is absent without introspection', async () => {
     const { url } = await startGateway()
     // GraphiQL puts the query into the address, which is opened again.
     expect((await fetch(`${url}?query={ping}`, { headers: BROWSER })).headers.get('content-type')).toContain('text/html')

@@ -10,7 +10,7 @@ const APOLLO_WARNINGS = ['572B', 'FDE2', '7B9B']
 const CSRF_NOTICES = ['5A70', 'D6D5', '6A70']
 
 describe('GraphQL over HTTP', () => {
-  it('passes the audits of graphql-http: no error, and as many as Apollo Server alone', async () => {
+  it('passes the graphql-http audits without an error, as many as Apollo Server alone', async () => {
     const { url } = await startGateway()
     const fetchFn = (input: string, init: RequestInit = {}) =>
       fetch(input, { ...init, headers: { ...(init.headers as Record<string, string>), authorization: `Bearer ${KEY}` } })

@@ -9,7 +9,7 @@ import { shop } from './support/shop.ts'
 import { CONFIG, KEY, OTHER_KEY, startGateway, UNKNOWN_KEY } from './support/start.ts'
 
 describe('POST /graphql', () => {
-  it('answers a query over several subgraphs', async () => {
+  it('executes a query over several subgraphs', async () => {
     const { post } = await startGateway()
     const { status, headers, body } = await post({ query: '{ me { name } documents { title(prefix: "my ") } }' })
     expect(status).toBe(200)
@@ -22,7 +22,7 @@ describe('POST /graphql', () => {
     ['a malformed key', { authorization: 'Bearer sk-1' }],
     ['an unknown key', { authorization: `Bearer ${UNKNOWN_KEY}` }],
   ] as const) {
-    it(`answers 401 INVALID_API_KEY to ${what}, before it reads the body`, async () => {
+    it(`refuses ${what} with 401 INVALID_API_KEY before it reads the body`, async () => {
       const { post, seen } = await startGateway()
       for (const body of [{ query: '{ ping }' }, { query: '{ __schema { queryType { name } } }' }, '{ not JSON']) {
         const response = await post(body, headers)
@@ -34,7 +34,7 @@ describe('POST /graphql', () => {
     })
   }
 
-  it('refuses in the media type of GraphQL over HTTP where the client accepts it, and in JSON else', async () => {
+  it('refuses in the media type of GraphQL over HTTP if the client accepts it, and in JSON otherwise', async () => {
     const { post } = await startGateway()
     for (const [accept, type] of [
       ['application/graphql-response+json,application/json;q=0.9', 'application/graphql-response+json; charset=utf-8'],
@@ -47,7 +47,7 @@ describe('POST /graphql', () => {
     }
   })
 
-  it('refuses multipart requests, and names the routes that take files', async () => {
+  it('refuses multipart requests, and names the routes that accept files', async () => {
     const { url, seen } = await startGateway()
     for (const key of [KEY, UNKNOWN_KEY]) {
       const body = new FormData()
@@ -65,20 +65,20 @@ describe('POST /graphql', () => {
     expect(seen.operations).toEqual([])
   })
 
-  it('looks a key up once for many requests at once', async () => {
+  it('looks a key up once for many concurrent requests', async () => {
     const { post, lookups } = await startGateway()
     await Promise.all(Array.from({ length: 10 }, () => post({ query: '{ ping }' })))
     expect(lookups).toEqual([KEY])
   })
 
   for (const [what, body, status, code] of [
-    ['text that is no GraphQL', { query: '{ ping' }, 400, 'GRAPHQL_PARSE_FAILED'],
+    ['text that is not GraphQL', { query: '{ ping' }, 400, 'GRAPHQL_PARSE_FAILED'],
     ['an unknown field', { query: '{ pong }' }, 400, 'GRAPHQL_VALIDATION_FAILED'],
     ['a variable that does not fit', { query: 'query ($n: Int) { ping(n: $n) }', variables: { n: 'x' } }, 400, 'INVALID_VARIABLES'],
     ['an unknown operation name', { query: 'query A { ping }', operationName: 'B' }, 400, 'INVALID_REQUEST'],
     ['no query', { variables: {} }, 400, 'INVALID_REQUEST'],
     ['a batch', [{ query: '{ ping }' }, { query: '{ ping }' }], 400, 'INVALID_REQUEST'],
-    ['text that is no JSON', '{"query":', 400, 'INVALID_REQUEST'],
+    ['text that is not JSON', '{"query":', 400, 'INVALID_REQUEST'],
     ['a subscription', { query: 'subscription { ticks(count: 1) { n } }' }, 400, 'INVALID_REQUEST'],
     [
       'a subscription with @include at its root',
@@ -94,7 +94,7 @@ describe('POST /graphql', () => {
       'PERSISTED_QUERY_NOT_FOUND',
     ],
   ] as const) {
-    it(`answers ${status} ${code} to ${what}`, async () => {
+    it(`responds with ${status} ${code} to ${what}`, async () => {
       const { post } = await startGateway()
       const response = await post(body)
       expect(response).toMatchObject({ status, body: { errors: [{ extensions: { code } }] } })
@@ -109,7 +109,7 @@ describe('POST /graphql', () => {
     })
   }
 
-  it('answers PART_UNAVAILABLE when a subgraph cannot be reached', async () => {
+  it('responds with PART_UNAVAILABLE when a subgraph is unreachable', async () => {
     const { links } = shop()
     const unavailable = new KisError('service_unavailable', 'Inference is unavailable at the moment.', { retryAfterMs: 1_000 })
     const inference = { ...links.inference, execute: () => Promise.reject(unavailable) }
@@ -125,7 +125,7 @@ describe('POST /graphql', () => {
     ['refuses', () => Promise.reject(new KisError('operation_too_complex', 'Too much.'))],
     ['does not begin', async () => ({ errors: [new KisError('operation_too_complex', 'Too much.') as never] })],
   ] as const) {
-    it(`says at each field that a subgraph ${what} the fetch, and gives what the others answer`, async () => {
+    it(`reports at each field that a subgraph ${what} the fetch, and returns the data of the others`, async () => {
       const { links } = shop()
       const { post } = await startGateway({ links: { ...links, knowledge: { ...links.knowledge!, execute } } })
       const { body } = await post({ query: '{ ping\n a: documents { id }\n ...B } fragment B on Query { documents { title } }' })
@@ -138,7 +138,7 @@ describe('POST /graphql', () => {
     })
   }
 
-  it('says at each field that a subgraph gives no entity at all', async () => {
+  it('reports at each field that a subgraph returns no entity', async () => {
     const { links } = shop()
     const refusal = Object.assign(new KisError('permission_denied', 'Not yours.'), { path: ['_entities'] })
     const billing = { ...links.billing!, execute: async () => ({ data: null, errors: [refusal as never] }) }
@@ -150,7 +150,7 @@ describe('POST /graphql', () => {
     )
   })
 
-  it('keeps errors at their place and tells nothing of subgraphs, stacks or their messages', async () => {
+  it('preserves error paths and hides subgraphs, stacks and internal messages', async () => {
     const { post } = await startGateway()
     const { text, body } = await post({ query: '{ documents { boom } me { broken } }' })
     expect(body.data.documents[1]).toEqual({ boom: null })
@@ -165,13 +165,13 @@ describe('GET /graphql', () => {
   const get = async (url: string, query: string, headers: Record<string, string>) =>
     fetch(`${url}?query=${encodeURIComponent(query)}`, { headers: { authorization: `Bearer ${KEY}`, ...headers } })
 
-  it('answers queries, and never mutations', async () => {
+  it('executes queries, and never mutations', async () => {
     const { url } = await startGateway()
     expect(await (await get(url, '{ ping }', {})).json()).toEqual({ data: { ping: 1 } })
     expect((await get(url, 'mutation { poke }', {})).status).toBe(405)
   })
 
-  it('answers no request that a page of another origin could make a browser send', async () => {
+  it('refuses requests that a page of another origin could make a browser send', async () => {
     const { url, seen } = await startGateway()
     // Without a key, which no browser sends by itself, nothing is answered.
     expect((await fetch(`${url}?query=${encodeURIComponent('{ ping }')}`)).status).toBe(401)
@@ -182,7 +182,7 @@ describe('GET /graphql', () => {
   })
 })
 
-describe('pages of other origins', () => {
+describe('Cross-origin access to GraphQL', () => {
   const page = { origin: 'https://app.example.com' }
   const preflight = (url: string, headers: Record<string, string>) =>
     fetch(url, {
@@ -193,7 +193,7 @@ describe('pages of other origins', () => {
     ['access-control-allow-origin', 'access-control-expose-headers', 'vary'].map((name) => headers.get(name)?.toLowerCase() ?? null)
   const EXPOSED = 'x-request-id, x-client-request-id, retry-after'
 
-  it('may use it by default, errors included', async () => {
+  it('is allowed by default, including errors', async () => {
     const { url, post } = await startGateway()
     const preflightResponse = await preflight(url, page)
     expect(preflightResponse.status).toBe(204)
@@ -206,7 +206,7 @@ describe('pages of other origins', () => {
     expect(readCors(await post({ query: '{ ping }' }, page))).toEqual(['*', EXPOSED, null])
   })
 
-  it('may use it, by HTTP and by sockets, only where the operator names them', async () => {
+  it('is limited to origins that the operator names, by HTTP and by sockets', async () => {
     const config = { ...CONFIG, origins: new Origins(new Set([page.origin])) }
     const { url, wsUrl } = await startGateway({ config })
     expect(readCors(await preflight(url, page))).toEqual([page.origin, EXPOSED, 'origin, access-control-request-headers'])
@@ -223,7 +223,7 @@ describe('pages of other origins', () => {
   })
 })
 
-it('takes two bodies of unsaid length from an organization at once, the next when one of them is gone, and others all the time', async () => {
+it('reads two concurrent bodies of unknown length per organization, the next after one ends, and others at any time', async () => {
   // Longer than any whole body takes: an unfinished one that comes after it waits for its place, and is not refused.
   const { url, post } = await startGateway({ bodies: new LargeBodies({ largestBytes: CONFIG.maxBodyBytes, waitMs: 1_000 }) })
   const start = (key = KEY) => {

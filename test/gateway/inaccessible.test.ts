@@ -38,8 +38,8 @@ async function start() {
   return { ...(await startGateway({ supergraphSdl, links: { billing: link, inference: link, knowledge: link } })), reached }
 }
 
-describe('what is for services only', () => {
-  it('is known here by the supergraph itself', () => {
+describe('Inaccessible fields', () => {
+  it('are listed in the supergraph', () => {
     expect(hiddenFields().map(({ name }) => name)).toEqual(
       expect.arrayContaining([
         'principalOfApiKey',
@@ -54,7 +54,7 @@ describe('what is for services only', () => {
     expect(hiddenTypes).toEqual(expect.arrayContaining(['Principal', 'PlaceHoldInput', 'Hold', 'QueryEmbedding']))
   })
 
-  it('cannot be asked for, by HTTP or by a socket', async () => {
+  it('cannot be queried, by HTTP or by a socket', async () => {
     const { post, wsUrl, reached } = await start()
     const { client } = connect(wsUrl)
     for (const { name, operation } of hiddenFields()) {

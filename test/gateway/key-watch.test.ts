@@ -64,8 +64,8 @@ async function start() {
 const listErrorCodes = (results: readonly ExecutionResult[]) =>
   results.flatMap(({ errors }) => errors?.map(({ extensions }) => extensions.code) ?? [])
 
-describe('what is under way for a key', () => {
-  it('that is revoked ends within 5 s in the process too, with the reason, and other keys go on', async () => {
+describe('Key watch of running operations', () => {
+  it('ends those of a revoked key within 5 s, in the process as well, with the reason, and no others', async () => {
     const { scopes, ended, follow, within5s } = await start()
     const [chat, wallet, other] = [follow('chat'), follow('wallet'), follow('chat', OTHER_KEY)]
     await eventually(() => [chat, wallet, other].every(({ results }) => results.length === 1))
@@ -76,7 +76,7 @@ describe('what is under way for a key', () => {
     expect(other.results).toEqual([{ data: { chat: 1 } }])
   })
 
-  it('that loses a scope ends where it needs that scope, and there alone', async () => {
+  it('ends those that need a removed scope, and no others', async () => {
     const { scopes, ended, follow, within5s, wsUrl } = await start()
     const [chat, wallet] = [follow('chat'), follow('wallet')]
     const { client } = connect(wsUrl)

@@ -17,7 +17,7 @@ const lists = (count: number) => `${'['.repeat(count)}1${']'.repeat(count)}`
 const CASES: readonly { readonly what: string; readonly most: string; readonly above: string }[] = [
   { what: 'aliases', most: `{ ${times(15, (i) => `a${i}: ping`)} }`, above: `{ ${times(16, (i) => `a${i}: ping`)} }` },
   {
-    what: 'aliases in fragments that are spread again and again',
+    what: 'aliases in fragments that are spread repeatedly',
     most: `{ ...B ...B ...B } fragment B on Query { ${times(5, (i) => `a${i}: ping`)} }`,
     above: '{ ...B ...B ...B ...B } fragment B on Query { a: ping b: ping c: ping d: ping }',
   },
@@ -34,24 +34,24 @@ const CASES: readonly { readonly what: string; readonly most: string; readonly a
     above: `{ ${nests(4, '...F')} } fragment F on Nest { ${nests(5, '... { nest { n } }')} }`,
   },
   {
-    what: 'levels of lists',
+    what: 'list levels',
     most: `{ find(input: { query: "x", filter: { a: ${lists(8)}, b: ${lists(8)} } }) }`,
     above: `{ find(input: { query: "x", filter: [{ a: ${lists(8)} }] }) }`,
   },
   {
-    what: 'levels of lists in a default',
+    what: 'list levels in a default',
     most: `query ($j: JSON = ${lists(8)}) { find(input: { query: "x", filter: $j }) }`,
     above: `query ($j: JSON = ${lists(60)}) { find(input: { query: "x", filter: $j }) }`,
   },
-  { what: 'selections, by fragments that are spread twice', most: twice(10), above: twice(11) },
-  { what: 'selections, far too many to follow', most: twice(1), above: twice(90) },
+  { what: 'selections in fragments that are spread twice', most: twice(10), above: twice(11) },
+  { what: 'selections, far too many to expand', most: twice(1), above: twice(90) },
   {
     what: 'introspections',
     most: '{ __schema { types { name } } __type(name: "Query") { name } }',
     above: '{ a: __schema { description } b: __schema { description } ...T } fragment T on Query { __type(name: "Query") { name } }',
   },
   {
-    what: 'introspections, by aliases',
+    what: 'introspections by aliases',
     most: '{ __schema { types { name } all: types { name } } }',
     above: '{ __schema { types { f: fields { name } } ...S } } fragment S on __Schema { all: types { name } }',
   },
@@ -103,7 +103,7 @@ function notCalled(): never {
   throw new Error('not asked')
 }
 
-it('answers the whole introspection query to callers with a key, although it is deep', async () => {
+it('executes the full introspection query for callers with a key, although it is deep', async () => {
   const { post } = await startGateway()
   const { body } = await post({
     query: getIntrospectionQuery({ descriptions: true, inputValueDeprecation: true, specifiedByUrl: true, directiveIsRepeatable: true }),
@@ -112,7 +112,7 @@ it('answers the whole introspection query to callers with a key, although it is 
   expect(body.data.__schema.queryType.name).toBe('Query')
 })
 
-it('answers no introspection, and suggests no names, when that is switched off', async () => {
+it('refuses introspection, and suggests no names, when introspection is disabled', async () => {
   const { post, wsUrl } = await startGateway({ config: { ...CONFIG, introspection: false } })
   for (const query of [
     '{ __schema { types { name } } }',
@@ -135,7 +135,7 @@ it('suggests names when the schema may be read anyway', async () => {
   expect((await post({ query: '{ pong }' })).body.errors[0].message).toContain('Did you mean "ping"?')
 })
 
-it('refuses introspection that walks in circles', async () => {
+it('refuses cyclic introspection', async () => {
   const { post } = await startGateway()
   const query = `{ __schema { types { ${'fields { type { '.repeat(6)} name ${'} } '.repeat(6)} } } }`
   expect((await post({ query })).body.errors[0].extensions.code).toBe('GRAPHQL_VALIDATION_FAILED')

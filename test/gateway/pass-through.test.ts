@@ -23,7 +23,7 @@ it.each([
   `subscription ($input: RunAgentInput!) { agentRun(input: $input) { ${EVENT} } }`,
   `subscription ($runId: ID!, $after: Cursor) { agentRunEvents(runId: $runId, after: $after) { ${EVENT} } }`,
   '{ organization { id name } }',
-])('passes the result of one fetch: %s', (text) => {
+])('passes on the result of one fetch: %s', (text) => {
   expect(fetchOf(text)?.kind).toBe('Fetch')
 })
 
@@ -33,6 +33,6 @@ it.each([
   ['a fragment', '{ ... on Query { organization { id } } }'],
   ['a condition', 'query ($x: Boolean!) { organization { id name @include(if: $x) } }'],
   ['introspection', '{ __schema { queryType { name } } }'],
-])('leaves to Apollo what needs more: %s', (_what, text) => {
+])('leaves other operations to Apollo: %s', (_what, text) => {
   expect(fetchOf(text)).toBeNull()
 })

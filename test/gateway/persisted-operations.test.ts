@@ -12,7 +12,7 @@ const TICKS = 'subscription Ticks { ticks(count: 2) { n } }'
 const NOT_FOUND = { errors: [{ extensions: { code: 'PERSISTED_QUERY_NOT_FOUND' } }] }
 const DENIED = { errors: [{ extensions: { code: 'PERMISSION_DENIED' } }] }
 
-describe('automatic persisted queries', () => {
+describe('Automatic persisted queries', () => {
   it('are found once their text was sent with its hash', async () => {
     const { post } = await startGateway()
     const variables = { n: 3 }
@@ -21,7 +21,7 @@ describe('automatic persisted queries', () => {
     expect((await post({ extensions: reference(PING), variables })).body).toEqual({ data: { ping: 3 } })
   })
 
-  it('are bounded in number too, however short they are', () => {
+  it('are limited in number too, however short they are', () => {
     const persisted = new PersistedOperations(new Map(), false)
     const caller = { organizationId: 'org_a' }
     const sent = (n: number) => String.fromCharCode(0x4e00 + (n % 20_000), 0x4e00 + Math.floor(n / 20_000))
@@ -30,7 +30,7 @@ describe('automatic persisted queries', () => {
     expect(() => persisted.findText({ extensions: reference(sent(0)) }, caller)).toThrow()
   })
 
-  it('are taken by GET, where caches can keep them', async () => {
+  it('are accepted by GET, where caches can store them', async () => {
     const { post, url } = await startGateway()
     await post({ query: PING, extensions: reference(PING) })
     const params = new URLSearchParams({ extensions: JSON.stringify(reference(PING)), variables: '{"n":4}', operationName: 'Ping' })
@@ -38,7 +38,7 @@ describe('automatic persisted queries', () => {
     expect(await (await fetch(`${url}?${params}`, { headers })).json()).toEqual({ data: { ping: 4 } })
   })
 
-  it('are found by clients that write null for the text, and no other text is taken for one', async () => {
+  it('are found by clients that send null for the text, and no other text is mistaken for one', async () => {
     const { post } = await startGateway()
     expect(await post({ query: null, extensions: reference(PING) } as object)).toMatchObject({ status: 200, body: NOT_FOUND })
     await post({ query: PING, extensions: reference(PING) })
@@ -49,7 +49,7 @@ describe('automatic persisted queries', () => {
       ).toMatch(query === '' ? NOT_FOUND.errors[0]!.extensions.code : 'INVALID_TYPE')
   })
 
-  it('are not known to another organization', async () => {
+  it('are unknown to another organization', async () => {
     const { post } = await startGateway({
       authenticate: async (apiKey) => ({ ...createPrincipal(apiKey), organizationId: `org of ${apiKey}` }),
     })
@@ -58,7 +58,7 @@ describe('automatic persisted queries', () => {
     expect(await post({ extensions: reference(PING) }, headers)).toMatchObject({ status: 200, body: NOT_FOUND })
   })
 
-  it('are taken over sockets, subscriptions too', async () => {
+  it('are accepted over sockets, including subscriptions', async () => {
     const { wsUrl } = await startGateway()
     const { client } = connect(wsUrl)
     const execute = async (query: string) => {
@@ -84,7 +84,7 @@ describe('automatic persisted queries', () => {
   }
 })
 
-describe('trusted documents', () => {
+describe('Trusted documents', () => {
   const config = { ...CONFIG, trustedDocuments: new Map([['ping-1', PING]]), trustedDocumentsOnly: true }
   const start = (options = {}) =>
     startGateway({
@@ -93,14 +93,14 @@ describe('trusted documents', () => {
       ...options,
     })
 
-  it('run by their id, by their hash and by their text', async () => {
+  it('run by their ID, by their hash and by their text', async () => {
     const { post } = await start()
     expect((await post({ documentId: 'ping-1', variables: { n: 2 } })).body).toEqual({ data: { ping: 2 } })
     expect((await post({ query: PING, extensions: reference(PING) })).body).toEqual({ data: { ping: 1 } })
     expect((await post({ query: PING })).body).toEqual({ data: { ping: 1 } })
   })
 
-  it('of graphql-codegen run by its ids, however a client sends them', async () => {
+  it('of graphql-codegen run by its IDs, however a client sends them', async () => {
     const id = `sha256:${sha256('of another text')}`
     const trustedDocuments = readManifest(JSON.stringify({ [id]: PING }))
     const { post } = await start({ config: { ...config, trustedDocuments } })
@@ -109,7 +109,7 @@ describe('trusted documents', () => {
       expect((await post(body)).body).toEqual({ data: { ping: 1 } })
   })
 
-  it('are all that a caller may run where the operator says so, over HTTP and sockets', async () => {
+  it('are the only permitted operations if the operator configures it, over HTTP and sockets', async () => {
     const { post, wsUrl, seen } = await start()
     expect((await post({ query: '{ ping }' })).body).toMatchObject(DENIED)
     expect((await post({ query: '{ ping }', extensions: reference('{ ping }') })).body).toMatchObject(DENIED)
@@ -131,7 +131,7 @@ describe('trusted documents', () => {
     expect(await gateway.link.execute({ query: '{ ping }' }, context)).toEqual({ data: { ping: 1 } })
   })
 
-  it('stop the start, each with what is wrong with it', async () => {
+  it('stop the start if they are invalid, each with its error', async () => {
     const trustedDocuments = new Map([
       ['a', '{ pong }'],
       ['b', '{ ping'],
@@ -139,7 +139,7 @@ describe('trusted documents', () => {
     await expect(startGateway({ config: { ...CONFIG, trustedDocuments } })).rejects.toThrow(/document a: .*pong.*\n.*document b: Syntax/)
   })
 
-  it('come from a manifest of Apollo, of Relay or of graphql-codegen', () => {
+  it('are loaded from a manifest of Apollo, Relay or graphql-codegen', () => {
     const apollo = {
       format: 'apollo-persisted-query-manifest',
       version: 1,
@@ -157,7 +157,7 @@ describe('trusted documents', () => {
       expect(() => readManifest(JSON.stringify(bad))).toThrow()
   })
 
-  it('name the file that cannot be read', () => {
+  it('report the name of an unreadable file', () => {
     expect(() => readTrustedDocuments('/nowhere.json')).toThrow(/^KIS_TRUSTED_DOCUMENTS: \/nowhere\.json/)
   })
 })

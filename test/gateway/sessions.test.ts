@@ -59,8 +59,8 @@ async function startPortal(clock = handClock()) {
   return { ...gateway, base, origin: base, clock, opened, send, signIn, sendQuery }
 }
 
-describe('signing in', () => {
-  it('exchanges a key for a cookie that scripts cannot read, and never gives the key or the token to them', async () => {
+describe('Sign-in with a key', () => {
+  it('exchanges a key for an HttpOnly cookie, and never returns the key or the token to scripts', async () => {
     const { signIn, sendQuery } = await startPortal()
     const { status, headers, text } = await signIn({ ...OWN, 'user-agent': 'Browser' }, ` ${KEY} `)
     expect(status).toBe(201)
@@ -73,7 +73,7 @@ describe('signing in', () => {
     expect((await sendQuery({ ...OWN, cookie: cookie!.split(';')[0]! })).status).toBe(200)
   })
 
-  it('gives a cookie for https alone where a proxy speaks it, and takes no other there', async () => {
+  it('sets a cookie for https only behind an https proxy, and accepts no other there', async () => {
     const { signIn, sendQuery, base } = await startPortal()
     const https = { 'x-forwarded-proto': 'https' }
     const { status, headers } = await signIn({ ...https, origin: base.replace('http:', 'https:') })
@@ -84,13 +84,13 @@ describe('signing in', () => {
     expect((await sendQuery({ ...OWN, ...https, cookie: COOKIE })).status).toBe(401)
   })
 
-  it('ends the session that the browser had', async () => {
+  it('ends the former session of the browser', async () => {
     const { signIn, opened } = await startPortal()
     await signIn({ ...OWN, cookie: COOKIE })
     expect([...opened.keys()]).toEqual([`kis_session_${'1'.padStart(43, 'b')}`])
   })
 
-  it('answers every wrong key alike, and no sooner than any other', async () => {
+  it('responds to every wrong key alike, and in the same time', async () => {
     const { signIn, clock } = await startPortal()
     const responses = []
     for (const wrong of [UNKNOWN_KEY, 'kis_live_', 'x', '', TOKEN]) {
@@ -114,7 +114,7 @@ describe('signing in', () => {
     })
   })
 
-  it('says that the organization is suspended', async () => {
+  it('reports that the organization is suspended', async () => {
     const { signIn, clock } = await startPortal()
     const response = signIn(OWN, OTHER_KEY)
     const ticking = setInterval(() => clock.advance(500), 10)
@@ -127,12 +127,12 @@ describe('signing in', () => {
   for (const [what, headers] of [
     ['another origin', { origin: 'https://evil.example' }],
     ['another site', { 'sec-fetch-site': 'cross-site' }],
-    ['another host of the site', { 'sec-fetch-site': 'same-site' }],
-    ['the address line', { 'sec-fetch-site': 'none' }],
+    ['another subdomain of the site', { 'sec-fetch-site': 'same-site' }],
+    ['the address bar', { 'sec-fetch-site': 'none' }],
     ['a sandboxed page', { origin: 'null' }],
     ['a program', {}],
   ] as const)
-    it(`is refused to ${what}, and so is signing out`, async () => {
+    it(`is refused to ${what}, and so is sign-out`, async () => {
       const { signIn, send, opened } = await startPortal()
       for (const response of [await signIn(headers), await send('DELETE', '/session', { ...headers, cookie: COOKIE })]) {
         expect([response.status, JSON.parse(response.text).error.code]).toEqual([403, 'permission_denied'])
@@ -142,7 +142,7 @@ describe('signing in', () => {
       expect([...opened.keys()]).toEqual([TOKEN])
     })
 
-  it('takes JSON alone, of a bounded length', async () => {
+  it('accepts only JSON, of a limited length', async () => {
     const { send } = await startPortal()
     const post = (type: string, body: string) => send('POST', '/session', { ...OWN, 'content-type': type }, body)
     for (const [type, body, status] of [
@@ -161,7 +161,7 @@ describe('signing in', () => {
     }
   })
 
-  it('has no preflight for other origins, and says how people may sign in', async () => {
+  it('has no preflight for other origins, and reports the sign-in methods', async () => {
     const { send } = await startPortal()
     expect((await send('OPTIONS', '/session', { origin: 'https://evil.example', 'access-control-request-method': 'POST' })).status).toBe(
       404,
@@ -169,7 +169,7 @@ describe('signing in', () => {
     expect(await send('GET', '/session/options')).toMatchObject({ status: 200, text: '{"oidc":null}' })
   })
 
-  it('signs out, at once and on this gateway too', async () => {
+  it('signs out, immediately and on this gateway too', async () => {
     const { send, sendQuery, opened } = await startPortal()
     expect((await sendQuery({ ...OWN, cookie: COOKIE })).status).toBe(200)
     const { status, headers } = await send('DELETE', '/session', { ...OWN, cookie: COOKIE })
@@ -183,18 +183,18 @@ describe('signing in', () => {
   })
 })
 
-describe('a session in the place of a key', () => {
+describe('Session in place of a key', () => {
   for (const [what, headers, status] of [
-    ['of the own page', OWN, 200],
-    ['of an older browser', 'own origin', 200],
-    ['of no origin', {}, 401],
-    ['of another origin', { origin: 'https://evil.example' }, 401],
-    ['of another site', { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }, 401],
-    ['of another host of the site', { 'sec-fetch-site': 'same-site' }, 401],
-    ['that a person typed', { 'sec-fetch-site': 'none' }, 401],
-    ['of another origin that claims to be the own page', { 'sec-fetch-site': 'same-origin', origin: 'https://evil.example' }, 401],
+    ['from the page itself', OWN, 200],
+    ['from an older browser', 'own origin', 200],
+    ['without an origin', {}, 401],
+    ['from another origin', { origin: 'https://evil.example' }, 401],
+    ['from another site', { 'sec-fetch-site': 'cross-site', origin: 'https://evil.example' }, 401],
+    ['from another subdomain of the site', { 'sec-fetch-site': 'same-site' }, 401],
+    ['typed by a person', { 'sec-fetch-site': 'none' }, 401],
+    ['from another origin with a forged header', { 'sec-fetch-site': 'same-origin', origin: 'https://evil.example' }, 401],
   ] as const)
-    it(`counts in a request ${what}: ${status}`, async () => {
+    it(`has status ${status} in a request ${what}`, async () => {
       const { sendQuery, send, origin, seen } = await startPortal()
       const sent = { ...(headers === 'own origin' ? { origin } : headers), cookie: `a=b; ${COOKIE}; c=d` }
       const response = await sendQuery(sent)
@@ -213,14 +213,14 @@ describe('a session in the place of a key', () => {
       if (status === 401) expect(seen.operations).toEqual([])
     })
 
-  it('counts in no form and no plain text', async () => {
+  it('is accepted in no form and no plain text', async () => {
     const { sendQuery, seen } = await startPortal()
     for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'multipart/form-data; boundary=x'])
       expect((await sendQuery({ ...OWN, cookie: COOKIE, 'content-type': type })).status).toBeGreaterThanOrEqual(400)
     expect(seen.operations).toEqual([])
   })
 
-  it('does not count beside a key, right or wrong, nor as a key', async () => {
+  it('is ignored beside a key, right or wrong, and is no key', async () => {
     const { sendQuery, lookups, opened } = await startPortal()
     opened.clear()
     expect((await sendQuery({ ...OWN, cookie: COOKIE, authorization: `Bearer ${KEY}` })).status).toBe(200)
@@ -231,7 +231,7 @@ describe('a session in the place of a key', () => {
     expect(lookups).not.toContain(TOKEN)
   })
 
-  it('ends within 5 s of its end elsewhere, also for streams', async () => {
+  it('ends within 5 s of its end elsewhere, including streams', async () => {
     const { sendQuery, opened, clock, seen } = await startPortal()
     expect((await sendQuery({ ...OWN, cookie: COOKIE })).status).toBe(200)
     const stream = sendQuery(
@@ -254,7 +254,7 @@ describe('a session in the place of a key', () => {
   })
 })
 
-describe('a socket of a session', () => {
+describe('WebSocket of a session', () => {
   function openSocket(wsUrl: string, headers: Record<string, string>, params?: object) {
     const socket = new WebSocket(wsUrl, 'graphql-transport-ws', { headers })
     const messages: string[] = []
@@ -267,7 +267,7 @@ describe('a socket of a session', () => {
     return { socket, closed, isAccepted }
   }
 
-  it('opens for pages of the own origin alone, and not beside a key', async () => {
+  it('opens for same-origin pages only, and not beside a key', async () => {
     const { wsUrl, origin } = await startPortal()
     const cookie = COOKIE
     for (const [headers, params, isAccepted] of [
@@ -290,7 +290,7 @@ describe('a socket of a session', () => {
     }
   })
 
-  it('is closed within 5 s of the end of the session', async () => {
+  it('closes within 5 s of the end of the session', async () => {
     const { wsUrl, origin, opened, clock } = await startPortal()
     const { isAccepted, closed } = openSocket(wsUrl, { cookie: COOKIE, origin })
     expect(await isAccepted()).toBe(true)

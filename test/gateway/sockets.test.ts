@@ -14,18 +14,18 @@ async function outcome(wsUrl: string, connectionParams: Record<string, unknown>)
   return Promise.race([closed, result.over.then(() => (result.results.length ? undefined : closed))])
 }
 
-describe('who may open a socket', () => {
+describe('WebSocket authentication', () => {
   for (const [what, params] of [
     ['authorization with Bearer', { authorization: `Bearer ${KEY}` }],
     ['Authorization without', { Authorization: KEY }],
   ] as const) {
-    it(`a key in connectionParams (${what})`, async () => {
+    it(`accepts a key in connectionParams (${what})`, async () => {
       const { wsUrl } = await startGateway()
       expect(await outcome(wsUrl, params)).toBeUndefined()
     })
   }
 
-  it('a key in the header of the upgrade', async () => {
+  it('accepts a key in the header of the upgrade', async () => {
     const { wsUrl } = await startGateway()
     const socket = new WebSocket(wsUrl, 'graphql-transport-ws', { headers: { authorization: `Bearer ${KEY}` } })
     const messages: string[] = []
@@ -42,19 +42,19 @@ describe('who may open a socket', () => {
     ['a malformed key', { authorization: 'Bearer sk-123' }, 4401],
     ['an unknown key', { authorization: `Bearer ${UNKNOWN_KEY}` }, 4401],
   ] as const) {
-    it(`not ${what}: ${code}`, async () => {
+    it(`refuses ${what}: ${code}`, async () => {
       const { wsUrl, lookups } = await startGateway()
       expect(await outcome(wsUrl, params)).toMatchObject({ code })
       expect(lookups).toEqual(what === 'an unknown key' ? [UNKNOWN_KEY] : [])
     })
   }
 
-  it('nobody while keys cannot be judged: 1013, which says to come again', async () => {
+  it('closes with 1013 while keys cannot be verified', async () => {
     const { wsUrl } = await startGateway({ authenticate: () => Promise.reject(new Error('billing is down')) })
     expect(await outcome(wsUrl, { authorization: KEY })).toMatchObject({ code: 1013 })
   })
 
-  it('nobody who sends an operation before the key was accepted: 4401', async () => {
+  it('closes with 4401 on an operation before the key was accepted', async () => {
     const { wsUrl, seen } = await startGateway()
     const socket = new WebSocket(wsUrl, 'graphql-transport-ws')
     const closed = new Promise<number>((resolve) => socket.on('close', resolve))
@@ -63,7 +63,7 @@ describe('who may open a socket', () => {
     expect(seen.operations).toEqual([])
   })
 
-  it('and only at /graphql', async () => {
+  it('is served only at /graphql', async () => {
     const { wsUrl } = await startGateway()
     const socket = new WebSocket(`${wsUrl}/other`, 'graphql-transport-ws')
     const error = await new Promise<Error>((resolve) => socket.on('error', resolve))
@@ -71,8 +71,8 @@ describe('who may open a socket', () => {
   })
 })
 
-describe('a revoked key', () => {
-  it('closes its open sockets with 4401 within 5 s, ends what runs on them, and leaves others alone', async () => {
+describe('Revoked key', () => {
+  it('closes its open sockets with 4401 within 5 s, ends what runs on them, and leaves others open', async () => {
     const clock = handClock()
     const { wsUrl, seen, revoked } = await startGateway({ clock })
     const doomed = connect(wsUrl)
@@ -96,7 +96,7 @@ describe('a revoked key', () => {
     expect(other.socket().readyState).toBe(WebSocket.OPEN)
   })
 
-  it('says so when its organization is suspended, of open sockets and of new ones', async () => {
+  it('reports that its organization is suspended, on open sockets and new ones', async () => {
     const clock = handClock()
     let isSuspended = false
     const authenticate = async (apiKey: string) => {
@@ -133,7 +133,7 @@ describe('a revoked key', () => {
     expect((await post({ query: '{ ping }' })).status).toBe(401)
   })
 
-  it('that cannot be judged for a while keeps its sockets', async () => {
+  it('keeps its sockets open while it cannot be verified', async () => {
     const clock = handClock()
     let down = false
     let lookupCount = 0
@@ -156,8 +156,8 @@ describe('a revoked key', () => {
   })
 })
 
-describe('what one key may do at once', () => {
-  it('20 sockets; the next is closed with 1013, and there is room when one leaves', async () => {
+describe('WebSocket limits per key', () => {
+  it('allow 20 sockets; the next is closed with 1013, and there is room when one closes', async () => {
     const { wsUrl } = await startGateway()
     const clients = Array.from({ length: 20 }, () => connect(wsUrl))
     const streams = clients.map(({ client }) => collect(client, IDLE))
@@ -168,7 +168,7 @@ describe('what one key may do at once', () => {
     await eventually(async () => (await outcome(wsUrl, { authorization: KEY })) === undefined)
   })
 
-  it('50 operations over all its sockets; the next is refused and nothing else happens', async () => {
+  it('allow 50 operations over all its sockets; the next is refused without another effect', async () => {
     const { wsUrl, seen } = await startGateway()
     const [one, two] = [connect(wsUrl), connect(wsUrl)]
     const streams = Array.from({ length: 50 }, (_, i) => collect((i % 2 ? one : two).client, IDLE))
@@ -184,7 +184,7 @@ describe('what one key may do at once', () => {
     expect(allowed.results).toEqual([{ data: { ping: 1 } }])
   })
 
-  it('operations that ended make room, however they ended', async () => {
+  it('free the slot of an operation, however it ended', async () => {
     const clock = handClock()
     const { wsUrl } = await startGateway({ clock })
     const { client } = connect(wsUrl)
@@ -203,8 +203,8 @@ describe('what one key may do at once', () => {
   })
 })
 
-describe('a socket that asks too much', () => {
-  it('is closed with 1013 above 20 messages a second, of which a long one counts as many, and with 1009 above 1 MiB a message', async () => {
+describe('WebSocket limits per connection', () => {
+  it('close with 1013 above 20 messages a second, of which a long one counts as many, and with 1009 above 1 MiB a message', async () => {
     const clock = handClock()
     const { wsUrl } = await startGateway({ clock })
     const flood = connect(wsUrl)
@@ -222,7 +222,7 @@ describe('a socket that asks too much', () => {
     expect(await large.closed).toMatchObject({ code: 1009 })
   })
 
-  it('may go on for ever below that rate', async () => {
+  it('allow any duration below that rate', async () => {
     const clock = handClock()
     const { wsUrl } = await startGateway({ clock })
     const { client, socket } = connect(wsUrl)
@@ -237,7 +237,7 @@ describe('a socket that asks too much', () => {
     expect(socket().readyState).toBe(WebSocket.OPEN)
   })
 
-  it('is closed with 4413 when its client leaves too much unread, and what runs on it ends', async () => {
+  it('close a slow consumer with 4413, and end what runs on its socket', async () => {
     const clock = handClock()
     const { wsUrl, seen } = await startGateway({ clock })
     const { client, socket, closed } = connect(wsUrl)
@@ -260,7 +260,7 @@ describe('a socket that asks too much', () => {
     expect([4413, 1006]).toContain((await closed).code)
   })
 
-  it('may be a service of ours, which is held to other limits', async () => {
+  it('differ for a service of the installation', async () => {
     const { wsUrl } = await startGateway({ isService: async ({ headers }) => headers['x-service'] === 'yes' })
     const text = 'x'.repeat(600_000)
     const socket = new WebSocket(wsUrl, 'graphql-transport-ws', { headers: { authorization: `Bearer ${KEY}`, 'x-service': 'yes' } })
@@ -276,7 +276,7 @@ describe('a socket that asks too much', () => {
   })
 })
 
-it('says nothing for 3 s after connecting and is closed with 4408', async () => {
+it('closes with 4408 when the client sends nothing for 3 s after connecting', async () => {
   const { wsUrl } = await startGateway()
   const socket = new WebSocket(wsUrl, 'graphql-transport-ws')
   expect(await new Promise<number>((resolve) => socket.on('close', resolve))).toBe(4408)

@@ -12,32 +12,32 @@ const nested = (levels: number): unknown => JSON.parse('{"a":'.repeat(levels) + 
 const unknown = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`q${i}`, 1]))
 
 const REFUSED: readonly { readonly what: string; readonly input: unknown; readonly code: string; readonly says: string }[] = [
-  { what: '20,000 fields that the type has not', input: unknown(20_000), code: 'INVALID_VARIABLES', says: '"q0"' },
+  { what: '20,000 unknown fields', input: unknown(20_000), code: 'INVALID_VARIABLES', says: '"q0"' },
   {
-    what: 'a list of 2,000 objects for texts',
+    what: 'a list of 2,000 objects for strings',
     input: { query: 'x', tags: Array.from({ length: 2_000 }, () => ({})) },
     code: 'INVALID_TYPE',
     says: 'input.tags[0]',
   },
   {
-    what: 'a list of 2,000 numbers for texts',
+    what: 'a list of 2,000 numbers for strings',
     input: { query: 'x', tags: Array.from({ length: 2_000 }, () => 1) },
     code: 'INVALID_VARIABLES',
     says: 'input.tags[0]',
   },
   {
-    what: 'a list of 100,000 texts',
+    what: 'a list of 100,000 strings',
     input: { query: 'x', tags: Array.from({ length: 100_000 }, () => 'x') },
     code: 'ARRAY_ABOVE_MAX_LENGTH',
     says: 'input.tags',
   },
   {
-    what: 'a text of over a million characters',
+    what: 'a string of over a million characters',
     input: { query: 'x'.repeat(1_048_577) },
     code: 'STRING_ABOVE_MAX_LENGTH',
     says: 'input.query',
   },
-  { what: 'a wide object for a text', input: { query: unknown(20_000) }, code: 'INVALID_TYPE', says: 'input.query' },
+  { what: 'a wide object for a string', input: { query: unknown(20_000) }, code: 'INVALID_TYPE', says: 'input.query' },
   {
     what: 'an enum value of 100,000 characters',
     input: { query: 'x', mood: 'C'.repeat(100_000) },
@@ -45,12 +45,12 @@ const REFUSED: readonly { readonly what: string; readonly input: unknown; readon
     says: 'input.mood',
   },
   { what: 'a field whose name has 100,000 characters', input: { ['q'.repeat(100_000)]: 1 }, code: 'INVALID_REQUEST', says: "'input'" },
-  { what: 'JSON that is nested 1,000 deep', input: { query: 'x', filter: nested(1_000) }, code: 'INVALID_REQUEST', says: 'input.filter' },
+  { what: 'JSON with 1,000 levels', input: { query: 'x', filter: nested(1_000) }, code: 'INVALID_REQUEST', says: 'input.filter' },
   { what: 'a list for an object', input: [[[[[]]]]], code: 'INVALID_VARIABLES', says: '$input' },
 ]
 
 for (const { what, input, code, says } of REFUSED) {
-  it(`refuses ${what} with a small answer, on every transport, and asks no subgraph`, async () => {
+  it(`refuses ${what} with a short error, on every transport, without a subgraph request`, async () => {
     const { gateway, post, wsUrl, seen } = await startGateway({ config: { ...CONFIG, maxBodyBytes: 4 * 1024 * 1024 } })
     const context = { caller: KEY, requestId: 'req_1', signal: new AbortController().signal }
     const http = await post({ query: FIND, variables: { input } })
@@ -72,7 +72,7 @@ for (const { what, input, code, says } of REFUSED) {
   })
 }
 
-it('refuses a body of more values than any operation needs before it reads them, and asks no subgraph', async () => {
+it('refuses a body of more values than any operation needs before it reads them, without a subgraph request', async () => {
   const { post, seen } = await startGateway({ config: { ...CONFIG, maxBodyBytes: 4 * 1024 * 1024 } })
   for (const extra of [{ variables: { input: [Array.from({ length: 700_000 }, () => 0)] } }, { extensions: unknown(110_000) }]) {
     const { status, body } = await post({ query: FIND, ...extra })
@@ -81,7 +81,7 @@ it('refuses a body of more values than any operation needs before it reads them,
   expect(seen.operations).toEqual([])
 })
 
-it('answers 8,000 unknown fields a hundred times while the process goes on answering', async () => {
+it('refuses 8,000 unknown fields a hundred times while the process stays responsive', async () => {
   const { post } = await startGateway()
   const body = JSON.stringify({ query: FIND, variables: { input: unknown(8_000) } })
   let underWay = true
@@ -100,7 +100,7 @@ it('answers 8,000 unknown fields a hundred times while the process goes on answe
   expect(longestMs).toBeLessThan(2_000)
 })
 
-it('takes what fits: defaults, one value for a list, deep enough JSON, and a file of any length', async () => {
+it('accepts valid variables: defaults, one value for a list, deep enough JSON, and a file of any length', async () => {
   const { post } = await startGateway({ config: { ...CONFIG, maxBodyBytes: 4 * 1024 * 1024 } })
   const found = await post({ query: FIND, variables: { input: { query: 'x', tags: 'one', filter: nested(60), near: { query: 'y' } } } })
   expect(found.body).toEqual({ data: { find: 10 } })
@@ -111,7 +111,7 @@ it('takes what fits: defaults, one value for a list, deep enough JSON, and a fil
   expect((await post({ query, variables: { content: contentBase64 } })).body).toEqual({ data: { upload: 2_000_000 } })
 })
 
-it('takes no text for the content of a file because its variable has that name', async () => {
+it('accepts no string as the content of a file because its variable has that name', async () => {
   const { post, seen } = await startGateway({ config: { ...CONFIG, maxBodyBytes: 4 * 1024 * 1024 } })
   const query = 'query($contentBase64: String!) { find(input: { query: $contentBase64 }) }'
   const { body } = await post({ query, variables: { contentBase64: 'x'.repeat(2_000_000) } })
@@ -139,7 +139,7 @@ const LONG_TEXTS: readonly { readonly what: string; readonly query: string; read
   { what: 'an alias of 100,000 characters', query: `{ ${'a'.repeat(100_000)}: ping }`, code: 'OPERATION_TOO_COMPLEX' },
   { what: 'a name of 100,000 characters', query: `{ ${'p'.repeat(100_000)} }`, code: 'GRAPHQL_VALIDATION_FAILED' },
   {
-    what: 'a complaint full of "Did you mean"',
+    what: 'an error message full of "Did you mean"',
     query: `{ ping(n: "${' Did you mean '.repeat(15_000)}") }`,
     code: 'GRAPHQL_VALIDATION_FAILED',
   },
@@ -147,7 +147,7 @@ const LONG_TEXTS: readonly { readonly what: string; readonly query: string; read
 ]
 
 for (const { what, query, code } of LONG_TEXTS) {
-  it(`refuses ${what} in the operation with a small answer, on every transport`, async () => {
+  it(`refuses ${what} in the operation with a short error, on every transport`, async () => {
     for (const introspection of [true, false]) {
       const { gateway, post, wsUrl, url, seen } = await startGateway({
         config: { ...CONFIG, introspection, maxBodyBytes: 8 * 1024 * 1024 },
@@ -173,7 +173,7 @@ for (const { what, query, code } of LONG_TEXTS) {
   })
 }
 
-it('says that a long text belongs into variables', async () => {
+it('explains that a long string belongs into variables', async () => {
   const { post } = await startGateway()
   const { body } = await post({ query: `{ upload(input: { name: "a", contentBase64: "${'x'.repeat(300_000)}" }) }` })
   expect(body.errors[0].message).toContain('variables')

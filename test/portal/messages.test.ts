@@ -150,8 +150,8 @@ const GLOSSARY = readFileSync(`${WEB}/../glossary.md`, 'utf8')
 
 const unique = (values: readonly string[]) => [...new Set(values)].sort()
 
-describe('the texts of the portal', () => {
-  it('are in both languages, by the same files', () => {
+describe('Messages of the portal', () => {
+  it('exist in both languages, in the same files', () => {
     expect(
       globSync('messages/ar/*.json', { cwd: WEB })
         .map((file) => file.slice('messages/ar/'.length))
@@ -161,7 +161,7 @@ describe('the texts of the portal', () => {
     for (const name of NAMES) expect(index).toContain(`'./${name}'`)
   })
 
-  it.each(NAMES)('%s has the same ids in both, sorted, each in one file', (name) => {
+  it.each(NAMES)('%s has the same IDs in both, sorted, each in one file', (name) => {
     const ids = Object.keys(read('en', name))
     expect(Object.keys(read('ar', name))).toEqual(ids)
     expect(ids).toEqual([...ids].sort())
@@ -173,7 +173,7 @@ describe('the texts of the portal', () => {
     }
   })
 
-  it.each(NAMES)('%s takes the same values in both languages', (name) => {
+  it.each(NAMES)('%s uses the same values in both languages', (name) => {
     const [english, arabic] = [read('en', name), read('ar', name)]
     const differing = Object.keys(english).filter(
       (id) => unique(placeholders(parse(english[id]!))).join() !== unique(placeholders(parse(arabic[id]!))).join(),
@@ -188,13 +188,13 @@ describe('the texts of the portal', () => {
     expect(lacking.map(([id]) => id)).toEqual([])
   })
 
-  it.each(NAMES)('%s is in Arabic letters, and no English is left in it', (name) => {
+  it.each(NAMES)('%s is in Arabic letters, without English text', (name) => {
     const [english, arabic] = [read('en', name), read('ar', name)]
     const same = Object.keys(english).filter((id) => /[a-z]{3}/i.test(english[id]!) && english[id] === arabic[id])
     expect(same).toEqual([])
   })
 
-  it.each(TERMS)('are translated by the one word of the glossary for %s', (term, arabicWord) => {
+  it.each(TERMS)('use the one word of the glossary for %s', (term, arabicWord) => {
     const lacking = [...allTexts(), ...Object.entries(service)].filter(
       // Names of values are no words.
       ([english, arabic]) => term.test(english.replace(/\{\w+(?=[,}])/g, '').replace(NO_TERMS, '')) && !arabicWord.test(bare(arabic)),
@@ -212,7 +212,7 @@ describe('the texts of the portal', () => {
     expect(Object.values(service).filter((arabic) => REFUSED_ARABIC.test(bare(arabic)))).toEqual([])
   })
 
-  it('come with the pages that show them', () => {
+  it('are loaded with the pages that show them', () => {
     const fileOf = new Map(NAMES.flatMap((name) => Object.keys(read('en', name)).map((id) => [id, name.replace('.json', '')] as const)))
     const filesOf = (folder: string) => {
       const code = globSync(`src/${folder}/**/*.{ts,tsx}`, { cwd: WEB, exclude: ['**/*.test.ts'] })
@@ -232,7 +232,7 @@ describe('the texts of the portal', () => {
     }
   })
 
-  it('are all used, but for the common words, which any page may take', () => {
+  it('are all used, except the common words, which any page may use', () => {
     const code = globSync('src/**/*.{ts,tsx}', { cwd: WEB })
       .map((file) => readFileSync(`${WEB}/${file}`, 'utf8'))
       .join('\n')
@@ -244,7 +244,7 @@ describe('the texts of the portal', () => {
     expect(unused).toEqual([])
   })
 
-  it('have a sentence for each error code, and more of it for a field', () => {
+  it('have a sentence for each error code, and details for a field', () => {
     const ids = Object.keys(read('en', 'errors.json'))
     const codes = ids.map((id) => id.split('.')[1]!)
     expect(unique(codes)).toEqual([...Object.keys(ERRORS), 'unreachable'].sort())
@@ -255,7 +255,7 @@ describe('the texts of the portal', () => {
     ['documents.warning.', DOCUMENT_WARNING_CODES],
     ['documents.error.', DOCUMENT_ERROR_CODES.map((code) => code.toUpperCase())],
     ['documents.webError.', WEB_SOURCE_ERROR_REASONS.map((reason) => reason.toUpperCase())],
-  ])('have a sentence for each %s, and none for another', (start, kinds) => {
+  ])('have a sentence for each %s, and for no other', (start, kinds) => {
     const ids = Object.keys(read('en', 'documents.json')).filter((id) => id.startsWith(start))
     expect(ids).toEqual(kinds.map((kind) => `${start}${kind}`).sort())
   })

@@ -5,4 +5,4 @@ import { setbacks } from './suite/setbacks.ts'
 import { troubles } from './suite/troubles.ts'
 import { atPortal } from './support/shared-portal.ts'
 
-atPortal('a portal that keys open', { hasProvider: false }, [everyPage, troubles, setbacks, building, accounts])
+atPortal('Portal with sign-in by key', { hasProvider: false }, [everyPage, troubles, setbacks, building, accounts])

@@ -3,4 +3,4 @@ import { journey } from './suite/journey.ts'
 import { knowledge } from './suite/knowledge.ts'
 import { atPortal } from './support/shared-portal.ts'
 
-atPortal('a portal into which people sign in at a provider', { hasProvider: true }, [administration, journey, knowledge])
+atPortal('Portal with sign-in at a provider', { hasProvider: true }, [administration, journey, knowledge])

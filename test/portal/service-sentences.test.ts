@@ -20,7 +20,7 @@ function isSaid(words: string): boolean {
   return spaces.some((space) => said.includes(words.slice(0, space)) && said.includes(words.slice(space + 1)))
 }
 
-it.each(Object.entries(arabic))('the service says “%s”', (sentence, text) => {
+it.each(Object.entries(arabic))('the service sends “%s”', (sentence, text) => {
   const parts = sentence
     .replaceAll('`', '')
     .split(/\{\w+\}|[.,:;] /)

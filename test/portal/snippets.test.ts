@@ -6,7 +6,7 @@ const QUESTION = `What's "annual" leave? $HOME كم يوماً؟`
 const snippets = snippetsFor({ id: 'agt_1', code: 'rules' }, 'https://kis.example', QUESTION)
 const sourceOf = (id: string) => snippets.find((each) => each.id === id)!.source
 
-it.each(['curl', 'graphql'])('the arguments of %s come through a shell as they are', (id) => {
+it.each(['curl', 'graphql'])('the arguments of %s pass through a shell unchanged', (id) => {
   const script = `curl() { printf '%s\\0' "$@"; }; ${sourceOf(id)}`
   const output = execFileSync('sh', ['-c', script], { env: { KIS_API_KEY: 'secret' } })
     .toString()

@@ -10,19 +10,19 @@ const PATH = /`((?:schema|subgraphs|rest-adapter|gateway|cli|test|bench|models|d
 describe.each(['docs/architecture.md', 'CONTRIBUTING.md'])('%s', (page) => {
   const text = readFileSync(join(ROOT, page), 'utf8')
 
-  it('links to files that exist', () => {
+  it('links to existing files', () => {
     const targets = [...text.matchAll(/\]\((?!https?:)([^)#\s]+)/g)].map(([, target]) => target!)
     expect(targets.length).toBeGreaterThan(20)
     expect(targets.filter((target) => !existsSync(join(ROOT, dirname(page), target)))).toEqual([])
   })
 
-  it('names folders and files that exist', () => {
+  it('names existing directories and files', () => {
     const paths = [...text.matchAll(PATH)].map(([, path]) => path!).filter((path) => !path.includes('acme'))
     expect(paths.filter((path) => !existsSync(join(ROOT, path)))).toEqual([])
   })
 })
 
-it('docs/style.md shows code as it is', () => {
+it('docs/style.md shows the current code', () => {
   const text = readFileSync(join(ROOT, 'docs/style.md'), 'utf8')
   const section = text.split('## An example of each kind of file')[1]!.split('\n## ')[0]!
   const excerpts = [...section.matchAll(/```ts\n(.*?)\n```/gs)].map(([, code]) => code!)

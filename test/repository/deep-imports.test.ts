@@ -44,7 +44,7 @@ it('imports of the product name no modules inside packages', () => {
   expect(found.filter(({ module }) => !(module in NAMED))).toEqual([])
 })
 
-it('packages run as they are: no hook changes their code while it is loaded', () => {
+it('packages run unmodified: no hook changes their code at load time', () => {
   const hooks = product.filter(({ code }) => /\bregisterHooks\(|\bmodule\.register\(/.test(code))
   expect(hooks.map(({ file }) => file)).toEqual(['subgraphs/knowledge/adapters/parser/no-network.ts'])
   expect(hooks.filter(({ code }) => /\bload\b\s*[(:]/.test(code))).toEqual([])

@@ -19,8 +19,8 @@ interface Component {
   readonly group?: string
 }
 
-describe('what is shipped of others', () => {
-  it('is under licences that it may be, and runs nothing when it is installed', () => {
+describe('Licences of dependencies', () => {
+  it('are all permitted, and no package runs anything at installation', () => {
     expect(findProblems(LOCK)).toEqual([])
     expect(readFileSync(new URL('../../.npmrc', import.meta.url), 'utf8')).toContain('ignore-scripts=true')
   })
@@ -31,19 +31,19 @@ describe('what is shipped of others', () => {
     ['is under (MIT AND GPL-2.0-only)', { license: '(MIT AND GPL-2.0-only)' }],
     ['is under no licence', { license: undefined }],
     ['has an install script', { hasInstallScript: true }],
-  ])('is named when it %s', (problem, fields) => {
+  ])('report a package that %s', (problem, fields) => {
     expect(findProblems(withPackage(fields))).toEqual([`other@1.0.0 ${problem}`])
     expect(findProblems(withPackage({ ...fields, dev: true }))).toEqual([])
   })
 
-  it('may have a choice of licences of which one is allowed', () =>
+  it('accept a choice of licences of which one is allowed', () =>
     expect(findProblems(withPackage({ license: '(GPL-3.0-or-later OR MIT)' }))).toEqual([]))
 })
 
-describe('the bill of materials', () => {
+describe('Bill of materials', () => {
   const bom = buildSbom(LOCK) as Bom
 
-  it('names each package once, with its version, licence and hash, and development’s not at all', () => {
+  it('lists each package once, with its version, licence and hash, without development packages', () => {
     expect([bom.bomFormat, bom.specVersion, bom.metadata.component.name]).toEqual(['CycloneDX', '1.6', 'knowledge-and-inference-service'])
     const refs = bom.components.map((component) => component['bom-ref'])
     expect(new Set(refs).size).toBe(refs.length)
@@ -58,7 +58,7 @@ describe('the bill of materials', () => {
     })
   })
 
-  it('says what depends on what, and is the same text for the same lock', () => {
+  it('lists dependencies, and is deterministic for one lock file', () => {
     const all = new Set([bom.metadata.component['bom-ref'], ...bom.components.map((component) => component['bom-ref'])])
     for (const { ref, dependsOn } of bom.dependencies) for (const each of [ref, ...dependsOn]) expect(all).toContain(each)
     const reached = new Set<string>()

@@ -61,8 +61,8 @@ function isThere(path: string): boolean {
   return existsSync(join(ROOT, path)) || files.some((file) => file.startsWith(`${path}.`))
 }
 
-describe('the documentation', () => {
-  it('has links and anchors that lead somewhere', () => {
+describe('Documentation', () => {
+  it('has valid links and anchors', () => {
     const broken: string[] = []
     for (const page of pages) {
       const text = readProse(page)
@@ -79,7 +79,7 @@ describe('the documentation', () => {
     expect(broken).toEqual([])
   })
 
-  it('names only files that are there', () => {
+  it('names only existing files', () => {
     const gone: string[] = []
     for (const page of pages.filter((page) => !HISTORY.includes(page))) {
       for (const [, code] of readProse(page)
@@ -132,7 +132,7 @@ describe('the documentation', () => {
     expect(named.filter(({ name }) => !known.has(name))).toEqual([])
   })
 
-  it('is reached from its index', () => {
+  it('is reachable from its index', () => {
     const index = read('docs/README.md')
     const missing = pages.filter(
       (page) =>

@@ -15,13 +15,13 @@ const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclud
   .trimEnd()
   .split('\n')
 
-it('no folder holds more than 25 files', () => {
+it('no directory has more than 25 files', () => {
   const counts = new Map<string, number>()
   for (const file of files) counts.set(dirname(file), (counts.get(dirname(file)) ?? 0) + 1)
   expect([...counts].filter(([folder, count]) => count > MAX_FILES && !LISTS.includes(folder))).toEqual([])
 })
 
-it('no subgraph has folders more than four deep', () => {
+it('no subgraph has directories more than four levels deep', () => {
   const folders = files.filter((file) => file.startsWith('subgraphs/')).map(dirname)
   expect(folders.filter((folder) => folder.split('/').length - 2 > MAX_DEPTH)).toEqual([])
 })

@@ -43,8 +43,8 @@ const INSTALLATIONS: Readonly<Record<string, object>> = {
   },
 }
 
-describe('the chart', () => {
-  it('is of the version of the service, and takes its image', () => {
+describe('Helm chart', () => {
+  it('has the version of the service, and uses its image', () => {
     const { version } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8'))
     expect(read('Chart.yaml')).toMatchObject({ version, appVersion: version })
     expect(parse(readFileSync(join(ROOT, 'docker-compose.yml'), 'utf8'), { merge: true }).services.billing.image).toBe(
@@ -52,7 +52,7 @@ describe('the chart', () => {
     )
   })
 
-  it('sets what the service knows, and nothing secret', () => {
+  it('sets only settings of the service, and no secret', () => {
     for (const name of Object.keys(read('values.yaml').settings)) expect(Object.keys(VARIABLES.shape)).toContain(name)
     const { properties } = JSON.parse(readFileSync(join(CHART, 'values.schema.json'), 'utf8'))
     for (const name of properties.secret.properties.keys.items.enum) expect(Object.keys(VARIABLES.shape)).toContain(name)
@@ -61,9 +61,9 @@ describe('the chart', () => {
 
 await onEngine(
   'KIS_TEST_HELM',
-  'what helm makes of the chart',
+  'Rendered Helm chart',
   (tools) => {
-    describe('what helm makes of the chart', () => {
+    describe('Rendered Helm chart', () => {
       let folder: string
       beforeAll(() => {
         folder = mkdtempSync(join(tmpdir(), 'kis-helm-'))
@@ -97,7 +97,7 @@ await onEngine(
           manifests = await rendered(values)
         })
 
-        it('is what Kubernetes knows, in each field', async () => {
+        it('is valid for Kubernetes, in each field', async () => {
           expect(await helm('lint', values)).toMatchObject({ code: 0 })
           const schemas = join(tools, 'schemas/{{.ResourceKind}}{{.KindSuffix}}.json')
           const yaml = manifests.map((manifest) => stringify(manifest)).join('---\n')
@@ -108,7 +108,7 @@ await onEngine(
           })
         })
 
-        it('lets pods write nothing but their volumes, gain no rights, and take the time that they need to stop', () => {
+        it('makes pods read-only except for their volumes, without new privileges, and with the stop time that they need', () => {
           expect(pods(manifests).length).toBeGreaterThan(0)
           for (const { spec } of pods(manifests)) {
             const { spec: pod } = spec.template
@@ -134,7 +134,7 @@ await onEngine(
           }
         })
 
-        it('configures each role as the service reads it', async () => {
+        it('configures each role with valid settings', async () => {
           for (const workload of pods(manifests)) {
             const secrets = mkdtempSync(join(folder, 'secrets-'))
             const env: Record<string, string> = {}
@@ -152,7 +152,7 @@ await onEngine(
           }
         })
 
-        it('names Services, Secrets and accounts that there are', () => {
+        it('names existing Services, Secrets and accounts', () => {
           const names = (kind: string) => manifests.filter((each) => each.kind === kind).map(({ metadata }) => metadata.name)
           for (const { spec } of pods(manifests)) {
             expect(names('ServiceAccount')).toContain(spec.template.spec.serviceAccountName)
@@ -166,7 +166,7 @@ await onEngine(
         })
       })
 
-      it('gives each role the secrets that it needs, as files', async () => {
+      it('mounts the required secrets of each role as files', async () => {
         const manifests = await rendered(INSTALLATIONS['vendors, a catalog and clients of one namespace']!)
         const provided = Object.fromEntries(
           pods(manifests).map((workload) => {
@@ -183,7 +183,7 @@ await onEngine(
         })
       })
 
-      it('migrates by a job before an upgrade, with what the roles on MongoDB get and nothing that listens', async () => {
+      it('migrates by a job before an upgrade, with the settings of the roles on MongoDB and without a listener', async () => {
         const [job, ...others] = (await rendered({})).filter(({ kind }) => kind === 'Job')
         expect(others).toEqual([])
         expect(job.metadata.annotations['helm.sh/hook']).toBe('pre-upgrade')
@@ -195,7 +195,7 @@ await onEngine(
         expect((await rendered({ mode: 'embedded' })).filter(({ kind }) => kind === 'Job')).toEqual([])
       })
 
-      it('lets subgraphs hear parts of the service alone, and the entry points their clients', async () => {
+      it('limits network access to subgraphs to the service, and to entry points to their clients', async () => {
         const callers = (manifests: readonly Manifest[]) =>
           Object.fromEntries(
             manifests
@@ -221,7 +221,7 @@ await onEngine(
         })
       })
 
-      it('lets Prometheus read each pod, where that is wanted', async () => {
+      it('allows Prometheus to read each pod if enabled', async () => {
         const manifests = await rendered(INSTALLATIONS['metrics for Prometheus']!)
         const port = read('values.yaml').metrics.port
         for (const workload of pods(manifests))
@@ -235,7 +235,7 @@ await onEngine(
           })
       })
 
-      it('keeps a pod of each role through disruptions, where it has several', async () => {
+      it('preserves a pod of each role through disruptions, where it has several', async () => {
         const budgets = async (values: object) => (await rendered(values)).filter(({ kind }) => kind === 'PodDisruptionBudget').map(roleOf)
         expect((await budgets({})).sort()).toEqual([...ROLES].sort())
         expect((await budgets(INSTALLATIONS['replicas by load']!)).sort()).toEqual([...ROLES].sort())
@@ -244,15 +244,15 @@ await onEngine(
       })
 
       it.each([
-        ['a value that it does not know', { replicas: 3 }, /replicas/],
+        ['an unknown value', { replicas: 3 }, /replicas/],
         ['a secret among the settings', { settings: { KIS_SECRET: 'x' } }, /KIS_SECRET/],
         [
-          'no MongoDB',
+          'a missing MongoDB',
           { secret: { keys: ['KIS_SECRET', 'KIS_ELASTICSEARCH_URL'] } },
           /mode distributed needs KIS_MONGODB_URL: put it into a Secret/,
         ],
         ['an Ingress without a name', { ingress: { enabled: true } }, /host/],
-      ])('refuses %s, and says so', async (_what, values, message) => {
+      ])('refuses %s, with an error', async (_what, values, message) => {
         const { code, output } = await helm('template', values)
         expect([code, output]).toEqual([1, expect.stringMatching(message)])
       })

@@ -29,9 +29,9 @@ function problems(files: Readonly<Record<string, string>>): readonly string[] {
 }
 
 for (const { name, files, expected } of [
-  { name: 'allows the arrows of the table', files: {}, expected: [] },
+  { name: 'allows the imports of the table', files: {}, expected: [] },
   {
-    name: 'refuses an arrow that the table does not draw',
+    name: 'refuses an import outside the table',
     files: { [USE_CASE]: "import type { A } from '../ports/store.ts'\nexport * from '../adapters/sqlite/store.ts'" },
     expected: [`${USE_CASE} (use cases) imports ${ADAPTER} (adapters).`],
   },
@@ -41,12 +41,12 @@ for (const { name, files, expected } of [
     expected: [`${PORT} (ports) imports ${ADAPTER} (adapters).`],
   },
   {
-    name: 'refuses a value where only types are allowed',
+    name: 'refuses a value import where only types are allowed',
     files: { [ADAPTER]: "import { type A, b } from '../../ports/store.ts'" },
     expected: [`${ADAPTER} (adapters) imports values of ${PORT} (ports), where only types are allowed.`],
   },
   {
-    name: 'refuses helpers of tests',
+    name: 'refuses test helpers',
     files: { [PORT]: "import { fake } from '../test-support/fake.ts'" },
     expected: [`${PORT} imports subgraphs/a/test-support/fake.ts, which is for tests only.`],
   },
@@ -56,17 +56,17 @@ for (const { name, files, expected } of [
     expected: [`subgraphs/b/use-cases/get.ts imports ${USE_CASE} of another subgraph.`],
   },
   {
-    name: 'refuses a file of no layer',
+    name: 'refuses a file outside all layers',
     files: { 'subgraphs/a/other/x.ts': '' },
     expected: ['subgraphs/a/other/x.ts belongs to no layer.'],
   },
   {
-    name: 'refuses a row that nothing needs',
+    name: 'refuses an unused row',
     files: { [ADAPTER]: '' },
     expected: ['No file needs adapters -> ports: take it out of the table.'],
   },
   {
-    name: 'refuses a circle of folders by value, though no two files are in one',
+    name: 'refuses a value cycle of directories, even without a cycle of files',
     files: {
       'subgraphs/a/use-cases/x/one.ts': "import { y } from '../y/two.ts'",
       'subgraphs/a/use-cases/y/two.ts': '',
@@ -79,7 +79,7 @@ for (const { name, files, expected } of [
     ],
   },
   {
-    name: 'allows a circle of types',
+    name: 'allows a type cycle',
     files: {
       'subgraphs/a/use-cases/x/one.ts': "import { y } from '../y/two.ts'",
       'subgraphs/a/use-cases/y/two.ts': "import type { X } from '../x/one.ts'",

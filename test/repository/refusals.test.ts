@@ -9,7 +9,7 @@ const REFUSAL = /(?:new KisError|super)\(\s*'(?:rate_limit_exceeded|service_unav
 /** A refusal with its detail is shorter. */
 const LONGEST = 600
 
-it('every refusal for overload says when to come again, or that it is of no use', () => {
+it('every overload error has a retry delay, or says that a retry does not help', () => {
   const files = globSync('{gateway,rest-adapter,subgraphs}/**/*.ts', { cwd: ROOT, exclude: (name) => name.endsWith('.test.ts') })
   let seen = 0
   const silent: string[] = []

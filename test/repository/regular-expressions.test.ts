@@ -182,13 +182,13 @@ class Clocked implements AsyncDisposable {
   }
 }
 
-describe('the regular expressions of the product', () => {
+describe('Regular expressions of the product', () => {
   const { literals, makers } = expressionsOfProduct()
   const judged = literals.filter(({ source }) => !(source in SHORT_TEXTS))
   const clock = new Clocked()
   afterAll(() => clock[Symbol.asyncDispose]())
 
-  it('are found, and made at run time from constants alone', () => {
+  it('are all found, and built at run time only from constants', () => {
     expect(literals.length).toBeGreaterThan(200)
     expect(makers).toEqual(COMPOSED_IN)
     const sources = new Set(literals.map(({ source }) => source))
@@ -206,7 +206,7 @@ describe('the regular expressions of the product', () => {
     expect(found).toEqual([])
   })
 
-  it('that recheck cannot judge read a long text of what repeats in time', { timeout: 600_000 }, async () => {
+  it('that recheck cannot judge match a long repetitive text in time', { timeout: 600_000 }, async () => {
     const texts = PUMPS.map((pump) => ({ pump, text: `${pump.repeat(TEXT_LENGTH / pump.length)}\u0000` }))
     const slow: string[] = []
     const composed = COMPOSED_EXPRESSIONS.map(({ source, flags }) => ({ source, flags, location: 'subgraphs/common/untrusted-text.ts' }))

@@ -7,7 +7,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url))
 const CHANGE =
   /\bvi\.(?:doMock|hoisted|mock|setSystemTime|stubEnv|stubGlobal|useFakeTimers)\b|\bprocess\.(?:chdir|env\.\w+ =|on\(|once\()|\bglobalThis\.\w+ =/
 
-it('no file of tests that shares its process changes what the process has', () => {
+it('no test file that shares its process changes global state', () => {
   const files = RULES.flatMap((pattern) => globSync(pattern, { cwd: ROOT })).filter((file) => !file.endsWith('.slow.test.ts'))
   expect(files.length).toBeGreaterThan(100)
   expect(files.filter((file) => CHANGE.test(readFileSync(`${ROOT}/${file}`, 'utf8')))).toEqual([])

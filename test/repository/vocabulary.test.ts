@@ -72,7 +72,7 @@ const wordsOf = (name: string) =>
     .toLowerCase()
     .split(/[\s_]/)
 
-describe('the vocabulary', () => {
+describe('Vocabulary', () => {
   const files = globSync('{.ci,bench,cli,gateway,portal,rest-adapter,schema,subgraphs}/**/*.{ts,tsx}', { cwd: ROOT }).filter(
     (file) => !/\.test\.tsx?$|\.d\.ts$|\/(?:dist|node_modules|__fixtures__|generated)\/|generated\.ts$/.test(file),
   )
@@ -88,7 +88,7 @@ describe('the vocabulary', () => {
     expect(found).toEqual([])
   })
 
-  it('refuses files and folders with such words', () => {
+  it('refuses files and directories with such words', () => {
     expect(files.filter((file) => file.split(/[/.-]/).some((word) => REFUSED.has(word)))).toEqual([])
   })
 })

@@ -106,7 +106,7 @@ async function readEvents(response: Response) {
   })
 }
 
-describe('agents by REST', () => {
+describe('Agents over REST', () => {
   const cases = [
     {
       call: ['POST', '/v1/agents', { code: 'guide', name: 'Guide', model: 'extractive' }],
@@ -183,7 +183,7 @@ describe('agents by REST', () => {
   ] as const
   for (const { call, name, data, expected, schema } of cases) {
     const [method, path, body] = call
-    it(`${method} ${path} answers with the object in snake case`, async () => {
+    it(`${method} ${path} returns the object in snake case`, async () => {
       await using adapter = await startAdapter({ [name]: () => data })
       const response = await adapter.fetch(path, { method, body })
       expect([response.status, await response.json()]).toEqual([path === '/v1/agents' ? 201 : 200, expected])
@@ -191,7 +191,7 @@ describe('agents by REST', () => {
     })
   }
 
-  it('passes on what is given, and null apart from what is left out', async () => {
+  it('passes on given fields, and distinguishes null from omitted ones', async () => {
     await using adapter = await startAdapter({
       CreateAgent: () => ({ createAgent: { agent } }),
       UpdateAgent: () => ({ updateAgent: { agent } }),
@@ -251,7 +251,7 @@ describe('agents by REST', () => {
     )
   })
 
-  it('follows a run from a cursor, which a header may give too', async () => {
+  it('follows a run from a cursor, which may be in a header', async () => {
     await using adapter = await startAdapter({
       async *AgentRunEvents() {
         yield { agentRunEvents: events[5] }
@@ -268,7 +268,7 @@ describe('agents by REST', () => {
     ])
   })
 
-  it('answers a failure before the first event by its status, and one after it by an event', async () => {
+  it('reports a failure before the first event by its status, and a later one by an event', async () => {
     let first = true
     await using adapter = await startAdapter({
       async *AgentRun() {
@@ -285,7 +285,7 @@ describe('agents by REST', () => {
     ])
   })
 
-  it('answers 404 for what is not there, and tells faults by the caller’s own names', async () => {
+  it('returns 404 for missing objects, and reports errors by the field names of the caller', async () => {
     await using adapter = await startAdapter({
       Agent: () => ({ agent: null }),
       AgentRuns: () => ({ agent: null }),

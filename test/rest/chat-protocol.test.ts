@@ -41,8 +41,8 @@ async function readLines(adapter: RunningAdapter, body: object, headers: Record<
   return (await response.text()).split('\n\n').filter(Boolean)
 }
 
-describe('the OpenAI client', () => {
-  it('gets a completion as the engine gave it, and sends fields that the service does not know', async () => {
+describe('OpenAI client', () => {
+  it('receives the completion of the engine, and sends unknown fields', async () => {
     await using adapter = await startAdapter({ ChatCompletion: () => ({ createChatCompletion: { response: completion } }) })
     const request = { model: 'm', messages, vendor_extra: { a: [1] } }
     const { data, response, request_id } = await createClient(adapter).chat.completions.create(request).withResponse()
@@ -54,7 +54,7 @@ describe('the OpenAI client', () => {
     expect(response.headers.get('openai-processing-ms')).toMatch(/^\d+$/)
   })
 
-  it('reads in a header what the engine could not honour, plain and streamed', async () => {
+  it('reads unsupported parameters in a header, plain and streamed', async () => {
     const warnings = ['seed_not_honored', 'response_format_not_honored']
     await using adapter = await startAdapter({
       ChatCompletion: () => ({ createChatCompletion: { response: completion, warnings } }),
@@ -69,7 +69,7 @@ describe('the OpenAI client', () => {
     }
   })
 
-  it('lists and reads models whose ids hold slashes', async () => {
+  it('lists and reads models whose IDs contain slashes', async () => {
     const model = {
       ...{ id: 'meta/llama', kind: 'CHAT', vendor: 'groq', residency: 'CLOUD', supportsVision: false, supportsTools: true },
       ...{
@@ -94,7 +94,7 @@ describe('the OpenAI client', () => {
     expect(absent).toMatchObject({ code: 'model_not_found', param: 'model' })
   })
 
-  it('gets embeddings, which it asks for in base64 unless told otherwise', async () => {
+  it('receives embeddings, in base64 by default', async () => {
     const vector = Float32Array.from([0.6, -0.8])
     const base64 = Buffer.from(vector.buffer).toString('base64')
     await using adapter = await startAdapter({
@@ -132,7 +132,7 @@ describe('the OpenAI client', () => {
     expect(text).toBe('30 days')
   })
 
-  it('gets each failure as the class of its status, and does not repeat what cannot succeed', async () => {
+  it('maps each failure to the class of its status, and does not retry permanent errors', async () => {
     const failures = [
       { error: new ModelNotFound('m'), as: OpenAI.NotFoundError },
       { error: new KisError('insufficient_quota', 'No money.'), as: OpenAI.RateLimitError },
@@ -155,7 +155,7 @@ describe('the OpenAI client', () => {
     }
   })
 
-  it('repeats what can succeed later', async () => {
+  it('retries temporary errors', async () => {
     let calls = 0
     await using adapter = await startAdapter({
       ChatCompletion() {
@@ -179,7 +179,7 @@ describe('the OpenAI client', () => {
     await expect.poll(() => adapter.gateway.ended, SOON).toBe(1)
   })
 
-  it('ends the operation when it leaves before the answer, streamed or not', async () => {
+  it('ends the operation when it disconnects before the response, plain and streamed', async () => {
     const never = () => new Promise<never>(() => {})
     await using adapter = await startAdapter({
       ChatCompletion: never,
@@ -201,14 +201,14 @@ describe('the OpenAI client', () => {
   })
 })
 
-describe('a stream', () => {
+describe('Chat stream over SSE', () => {
   const streamEvents = async function* () {
     yield event(1, chunk([], { prompt_filter_results: [], usage: null }))
     yield event(2, delta('30'))
     yield event(4, last, chunk([], { usage }))
   }
 
-  it('leaves the usage out unless it was asked for', async () => {
+  it('omits the usage by default', async () => {
     await using adapter = await startAdapter({ ChatCompletionChunks: streamEvents })
     expect(await readLines(adapter, {})).toEqual([
       `data: ${JSON.stringify(chunk([], { prompt_filter_results: [] }))}`,
@@ -218,13 +218,13 @@ describe('a stream', () => {
     ])
   })
 
-  it('has the position of each chunk as id only if the caller asks for resumption', async () => {
+  it('has the position of each chunk as ID only if the caller requests resumption', async () => {
     await using adapter = await startAdapter({ ChatCompletionChunks: streamEvents })
     const lines = await readLines(adapter, {}, { 'x-kis-resumable': 'true' })
     expect(lines.map((line) => /^id: (.*)$/m.exec(line)?.[1])).toEqual(['1', '2', '3', undefined])
   })
 
-  it('has `usage: null` in every chunk before the usage when it was asked for', async () => {
+  it('has `usage: null` in every chunk before the requested usage', async () => {
     await using adapter = await startAdapter({ ChatCompletionChunks: streamEvents })
     const lines = await readLines(adapter, { stream_options: { include_usage: true } })
     const usages = lines.slice(0, -1).map((line) => dataOf(line).usage)
@@ -246,13 +246,13 @@ describe('a stream', () => {
     })
   })
 
-  it('that ends without a chunk is an error with a status', async () => {
+  it('is an error with a status when it ends without a chunk', async () => {
     await using adapter = await startAdapter({ async *ChatCompletionChunks() {} })
     const response = await adapter.fetch('/v1/chat/completions', { body: { model: 'm', messages, stream: true } })
     expect(response.status).toBe(502)
   })
 
-  it('carries the request id and the headers of the protocol', async () => {
+  it('has the request ID and the headers of the protocol', async () => {
     await using adapter = await startAdapter({ ChatCompletionChunks: streamEvents })
     const response = await adapter.fetch('/v1/chat/completions', {
       body: { model: 'm', messages, stream: true },
@@ -268,7 +268,7 @@ describe('a stream', () => {
     })
   })
 
-  it('is read from the gateway no faster than its client reads', async () => {
+  it('is read from the gateway at the speed of its client', async () => {
     let produced = 0
     const text = 'x'.repeat(64 * 1024)
     await using adapter = await startAdapter({
@@ -300,7 +300,7 @@ describe('a stream', () => {
     await expect.poll(() => adapter.gateway.ended, SOON).toBe(1)
   })
 
-  it('keeps a silent connection alive with a comment every 15 s', async () => {
+  it('keeps an idle connection alive with a comment every 15 s', async () => {
     const clock = new HandClock()
     await using adapter = await startAdapter(
       {
@@ -322,7 +322,7 @@ describe('a stream', () => {
     await expect.poll(() => adapter.gateway.ended, SOON).toBe(1)
   })
 
-  it('is ended for a client that takes nothing for 30 s', async () => {
+  it('is ended for a client that reads nothing for 30 s', async () => {
     const clock = new HandClock()
     const text = 'x'.repeat(1024 * 1024)
     await using adapter = await startAdapter(

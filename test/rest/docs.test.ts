@@ -12,8 +12,8 @@ async function readDocument(url: string, headers: Record<string, string> = {}) {
   return (await response.json()) as typeof openapi.document & { readonly servers: readonly { readonly url: string }[] }
 }
 
-describe('the reference', () => {
-  it('is served as JSON without a key: the whole document, with first steps and errors before it', async () => {
+describe('API reference', () => {
+  it('is served as JSON without a key: the whole document, with first steps and errors', async () => {
     await using adapter = await startAdapter()
     const document = await readDocument(adapter.url)
     const { info, servers, ...rest } = document
@@ -27,7 +27,7 @@ describe('the reference', () => {
     expect(servers).toEqual([{ url: adapter.url }])
   })
 
-  it('is compressed once, for whatever host, and by gzip alone: it costs callers without a key nothing', async () => {
+  it('is compressed once, for any host, by gzip only: unauthenticated callers cost no compression', async () => {
     await using adapter = await startAdapter()
     const read = async (path: string, encoding: string, host = 'a.example') => {
       const { promise, resolve } = Promise.withResolvers<{ encoding: string | undefined; bytes: Buffer }>()
@@ -51,7 +51,7 @@ describe('the reference', () => {
       expect([(await read(path, 'br')).encoding, (await read(path, 'br, gzip')).encoding]).toEqual([undefined, 'gzip'])
   })
 
-  it('names the host by which its reader came, in every example', async () => {
+  it('names the host of the reader in every example', async () => {
     await using adapter = await startAdapter()
     const { port } = new URL(adapter.url)
     const document = await readDocument(`http://localhost:${port}`, { 'x-forwarded-proto': 'https' })
@@ -60,7 +60,7 @@ describe('the reference', () => {
     expect(document.info.description).toContain(`baseURL: 'https://localhost:${port}/v1'`)
   })
 
-  it('is a page of Arabic or English words, by the address or else by the browser', async () => {
+  it('is a page in Arabic or English, by the URL or else by the browser', async () => {
     await using adapter = await startAdapter()
     const read = async (path: string, headers: Record<string, string> = {}) => {
       const response = await fetch(adapter.url + path, { headers })
@@ -82,7 +82,7 @@ describe('the reference', () => {
     expect((await read('/docs?lang=%3Cscript%3E')).html).toContain('<html lang="en" dir="ltr">')
   })
 
-  it('runs and loads nothing but its own files', async () => {
+  it('runs and loads only its own files', async () => {
     await using adapter = await startAdapter()
     const page = await fetch(`${adapter.url}/docs`)
     const policy = page.headers.get('content-security-policy')

@@ -37,7 +37,7 @@ async function serve(admit: Admit) {
   }
 }
 
-it('the REST adapter refuses in the words of each address, and what needs no key goes on', async () => {
+it('the REST adapter sheds load in the error format of each path, and serves what needs no key', async () => {
   const { keys, loadShedder } = fullShedder()
   const clock = systemClock
   const { uploadBodyBytes } = restConfig()
@@ -77,7 +77,7 @@ it('the REST adapter refuses in the words of each address, and what needs no key
   expect(keys).toEqual(['one', 'two', 'three', null, null, null, 'let-me', 'left'])
 })
 
-it('the gateway refuses as an answer of GraphQL', async () => {
+it('the gateway sheds load with a GraphQL error', async () => {
   const { keys, loadShedder } = fullShedder()
   const { gateway } = await startGateway({ loadShedder })
   const send = await serve(gateway.admit)

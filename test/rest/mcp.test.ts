@@ -37,7 +37,7 @@ async function readMessages(response: Response) {
   return lines.map((line) => JSON.parse(line.slice('data: '.length)))
 }
 
-it('refuses a body beyond the limit as an error of JSON-RPC', async () => {
+it('refuses a body above the limit as a JSON-RPC error', async () => {
   await using adapter = await startAdapter({}, { config: { ...restConfig(), jsonBodyBytes: 1_000 } })
   const response = await adapter.fetch('/mcp', {
     body: { jsonrpc: '2.0', id: 1, method: 'ping', params: { _meta: { x: 'x'.repeat(1_000) } } },
@@ -46,7 +46,7 @@ it('refuses a body beyond the limit as an error of JSON-RPC', async () => {
   expect(await response.json()).toMatchObject({ jsonrpc: '2.0', id: null, error: { code: -32000, data: { code: 'payload_too_large' } } })
 })
 
-it('tells of a defect no more than that there is one', async () => {
+it('hides the details of a defect', async () => {
   await using adapter = await startAdapter({
     McpCollections: () => {
       throw new Error('the password is 1234')
@@ -60,8 +60,8 @@ it('tells of a defect no more than that there is one', async () => {
   })
 })
 
-describe('a run of an agent', () => {
-  it('that breaks off is cancelled, and the model is told', async () => {
+describe('Agent run over MCP', () => {
+  it('that breaks is cancelled, and the model is told', async () => {
     const { handlers, cancelled } = pilot(async function* () {
       yield begun
       throw new KisError('service_unavailable', 'A part of the service is away.', { retryAfterMs: 1_500 })
@@ -95,7 +95,7 @@ describe('a run of an agent', () => {
     expect(cancelled).toEqual([])
   })
 
-  it('is cancelled when its caller leaves, and told nothing more', async () => {
+  it('is cancelled when its caller disconnects, without a further response', async () => {
     const { handlers, cancelled } = pilot(async function* () {
       yield begun
       await new Promise(() => undefined)
@@ -114,7 +114,7 @@ describe('a run of an agent', () => {
     expect(adapter.gateway.ended).toBe(1)
   })
 
-  it('that was cancelled by somebody else is no answer', async () => {
+  it('cancelled elsewhere is an error', async () => {
     const usage = { promptTokens: 0, cachedPromptTokens: 0, cacheWritePromptTokens: 0, completionTokens: 0, totalTokens: 0 }
     const run = {
       ...{ id: 'run_1', agentId: agent.id, agentVersion: 1, status: 'CANCELLED', messages: [], outputText: null, output: null },
@@ -131,7 +131,7 @@ describe('a run of an agent', () => {
   })
 })
 
-describe('a message', () => {
+describe('MCP message', () => {
   const clientInfo = { name: 'x', version: '1' }
   const hello = { protocolVersion: '2025-06-18', capabilities: {}, clientInfo }
   const call = { name: 'run_agent_pilot', arguments: { input: 'Where?' } }
@@ -157,7 +157,7 @@ describe('a message', () => {
     expect((await adapter.fetch('/mcp', { body: request('ping', {}), headers: { accept } })).status).toBe(200)
   })
 
-  it('that is wrong gets a short answer', async () => {
+  it('that is malformed gets a short error', async () => {
     await using adapter = await startAdapter()
     for (const body of [
       request('initialize', { ...hello, clientInfo: { ...clientInfo, icons: Array(900).fill(1) } }),
@@ -171,7 +171,7 @@ describe('a message', () => {
     }
   })
 
-  it('has a short id and progress token, because they come back again and again', async () => {
+  it('has a short ID and progress token, because they are echoed repeatedly', async () => {
     await using adapter = await startAdapter()
     const long = 'x'.repeat(300)
     for (const body of [{ ...request('ping', {}), id: long }, request('tools/call', { ...call, _meta: { progressToken: long } })]) {

@@ -20,8 +20,8 @@ const answering = (message: object, finish_reason = 'stop', more: object = {}) =
   }),
 })
 
-describe('the Anthropic client', () => {
-  it('gets a message of the completion', async () => {
+describe('Anthropic client', () => {
+  it('receives a message from the completion', async () => {
     await using adapter = await startAdapter(answering({ role: 'assistant', content: '30 days.' }))
     const { data, request_id } = await createClient(adapter).messages.create(input).withResponse()
     expect(data).toMatchObject({
@@ -40,7 +40,7 @@ describe('the Anthropic client', () => {
     expect(request_id).toBe(received?.context.requestId)
   })
 
-  it('gets the events of the chunks, one block after the other', async () => {
+  it('receives the events of the chunks, one block after the other', async () => {
     const chunk = (delta: object, finish_reason: string | null = null) => ({
       id: 'answer-1',
       model: 'v',
@@ -73,7 +73,7 @@ describe('the Anthropic client', () => {
     expect(response.headers.get('request-id')).toBe(response.headers.get('x-request-id'))
   })
 
-  it('is understood by the AI SDK, which refuses fields that it does not know to be null', async () => {
+  it('is compatible with the AI SDK, which refuses null in unknown fields', async () => {
     const chunk = (delta: object, finish_reason: string | null = null) => ({
       id: 'a',
       model: 'v',
@@ -121,7 +121,7 @@ describe('the Anthropic client', () => {
     ['service_unavailable', 529, 'overloaded_error'],
     ['internal', 500, 'api_error'],
   ]
-  it('meets each failure with the status and type of its own protocol', async () => {
+  it('receives each failure with the status and type of its own protocol', async () => {
     let code: ErrorCode = 'internal'
     await using adapter = await startAdapter({
       ChatCompletion() {
@@ -139,7 +139,7 @@ describe('the Anthropic client', () => {
     }
   })
 
-  it('meets the refusal of a thread with the code by which the SDK knows it', async () => {
+  it('receives the refusal of a thread with the code that the SDK knows', async () => {
     await using adapter = await startAdapter({})
     const failure = await createClient(adapter)
       .messages.create({ ...input, thread: { type: 'create' } } as never)
@@ -148,7 +148,7 @@ describe('the Anthropic client', () => {
     expect(failure.error.error.details).toEqual({ error_code: 'thread_unsupported_request', param: 'thread' })
   })
 
-  it('meets a failure amid a stream as the event of an error', async () => {
+  it('receives a failure during a stream as an error event', async () => {
     await using adapter = await startAdapter({
       async *ChatCompletionChunks() {
         yield { chatCompletion: { chunks: [{ id: 'a', model: 'v', choices: [{ index: 0, delta: { content: 'Hello' } }] }] } }
@@ -163,7 +163,7 @@ describe('the Anthropic client', () => {
     expect(seen).toEqual(['Hello'])
   })
 
-  it('is refused with a body over the limit', async () => {
+  it('is refused with a body above the limit', async () => {
     await using adapter = await startAdapter({}, { config: { ...restConfig(), chatBodyBytes: 1_000 } })
     const failure = await createClient(adapter)
       .messages.create({ ...input, system: 'x'.repeat(1_000) })
@@ -171,7 +171,7 @@ describe('the Anthropic client', () => {
     expect(failure).toMatchObject({ status: 413, type: 'request_too_large', errorCode: 'payload_too_large' })
   })
 
-  it('is refused in its own words where the address has no such method, the body is no JSON, or no key is sent', async () => {
+  it('receives errors of its own protocol for an unknown method, invalid JSON, or a missing key', async () => {
     await using adapter = await startAdapter()
     const wrongMethod = await adapter.fetch('/v1/messages', { method: 'GET' })
     expect([wrongMethod.status, await wrongMethod.json()]).toMatchObject([405, { type: 'error', error: { type: 'invalid_request_error' } }])

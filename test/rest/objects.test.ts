@@ -784,9 +784,9 @@ const cases: readonly Case[] = [
   },
 ]
 
-describe('objects by REST', () => {
+describe('Objects over REST', () => {
   for (const { request, body, status = 200, variables, expected } of cases) {
-    it(`${request} answers ${status} with the object in snake case`, async () => {
+    it(`${request} returns ${status} with the object in snake case`, async () => {
       await using adapter = await startAdapter(handlers)
       const [method, path] = request.split(' ') as [string, string]
       const response = await adapter.fetch(path, { method, body })
@@ -797,7 +797,7 @@ describe('objects by REST', () => {
     })
   }
 
-  it('gives the chunks of a search with their source files', async () => {
+  it('returns the chunks of a search with their source files', async () => {
     const chunk = {
       id: 'chk_1',
       text: 'ثلاثون يوما',
@@ -904,13 +904,13 @@ describe('objects by REST', () => {
     '/v1/agents/agt_2/threads',
     '/v1/threads/thr_2',
   ]) {
-    it(`GET ${path} is not_found when there is no such object`, async () => {
+    it(`GET ${path} is not_found when the object does not exist`, async () => {
       await using adapter = await startAdapter(handlers)
       expect(await readError(await adapter.fetch(path))).toMatchObject({ status: 404, code: 'not_found', shouldRetry: 'false' })
     })
   }
 
-  it('asks for a parameter of the query that is missing, and for no health beyond the key', async () => {
+  it('requires a missing query parameter, and no rights for health beyond the key', async () => {
     const refuse = () => {
       throw new KisError('permission_denied', 'The key lacks the scope `operator`.')
     }
@@ -920,14 +920,14 @@ describe('objects by REST', () => {
     expect(await readError(await adapter.fetch('/v1/health'))).toMatchObject({ status: 403, code: 'permission_denied' })
   })
 
-  it('leaves a document alone that is asked for in another collection', async () => {
+  it('ignores a document that is requested in another collection', async () => {
     await using adapter = await startAdapter(handlers)
     const response = await adapter.fetch('/v1/collections/col_2/documents/doc_1', { method: 'DELETE' })
     expect(await readError(response)).toMatchObject({ status: 404, code: 'not_found' })
     expect(adapter.gateway.received.map(({ name }) => name)).toEqual(['Document'])
   })
 
-  it('tells a fault of the input by the name that the caller used', async () => {
+  it('reports an input error by the field name of the caller', async () => {
     await using adapter = await startAdapter({
       CreateCollection: () => {
         throw new KisError('already_exists', 'The code is taken.', { param: 'input.code' })

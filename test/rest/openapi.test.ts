@@ -18,7 +18,7 @@ const openapi = readOpenApi()
 const schemas = (openapi.document as unknown as { components: { schemas: Record<string, Schema> } }).components.schemas
 
 describe('OpenAPI document', () => {
-  it('describes every route, and every route that it describes exists', async () => {
+  it('describes every route, and every described route exists', async () => {
     await using adapter = await startAdapter()
     const described = openapi.operations.map(({ method, path }) => `${method} ${path}`)
     const registered = restRoutes.map(({ operation: { method, path } }) => `${method} ${path}`)
@@ -30,7 +30,7 @@ describe('OpenAPI document', () => {
     }
   })
 
-  it('has what each query, mutation and subscription gives, but for those that docs/guide/graphql.md names', () => {
+  it('covers each query, mutation and subscription, except those that docs/guide/graphql.md names', () => {
     const adapter = [...globSync('rest-adapter/**/*.ts', { cwd: ROOT }), 'subgraphs/common/server/bodies/request-counts.ts']
     const sources = adapter.map((file) => readFileSync(`${ROOT}${file}`, 'utf8')).join('\n')
     const page = readFileSync(`${ROOT}docs/guide/graphql.md`, 'utf8')
@@ -50,7 +50,7 @@ describe('OpenAPI document', () => {
     )
   })
 
-  it('says of every field what it means', () => {
+  it('describes every field', () => {
     const silent: string[] = []
     const walk = (schema: Schema, path: string) => {
       for (const [name, property] of Object.entries(schema.properties ?? {})) {
@@ -89,7 +89,7 @@ describe('OpenAPI document', () => {
     }
   })
 
-  it('has no reference that leads nowhere', () => {
+  it('has no dangling reference', () => {
     const references = [...JSON.stringify(openapi.document).matchAll(/"\$ref":"([^"]+)"/g)].map(([, $ref]) => ({ $ref: $ref! }))
     expect(references.filter((reference) => openapi.resolve(reference) === undefined)).toEqual([])
   })

@@ -63,17 +63,17 @@ const refusals: readonly Refusal[] = [
     code: 'unknown_parameter',
     param: 'colour',
   },
-  { name: 'a change of nothing', request: 'PATCH /v1/collections/col_1', body: {}, code: 'invalid_request', param: null },
+  { name: 'an empty change', request: 'PATCH /v1/collections/col_1', body: {}, code: 'invalid_request', param: null },
   { name: 'a body that is a list', request: 'POST /v1/collections', body: [], code: 'invalid_type', param: null },
   {
-    name: 'metadata with a list in it',
+    name: 'metadata with a nested list',
     request: 'POST /v1/collections/col_1/documents',
     body: { file_id: 'f', metadata: { tags: [] } },
     code: 'invalid_type',
     param: 'metadata.tags',
   },
   {
-    name: 'a limit of nought',
+    name: 'a limit of zero',
     request: 'POST /v1/collections/col_1/search',
     body: { query: 'x', limit: 0 },
     code: 'integer_below_min_value',
@@ -94,10 +94,10 @@ const refusals: readonly Refusal[] = [
     param: 'mode',
   },
   { name: 'a page of 101', request: 'GET /v1/files?limit=101', code: 'integer_above_max_value', param: 'limit' },
-  { name: 'a limit that is no number', request: 'GET /v1/files?limit=many', code: 'invalid_type', param: 'limit' },
+  { name: 'a limit that is not a number', request: 'GET /v1/files?limit=many', code: 'invalid_type', param: 'limit' },
   { name: 'an unknown order', request: 'GET /v1/files?order=random', code: 'unsupported_value', param: 'order' },
   { name: 'an unknown query parameter', request: 'GET /v1/files?page=2', code: 'unknown_parameter', param: 'page' },
-  { name: 'a query parameter that is sent twice', request: 'GET /v1/files?limit=1&limit=2', code: 'invalid_type', param: 'limit' },
+  { name: 'a duplicate query parameter', request: 'GET /v1/files?limit=1&limit=2', code: 'invalid_type', param: 'limit' },
   {
     name: 'an unknown scope',
     request: 'POST /v1/keys',
@@ -120,7 +120,7 @@ const refusals: readonly Refusal[] = [
     param: 'amount_usd',
   },
   {
-    name: 'embeddings of nothing',
+    name: 'embeddings without input',
     request: 'POST /v1/embeddings',
     body: { model: 'm', input: [] },
     code: 'invalid_request',
@@ -134,7 +134,7 @@ const refusals: readonly Refusal[] = [
     param: 'input',
   },
   {
-    name: 'a stream that is no boolean',
+    name: 'a stream flag that is not a boolean',
     request: 'POST /v1/chat/completions',
     body: { model: 'm', messages: [], stream: 'yes' },
     code: 'invalid_type',
@@ -142,7 +142,7 @@ const refusals: readonly Refusal[] = [
   },
 ]
 
-describe('requests by REST', () => {
+describe('Requests over REST', () => {
   for (const { name, request, body, code, param } of refusals) {
     it(`refuses ${name} with ${code}`, async () => {
       await using adapter = await startAdapter()
@@ -153,7 +153,7 @@ describe('requests by REST', () => {
     })
   }
 
-  it('answers a missing key before it looks at the body', async () => {
+  it('reports a missing key before it reads the body', async () => {
     await using adapter = await startAdapter()
     for (const authorization of [undefined, '', 'Basic abc', 'Bearer ']) {
       const response = await fetch(`${adapter.url}/v1/collections`, {
@@ -165,13 +165,13 @@ describe('requests by REST', () => {
     }
   })
 
-  it('answers a wrong key before a wrong body', async () => {
+  it('reports a wrong key before a wrong body', async () => {
     await using adapter = await startAdapter()
     const response = await adapter.fetch('/v1/collections', { body: {}, headers: { authorization: 'Bearer kis_live_wrong' } })
     expect(await readError(response)).toMatchObject({ status: 401, code: 'invalid_api_key' })
   })
 
-  it('says what is wrong with a body that is not JSON', async () => {
+  it('explains what is wrong with a body that is not JSON', async () => {
     await using adapter = await startAdapter()
     const send = (body: string, headers: Record<string, string>) =>
       fetch(`${adapter.url}/v1/collections`, { method: 'POST', body, headers: { authorization: `Bearer ${KEY}`, ...headers } })
@@ -190,14 +190,14 @@ describe('requests by REST', () => {
     expect(empty).toMatchObject({ status: 400, code: 'invalid_request' })
   })
 
-  it('refuses a body over the limit of its address with 413', async () => {
+  it('refuses a body above the limit of its path with 413', async () => {
     await using adapter = await startAdapter()
     const body = { ...collection, description: 'x'.repeat(4 * 1024 * 1024) }
     expect(await readError(await adapter.fetch('/v1/collections', { body }))).toMatchObject({ status: 413, code: 'payload_too_large' })
   })
 
   it.each(['/v1/chat/completions', '/v1/messages', '/v1/collections', '/mcp'])(
-    'refuses a body of more values than any request needs with 413 on %s, and asks for nothing but the key',
+    'refuses a body of more values than any request needs with 413 on %s, and looks up only the key',
     async (path) => {
       await using adapter = await startAdapter()
       for (const body of [{ a: Array(700_000).fill([]) }, Object.fromEntries(Array.from({ length: 110_000 }, (_, i) => [i, 0]))])
@@ -206,23 +206,26 @@ describe('requests by REST', () => {
     },
   )
 
-  it.each(['/v1/chat/completions', '/v1/files', '/v1/audio/transcriptions'])('ends a body that comes byte by byte on %s', async (path) => {
-    await using adapter = await startAdapter()
-    const { hostname, port } = new URL(adapter.url)
-    const socket = connect(Number(port), hostname)
-    socket.on('error', () => undefined)
-    const type = path.endsWith('transcriptions') ? 'multipart/form-data; boundary=b' : 'application/json'
-    socket.write(
-      `POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${KEY}\r\ncontent-type: ${type}\r\ntransfer-encoding: chunked\r\n\r\n`,
-    )
-    socket.write('1\r\n \r\n'.repeat(20_000))
-    const [response] = await once(socket, 'data')
-    expect(String(response).slice(9, 12)).toBe('400')
-    socket.destroy()
-    expect(adapter.gateway.received).toEqual([])
-  })
+  it.each(['/v1/chat/completions', '/v1/files', '/v1/audio/transcriptions'])(
+    'ends a body that arrives byte by byte on %s',
+    async (path) => {
+      await using adapter = await startAdapter()
+      const { hostname, port } = new URL(adapter.url)
+      const socket = connect(Number(port), hostname)
+      socket.on('error', () => undefined)
+      const type = path.endsWith('transcriptions') ? 'multipart/form-data; boundary=b' : 'application/json'
+      socket.write(
+        `POST ${path} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer ${KEY}\r\ncontent-type: ${type}\r\ntransfer-encoding: chunked\r\n\r\n`,
+      )
+      socket.write('1\r\n \r\n'.repeat(20_000))
+      const [response] = await once(socket, 'data')
+      expect(String(response).slice(9, 12)).toBe('400')
+      socket.destroy()
+      expect(adapter.gateway.received).toEqual([])
+    },
+  )
 
-  it('reads a chunked body whose first pieces are small', async () => {
+  it('reads a chunked body whose first chunks are small', async () => {
     await using adapter = await startAdapter({ CreateCollection: () => ({ createCollection: { collection: null } }) })
     const { hostname, port } = new URL(adapter.url)
     const socket = connect(Number(port), hostname)
@@ -235,7 +238,7 @@ describe('requests by REST', () => {
     socket.destroy()
   })
 
-  it('refuses an upload while its organization has as many under way as it may, and says when to come back', async () => {
+  it('refuses an upload above the concurrency limit of its organization, with a retry delay', async () => {
     let release = () => {}
     const held = new Promise<void>((resolve) => {
       release = resolve
@@ -266,8 +269,8 @@ describe('requests by REST', () => {
   })
 
   for (const [what, framing] of [
-    ['of a said length', { 'content-length': '4000000' }],
-    ['of unsaid length', { 'transfer-encoding': 'chunked' }],
+    ['of known length', { 'content-length': '4000000' }],
+    ['of unknown length', { 'transfer-encoding': 'chunked' }],
   ] as const)
     for (const [path, headers] of [
       ['/v1/files', { authorization: 'Bearer kis_live_wrong' }],
@@ -276,7 +279,7 @@ describe('requests by REST', () => {
       ['/v1/audio/transcriptions', { authorization: 'Bearer kis_live_wrong', 'content-type': 'multipart/form-data; boundary=b' }],
       ['/mcp', { authorization: 'Bearer kis_live_wrong' }],
     ] as const)
-      it(`reads no byte of a stranger's body ${what} on ${path}`, async () => {
+      it(`reads no byte of an unauthenticated body ${what} on ${path}`, async () => {
         await using adapter = await startAdapter({}, { bodies: new LargeBodies({ largestBytes: 0, waitMs: 0 }) })
         const { port } = new URL(adapter.url)
         const sent = request({ port, path, method: 'POST', headers: { 'content-type': 'application/json', ...headers, ...framing } })
@@ -288,7 +291,7 @@ describe('requests by REST', () => {
         sent.destroy()
       })
 
-  it('asks whose a key is once for many large bodies, and not at all for small ones', async () => {
+  it('looks up a key once for many large bodies, and not at all for small ones', async () => {
     await using adapter = await startAdapter({ CreateCollection: () => ({ createCollection: { collection: null } }) })
     const owners = vi.spyOn(adapter.gateway, 'execute')
     const ownerLookups = () => owners.mock.calls.filter(([{ query }]) => query === 'query OrganizationOfKey { organization { id } }').length
@@ -299,7 +302,7 @@ describe('requests by REST', () => {
     expect(ownerLookups()).toBe(1)
   })
 
-  it('answers unknown addresses, other methods and parts that are not offered, each by its own code', async () => {
+  it('responds to unknown paths, other methods and unavailable parts, each by its own code', async () => {
     await using adapter = await startAdapter()
     const errorCode = async (method: string, path: string) => {
       const { status, code } = await readError(await adapter.fetch(path, { method }))
@@ -330,10 +333,15 @@ describe('requests by REST', () => {
 
   it.each([
     ['headers of 1 MB', `GET /v1/models HTTP/1.1\r\nhost: x\r\nx-long: ${'x'.repeat(1_000_000)}\r\n\r\n`, 431, 'headers_too_large'],
-    ['an address of 1 MB', `GET /v1/models?q=${'x'.repeat(1_000_000)} HTTP/1.1\r\nhost: x\r\n\r\n`, 431, 'headers_too_large'],
-    ['what is no HTTP', 'HELLO\r\n\r\n', 400, 'invalid_request'],
-    ['two lengths', 'POST /v1/embeddings HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n{}', 400, 'invalid_request'],
-  ])('answers %s with an error of the protocol', async (_name, text, status, code) => {
+    ['a path of 1 MB', `GET /v1/models?q=${'x'.repeat(1_000_000)} HTTP/1.1\r\nhost: x\r\n\r\n`, 431, 'headers_too_large'],
+    ['bytes that are not HTTP', 'HELLO\r\n\r\n', 400, 'invalid_request'],
+    [
+      'two content lengths',
+      'POST /v1/embeddings HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\n{}',
+      400,
+      'invalid_request',
+    ],
+  ])('responds to %s with an error of the protocol', async (_name, text, status, code) => {
     await using adapter = await startAdapter()
     const socket = connect(Number(new URL(adapter.url).port), '127.0.0.1')
     socket.end(text)
@@ -347,7 +355,7 @@ describe('requests by REST', () => {
     expect((await adapter.fetch('/v1/nothing')).status).toBe(404)
   })
 
-  it('answers HEAD without a body, also when its headers are not read', async () => {
+  it('responds to HEAD without a body, even if its headers are not read', async () => {
     await using adapter = await startAdapter()
     const socket = connect(Number(new URL(adapter.url).port), '127.0.0.1')
     socket.end(`HEAD /v1/models HTTP/1.1\r\nhost: x\r\nx-long: ${'x'.repeat(20_000)}\r\n\r\n`)
@@ -357,7 +365,7 @@ describe('requests by REST', () => {
     expect(response.split('\r\n\r\n')[1]).toBe('')
   })
 
-  it('answers a request with an expectation that nobody knows like any other', async () => {
+  it('responds to a request with an unknown expectation as usual', async () => {
     await using adapter = await startAdapter()
     const socket = connect(Number(new URL(adapter.url).port), '127.0.0.1')
     socket.end('GET /v1/nothing HTTP/1.1\r\nhost: x\r\nexpect: a-miracle\r\nconnection: close\r\n\r\n')
@@ -367,7 +375,7 @@ describe('requests by REST', () => {
     expect(response).toContain('"code":"unknown_url"')
   })
 
-  it('answers a body of 100 MB with 413, and hears its client out', async () => {
+  it('refuses a body of 100 MB with 413, and reads the rest', async () => {
     await using adapter = await startAdapter()
     const body = Buffer.alloc(100 * 1024 * 1024, 'x')
     const headers = { authorization: `Bearer ${KEY}`, 'content-type': 'application/json' }
@@ -376,7 +384,7 @@ describe('requests by REST', () => {
     expect(adapter.gateway.received).toEqual([])
   })
 
-  it('takes a file as a form, as clients of the chat protocol send it', async () => {
+  it('accepts a file as a form, like chat protocol clients send it', async () => {
     const file = { id: 'file_1', name: 'a.txt', mediaType: 'text/plain', status: 'UPLOADED', checksum: 'sha256:0', sizeBytes: 1 }
     await using adapter = await startAdapter({
       UploadFile: ({ input }: { readonly input: Record<string, unknown> }) => {
@@ -395,14 +403,14 @@ describe('requests by REST', () => {
     expect(await readError(refused)).toMatchObject({ status: 400, code: 'invalid_type', param: 'file' })
   })
 
-  it('takes a slash at the end as a slip', async () => {
+  it('ignores a trailing slash', async () => {
     await using adapter = await startAdapter({ Models: () => ({ models: [] }) })
     const response = await fetch(`${adapter.url}/v1/models/?x=1`, { headers: { authorization: `Bearer ${KEY}` } })
     expect(response.status).toBe(200)
     expect(response.url).toBe(`${adapter.url}/v1/models?x=1`)
   })
 
-  it('gives every answer a request id of its own, and the client its own back when it is fit for logs', async () => {
+  it('sets a request ID of its own on every response, and returns that of the client when it is safe for logs', async () => {
     await using adapter = await startAdapter({ Models: () => ({ models: [] }) })
     const ids = new Set<string | null>()
     const readClientId = async (path: string, sent: Record<string, string>) => {
@@ -421,14 +429,14 @@ describe('requests by REST', () => {
     expect(ids.size).toBe(6)
   })
 
-  it('answers HEAD like GET, without the body', async () => {
+  it('responds to HEAD like GET, without the body', async () => {
     await using adapter = await startAdapter({ Models: () => ({ models: [] }) })
     const response = await adapter.fetch('/v1/models', { method: 'HEAD' })
     expect(response.status).toBe(200)
     expect(await response.text()).toBe('')
   })
 
-  it('lets scripts of other origins call it and read its headers', async () => {
+  it('allows scripts of other origins to call it and read its headers', async () => {
     await using adapter = await startAdapter({ Models: () => ({ models: [] }) })
     const preflight = await fetch(`${adapter.url}/v1/models`, {
       method: 'OPTIONS',
@@ -447,7 +455,7 @@ describe('requests by REST', () => {
     expect(refused.headers.get('access-control-expose-headers')).toContain('x-request-id')
   })
 
-  it('takes no body for one whose fields are all optional', async () => {
+  it('accepts an omitted body if all its fields are optional', async () => {
     await using adapter = await startAdapter({ RunWorkflow: () => ({ runWorkflow: null }) })
     const headers = { 'content-type': 'application/json' }
     for (const init of [{ method: 'POST' }, { method: 'POST', headers }]) await adapter.fetch('/v1/workflows/wfl_1/runs', init)
@@ -456,7 +464,7 @@ describe('requests by REST', () => {
     expect(await readError(refused)).toMatchObject({ status: 400, code: 'invalid_request' })
   })
 
-  it('lets scripts of other origins ask where a token for `/mcp` is had', async () => {
+  it('allows scripts of other origins to find out where to get a token for `/mcp`', async () => {
     const oauth = { issuer: 'https://login.example', resource: 'https://kis.example/mcp', keyClaim: 'kis_key' }
     await using adapter = await startAdapter({}, { config: restConfig(undefined, { oauth }) })
     const headers = { origin: 'https://a.example', 'access-control-request-method': 'GET' }
@@ -471,7 +479,7 @@ describe('requests by REST', () => {
     }
   })
 
-  it('answers a preflight of an unknown address with 404', async () => {
+  it('responds to a preflight of an unknown path with 404', async () => {
     await using adapter = await startAdapter()
     const headers = { origin: 'https://a.example', 'access-control-request-method': 'POST' }
     for (const path of ['/session', '/v1/nothing']) {
@@ -482,7 +490,7 @@ describe('requests by REST', () => {
     }
   })
 
-  it('lets scripts of the named origins alone call it', async () => {
+  it('allows only scripts of the configured origins to call it', async () => {
     const config = restConfig(undefined, { origins: new Origins(new Set(['https://a.example'])) })
     await using adapter = await startAdapter({ Models: () => ({ models: [] }) }, { config })
     const readOrigin = async (origin: string) => {
@@ -493,7 +501,7 @@ describe('requests by REST', () => {
     expect(await readOrigin('https://b.example')).toEqual([null, 'origin'])
   })
 
-  it('says which query parameters an address has when one is unknown', async () => {
+  it('lists the query parameters of a path when one is unknown', async () => {
     await using adapter = await startAdapter()
     const response = await adapter.fetch('/v1/collections/col_1/documents/doc_1/text?limit=10')
     expect(await readError(response)).toMatchObject({
@@ -505,7 +513,7 @@ describe('requests by REST', () => {
     })
   })
 
-  it('calls fields in messages by the names that they have here', async () => {
+  it('names fields in messages by their REST names', async () => {
     await using adapter = await startAdapter({
       DocumentText: () => {
         throw new KisError('integer_below_min_value', '`pageEnd` is at least 3.', { param: 'pageEnd' })
@@ -515,7 +523,7 @@ describe('requests by REST', () => {
     expect(await readError(response)).toMatchObject({ param: 'page_end', message: '`page_end` is at least 3.' })
   })
 
-  it("passes the gateway's error on with its status, its code and whether to repeat", async () => {
+  it("passes on the gateway's error with its status, its code and whether to retry", async () => {
     await using adapter = await startAdapter({
       Organization: () => {
         throw new PermissionDenied('admin')
@@ -546,7 +554,7 @@ describe('requests by REST', () => {
   })
 })
 
-describe('downloads', () => {
+describe('Downloads', () => {
   const bytes = Buffer.from(Array.from({ length: 2_500_000 }, (_, at) => at % 251))
   const FileDownload = () => ({ fileDownload: { path: '/bytes?token=t' } })
   const stored = (read = readPieces) => ({
@@ -562,7 +570,7 @@ describe('downloads', () => {
     for (let at = offset; at < offset + length; at += 1_000_000) yield bytes.subarray(at, Math.min(at + 1_000_000, offset + length))
   }
 
-  it('pass the stored bytes on, with their type and their name in any script', async () => {
+  it('pass on the stored bytes, with their type and their name in any script', async () => {
     await using adapter = await startAdapter(stored())
     const response = await adapter.fetch('/v1/files/file_1/content')
     expect(Buffer.from(await response.arrayBuffer()).equals(bytes)).toBe(true)
@@ -574,7 +582,7 @@ describe('downloads', () => {
     expect(adapter.gateway.received.map(({ variables }) => variables)).toEqual([{ id: 'file_1' }])
   })
 
-  it('wait while others of the organization take its room, and are refused in time, but whole responses are not', async () => {
+  it('wait while others of the organization use its slots, and are refused in time, but whole responses are not', async () => {
     const gate = Promise.withResolvers<void>()
     const waiting = async function* (range: ByteRange) {
       for await (const piece of readPieces(range)) {
@@ -604,7 +612,7 @@ describe('downloads', () => {
     expect([response.headers.get('content-length'), read.mock.calls.length]).toEqual(['2500000', 0])
   })
 
-  it('give the range that is asked for, and nothing to a client that has the bytes', async () => {
+  it('return the requested range, and nothing to a client that has the bytes', async () => {
     await using adapter = await startAdapter(stored())
     const part = await adapter.fetch('/v1/files/file_1/content', { headers: { range: 'bytes=2400000-' } })
     expect([part.status, part.headers.get('content-range')]).toEqual([206, 'bytes 2400000-2499999/2500000'])
@@ -615,7 +623,7 @@ describe('downloads', () => {
     expect([known.status, await known.text()]).toEqual([304, ''])
   })
 
-  it('have the error of a path that cannot be opened as their own', async () => {
+  it('report the error of a path that cannot be opened', async () => {
     await using adapter = await startAdapter({
       FileDownload,
       openBytes: () => Promise.reject(new KisError('service_unavailable', 'Away.')),
@@ -623,7 +631,7 @@ describe('downloads', () => {
     expect(await readError(await adapter.fetch('/v1/files/file_1/content'))).toMatchObject({ status: 503, code: 'service_unavailable' })
   })
 
-  it('break off when a later piece fails, so that no half file looks whole', async () => {
+  it('break when a later part fails, so that no partial file looks whole', async () => {
     const failing = async function* (range: ByteRange) {
       for await (const piece of readPieces(range)) {
         if (piece.length < 1_000_000) throw new KisError('service_unavailable', 'Gone.')
@@ -635,7 +643,7 @@ describe('downloads', () => {
     await expect(response.arrayBuffer()).rejects.toThrow()
   })
 
-  it('stop reading when the client leaves', async () => {
+  it('stop reading when the client disconnects', async () => {
     let isOver = false
     const endless = async function* () {
       try {
@@ -653,7 +661,7 @@ describe('downloads', () => {
   })
 })
 
-it('names all fields that a body lacks at once', async () => {
+it('names all missing fields of a body at once', async () => {
   await using adapter = await startAdapter({})
   const post = async (path: string, body: object) => {
     const response = await adapter.fetch(path, { method: 'POST', body })

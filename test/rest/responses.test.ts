@@ -54,8 +54,8 @@ const callDelta = (index: number, call: object) => delta({ tool_calls: [{ index,
 const opened = (index: number, id: string, name: string) => callDelta(index, { id, type: 'function', function: { name, arguments: '' } })
 const written = (index: number, text: string) => callDelta(index, { function: { arguments: text } })
 
-describe('the Responses API by the official client', () => {
-  it('answers with the whole object', async () => {
+describe('Responses API by the official client', () => {
+  it('returns the whole object', async () => {
     await using adapter = await startAdapter({ ChatCompletion: () => createCompletion({ content: '30 days.' }) })
     const response = await createClient(adapter).responses.create({
       model: 'm',
@@ -114,7 +114,7 @@ describe('the Responses API by the official client', () => {
     })
   })
 
-  it('streams text, and the deltas are the text', async () => {
+  it('streams text, and the deltas add up to the text', async () => {
     await using adapter = await streaming([head, delta({ content: '30 ' }), delta({ content: 'days' }), delta({}, 'stop'), usageChunk])
     const events: ResponseStreamEvent[] = []
     const stream = createClient(adapter).responses.stream({ model: 'm', input: 'How long?' })
@@ -137,7 +137,7 @@ describe('the Responses API by the official client', () => {
     expect(events.map(({ sequence_number }) => sequence_number)).toEqual(events.map((_, index) => index))
   })
 
-  it('keeps parallel calls apart that come interleaved', async () => {
+  it('separates parallel calls that arrive interleaved', async () => {
     await using adapter = await streaming([
       head,
       opened(0, 'call_a', 'weather'),
@@ -158,7 +158,7 @@ describe('the Responses API by the official client', () => {
     ])
   })
 
-  it('tells reasoning before the answer, as text or, when asked for, as a summary', async () => {
+  it('returns reasoning before the reply, as text or, if requested, as a summary', async () => {
     const chunks = [
       head,
       delta({ reasoning_content: 'Let me ' }),
@@ -202,7 +202,7 @@ describe('the Responses API by the official client', () => {
     })
   })
 
-  it('ends as incomplete at the bound, and by a filter with its refusal', async () => {
+  it('ends as incomplete at the token limit, and by a filter with its refusal', async () => {
     await using adapter = await streaming([head, delta({ content: '30' }), delta({}, 'length'), usageChunk])
     const cut = await createClient(adapter).responses.stream({ model: 'm', input: 'How long?' }).finalResponse()
     expect(cut).toMatchObject({ status: 'incomplete', incomplete_details: { reason: 'max_output_tokens' }, usage: { output_tokens: 9 } })
@@ -234,7 +234,7 @@ describe('the Responses API by the official client', () => {
     })
   })
 
-  it('is an error with a status while nothing has been sent, with the path in the request', async () => {
+  it('is an error with a status before the first event, with the path in the request', async () => {
     const fail = () => {
       throw new KisError('invalid_type', "'messages[1].content[0].image_url.url' must be a string.", {
         param: 'messages[1].content[0].image_url.url',
@@ -255,7 +255,7 @@ describe('the Responses API by the official client', () => {
     await expect(createClient(other).responses.create({ model: 'm', input: 'x' })).rejects.toBeInstanceOf(OpenAI.NotFoundError)
   })
 
-  it('answers any body, or refuses it with a path in it', async () => {
+  it('processes any body, or refuses it with a path in it', async () => {
     await using adapter = await startAdapter({ ChatCompletion: () => createCompletion({ content: 'Yes.' }) })
     const fields = [
       'input',

@@ -50,7 +50,7 @@ const part = (head: string, text: string) => `--b\r\ncontent-disposition: form-d
 
 const receivedNames = () => adapter.gateway.received.map(({ name }) => name)
 
-describe('a form whose file has come in', () => {
+describe('Form after its file was received', () => {
   const file = part('name="file"; filename="a.txt"', 'x'.repeat(SIZE))
 
   /** Sends the file, and the rest when the file is stored. */
@@ -68,24 +68,24 @@ describe('a form whose file has come in', () => {
     ['a field that is too long', part('name="purpose"', 'x'.repeat(20_000)) + END, /at most 16 KiB/],
     ['too many parts', Array.from({ length: 101 }, (_, index) => part(`name="f${index}"`, 'x')).join('') + END, /more than 100 parts/],
     ['an unknown field', part('name="other"', 'x') + END, /other/],
-  ])('leaves nothing of it with %s', async (_what, rest, message) => {
+  ])('leaves nothing of the file with %s', async (_what, rest, message) => {
     const { client, finish } = await send(rest)
     finish()
     expect(String((await once(client, 'data'))[0])).toMatch(message)
     expect(receivedNames().at(-1)).toBe('CancelFormUpload')
   })
 
-  it('leaves nothing of it when its client leaves before the end', async () => {
+  it('leaves nothing of the file when its client disconnects before the end', async () => {
     const { client } = await send(part('name="purpose"', 'assistants'))
     client.destroy()
     await eventually(() => receivedNames().at(-1) === 'CancelFormUpload')
   })
 })
 
-describe('a file whose client leaves as it is completed', () => {
+describe('File whose client disconnects at completion', () => {
   it.each([
-    ['is made all the same if it is large', SIZE, true, ['CompleteFormUpload']],
-    ['is made all the same if it is small', 1_000, true, ['UploadFile']],
+    ['is created anyway if it is large', SIZE, true, ['CompleteFormUpload']],
+    ['is created anyway if it is small', 1_000, true, ['UploadFile']],
     ['leaves nothing if it fails', SIZE, false, ['CompleteFormUpload', 'CancelFormUpload']],
   ] as const)('%s', async (_what, size, succeeds, last) => {
     const { promise: gone, resolve: disconnect } = Promise.withResolvers<void>()
@@ -106,7 +106,7 @@ describe('a file whose client leaves as it is completed', () => {
   })
 })
 
-it('ends a resumable upload in tiny pieces, and goes on when its client does not stop', async () => {
+it('ends a resumable upload in tiny parts, and survives a client that continues to send', async () => {
   const headers = ['tus-resumable: 1.0.0', 'upload-offset: 0', 'content-type: application/offset+octet-stream']
   const client = open('PATCH /v1/uploads/tus/upl_1', ...headers, 'transfer-encoding: chunked')
   const response = once(client, 'data')

@@ -53,7 +53,7 @@ it('usage as a table is refused like a page', async () => {
   expect(((await response.json()) as { error: { code: string } }).error.code).toBe('permission_denied')
 })
 
-it('a table that cannot be read to its end breaks off', async () => {
+it('a table that cannot be read to its end breaks the connection', async () => {
   const failing = (variables: { after?: string | null }) => {
     if (variables.after) throw new KisError('service_unavailable', 'Later.')
     return pages(5)(variables)
@@ -63,14 +63,14 @@ it('a table that cannot be read to its end breaks off', async () => {
   await expect(response.text()).rejects.toThrow()
 })
 
-it('a summary by what there is not is refused', async () => {
+it('a summary by an unknown dimension is refused', async () => {
   await using adapter = await startAdapter({})
   const response = await adapter.fetch('/v1/usage/summary?group_by=model,minute')
   expect(response.status).toBe(400)
   expect(await response.json()).toMatchObject({ error: { code: 'unsupported_value', param: 'group_by' } })
 })
 
-it('exports of a key read one page at a time', async () => {
+it('concurrent exports of a key read one page at a time', async () => {
   let [reading, most] = [0, 0]
   const slowly = async (variables: { after?: string | null }) => {
     most = Math.max(most, ++reading)

@@ -62,7 +62,7 @@ const fits = (name: string, value: unknown) => {
   expect(isValid(value) || isValid.errors, name).toBe(true)
 }
 
-describe('workflows by REST', () => {
+describe('Workflows over REST', () => {
   for (const [method, path, body, name, data, expected, schema] of [
     [
       'POST',
@@ -108,7 +108,7 @@ describe('workflows by REST', () => {
     ],
     ['POST', '/v1/workflow-runs/wfr_1/cancel', undefined, 'CancelWorkflowRun', { cancelWorkflowRun: run }, runObject, 'WorkflowRun'],
   ] as const) {
-    it(`${method} ${path} answers with the object in snake case`, async () => {
+    it(`${method} ${path} returns the object in snake case`, async () => {
       await using adapter = await startAdapter({ [name]: () => data })
       const response = await adapter.fetch(path, { method, body })
       expect([response.status, await response.json()]).toEqual([path === '/v1/workflows' ? 201 : 200, expected])
@@ -116,7 +116,7 @@ describe('workflows by REST', () => {
     })
   }
 
-  it('passes on what a run is given', async () => {
+  it('passes on the input of a run', async () => {
     await using adapter = await startAdapter({ RunWorkflow: () => ({ runWorkflow: run }) })
     await adapter.fetch('/v1/workflows/wfl_1/runs', { body: { inputs: { a: 1 }, max_cost_usd: '0.1', max_seconds: 9, wait: true } })
     expect(adapter.gateway.received[0]!.variables.input).toEqual({
@@ -161,7 +161,7 @@ describe('workflows by REST', () => {
     })
   }
 
-  it('tells faults by the caller’s own names', async () => {
+  it('reports errors by the field names of the caller', async () => {
     const refuse = (param: string) => () => {
       throw new KisError('invalid_request', 'No.', { param })
     }
@@ -182,7 +182,7 @@ describe('workflows by REST', () => {
       expect(await readError(await adapter.fetch(path, { body }))).toMatchObject({ code, param })
   })
 
-  it('serves the JSON Schema of definitions to anybody', async () => {
+  it('serves the JSON Schema of definitions without a key', async () => {
     await using adapter = await startAdapter()
     const response = await fetch(`${adapter.url}/v1/workflow.schema.json`)
     expect(response.headers.get('content-type')).toBe('application/schema+json; charset=utf-8')

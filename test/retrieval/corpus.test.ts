@@ -82,7 +82,7 @@ function expectBoxes({ mediaType, text, blocks, layout, pageCount }: ParsedDocum
   expect(placed / text.replace(/\s/g, '').length).toBeGreaterThan(0.97)
 }
 
-describe('the shared corpus', () => {
+describe('Shared corpus', () => {
   let parser: DocumentParser
   beforeAll(async () => {
     parser = await openDocumentParser({ log: silentLog })
@@ -99,13 +99,13 @@ describe('the shared corpus', () => {
     }
   }
 
-  it.runIf(files.length === 0)('is there', (context) => {
+  it.runIf(files.length === 0)('exists', (context) => {
     if (!REQUIRED) context.skip('the shared folder with the corpus is not beside the project')
     expect.fail('KIS_REQUIRE_SHARED is 1 and ../shared/corpus is absent')
   })
 
   it.each(files.map((file) => [file.file, file] as const))(
-    'reads %s as its manifest says, and cuts it into true passages',
+    'reads %s as its manifest says, and splits it into correct chunks',
     async (name, { kind, expect: expected }) => {
       const { verdict, document } = await judge(name)
       const { status, reason, also_accepted: others = [] } = expected

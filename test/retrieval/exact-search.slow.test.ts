@@ -76,8 +76,8 @@ const QUESTIONS = {
 
 /** How people write the same query. */
 const SPELLINGS: readonly (readonly [name: string, change: (text: string) => string])[] = [
-  ['hamza left out', (text) => text.replace(/[أإآ]/g, 'ا')],
-  ['hamza on waw and yeh left out', (text) => text.replaceAll('ؤ', 'و').replaceAll('ئ', 'ي')],
+  ['hamza omitted', (text) => text.replace(/[أإآ]/g, 'ا')],
+  ['hamza on waw and yeh omitted', (text) => text.replaceAll('ؤ', 'و').replaceAll('ئ', 'ي')],
   ['heh for teh marbuta', (text) => text.replaceAll('ة', 'ه')],
   ['alef maqsura for yeh', (text) => text.replace(/ي(?= |$)/g, 'ى')],
   ['yeh for alef maqsura', (text) => text.replaceAll('ى', 'ي')],
@@ -94,10 +94,10 @@ const SPELLINGS: readonly (readonly [name: string, change: (text: string) => str
   ['direction marks', (text) => `\u200f${text.replaceAll(' ', ' \u200f')}\u200e`],
   ['joiners inside words', (text) => text.replace(/(\p{L}\p{L})(\p{L})/gu, '$1\u200d$2')],
   ['presentation form of lam-alef', (text) => text.replaceAll('لا', '\ufefb')],
-  ['and before the first word', (text) => `و${text}`],
-  ['with before the first word', (text) => `ب${text}`],
-  ['and before every word', (text) => text.replace(/(?<=^| )(?=\p{L}{3})/gu, 'و')],
-  ['so before the first word', (text) => `ف${text}`],
+  ['"and" before the first word', (text) => `و${text}`],
+  ['"with" before the first word', (text) => `ب${text}`],
+  ['"and" before every word', (text) => text.replace(/(?<=^| )(?=\p{L}{3})/gu, 'و')],
+  ['"so" before the first word', (text) => `ف${text}`],
   ['heh and no hamza', (text) => text.replaceAll('ة', 'ه').replace(/[أإآ]/g, 'ا')],
   ['a question mark', (text) => `${text}؟`],
   ['two spaces', (text) => text.replaceAll(' ', '  ')],
@@ -128,7 +128,7 @@ const QUERIES = [
   '"no such words anywhere"',
 ]
 
-describe('exact things and spellings, with the embedded model', () => {
+describe('Exact terms and spellings, with the embedded model', () => {
   let folder: string
   let index: ChunkIndex
   const results = new Map<string, readonly RankedChunk[]>()
@@ -182,12 +182,12 @@ describe('exact things and spellings, with the embedded model', () => {
     if (folder) await rm(folder, { recursive: true, force: true })
   })
 
-  it('finds each of 60 purchase orders first by its number, asked in the other language', () => {
+  it('finds each of 60 purchase orders first by its number, with a question in the other language', () => {
     const wrong = ORDERS.filter(({ number }, i) => firstOf(QUERIES[i * 2]!) !== number)
     expect(wrong).toEqual([])
   })
 
-  it('finds an amount whichever digits and separators it is asked with', () => {
+  it('finds an amount in any digits and separators', () => {
     const wrong = ORDERS.filter(({ number }, i) => firstOf(QUERIES[i * 2 + 1]!) !== number)
     expect(wrong).toEqual([])
   })
@@ -202,7 +202,7 @@ describe('exact things and spellings, with the embedded model', () => {
     expect(idsOf('من هو المورد Oasis Limited؟').slice(0, english.length).toSorted()).toEqual(english.toSorted())
   })
 
-  it('requires quoted phrases, and finds nothing where no passage has them', () => {
+  it('requires quoted phrases, and finds nothing where no chunk has them', () => {
     for (const [query, phrase] of [
       ['"الأمن والسلامة"', 'الأمن والسلامة'],
       ['«مواقف السيارات» اللائحة', 'مواقف السيارات'],
@@ -214,7 +214,7 @@ describe('exact things and spellings, with the embedded model', () => {
     expect(idsOf('"no such words anywhere"')).toEqual([])
   })
 
-  it('ranks contents, lines to sign and repeated notices below every answer', () => {
+  it('ranks contents, signature lines and repeated notices below every answer', () => {
     for (const [id, query] of Object.entries(QUESTIONS)) {
       expect([query, firstOf(query)]).toEqual([query, id])
       expect(
@@ -225,13 +225,13 @@ describe('exact things and spellings, with the embedded model', () => {
     }
   })
 
-  it('gives the same first hit to at least 98 of 100 spellings of a query', () => {
+  it('returns the same first hit for at least 98 of 100 spellings of a query', () => {
     const changed = VARIANTS.filter(({ id, text }) => firstOf(text) !== id).map(({ name, text }) => `${name}: ${text}`)
     expect(VARIANTS).toHaveLength(200)
     expect(changed.length <= VARIANTS.length * 0.02 ? [] : changed).toEqual([])
   })
 
-  it('scores an answer above one half, and what has nothing to do with the question far below', () => {
+  it('scores an answer above 0.5, and unrelated chunks far below', () => {
     for (const query of Object.values(QUESTIONS)) {
       const [first, ...others] = results.get(query)!.map(({ score }) => score)
       expect(first).toBeGreaterThan(0.5)

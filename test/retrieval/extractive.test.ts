@@ -95,7 +95,7 @@ describe.skipIf(!data)(title, async () => {
     { from: 'ar', pool: 'en', results: 1, kept: 0.85, right: 1, refused: 0.7, near: 0.4 },
   ] as const) {
     it(
-      `answers what is in ${results} results and says what is not: ${from} questions over ${pool} paragraphs`,
+      `answers from ${results} results and reports unanswerable questions: ${from} questions over ${pool} paragraphs`,
       async () => {
         const selected = questions.filter(({ lang }) => lang === from).filter((_, i) => i % EVERY === 0)
         const topTens = await search.topTens(index, from, pool, 'hybrid', EVERY)

@@ -107,7 +107,7 @@ describe.skipIf(!existsSync(CORPUS))(existsSync(CORPUS) ? title : `${title} (ski
     expect(describeRanks(direction).three).toBeGreaterThanOrEqual(target)
   })
 
-  it('calls strong what mostly answers, and weak what hardly ever does', () => {
+  it('strong hits mostly answer, and weak hits hardly ever do', () => {
     const shareOf = (relevance: Relevance) => {
       const of = judged.filter((each) => each.relevance === relevance)
       return of.filter(({ isRight }) => isRight).length / of.length

@@ -44,7 +44,7 @@ function measureRecall(reference: string, text: string): number {
   return recognized.length / wanted.length
 }
 
-describe.skipIf(!existsSync(CORPUS))('OCR of a page that is scanned', () => {
+describe.skipIf(!existsSync(CORPUS))('OCR of a scanned page', () => {
   let parser: DocumentParser
   let recogniser: PageRecogniser
   const printed: string[] = []

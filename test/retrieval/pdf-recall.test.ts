@@ -92,7 +92,7 @@ async function measureAll(reference: string, file: string, ours: string): Promis
   return Object.fromEntries(cells)
 }
 
-describe('words of real PDFs', () => {
+describe('Words of real PDFs', () => {
   let parser: DocumentParser
   const table: Record<string, Readonly<Record<string, string>>> = {}
   beforeAll(async () => {
@@ -103,12 +103,12 @@ describe('words of real PDFs', () => {
     if (IS_THERE) console.table(table)
   })
 
-  it.runIf(!IS_THERE)('are there', (context) => {
+  it.runIf(!IS_THERE)('exist', (context) => {
     if (process.env.KIS_REQUIRE_SHARED !== '1') context.skip('the shared folder with the corpus is not beside the project')
     expect.fail('KIS_REQUIRE_SHARED is 1 and ../shared/corpus or ../shared/eval is absent')
   })
 
-  it.runIf(IS_THERE)('poppler is measured beside', async (context) => {
+  it.runIf(IS_THERE)('are compared with poppler', async (context) => {
     if ((await readWithPoppler(OF_PLAIN[0]!)) === null) context.skip('`pdftotext` of poppler-utils is not on this machine')
   })
 

@@ -37,7 +37,7 @@ const benchmark = await evalData()
 const others = process.env.KIS_SOAK === '1' ? (benchmark?.paragraphs ?? []) : []
 const paragraphs = [...Object.entries(own), ...others.map(({ id, text }) => [id, text] as const)]
 
-describe(`questions as people type them, over ${paragraphs.length} passages`, () => {
+describe(`Colloquial questions over ${paragraphs.length} chunks`, () => {
   let folder: string
   let index: ChunkIndex
   const ranks = new Map<SearchRequest, number>()
@@ -102,7 +102,7 @@ describe(`questions as people type them, over ${paragraphs.length} passages`, ()
     }
   })
 
-  it('leaves questions in Arabic script, and those of the benchmarks, as they are', () => {
+  it('leaves questions in Arabic script, and those of the benchmarks, unchanged', () => {
     const long = JSON.parse(readFileSync(new URL('../eval/long-documents.json', import.meta.url), 'utf8')) as {
       readonly questions: readonly { readonly question: string }[]
     }

@@ -13,8 +13,8 @@ import { full } from '../support/soak.ts'
 
 const data = await evalData()
 const title = data
-  ? 'the vector search of the embedded index'
-  : 'the vector search of the embedded index (skipped: ../shared/eval is not beside this project)'
+  ? 'Vector search of the embedded index'
+  : 'Vector search of the embedded index (skipped: ../shared/eval is not beside this project)'
 /** `npm run soak`: 200,000. */
 const CHUNKS = full(200_000)
 const COLLECTION = { collectionId: 'noise', chunks: CHUNKS, seed: 1, hasReal: true }
@@ -59,11 +59,11 @@ describe.skipIf(!data)(title, () => {
   })
 
   for (const [what, filter] of [
-    ['all passages', null],
-    ['those that a filter lets through, one in ten', SHELF],
+    ['all chunks', null],
+    ['those that match a filter, one in ten', SHELF],
   ] as const) {
     it(
-      `finds .98 of the ten nearest among ${what}, compared with every vector as floats`,
+      `finds 0.98 of the ten nearest among ${what}, compared with exact float vectors`,
       async () => {
         let found = 0
         for (const vector of questions) {

@@ -88,7 +88,7 @@ describe.skipIf(!data)(title, async () => {
   }
 
   /** The weights of `relevance.ts` were fitted on the other articles. */
-  describe('the score', () => {
+  describe('Relevance score', () => {
     const articles = [...new Set(data!.paragraphs.map(({ id }) => articleOf(id)))].sort()
     const isSelected = ([first]: readonly string[]) => articles.indexOf(articleOf(first!)) % 2 === 1
     const isRight = ({ right }: EvalResult, { chunkId }: { readonly chunkId: string }) => right.includes(chunkId)
@@ -100,7 +100,7 @@ describe.skipIf(!data)(title, async () => {
       ['lexical', ['both'], 0.85, 0.79, 0.82],
     ] as const) {
       it(
-        `is the share of hits that are right in ${mode} mode, and tells right from wrong first hits at .5`,
+        `is the share of correct hits in ${mode} mode, and separates right from wrong first hits at 0.5`,
         async () => {
           const answerable: EvalResult[] = []
           const unanswerable: EvalResult[] = []

@@ -19,12 +19,12 @@ const QUESTIONS = 20
 /** 10,200 small chunks, and a graph over all of them. */
 const TIMEOUT_MS = 120_000
 
-await onEngine(ELASTICSEARCH, 'copies of a document in Elasticsearch', (url) => {
+await onEngine(ELASTICSEARCH, 'Copies of a document in Elasticsearch', (url) => {
   const { newPrefix, dropAll } = testIndices(url)
   afterAll(dropAll)
 
   it(
-    'finds the nearest passages of a collection though many others share some of them',
+    'finds the nearest chunks of a collection although many others share some of them',
     async () => {
       const prefix = newPrefix()
       await using index = await openElasticsearchChunkIndex({ url, prefix, size: { shards: 1, replicas: 0 }, log: silentLog })

@@ -16,11 +16,11 @@ const createChunk = (documentId: string, ordinal: number): IndexedChunk => ({
 /** The test engine takes this; a packaged server refuses it, and its leases move on every 30 s. */
 const LEASES_MOVE_ON = { 'index.soft_deletes.retention_lease.sync_interval': '500ms' }
 
-await onEngine(ELASTICSEARCH, 'what is deleted in Elasticsearch', (url) => {
+await onEngine(ELASTICSEARCH, 'Deletion in Elasticsearch', (url) => {
   const { newPrefix, dropAll } = testIndices(url)
   afterAll(dropAll)
 
-  it('removes a deleted document from its segment, however small a part of it it was, and then the next one', async () => {
+  it('removes a deleted document from its segment, however small a part it was, and then the next one', async () => {
     const prefix = newPrefix()
     const client = new Client({ node: url })
     const template = { index_patterns: [`${prefix}-*`], template: { settings: LEASES_MOVE_ON } }

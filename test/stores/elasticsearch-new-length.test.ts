@@ -6,11 +6,11 @@ import { createChunk, createDocument, OTHER, openCollection } from '../support/d
 import { ELASTICSEARCH, testIndices } from '../support/engines/elasticsearch.ts'
 import { onEngine } from '../support/engines/engine-url.ts'
 
-await onEngine(ELASTICSEARCH, 'the first collection with vectors of another length', (url) => {
+await onEngine(ELASTICSEARCH, 'First collection with vectors of other dimensions', (url) => {
   const { newPrefix, dropAll } = testIndices(url)
   afterAll(dropAll)
 
-  it('fails nothing of the others while its index cannot be searched yet', async () => {
+  it('fails no other search while an index of new dimensions cannot be searched yet', async () => {
     const prefix = newPrefix()
     const client = new Client({ node: url })
     const open = () => openElasticsearchChunkIndex({ url, prefix, size: { shards: 1, replicas: 0 }, log: silentLog })

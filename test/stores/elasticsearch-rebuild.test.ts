@@ -33,9 +33,9 @@ const found = async (index: ChunkIndex, word: string) => {
   return (await index.search(query, signal)).map(({ chunkId }) => chunkId).sort()
 }
 
-await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url) => {
+await onEngine(ELASTICSEARCH, 'Rebuild of an Elasticsearch index', (url) => {
   // Each test waits until the old index may go, and has indices of its own.
-  describe.concurrent('an index that is rebuilt in Elasticsearch', () => {
+  describe.concurrent('Rebuild of an Elasticsearch index', () => {
     const { newPrefix, dropAll } = testIndices(url)
     const servers: Server[] = []
     afterAll(async () => {
@@ -52,7 +52,7 @@ await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url)
     }
     const listIndices = async (prefix: string) => Object.keys(await engine('GET', `${prefix}-chunks-*`)).sort()
 
-    it('lies in one new index afterwards, of the size that is configured now', async () => {
+    it('ends in one new index, of the size that is configured now', async () => {
       const prefix = newPrefix()
       await using index = await open(prefix)
       await index.createCollection(collection)
@@ -98,7 +98,7 @@ await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url)
       return `http://127.0.0.1:${(server.address() as AddressInfo).port}`
     }
 
-    it('has a write that reached the old index after it was copied', async () => {
+    it('preserves a write that reached the old index after it was copied', async () => {
       const prefix = newPrefix()
       await using index = await open(prefix)
       await index.createCollection(collection)
@@ -116,7 +116,7 @@ await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url)
       expect(await listIndices(prefix)).toEqual([`${prefix}-chunks-8-2`])
     }, 120_000)
 
-    it('has nothing of a document that was being deleted while it was copied', async () => {
+    it('preserves nothing of a document that was being deleted while it was copied', async () => {
       const prefix = newPrefix()
       await using index = await open(prefix)
       await index.createCollection(collection)
@@ -137,7 +137,7 @@ await onEngine(ELASTICSEARCH, 'an index that is rebuilt in Elasticsearch', (url)
       { layout: 'the first', lacks: ['context', 'copied', 'token_states'], context: null },
       { layout: 'an earlier', lacks: [], context: 'about' },
     ]) {
-      it(`is taken up from ${layout} layout, and has today’s afterwards`, async () => {
+      it(`migrates ${layout} layout to the current one`, async () => {
         const prefix = newPrefix()
         const other = { ...document, documentId: 'doc_2' }
         const first = `${prefix}-chunks-8-1`

@@ -27,7 +27,7 @@ async function refusal(url: string, more: { readonly apiKey?: string; readonly p
   }
 }
 
-describe('a start on an Elasticsearch that cannot serve', () => {
+describe('Start on an unusable Elasticsearch', () => {
   let server: Server | undefined
   afterEach(() => server?.close())
 
@@ -51,19 +51,19 @@ describe('a start on an Elasticsearch that cannot serve', () => {
   }
   const root = (version: string) => [200, { version: { number: version }, tagline: 'You Know, for Search' }] as const
 
-  it('says that nothing answers', async () => {
+  it('reports that nothing responds', async () => {
     const url = await startServer({})
     server!.close()
     expect(await refusal(url)).toMatch(/^Elasticsearch does not answer as such: ConnectionError: .*ECONNREFUSED/)
   })
 
-  it('says that the credentials are wrong', async () => {
+  it('reports wrong credentials', async () => {
     const url = await startServer({ '/': [401, { error: { type: 'security_exception', reason: `no user ${PASSWORD}` }, status: 401 }] })
     expect(await refusal(url)).toBe('Elasticsearch does not accept the credentials: status 401, security_exception')
     expect(await refusal(url, { apiKey: API_KEY })).toContain('status 401')
   })
 
-  it('says that it is too old, also if it refuses the media type of a newer client, as version 8 does', async () => {
+  it('reports an old version, even if it refuses the media type of a newer client, as version 8 does', async () => {
     const reason =
       'A compatible version is required on both Content-Type and Accept headers if either one has requested a compatible version'
     const refused = [400, { error: { type: 'media_type_header_exception', reason }, status: 400 }] as const
@@ -71,7 +71,7 @@ describe('a start on an Elasticsearch that cannot serve', () => {
     expect(await refusal(url)).toBe('Elasticsearch is version 8.19.3, and 9.0 or newer is needed')
   })
 
-  it('says which privileges are missing, what mapping is foreign and which index is blocked, all at once', async () => {
+  it('reports missing privileges, a foreign mapping and a blocked index, all at once', async () => {
     const said = await refusal(
       await startServer({
         '/': root('9.1.0'),
@@ -103,8 +103,8 @@ describe('a start on an Elasticsearch that cannot serve', () => {
   })
 })
 
-await onEngine(ELASTICSEARCH, 'a start on a running Elasticsearch', (url) => {
-  describe('a start on a running Elasticsearch', () => {
+await onEngine(ELASTICSEARCH, 'Start on a running Elasticsearch', (url) => {
+  describe('Start on a running Elasticsearch', () => {
     const { newPrefix, dropAll } = testIndices(url)
     afterAll(dropAll)
     const put = async (path: string, body: unknown) => {
@@ -114,7 +114,7 @@ await onEngine(ELASTICSEARCH, 'a start on a running Elasticsearch', (url) => {
     }
     const open = (prefix: string) => openElasticsearchChunkIndex({ url, prefix, size: { shards: 1, replicas: 0 }, log: silentLog })
 
-    it('takes up its own indices again', async () => {
+    it('reuses its own indices', async () => {
       const prefix = newPrefix()
       const collection = { organizationId: 'org_a', collectionId: 'col_a', dimensions: 8 }
       await using first = await open(prefix)
@@ -124,7 +124,7 @@ await onEngine(ELASTICSEARCH, 'a start on a running Elasticsearch', (url) => {
       await second.ping(new AbortController().signal)
     })
 
-    it('takes the indices of its own installation, and refuses those of another', async () => {
+    it('uses the indices of its own installation, and refuses those of another', async () => {
       const prefix = newPrefix()
       const own = { id: 'inst_own' }
       const openAs = (installation: Installation) =>

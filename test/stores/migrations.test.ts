@@ -108,7 +108,7 @@ function suite(openDatabase: () => TestDatabase): void {
     for (let i = 0; i < count; i += 1_000) await store.collection<Letter>(SPEC).insertMissing(all.slice(i, i + 1_000))
   }
 
-  it('brings every document through all steps, once, and finds it by its indexes', async () => {
+  it('runs every document through all steps, once, and finds it by its indexes', async () => {
     await fill(600)
     let converted = 0
     const counting: Migration = {
@@ -129,7 +129,7 @@ function suite(openDatabase: () => TestDatabase): void {
     expect(await testDatabase.versions()).toEqual({ letters: 3 })
   })
 
-  it('goes on from the version that is recorded, and says in the log what it does', async () => {
+  it('continues from the recorded version, and logs what it does', async () => {
     await fill(3)
     await (await testDatabase.open(letters(ADD)))[Symbol.asyncDispose]()
     const lines: string[] = []
@@ -142,7 +142,7 @@ function suite(openDatabase: () => TestDatabase): void {
     ])
   })
 
-  it('refuses documents of a newer version, and leaves them', async () => {
+  it('refuses documents of a newer version, and preserves them', async () => {
     await fill(3)
     await (await testDatabase.open(letters(REMOVE)))[Symbol.asyncDispose]()
     await expect(testDatabase.open(letters())).rejects.toThrow(
@@ -151,7 +151,7 @@ function suite(openDatabase: () => TestDatabase): void {
     expect(await testDatabase.versions()).toEqual({ letters: 2 })
   })
 
-  it('records no version when a step fails in the middle, and does the rest when it is mended', async () => {
+  it('records no version when a step fails midway, and completes the rest after a repair', async () => {
     await fill(600)
     const failing: Migration = {
       ...ADD,
@@ -171,7 +171,7 @@ function suite(openDatabase: () => TestDatabase): void {
     expect(await testDatabase.versions()).toEqual({ letters: 2 })
   })
 
-  it('ends right when it is killed at any moment, and started again', async () => {
+  it('completes when it is killed at any moment, and restarted', async () => {
     const count = testDatabase.many
     await fill(count)
     for (let kill = 0; kill < KILLS; kill++) {
@@ -205,7 +205,7 @@ function suite(openDatabase: () => TestDatabase): void {
   })
 }
 
-atOnce('a migration of a SQLite file', () => {
+atOnce('Migration of a SQLite file', () => {
   suite(sqliteDatabase)
 
   it('changes nothing in a file unless all of it succeeds', async () => {
@@ -232,8 +232,8 @@ atOnce('a migration of a SQLite file', () => {
   })
 })
 
-await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url) => {
-  atOnce('a migration of a MongoDB database', () => suite(() => mongoDatabase(url)))
+await onEngine('KIS_TEST_MONGODB_URL', 'Migration of a MongoDB database', (url) => {
+  atOnce('Migration of a MongoDB database', () => suite(() => mongoDatabase(url)))
 
   atOnce('programs of two versions on a MongoDB database', () => {
     let database: string
@@ -258,7 +258,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
     const notes = () => client.db(database).collection('schema_versions').find().toArray()
     const programs = () => client.db(database).collection<{ _id: string; kinds?: object; seenAt: Date; leavesWord?: true }>('programs')
 
-    it('are both of one installation, the first of which gives it its id', async () => {
+    it('both belong to one installation, the first of which sets its ID', async () => {
       const claim = async (own: Claim) => {
         const opened = await openOwnMongoStore({ url, database }, async () => own, { kinds: letters(), log: silentLog })
         await opened.store[Symbol.asyncDispose]()
@@ -285,7 +285,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
       expect(both.map(({ status }) => status)).toContain('fulfilled')
     })
 
-    it('run beside each other if the migration is additive, and what the earlier one writes is migrated when it has ended', async () => {
+    it('run beside each other if the migration is additive, and what the earlier one writes is migrated after its end', async () => {
       await using earlier = await migrate()
       await fill(300)
       await using later = await migrate(ADD)
@@ -316,7 +316,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
       expect(await programs().countDocuments()).toBe(1)
     })
 
-    it('wait for the end of the earlier one if the migration is not additive, which nothing notes before', async () => {
+    it('wait for the end of the earlier one if the migration is not additive, without a record before', async () => {
       await fill(3)
       await using earlier = await migrate()
       const waits = `The database ${database} in MongoDB is used by programs of an earlier version, which cannot read documents of the kind letters in version 3: stop them, and the migration begins`
@@ -330,7 +330,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
       await expect(migrate(ADD)).rejects.toThrow('in version 3; this program knows 2')
     })
 
-    it('count as ended when they have said nothing for two minutes', async () => {
+    it('count as ended without a heartbeat for two minutes', async () => {
       const silentFor = (ms: number) =>
         programs().replaceOne(
           { _id: 'killed' },
@@ -343,14 +343,14 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
       await using _later = await migrate(REMOVE)
     })
 
-    it('wait also for one of version 0.2, which leaves no word when it ends', async () => {
+    it('wait also for one of version 0.2, which records no end', async () => {
       await programs().insertOne({ _id: 'of 0.2', kinds: { letters: 1 }, seenAt: new Date() })
       await expect(migrate(ADD)).rejects.toThrow(/stop them/)
       await programs().deleteOne({ _id: 'of 0.2' })
       await using _later = await migrate(ADD)
     })
 
-    it('take back nothing that a later one has recorded, if they slept for so long that they counted as ended', async () => {
+    it('revert nothing that a later one has recorded, if they were paused so long that they counted as ended', async () => {
       const sleeper = await migrate(ADD)
       const { store } = sleeper
       await programs().updateMany({}, { $set: { seenAt: new Date(0) } })
@@ -359,7 +359,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
       expect(await notes()).toEqual([{ _id: 'letters', version: 3, oldestProgram: 3 }])
     })
 
-    it('follow `kis migrate`, which is of their installation, and leaves all as it is the second time', async () => {
+    it('follow `kis migrate`, which is of their installation, and changes nothing the second time', async () => {
       const env = { KIS_MONGODB_URL: withDatabase(url, database) }
       const migrated = ['billing', 'inference', 'knowledge'].map((part) => `${part}: the documents have the version of this program`)
       try {
@@ -381,7 +381,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
       }
     }, 90_000)
 
-    it('lose no change that others make meanwhile', async () => {
+    it('lose no concurrent change of others', async () => {
       await using _earlier = await migrate()
       await fill(400)
       let isDone = false
@@ -400,7 +400,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
       expect(found.filter(({ pages, sheets }) => pages !== 9 && pages !== sheets)).toEqual([])
     })
 
-    it('say how far another one is, and go on when that is dead', async () => {
+    it('report the progress of another one, and continue when that is dead', async () => {
       await fill(3)
       const locked = (until: Date) =>
         client
@@ -460,7 +460,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a migration of a MongoDB database', (url
   })
 })
 
-it('takes no migrations of a kind that is not declared', () => {
+it('accepts no migrations of an undeclared kind', () => {
   const declare = (store: Parameters<Parameters<typeof collectKinds>[0]>[0]) => store.collection(SPEC)
   expect(collectKinds(declare, { letters: [ADD] })).toEqual(letters(ADD))
   expect(() => collectKinds(declare, { leters: [ADD] })).toThrow('there are migrations of leters')

@@ -17,8 +17,8 @@ interface Item extends StoredDocument {
 const SPEC: CollectionSpec = { name: 'items', indexes: [{ fields: ['code'], unique: true, sparse: true }] }
 const UNAVAILABLE = { code: 'service_unavailable', shouldRetry: true, retryAfterMs: expect.any(Number), cause: expect.any(Error) }
 
-await onEngine('KIS_TEST_MONGODB_URL', 'stores on MongoDB that is lost', (url) => {
-  describe('stores on MongoDB', () => {
+await onEngine('KIS_TEST_MONGODB_URL', 'Loss of MongoDB by the stores', (url) => {
+  describe('Loss of MongoDB', () => {
     let database: string
     let proxy: MongoProxy
     let store: DocumentStore
@@ -35,7 +35,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'stores on MongoDB that is lost', (url) =
     const open = () => openMongoDocumentStore({ url: proxy.through(url), database, log: silentLog })
     const items = () => store.collection<Item>(SPEC)
 
-    it('answer service_unavailable to every operation while the server is gone, and work when it is back', async () => {
+    it('returns service_unavailable from every operation while the server is gone, and recovers with it', async () => {
       await using blobs = await openMongoBlobStore({ url: proxy.through(url), database })
       await items().insertOne({ _id: 'a', n: 1 })
       await blobs.put('key', new Uint8Array([1, 2, 3]))
@@ -64,7 +64,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'stores on MongoDB that is lost', (url) =
       await store.ping(AbortSignal.timeout(30_000))
     })
 
-    it('do an increment once whose answer was lost, and say that its outcome is not known', async () => {
+    it('applies an increment once whose response was lost, and reports an unknown outcome', async () => {
       await items().insertOne({ _id: 'a', n: 0 })
       proxy.losesReplies = true
       await expect(items().findOneAndUpdate({ _id: 'a' }, { $inc: { n: 1 } })).rejects.toMatchObject(UNAVAILABLE)
@@ -72,7 +72,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'stores on MongoDB that is lost', (url) =
       expect(await items().findOne({ _id: 'a' })).toEqual({ _id: 'a', n: 1 })
     })
 
-    it('refuse writes while the disk is full, and go on reading', async () => {
+    it('refuses writes while the disk is full, and continues to read', async () => {
       await items().insertOne({ _id: 'a', n: 1 })
       proxy.refusal = DISK_FULL
       for (const write of [
@@ -88,14 +88,14 @@ await onEngine('KIS_TEST_MONGODB_URL', 'stores on MongoDB that is lost', (url) =
       expect(await items().findOne({ _id: 'b' })).toEqual({ _id: 'b' })
     })
 
-    it('give a ping up when its signal says so, while the server says nothing', async () => {
+    it('ends a ping by its signal while the server does not respond', async () => {
       await items().insertOne({ _id: 'a' })
       proxy.isFrozen = true
       await expect(store.ping(AbortSignal.timeout(200))).rejects.toThrow(/timeout/)
       proxy.isFrozen = false
     })
 
-    it('give up what the server does not answer', async () => {
+    it('ends operations that the server does not complete', async () => {
       await items().insertOne({ _id: 'a' })
       proxy.isFrozen = true
       await expect(items().insertOne({ _id: 'b' })).rejects.toMatchObject(UNAVAILABLE)
@@ -104,7 +104,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'stores on MongoDB that is lost', (url) =
     }, 60_000)
   })
 
-  describe('a start on MongoDB', () => {
+  describe('Start on MongoDB', () => {
     let database: string
     beforeEach(() => {
       database = newDatabaseName()
@@ -112,13 +112,13 @@ await onEngine('KIS_TEST_MONGODB_URL', 'stores on MongoDB that is lost', (url) =
     afterEach(() => dropDatabases(url, database))
     const openOn = (address: string) => openMongoDocumentStore({ url: address, database, log: silentLog })
 
-    it('says that the server is too old', async () => {
+    it('reports that the server is too old', async () => {
       await using proxy = await MongoProxy.start(url)
       proxy.wireVersion = 8
       await expect(openOn(proxy.through(url))).rejects.toThrow(/wire version 8.*requires at least 9 \(MongoDB 4\.4\)/)
     })
 
-    it('says that there is no server', async () => {
+    it('reports that there is no server', async () => {
       const proxy = await MongoProxy.start(url)
       await proxy.stop()
       await expect(openOn(proxy.through(url))).rejects.toThrow(/MongoDB cannot be reached: connect ECONNREFUSED/)
@@ -127,9 +127,9 @@ await onEngine('KIS_TEST_MONGODB_URL', 'stores on MongoDB that is lost', (url) =
     it.each([
       { name: 'full', refusal: DISK_FULL, says: /be used: .*disk space/ },
       { name: 'read-only', refusal: NO_PRIMARY, says: /be used: not primary/ },
-      { name: 'closed to this user', refusal: NO_RIGHTS, says: /does not accept the user of the URL: not authorized/ },
-      { name: 'asking for another password', refusal: WRONG_PASSWORD, says: /does not accept the user of the URL: Authentication failed/ },
-    ])('says that the server is $name', async ({ refusal, says }) => {
+      { name: 'inaccessible for this user', refusal: NO_RIGHTS, says: /does not accept the user of the URL: not authorized/ },
+      { name: 'refusing the password', refusal: WRONG_PASSWORD, says: /does not accept the user of the URL: Authentication failed/ },
+    ])('reports that the server is $name', async ({ refusal, says }) => {
       await using proxy = await MongoProxy.start(url)
       proxy.refusal = refusal
       const address = proxy.through(url)
@@ -141,7 +141,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'stores on MongoDB that is lost', (url) =
       await (await openOn(address))[Symbol.asyncDispose]()
     })
 
-    it('does not quote a password that is refused, or that makes the URL unreadable', async () => {
+    it('hides a password that is refused, or that makes the URL malformed', async () => {
       for (const address of [withUser(url, 'user:s3cret'), withUser(url, 'user:s3%cret'), 'mongodb://user:s3cret']) {
         const error = (await openOn(address).catch((reason) => reason)) as Error
         expect(error).toBeInstanceOf(Error)
@@ -149,7 +149,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'stores on MongoDB that is lost', (url) =
       }
     })
 
-    it('names every index that is not as it should be, and makes those that are missing', async () => {
+    it('names every wrong index, and creates missing ones', async () => {
       await using client = new MongoClient(url)
       const otherDatabase = client.db(database)
       await otherDatabase.collection('first').createIndex({ other: 1 }, { name: 'organizationId_1__id_1' })

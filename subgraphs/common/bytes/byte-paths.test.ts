@@ -16,7 +16,7 @@ function manualClock() {
   }
 }
 
-it('names what was signed, for one minute', async () => {
+it('identifies what was signed, for one minute', async () => {
   const clock = manualClock()
   const paths = bytePaths(clock, SECRET)
   const { path, expiresAt } = await paths.sign(FILE)
@@ -26,7 +26,7 @@ it('names what was signed, for one minute', async () => {
   await expect(paths.verify(path)).rejects.toMatchObject({ code: 'permission_denied' })
 })
 
-it('tells paths apart that name the same at the same time, however each is written', async () => {
+it('distinguishes paths with the same name and time, in any encoding', async () => {
   const paths = bytePaths(manualClock(), SECRET)
   const [{ path }, other] = [await paths.sign(FILE), await paths.sign(FILE)]
   const { id } = await paths.verify(path)
@@ -40,7 +40,7 @@ it('refuses the paths of another secret', async () => {
   await expect(bytePaths(clock, SECRET).verify(path)).rejects.toMatchObject({ code: 'permission_denied' })
 })
 
-it('refuses paths that were changed, and those of other addresses', async () => {
+it('refuses changed paths, and those of other addresses', async () => {
   const paths = bytePaths(manualClock(), SECRET)
   const { path } = await paths.sign(FILE)
   const [, , claims] = /token=([^.]+)\.([^.]+)/.exec(path)!

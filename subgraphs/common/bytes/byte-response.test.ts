@@ -27,33 +27,33 @@ async function respond(headers: Readonly<Record<string, string>>, of = stored) {
 
 it.each([
   ['all', undefined, 200, '0123456789', undefined],
-  ['from a place', 'bytes=7-', 206, '789', 'bytes 7-9/10'],
-  ['between two places', 'bytes=2-4', 206, '234', 'bytes 2-4/10'],
-  ['the last', 'bytes=-3', 206, '789', 'bytes 7-9/10'],
-  ['more than there are', 'bytes=8-99', 206, '89', 'bytes 8-9/10'],
-  ['the last of more than there are', 'bytes=-99', 206, '0123456789', 'bytes 0-9/10'],
+  ['an open range', 'bytes=7-', 206, '789', 'bytes 7-9/10'],
+  ['a closed range', 'bytes=2-4', 206, '234', 'bytes 2-4/10'],
+  ['the last bytes', 'bytes=-3', 206, '789', 'bytes 7-9/10'],
+  ['more bytes than the file has', 'bytes=8-99', 206, '89', 'bytes 8-9/10'],
+  ['the last of more bytes than the file has', 'bytes=-99', 206, '0123456789', 'bytes 0-9/10'],
   ['none', 'bytes=10-', 416, '', 'bytes */10'],
-  ['the last zero', 'bytes=-0', 416, '', 'bytes */10'],
+  ['the last zero bytes', 'bytes=-0', 416, '', 'bytes */10'],
   ['two ranges', 'bytes=0-1,3-4', 200, '0123456789', undefined],
-  ['an end before its begin', 'bytes=5-3', 200, '0123456789', undefined],
+  ['an end before its beginning', 'bytes=5-3', 200, '0123456789', undefined],
   ['another unit', 'lines=1-2', 200, '0123456789', undefined],
-])('of a client that wants %s', async (_name, range, status, text, contentRange) => {
+])('responds to a client that requests %s', async (_name, range, status, text, contentRange) => {
   const response = await respond(range === undefined ? {} : { range })
   expect([response.status, response.text, response.headers['content-range']]).toEqual([status, text, contentRange])
   expect(response.headers['content-length']).toBe(String(text.length))
 })
 
-it('gives the whole to a client whose part is of other bytes', async () => {
+it('sends the whole file to a client whose part is of other bytes', async () => {
   expect(await respond({ range: 'bytes=5-', 'if-range': '"abc"' })).toMatchObject({ status: 206, text: '56789' })
   expect(await respond({ range: 'bytes=5-', 'if-range': '"old"' })).toMatchObject({ status: 200, text: '0123456789' })
 })
 
-it.each(['"abc"', 'W/"abc"', '"x", "abc"', '*'])('gives nothing to a client that has %s', async (etag) => {
+it.each(['"abc"', 'W/"abc"', '"x", "abc"', '*'])('sends no body to a client that has %s', async (etag) => {
   expect(await respond({ 'if-none-match': etag })).toMatchObject({ status: 304, text: '' })
   expect(await respond({ 'if-none-match': '"x"' })).toMatchObject({ status: 200 })
 })
 
-it('fails before it responds when the first piece is lost', async () => {
+it('fails before it responds when the first part is lost', async () => {
   const lost = {
     ...stored,
     // biome-ignore lint/correctness/useYield: it has none.
@@ -68,7 +68,7 @@ it('responds with an empty file', async () => {
   expect(await respond({}, { ...stored, sizeBytes: 0, async *read() {} })).toMatchObject({ status: 200, text: '' })
 })
 
-it('frees each piece once it is written, unless it shares its memory', async () => {
+it('frees each part once it is written, unless it shares its memory', async () => {
   const own = [new Uint8Array(1_000).fill(1), new Uint8Array(1_000).fill(2)]
   const shared = new Uint8Array(2_000).subarray(1_000)
   const pieces = [...own, shared]
@@ -98,7 +98,7 @@ it('frees each piece once it is written, unless it shares its memory', async () 
   expect(pieces.map(({ buffer }) => buffer.byteLength)).toEqual([0, 0, 2_000])
 })
 
-it('lets the streams of organizations take turns, one piece in each tick of the event loop', async () => {
+it('serves the streams of organizations in turns, one part per tick of the event loop', async () => {
   const order: string[] = []
   const download = async (organizationId: string) => {
     const { body } = await respondWithBytes(byteRequest('/bytes?token=t'), { ...stored, organizationId }, new AbortController().signal)

@@ -10,21 +10,21 @@ function counted(missing: readonly string[] = []) {
   return { batched, reads }
 }
 
-it('reads what one turn asks for at once, and each key once', async () => {
+it('batches the reads of one event-loop tick, once per key', async () => {
   const { batched, reads } = counted(['c'])
   const found = await Promise.all(['a', 'b', 'a', 'c'].map((key) => batched.find(key)))
   expect(found).toEqual(['A', 'B', 'A', null])
   expect(reads).toEqual([['a', 'b', 'c']])
 })
 
-it('reads again what a later turn asks for', async () => {
+it('reads again in a later tick', async () => {
   const { batched, reads } = counted()
   await batched.find('a')
   await batched.find('a')
   expect(reads).toEqual([['a'], ['a']])
 })
 
-it('splits what is more than one read takes', async () => {
+it('splits a batch above the limit of one read', async () => {
   const { batched, reads } = counted()
   const keys = Array.from({ length: 2_500 }, (_, i) => `k${i}`)
   expect(await Promise.all(keys.map((key) => batched.find(key)))).toEqual(keys.map((key) => key.toUpperCase()))

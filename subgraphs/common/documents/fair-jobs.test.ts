@@ -38,8 +38,8 @@ function world(permits = 1_000) {
   return { works, add, jobs, claimAll, semaphore }
 }
 
-describe('due jobs', () => {
-  it('are claimed organization by organization in turns, each in the order in which its jobs are due', async () => {
+describe('Due jobs', () => {
+  it('are claimed in turns by organization, each in the order in which its jobs are due', async () => {
     const { add, claimAll } = world()
     for (let i = 0; i < 4; i++) await add('a')
     await add('b')
@@ -49,7 +49,7 @@ describe('due jobs', () => {
     expect(await claimAll()).toEqual(['a_0', 'b_4', 'c_5', 'a_1', 'c_6', 'a_2', 'a_3'])
   })
 
-  it('are claimed as many in a turn as they weigh, if they are due and find places', async () => {
+  it('are claimed per turn according to the weight, if they are due and have slots', async () => {
     const { add, claimAll } = world()
     for (let i = 0; i < 4; i++) await add('a', { weight: 3 })
     for (let i = 0; i < 3; i++) await add('b')
@@ -61,7 +61,7 @@ describe('due jobs', () => {
     expect(await narrow.claimAll(false)).toEqual(['a_0', 'a_1', 'b_4'])
   })
 
-  it('of an organization that is new are the next but one, however many jobs another has', async () => {
+  it('of a new organization are the next but one, however many jobs another has', async () => {
     const { add, jobs, claimAll } = world()
     for (let i = 0; i < 400; i++) await add('a')
     for (let i = 0; i < 5; i++) (await jobs.claim())!.release()
@@ -69,7 +69,7 @@ describe('due jobs', () => {
     expect((await claimAll()).findIndex((id) => id.startsWith('b'))).toBeLessThanOrEqual(1)
   })
 
-  it('of an organization without room wait, and those of others do not', async () => {
+  it('of an organization without a free slot wait, and those of others do not', async () => {
     const { add, claimAll, jobs } = world(4)
     for (let i = 0; i < 5; i++) await add('a')
     expect((await claimAll(false)).length).toBe(2)
@@ -80,7 +80,7 @@ describe('due jobs', () => {
     expect(await jobs.claim()).toBeNull()
   })
 
-  it('are claimed once by claims at the same time, each a turn of its own', async () => {
+  it('are claimed once by concurrent claims, each a turn of its own', async () => {
     const { add, jobs } = world()
     for (let i = 0; i < 3; i++) await add('a')
     await add('b')
@@ -88,14 +88,14 @@ describe('due jobs', () => {
     expect(claims.map((claim) => claim?.record._id)).toEqual(['a_0', 'b_3', 'a_1', 'a_2', undefined, undefined])
   })
 
-  it('that an earlier version has made are claimed when nobody has a turn', async () => {
+  it('of an earlier version are claimed when nobody has a turn', async () => {
     const { works, add, claimAll } = world()
     await works.insertOne({ _id: 'old', organizationId: 'a', job: { kind: 'do', lease: null, dueAt: EARLIER } })
     await add('b')
     expect(await claimAll()).toEqual(['b_0', 'old'])
   })
 
-  it('of more organizations than one look passes are all found', async () => {
+  it('of more organizations than one poll covers are all found', async () => {
     const { add, jobs } = world(2)
     // Only the last organization has work that is due.
     for (let i = 0; i < 250; i++) await add(`org_${String(i).padStart(3, '0')}`, { dueAt: new Date(Date.now() + 60_000) })

@@ -21,7 +21,7 @@ for (const [order, ids] of [
   ['asc', ['note_1', 'note_3', 'note_4']],
   [null, ['note_4', 'note_3', 'note_1']],
 ] as const) {
-  it(`lists what meets the filter, page by page, with the order ${order}`, async () => {
+  it(`lists what matches the filter, page by page, in the order ${order}`, async () => {
     const list = await notes()
     const first = await list({ first: 2, order })
     const second = await list({ first: 2, order, after: first.pageInfo.endCursor })
@@ -34,7 +34,7 @@ for (const [order, ids] of [
   ['desc', ['note_4', 'note_3', 'note_1']],
   ['asc', ['note_1', 'note_3', 'note_4']],
 ] as const) {
-  it(`lists from the end backwards with the order ${order}, and counts all`, async () => {
+  it(`lists from the end backwards in the order ${order}, and counts all`, async () => {
     const list = await notes()
     const last = await list({ last: 2, order })
     const before = await list({ last: 2, order, before: last.pageInfo.startCursor })

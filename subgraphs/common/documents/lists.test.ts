@@ -48,7 +48,7 @@ for (const isBackward of [false, true])
       expect(await all((page) => list({ sortBy: 'name' }, { order: 'desc', ...page }), size, isBackward)).toEqual(sorted.toReversed())
     })
 
-    it(`lists a span of time, ${way}`, async () => {
+    it(`lists a period, ${way}`, async () => {
       const list = await notes(['0', '1', '2', '3', '4', '5'])
       const span = { since: at(1), until: at(4) }
       expect(await all((page) => list(span, page), size, isBackward)).toEqual(['3', '2', '1'])
@@ -56,7 +56,7 @@ for (const isBackward of [false, true])
       expect(await all((page) => list({ ...span, sortBy: 'name' }, { order: 'asc', ...page }), size, isBackward)).toEqual(['1', '2', '3'])
     })
 
-    it(`lists what matches, ${way}`, async () => {
+    it(`lists matches, ${way}`, async () => {
       const list = await notes(Array.from({ length: 250 }, (_, i) => `note ${i}`))
       const isNamed = nameTest('E 12')!
       const expected = [
@@ -102,7 +102,7 @@ it('refuses a cursor of another order', async () => {
   })
 })
 
-it('reads no more than a bound for all lists of one operation that share it', async () => {
+it('limits the reads of all lists of one operation together', async () => {
   const list = await notes(Array.from({ length: 2_000 }, (_, i) => `note ${i}`))
   const page = (sifting?: SiftBudget) => list({ matches: () => false, ...(sifting && { sifting }) }, { first: 1 })
   const sifting = new SiftBudget()

@@ -24,7 +24,7 @@ function createRecords(lengths: readonly number[]) {
   return { stats, pageFrom }
 }
 
-it('gives pages as long as asked for while their records are short', async () => {
+it('returns full pages while their records are short', async () => {
   const { pageFrom } = createRecords(Array(250).fill(10))
   const lengths: number[] = []
   for (let after: string | null = null, isLast = false; !isLast; ) {
@@ -36,7 +36,7 @@ it('gives pages as long as asked for while their records are short', async () =>
   expect(lengths).toEqual([100, 100, 50])
 })
 
-it('ends a page early where records are long, says that another follows, and leaves none out', async () => {
+it('ends a page early if records are long, reports that another follows, and omits none', async () => {
   const { pageFrom, stats } = createRecords([...Array(50).fill(10), ...Array(50).fill(3 * MEBI)])
   const seen: string[] = []
   const first = await pageFrom(100)
@@ -50,13 +50,13 @@ it('ends a page early where records are long, says that another follows, and lea
   expect(seen).toHaveLength(100)
 })
 
-it('gives one record however long it is', async () => {
+it('returns one record of any length', async () => {
   const { pageFrom } = createRecords([5 * MEBI, 10])
   const { edges, pageInfo } = await pageFrom(2)
   expect([edges.length, pageInfo.hasNextPage]).toEqual([1, true])
 })
 
-it('refuses an operation whose lists together are too long, and reads no more for it', async () => {
+it('refuses an operation whose lists are too long together, and reads no more for it', async () => {
   const { pageFrom, stats } = createRecords(Array(100).fill(3 * MEBI))
   const budget = new ReadBudget()
   const lists = await Promise.allSettled(Array.from({ length: 15 }, () => pageFrom(100, null, budget)))

@@ -20,7 +20,7 @@ describe('KIS_MONGODB_URL', () => {
     'mongodb://user:s3c?ret@localhost/kis',
     'mongodb://localhost/s3cret.name',
     `mongodb://localhost/${'s3cret'.repeat(7)}`,
-  ])('%s is a problem that does not quote it', (url) => {
+  ])('%s is a problem that is reported without the URL', (url) => {
     expect(() => parseMongoUrl(url)).toThrow(/^(?:is not like|names a database)/)
     expect(() => parseMongoUrl(url)).not.toThrow(/s3c|ret/)
   })

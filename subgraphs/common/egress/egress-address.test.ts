@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { isPublicAddress, judgedAddress, parseEgressAllow } from './egress-address.ts'
 
-describe('an address', () => {
+describe('Egress address', () => {
   it.each(['8.8.8.8', '93.184.215.14', '168.63.129.15', '2606:4700:4700::1111', '2a00:1450:4001::1'])('%s is public', (address) =>
     expect(isPublicAddress(address)).toBe(true),
   )
@@ -37,7 +37,7 @@ describe('an address', () => {
     ...['2606:4700::1%1', 'localhost', '', '1.2.3', '8.8.8.8/32'],
   ])('%s is not', (address) => expect(isPublicAddress(address)).toBe(false))
 
-  it('is inside in every way of writing it, whichever inside address it is', () => {
+  it('is internal in every notation of every internal address', () => {
     const octet = fc.integer({ min: 0, max: 255 })
     const inside = fc.oneof(
       fc.tuple(fc.constantFrom(10, 127, 0), octet, octet, octet),
@@ -66,7 +66,7 @@ describe('an address', () => {
   })
 })
 
-describe('an address that others read differently', () => {
+describe('Ambiguous egress address', () => {
   it.each([
     ...[
       'http://public.test\\@127.0.0.1/',
@@ -89,10 +89,10 @@ describe('an address that others read differently', () => {
   it.each([
     ...['http://8.8.8.8', 'https://8.8.8.8:443/a?b#c', 'HTTP://8.8.8.8/', 'http://[2606:4700:4700:0::1111]/', 'https://مثال.test/قط.png'],
     ...['http://public.test/a b.png', 'http://public.test./', 'http://public.test/a@b:c'],
-  ])('%j is not', (url) => expect(judgedAddress(url, new Set())).toMatchObject({ isNamed: false }))
+  ])('%j is accepted', (url) => expect(judgedAddress(url, new Set())).toMatchObject({ isNamed: false }))
 })
 
-describe('a name that leads inside', () => {
+describe('Egress to internal names', () => {
   const NAMES = [
     'localhost',
     'a.localhost',
@@ -105,7 +105,7 @@ describe('a name that leads inside', () => {
     .concat(['1.0.0.127.in-addr.arpa', 'kubernetes.default.svc', 'vault.service.consul', 'intern.corp', 'ldap.intranet', 'me.localdomain'])
     .concat(['minio', 'metadata', 'a..internal', 'public.test..'])
 
-  it('is refused in every way of writing it', () => {
+  it('is refused in every notation', () => {
     const ways = [
       (name: string) => name,
       (name: string) => `${name}.`,
@@ -126,7 +126,7 @@ describe('a name that leads inside', () => {
         }
   })
 
-  it('is asked where the operator has named it', () => {
+  it('is allowed when the operator has named it', () => {
     const allowed = parseEgressAllow('minio:9000,metadata.google.internal:80,LOCALHOST:443')
     for (const url of ['http://MINIO:9000/', 'http://metadata.google.internal/', 'https://localhost/'])
       expect([url, judgedAddress(url, allowed)?.isNamed]).toEqual([url, true])
@@ -134,14 +134,14 @@ describe('a name that leads inside', () => {
       expect([url, judgedAddress(url, allowed)]).toEqual([url, null])
   })
 
-  it('is told by its end, not by what else stands in it', () => {
+  it('is decided by the end of the name, not by the rest', () => {
     for (const url of ['http://localhost.public.test/', 'http://internal.test/', 'http://local.test./', 'http://home.xn--mgbaam7a8h/'])
       expect([url, judgedAddress(url, new Set())?.isNamed]).toEqual([url, false])
   })
 })
 
-describe('the operator’s list', () => {
-  it('names hosts with their ports, in any way of writing them', () => {
+describe('Egress allowlist of the operator', () => {
+  it('names hosts with their ports, in any notation', () => {
     const allowed = parseEgressAllow(' images.internal:9000, 127.1:8080,[::1]:81 ,MINIO:80,b:443')
     expect([...allowed]).toEqual(['images.internal:9000', '127.0.0.1:8080', '[::1]:81', 'minio:80', 'b:443'])
     for (const url of ['http://images.internal:9000/a', 'http://0x7f000001:8080', 'https://[0:0::1]:81', 'http://minio/x', 'https://b'])
@@ -152,7 +152,7 @@ describe('the operator’s list', () => {
 
   it('is empty without an entry', () => expect(parseEgressAllow(' , ').size).toBe(0))
 
-  it('refuses what is no host with a port, all of it at once', () => {
+  it('reports everything that is not a host with a port at once', () => {
     const wrong = ['host', 'host:', 'host:0', 'host:70000', 'http://host:80', 'host:80/path', 'user@host:80', '*:80 x:1', '::1:80']
     expect(() => parseEgressAllow(['good:80', ...wrong].join())).toThrow(`these are not: ${wrong.join(', ').replace('user@', '…@')}`)
   })

@@ -100,7 +100,7 @@ const NAMES: Readonly<Record<string, readonly Address[]>> = {
   'odd.test': [{ address: 'not an address', family: 4 }],
 }
 
-describe('addresses that may not be asked', () => {
+describe('Forbidden egress addresses', () => {
   const INSIDE = [
     ...['127.0.0.1', '127.0.0.1.', '127.1', '127.0.1', '2130706433', '017700000001', '0x7f000001', '0x7f.1', '0177.0.0.1', '0177.0.0.01'],
     ...['127.127.127.127', '①②⑦.⓪.⓪.①', '１２７.０.０.１', '127。0。0。1', '%31%32%37.0.0.1', '0', '0.0.0.0', '00', '0x0'],
@@ -148,7 +148,7 @@ describe('addresses that may not be asked', () => {
     ...['224.0.0.1', '240.0.0.1', '255.255.255.255', '192.88.99.1', '192.0.2.1'],
   ]
 
-  it('are found in every form, and nothing is dialed', async () => {
+  it('are detected in every form, and nothing is dialed', async () => {
     const { egress, dials } = world(Object.fromEntries(Object.entries(NAMES).map(([name, addresses]) => [name, [addresses]])))
     const port = readPort(canary)
     const literals = INSIDE.flatMap((host) => [`http://${host}/`, `https://${host}/`, `http://${host}:443/`, `http:\\\\${host}/`])
@@ -184,7 +184,7 @@ describe('addresses that may not be asked', () => {
     expect([dials, canaryConnections]).toEqual([[], 0])
   })
 
-  it('are found by the real connector and the system’s own names too', async () => {
+  it('are detected by the real connector and system names as well', async () => {
     const egress = new Egress()
     const port = readPort(canary)
     for (const url of [`http://127.0.0.1:${port}/`, `http://localhost:${port}/`, `http://[::ffff:127.0.0.1]:${port}/`, 'http://localhost/'])
@@ -192,7 +192,7 @@ describe('addresses that may not be asked', () => {
     expect(canaryConnections).toBe(0)
   })
 
-  it('say nothing of what is behind a name', async () => {
+  it('produce errors without details about the target', async () => {
     const closed = createServer()
     await once(closed.listen(0, '127.0.0.1'), 'listening')
     const closedPort = readPort(closed)
@@ -212,10 +212,10 @@ describe('addresses that may not be asked', () => {
   })
 })
 
-describe('whether an address may be reached', () => {
+describe('Egress check', () => {
   const may = (egress: Egress, url: string) => egress.mayReach(url, none)
 
-  it('is told by its form and by where its name leads, and nothing is dialed', async () => {
+  it('judges a URL by its form and by its DNS addresses, and dials nothing', async () => {
     const names = Object.entries({ 'public.test': [PUBLIC], ...NAMES }).map(([name, addresses]) => [name, [addresses]] as const)
     const { egress, dials } = world(Object.fromEntries(names))
     for (const url of ['https://public.test/hook', `https://${PUBLIC.address}/`]) expect([url, await may(egress, url)]).toEqual([url, true])
@@ -224,7 +224,7 @@ describe('whether an address may be reached', () => {
     expect(dials).toEqual([])
   })
 
-  it('is told without DNS where the operator has named it, and ends with its caller', async () => {
+  it('needs no DNS for a name of the operator, and ends when its caller disconnects', async () => {
     const egress = new Egress({ allowed: new Set(['minio:9000']), resolve: () => new Promise(() => undefined) })
     expect(await may(egress, 'http://minio:9000/')).toBe(true)
     const stop = new AbortController()
@@ -234,14 +234,14 @@ describe('whether an address may be reached', () => {
   })
 })
 
-describe('a connection', () => {
-  it.each(['http', 'https'])('by %s to an address without a route fails as any other, and ends no process', async (scheme) => {
+describe('Egress connection', () => {
+  it.each(['http', 'https'])('by %s to an address without a route fails normally, and ends no process', async (scheme) => {
     // The system refuses this connection at once, like one over IPv6 without a route.
     const egress = new Egress({ resolve: async () => [PUBLIC], dial: () => dialed([{ address: '255.255.255.255', family: 4 }]) })
     expect(await catchFailure(egress, `${scheme}://public.test/`)).toMatchObject({ reason: 'unreachable', cause: { syscall: 'connect' } })
   })
 
-  it('goes to the addresses that were judged, however DNS answers later', async () => {
+  it('uses the checked addresses, however DNS answers later', async () => {
     answering = (_request, response) => response.end('hello')
     const { egress, dials, lookups } = world({ 'rebinding.test': [[PUBLIC], [LOOPBACK]] })
     const { status, body, url } = await egress.fetch({ organizationId: 'org_a', url: 'http://rebinding.test/a?b=c#d' }, none)
@@ -253,7 +253,7 @@ describe('a connection', () => {
     expect(canaryConnections).toBe(0)
   })
 
-  it('of the real connector goes to those addresses and never looks at DNS itself', async () => {
+  it('of the real connector uses the checked addresses without a second DNS lookup', async () => {
     const options = { hostname: 'no-such-name.test', protocol: 'http:', port: String(readPort(internet)) }
     const socket = await new Promise<Socket>((resolve, reject) =>
       dialed([LOOPBACK])(options, (error, created) => (error ? reject(error) : resolve(created!))),
@@ -262,14 +262,14 @@ describe('a connection', () => {
     socket.destroy()
   })
 
-  it('to a public literal address is made without DNS', async () => {
+  it('to a public literal address needs no DNS', async () => {
     answering = (_request, response) => response.end()
     const { egress, dials, lookups } = world()
     await egress.fetch({ organizationId: 'org_a', url: `http://${PUBLIC.address}/` }, none)
     expect([lookups, dials]).toEqual([[], [[PUBLIC]]])
   })
 
-  it('to what the operator has named is made wherever it is, and uses no proxy of the environment', async () => {
+  it('to a host of the operator is opened anywhere, without a proxy of the environment', async () => {
     const { HTTP_PROXY, http_proxy } = process.env
     process.env.HTTP_PROXY = process.env.http_proxy = `http://127.0.0.1:${readPort(canary)}`
     try {
@@ -288,7 +288,7 @@ describe('a connection', () => {
     expect(canaryConnections).toBe(0)
   })
 
-  it('carries method, headers and body, without those that belong to the connection', async () => {
+  it('sends method, headers and body, without hop-by-hop headers', async () => {
     answering = (_request, response) => response.writeHead(201, { 'x-answer': 'yes' }).end()
     const { egress } = world()
     const headers = { Authorization: 'Bearer x', 'Content-Type': 'application/json', Host: 'inside.test', 'Transfer-Encoding': 'chunked' }
@@ -302,7 +302,7 @@ describe('a connection', () => {
   })
 })
 
-describe('a redirect', () => {
+describe('Egress redirect', () => {
   const to = (location: string, status = 302) => {
     answering = (request, response) => {
       if (request.url === '/start') response.writeHead(status, { location }).end('not read')
@@ -320,14 +320,14 @@ describe('a redirect', () => {
     expect([dials.length, received.length, canaryConnections]).toEqual([1, 1, 0])
   })
 
-  it('to the name that has just been judged is judged again', async () => {
+  it('to the name checked before is checked again', async () => {
     to('/next')
     const { egress } = world({ 'public.test': [[PUBLIC], [LOOPBACK]] })
     expect((await catchFailure(egress, 'http://public.test/start')).reason).toBe('unreachable')
     expect([received.length, canaryConnections]).toEqual([1, 0])
   })
 
-  it('goes only where the caller lets it leave to, by what holds then: before DNS, and before the request', async () => {
+  it('is followed only where the caller allows it at the time: before DNS, and before the request', async () => {
     const refusal = new Error('the policy has changed')
     for (const [most, lookedUp, requests] of [
       [0, [], 0],
@@ -349,7 +349,7 @@ describe('a redirect', () => {
     }
   })
 
-  it('is followed three times, and a loop is left', async () => {
+  it('is followed three times, and a loop ends', async () => {
     let count = 0
     answering = (request, response) => {
       const left = Number(request.url!.slice(1))
@@ -374,7 +374,7 @@ describe('a redirect', () => {
     expect(received.map(({ url }) => url)).toEqual(['/start'])
   })
 
-  it('gives another origin neither keys nor cookies nor a body', async () => {
+  it('sends no keys, cookies or body to another origin', async () => {
     to('http://other.test/next')
     const { egress } = world({ 'public.test': [[PUBLIC]], 'other.test': [[PUBLIC]] })
     const headers = { authorization: 'Bearer x', cookie: 'a=b', 'x-api-key': 'k', accept: 'image/png' }
@@ -390,7 +390,7 @@ describe('a redirect', () => {
     expect(received.at(-1)).toMatchObject({ host: 'public.test' })
   })
 
-  it('keeps them at the same origin, and what was posted where its status says so', async () => {
+  it('sends them to the same origin, and the body where the status says so', async () => {
     const { egress } = world()
     const request = {
       url: 'http://public.test/start',
@@ -413,19 +413,19 @@ describe('a redirect', () => {
   })
 })
 
-describe('an answer', () => {
+describe('Egress response', () => {
   it.each([
     ['gzip', gzipSync],
     ['x-gzip', gzipSync],
     ['deflate', deflateSync],
     ['br', brotliCompressSync],
     ['identity', (bytes: Buffer) => bytes],
-  ] as const)('packed as %s is unpacked', async (encoding, pack) => {
+  ] as const)('compressed as %s is decompressed', async (encoding, pack) => {
     answering = (_request, response) => response.writeHead(200, { 'content-encoding': encoding }).end(pack(Buffer.from('hello')))
     expect((await world().egress.fetch({ organizationId: 'org_a', url: 'http://public.test/' }, none)).body.toString()).toBe('hello')
   })
 
-  it('without content is one, whatever packing it names', async () => {
+  it('without content is accepted with any content encoding', async () => {
     const { egress } = world()
     for (const [method, status] of [
       ['HEAD', 200],
@@ -439,7 +439,7 @@ describe('an answer', () => {
     }
   })
 
-  it('packed otherwise, or not what it says, is none', async () => {
+  it('with another or a wrong encoding is refused', async () => {
     const { egress } = world()
     for (const encoding of ['zstd', 'gzip, gzip', 'gzip', 'constructor']) {
       answering = (_request, response) => response.writeHead(200, { 'content-encoding': encoding }).end('hello')
@@ -447,7 +447,7 @@ describe('an answer', () => {
     }
   })
 
-  it('is bounded as it is unpacked, as it is announced and as it comes', async () => {
+  it('is limited in decompressed, announced and received size', async () => {
     const bomb = gzipSync(Buffer.alloc(64 * 2 ** 20))
     const { egress } = world()
     const responders: ((response: ServerResponse) => void)[] = [
@@ -477,7 +477,7 @@ describe('an answer', () => {
     }
   })
 
-  it('with a header without end, or that is no HTTP, is none', async () => {
+  it('with endless headers, or outside HTTP, is refused', async () => {
     const { egress } = world()
     answering = (_request, { socket }) => {
       socket!.write('HTTP/1.1 200 OK\r\n')
@@ -495,7 +495,7 @@ describe('an answer', () => {
     expect((await catchFailure(egress, 'http://public.test/')).reason).toBe('unreachable')
   })
 
-  it('must have come within the time, however slowly it drips', async () => {
+  it('must arrive within the time limit, however slowly it drips', async () => {
     const { egress } = world()
     const drips: NodeJS.Timeout[] = []
     const closed = new Promise<void>((resolve) => {
@@ -509,7 +509,7 @@ describe('an answer', () => {
     for (const drip of drips) clearInterval(drip)
   })
 
-  it('ends with the caller’s signal, whatever it is waiting for', async () => {
+  it('ends with the signal of the caller at any wait', async () => {
     const reason = new Error('the caller has left')
     const stop = new AbortController()
     answering = (_request, response) => {
@@ -527,7 +527,7 @@ describe('an answer', () => {
     await expect(waiting).rejects.toBe(reason)
   })
 
-  it('is given piece by piece to who opens it, and its connection ends when the reader leaves', async () => {
+  it('is streamed to a reader, and its connection ends when the reader stops', async () => {
     const closed = new Promise<void>((resolve) => {
       answering = (request, response) => {
         request.socket.once('close', () => resolve())
@@ -543,7 +543,7 @@ describe('an answer', () => {
     await closed
   })
 
-  it('is waited for by so many at once and no more; one organization leaves room to others, and its own wait', async () => {
+  it('slots are limited; one organization leaves slots to others, and its own calls wait', async () => {
     const responses: ServerResponse[] = []
     answering = (_request, response) => void responses.push(response)
     const { egress } = world()

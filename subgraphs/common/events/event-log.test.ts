@@ -47,7 +47,7 @@ async function takeEvents(events: AsyncIterator<EventRecord, undefined>, count: 
 
 const summary = (events: readonly EventRecord[]) => events.map(({ sequence, subject, data }) => [sequence, subject, data.value])
 
-it('gives the changes of an organization in one order, from now on or after a cursor', async () => {
+it('yields the changes of an organization in one order, from now on or after a cursor', async () => {
   const { openLog, create, change } = world()
   const log = openLog()
   await create('a')
@@ -67,7 +67,7 @@ it('gives the changes of an organization in one order, from now on or after a cu
   await fromNow.return?.()
 })
 
-it('ends a follower that waits at once', async () => {
+it('ends a waiting follower immediately', async () => {
   const { openLog } = world()
   const events = openLog().follow('org_a', null)
   const next = events.next()
@@ -75,7 +75,7 @@ it('ends a follower that waits at once', async () => {
   expect(await next).toEqual({ done: true, value: undefined })
 })
 
-it('refuses what is no cursor', async () => {
+it('refuses an invalid cursor', async () => {
   const { openLog, create } = world()
   const log = openLog()
   await create('a')
@@ -84,7 +84,7 @@ it('refuses what is no cursor', async () => {
     await expect(log.follow('org_a', cursor).next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })
 })
 
-it('loses and repeats nothing, whichever call of a process is its last', async () => {
+it('loses and repeats nothing, at whichever call a process dies', async () => {
   for (const effect of ['failed', 'lost answer'] as const) {
     for (let last = 1; ; last++) {
       const { openLog, things, collections, create, change } = world()
@@ -125,7 +125,7 @@ it('loses and repeats nothing, whichever call of a process is its last', async (
   }
 })
 
-it('processes that copy at once give one order to followers of all of them', async () => {
+it('processes that copy concurrently produce one order for followers of all of them', async () => {
   const { openLog, create, change } = world()
   const logs = [openLog(), openLog(), openLog()]
   const seen: EventRecord[][] = logs.map(() => [])
@@ -155,7 +155,7 @@ it('processes that copy at once give one order to followers of all of them', asy
   await Promise.all(reading)
 })
 
-it('forgets the oldest beyond its bound, and says so to who asks for them', async () => {
+it('deletes the oldest events above its limit, and says so to those who request them', async () => {
   const { openLog, create, change, collections } = world()
   const log = openLog()
   await create('a')
@@ -169,7 +169,7 @@ it('forgets the oldest beyond its bound, and says so to who asks for them', asyn
   expect(await collections.events.countDocuments({ organizationId: 'org_a' })).toBe(1)
 })
 
-it('says where each log ends, and where to begin so that nothing since a time is missed', async () => {
+it('reports the end of each log, and the start that misses nothing since a time', async () => {
   const { openLog, create, things } = world()
   const log = openLog()
   const day = 86_400_000
@@ -197,7 +197,7 @@ it('says where each log ends, and where to begin so that nothing since a time is
   expect(await log.page('org_c', 0)).toEqual([])
 })
 
-it('passes over what is forgotten where a page is asked for', async () => {
+it('skips deleted events when a page is requested', async () => {
   const { openLog, create, change, collections } = world()
   const log = openLog()
   await create('a')
@@ -209,6 +209,6 @@ it('passes over what is forgotten where a page is asked for', async () => {
   expect(await log.positionBefore('org_a', new Date(0))).toBe(3)
 })
 
-it('knows no ends of no organizations', async () => {
+it('returns no ends for no organizations', async () => {
   expect(await world().openLog().ends([])).toEqual(new Map())
 })

@@ -5,7 +5,7 @@ import { SealedTexts } from './sealed-text.ts'
 
 const texts = new SealedTexts(randomBytes(32))
 
-it('gives back what was sealed, and never seals it twice alike', () => {
+it('round-trips a text, and never seals it twice alike', () => {
   fc.assert(
     fc.property(fc.string({ unit: 'grapheme' }), fc.string(), (text, context) => {
       const sealed = texts.seal(text, context)
@@ -15,7 +15,7 @@ it('gives back what was sealed, and never seals it twice alike', () => {
   )
 })
 
-it('seals anew what the key before has sealed, and leaves what it has sealed itself', () => {
+it('reseals what the previous key has sealed, and leaves its own', () => {
   const after = new SealedTexts(randomBytes(32))
   const sealed = texts.seal('a text', 'a place')
   const resealed = after.reseal(sealed, 'a place', texts)
@@ -25,7 +25,7 @@ it('seals anew what the key before has sealed, and leaves what it has sealed its
   expect(() => texts.open(resealed, 'a place')).toThrow()
 })
 
-it('opens nothing that was sealed for another place, by another key, or changed since', () => {
+it('opens nothing sealed for another purpose, by another key, or changed since', () => {
   const sealed = texts.seal('Bearer of a secret', 'org_a https://one.test/')
   expect(sealed).not.toContain(Buffer.from('secret').toString('base64').slice(0, 6))
   expect(() => texts.open(sealed, 'org_b https://one.test/')).toThrow()

@@ -15,8 +15,8 @@ const pages = (items: readonly number[], first: number) => {
   return seen
 }
 
-describe('a Relay connection', () => {
-  it('gives every item once, page by page', () => {
+describe('Relay connection', () => {
+  it('returns every item once, page by page', () => {
     expect(pages([1, 2, 3, 4, 5], 2)).toEqual([[1, 2], [3, 4], [5]])
     expect(pages([1, 2, 3, 4], 2)).toEqual([
       [1, 2],
@@ -25,13 +25,13 @@ describe('a Relay connection', () => {
     expect(pages([], 2)).toEqual([[]])
   })
 
-  it('gives 20 items when the caller does not say', () => {
+  it('returns 20 items by default', () => {
     const page = { size: 20, limit: 21, from: null, isBackward: false }
     expect(readPage({}, KEY)).toEqual(page)
     expect(readPage({ first: null, after: null, last: null, before: null }, KEY)).toEqual(page)
   })
 
-  it('gives every item once from the end backwards, in the order of the list', () => {
+  it('returns every item once from the end backwards, in the order of the list', () => {
     const items = [1, 2, 3, 4, 5]
     const seen: unknown[] = []
     for (let before: string | null = null; ; ) {
@@ -49,7 +49,7 @@ describe('a Relay connection', () => {
     ])
   })
 
-  it('counts up to a bound', async () => {
+  it('counts up to a limit', async () => {
     expect(await totalCount({ count: (limit) => Math.min(limit, 100_000) })).toBe(100_000)
     expect(await totalCount({ count: (limit) => Math.min(limit, 100_001) })).toBeNull()
   })
@@ -57,8 +57,8 @@ describe('a Relay connection', () => {
   for (const { name, page, code, param } of [
     { name: 'both directions', page: { first: 1, before: 'MQ' }, code: 'invalid_request', param: 'last' },
     { name: 'too many last items', page: { last: 101 }, code: 'integer_above_max_value', param: 'last' },
-    { name: 'a strange last cursor', page: { last: 1, before: '*' }, code: 'invalid_request', param: 'before' },
-    { name: 'no items', page: { first: 0 }, code: 'integer_below_min_value', param: 'first' },
+    { name: 'an invalid last cursor', page: { last: 1, before: '*' }, code: 'invalid_request', param: 'before' },
+    { name: 'zero items', page: { first: 0 }, code: 'integer_below_min_value', param: 'first' },
     { name: 'too many items', page: { first: 101 }, code: 'integer_above_max_value', param: 'first' },
     { name: 'a cursor that is not base64url', page: { after: '*' }, code: 'invalid_request', param: 'after' },
     { name: 'a cursor with padding', page: { after: 'MQ==' }, code: 'invalid_request', param: 'after' },

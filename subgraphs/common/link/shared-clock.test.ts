@@ -8,7 +8,7 @@ it("is the machine's clock until another is seen", () => {
   expect(Math.abs(new SharedClock().now().getTime() - Date.now())).toBeLessThan(1_000)
 })
 
-it('goes by a clock that is minutes away, and lets a second or two pass', () => {
+it('follows a clock that is minutes away, and tolerates a second or two', () => {
   const clock = new SharedClock()
   clock.observe(ahead(10 * MINUTE_MS), performance.now())
   const offset = () => Math.round((clock.now().getTime() - Date.now()) / 1_000)
@@ -19,7 +19,7 @@ it('goes by a clock that is minutes away, and lets a second or two pass', () => 
   expect(offset()).toBe(-600)
 })
 
-it('believes a reading that took long only of more than it may be wrong by, and none that is no time', () => {
+it('ignores invalid readings, and slow ones unless they differ by more than their error', () => {
   const clock = new SharedClock()
   const tookMs = 10_000
   clock.observe(ahead(-12_000), performance.now() - tookMs)

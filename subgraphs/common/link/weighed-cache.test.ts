@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { WeighedCache } from './weighed-cache.ts'
 
-it('keeps no more than fits, and lets go of what was used longest ago', () => {
+it('stores no more than fits, and evicts the least recently used', () => {
   const cache = new WeighedCache<number>(100)
   for (const [i, owner] of ['a', 'b', 'c', 'd', 'e'].entries()) cache.set(owner, i, 20, owner)
   cache.get('a')
@@ -10,7 +10,7 @@ it('keeps no more than fits, and lets go of what was used longest ago', () => {
   expect(['a', 'b', 'c', 'd', 'e', 'f'].filter((key) => cache.get(key) !== undefined)).toEqual(['a', 'c', 'd', 'e', 'f'])
 })
 
-it('lets one owner push out nothing but its own', () => {
+it('lets one owner evict only its own entries', () => {
   const cache = new WeighedCache<number>(100)
   for (let i = 0; i < 7; i++) cache.set(`other ${i}`, i, 10, `other ${i}`)
   for (let i = 0; i < 1_000; i++) cache.set(`mine ${i}`, i, 10, 'me')
@@ -19,13 +19,13 @@ it('lets one owner push out nothing but its own', () => {
   expect(cache.weight).toBe(90)
 })
 
-it('does not keep what is heavier than a share', () => {
+it('does not store what is heavier than a share', () => {
   const cache = new WeighedCache<number>(100)
   cache.set('a', 1, 26, 'me')
   expect([cache.get('a'), cache.weight]).toEqual([undefined, 0])
 })
 
-it('weighs exactly what it keeps, whatever is put in and taken out', () => {
+it('weighs exactly what it stores, through all changes', () => {
   const step = fc.record({ key: fc.nat(9), weight: fc.nat(40), owner: fc.constantFrom('a', 'b', 'c'), isDeleted: fc.boolean() })
   fc.assert(
     fc.property(fc.array(step, { maxLength: 100 }), (steps) => {

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { readVector, WireVector } from './scalars.ts'
 
-it('is itself within a process, and the same numbers after JSON', () => {
+it('a vector is identical within a process, and equal after JSON', () => {
   const floats = Float32Array.from([0.25, -1, 3.4e38, 0]).subarray(1)
   const sent = new WireVector(floats)
   expect(readVector(sent)).toBe(floats)

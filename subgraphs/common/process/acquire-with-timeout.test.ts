@@ -3,7 +3,7 @@ import { acquireWithTimeout, CapacityExceeded, FairSemaphore } from './fair-sema
 
 const LONG_MS = 60_000
 
-it('gives a place at once, or when it becomes free', async () => {
+it('acquires a slot immediately, or when one becomes free', async () => {
   const semaphore = new FairSemaphore(1, 1)
   const release = await acquireWithTimeout(semaphore, 'a', LONG_MS)
   const waiting = acquireWithTimeout(semaphore, 'b', LONG_MS)
@@ -13,7 +13,7 @@ it('gives a place at once, or when it becomes free', async () => {
   expect(semaphore.isFull).toBe(false)
 })
 
-it('refuses a call that waits too long, one too many, and one whose caller has left', async () => {
+it('refuses a call that waits too long, one above the limit, and one whose caller has disconnected', async () => {
   const semaphore = new FairSemaphore(1, 1)
   const release = await acquireWithTimeout(semaphore, 'a', LONG_MS)
   const caller = new AbortController()

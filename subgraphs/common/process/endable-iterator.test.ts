@@ -5,8 +5,8 @@ const DONE = { done: true, value: undefined }
 const item = (value: number) => ({ done: false, value }) as const
 const never = () => new Promise<never>(() => {})
 
-describe('an endable iterator', () => {
-  it('makes steps one after the other, even if they are asked for at once', async () => {
+describe('Endable iterator', () => {
+  it('takes one step after another, even if they are requested concurrently', async () => {
     let pulled = 0
     const events = endableIterator<number>(
       async () => item(++pulled),
@@ -15,7 +15,7 @@ describe('an endable iterator', () => {
     expect(await Promise.all([events.next(), events.next(), events.next()])).toEqual([item(1), item(2), item(3)])
   })
 
-  it.each(['by its return()', 'by its signal'])('ends at once while steps are pending: %s', async (how) => {
+  it.each(['by its return()', 'by its signal'])('ends immediately while steps are pending: %s', async (how) => {
     const end = vi.fn()
     const stop = new AbortController()
     const events = endableIterator<number>(never, end, stop.signal)
@@ -44,13 +44,13 @@ describe('an endable iterator', () => {
   })
 })
 
-describe('changed steps', () => {
+describe('Mapped iterator', () => {
   const counting = (end = () => {}) => {
     let pulled = 0
     return endableIterator<number>(async () => (++pulled > 2 ? { done: true, value: undefined } : item(pulled)), end)
   }
 
-  it('are those of the source, changed at once or later, to its end', async () => {
+  it('yields the mapped steps of the source, synchronously or not, to its end', async () => {
     const seen: number[] = []
     for await (const value of changedSteps(counting(), (step) => (step.done ? step : item(step.value * 10)))) seen.push(value)
     for await (const value of changedSteps<number, number>(counting(), async (step) => (step.done ? step : item(step.value * 100))))
@@ -58,7 +58,7 @@ describe('changed steps', () => {
     expect(seen).toEqual([10, 20, 100, 200])
   })
 
-  it('end the source at once, while one is being changed', async () => {
+  it('ends the source immediately, even while a step is being mapped', async () => {
     const end = vi.fn()
     const events = changedSteps<number, number>(counting(end), never)
     const pending = events.next()
@@ -68,7 +68,7 @@ describe('changed steps', () => {
     expect(end).toHaveBeenCalledTimes(1)
   })
 
-  it('may make a step of what the source throws', async () => {
+  it('may map an error of the source to a step', async () => {
     const broken = endableIterator<number>(
       () => Promise.reject(new Error('broken')),
       () => {},

@@ -13,8 +13,8 @@ function acquireAll(semaphore: FairSemaphore, organizationId: string): (() => vo
   return releases
 }
 
-describe('places that organizations share', () => {
-  it('leave one organization half of them, and the next ones half of the rest', () => {
+describe('Fair semaphore', () => {
+  it('leaves one organization half of the slots, and the next ones half of the rest', () => {
     const semaphore = new FairSemaphore(200)
     expect(['a', 'b', 'c', 'd'].map((id) => acquireAll(semaphore, id).length)).toEqual([100, 50, 25, 13])
     const few = new FairSemaphore(4)
@@ -22,7 +22,7 @@ describe('places that organizations share', () => {
     expect(few.isFull).toBe(true)
   })
 
-  it('are given in turns to organizations that have equally few', async () => {
+  it('grants slots in turns to organizations that have equally few', async () => {
     const semaphore = new FairSemaphore(1, 10)
     const release = semaphore.tryAcquire('z')!
     const order: string[] = []
@@ -36,7 +36,7 @@ describe('places that organizations share', () => {
     expect(order.join('')).toBe('abcaba')
   })
 
-  it('tell who has one whether another organization waits', async () => {
+  it('informs a holder whether another organization waits', async () => {
     const semaphore = new FairSemaphore(1, 10)
     const release = semaphore.tryAcquire('a')!
     const own = semaphore.acquire('a', none)
@@ -51,7 +51,7 @@ describe('places that organizations share', () => {
     expect(semaphore.isWantedBeside('a')).toBe(false)
   })
 
-  it('are given to who has none before who has some', async () => {
+  it('grants slots to organizations without any first', async () => {
     const semaphore = new FairSemaphore(4, 10)
     const [first] = acquireAll(semaphore, 'a')
     const [other] = acquireAll(semaphore, 'b')
@@ -64,7 +64,7 @@ describe('places that organizations share', () => {
     expect(order).toEqual(['d', 'b'])
   })
 
-  it('refuse who has too many waiting, at once, and forget who has left', async () => {
+  it('refuses an organization with too many waiting, immediately, and drops disconnected callers', async () => {
     const semaphore = new FairSemaphore(1, 1)
     const release = semaphore.tryAcquire('a')!
     const stop = new AbortController()
@@ -82,7 +82,7 @@ describe('places that organizations share', () => {
     expect(acquireAll(semaphore, 'a')).toHaveLength(1)
   })
 
-  it('are not given to who has left by the same signal', async () => {
+  it('grants no slot to a caller who disconnects by the same signal', async () => {
     const semaphore = new FairSemaphore(1, 10)
     const caller = new AbortController()
     const release = semaphore.tryAcquire('a')!
@@ -94,7 +94,7 @@ describe('places that organizations share', () => {
     expect(semaphore.tryAcquire('b')).not.toBeNull()
   })
 
-  it('are never more than there are, no organization has more than its share when it takes one, and everybody has a turn', async () => {
+  it('never exceeds its slots or the share of an organization, and everybody gets a turn', async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.integer({ min: 1, max: 12 }),

@@ -10,8 +10,8 @@ function setUp() {
   return { ids, now: () => now, advance }
 }
 
-describe('ids', () => {
-  it('tell their time and keep their order, also within a millisecond and while the clock goes back a little', () => {
+describe('IDs', () => {
+  it('contain their time and stay ordered, even within a millisecond and while the clock goes back a little', () => {
     const { ids, now, advance } = setUp()
     const generated = [ids('hold'), ids('hold')]
     expect(timeOfId(generated[0]!)).toBe(now())
@@ -23,13 +23,13 @@ describe('ids', () => {
     expect(new Set(generated).size).toBe(generated.length)
   })
 
-  it('keep their order in a burst of more than a millisecond can tell apart', () => {
+  it('stay ordered in a burst of more than a millisecond can distinguish', () => {
     const { ids } = setUp()
     const generated = Array.from({ length: 10_000 }, () => ids('ent'))
     expect(generated.toSorted()).toEqual(generated)
   })
 
-  it('follow a clock that was set back: what is made now is not dated an hour ahead', () => {
+  it('follow a clock that was set back: a new ID is not dated an hour ahead', () => {
     const { ids, now, advance } = setUp()
     ids('hold')
     advance(-3_600_000)

@@ -41,7 +41,7 @@ function opening<T>(open: () => Promise<T>, more: { readonly after?: Promise<unk
 
 const soon = () => AbortSignal.timeout(30_000)
 
-it('answers service_unavailable until it is open, then what the store answers', async () => {
+it('fails with service_unavailable until it is open, then passes on the results of the store', async () => {
   const { promise, resolve } = Promise.withResolvers<Numbers>()
   const { opening: numbers } = opening(() => promise)
   const late = numbers.late((it) => it)
@@ -53,7 +53,7 @@ it('answers service_unavailable until it is open, then what the store answers', 
   expect(await (await Promise.resolve(late)).next()).toBe(7)
 })
 
-it('tries again, tells what the last try found, and opens without anybody asking', async () => {
+it('retries, reports the last failure, and opens without a caller', async () => {
   const found = [new Unfit(['it is too old', 'it is full']), new ServiceUnavailable('The store', { cause: new Error('no route') })]
   const { opening: numbers, clock } = opening(async () => {
     const error = found.shift()
@@ -68,7 +68,7 @@ it('tries again, tells what the last try found, and opens without anybody asking
   expect(await numbers.problems(soon())).toEqual([])
 })
 
-it('waits longer from try to try, up to a bound, and never twice the same', async () => {
+it('waits longer from retry to retry, up to a limit, with jitter', async () => {
   const { clock, stopping } = opening(() => Promise.reject(new Unfit(['it is not there'])))
   for (let i = 0; i < 20; i++) await clock.step()
   stopping.abort()
@@ -80,18 +80,18 @@ it('waits longer from try to try, up to a bound, and never twice the same', asyn
   expect(new Set(clock.waits).size).toBe(clock.waits.length)
 })
 
-it('ends with what no waiting mends', async () => {
+it('fails permanently with an error that waiting cannot fix', async () => {
   const { opening: numbers, clock } = opening(() => Promise.reject(new Error('another process has it')))
   await expect(numbers.opened).rejects.toThrow('another process has it')
   expect(clock.waits).toEqual([])
 })
 
-it('does not wait for the first try longer than it is told to', async () => {
+it('waits for the first attempt no longer than configured', async () => {
   const { opening: numbers } = opening(() => new Promise<number>(() => undefined))
   expect(await numbers.problems(AbortSignal.timeout(1))).toEqual(['number store: no answer yet'])
 })
 
-it('begins after what it needs, which is all that is told until then', async () => {
+it('starts after its dependency, whose failure alone is reported until then', async () => {
   const before = Promise.withResolvers<void>()
   const { opening: numbers } = opening(async () => 7, { after: before.promise })
   expect(await numbers.problems(soon())).toEqual([])
@@ -99,7 +99,7 @@ it('begins after what it needs, which is all that is told until then', async () 
   expect(await numbers.opened).toBe(7)
 })
 
-it('says when what is open does not answer', async () => {
+it('reports when an open store does not respond', async () => {
   let isLost = true
   const { opening: numbers } = opening(async () => ({ ping: async () => (isLost ? Promise.reject(new Error('gone')) : undefined) }))
   await numbers.opened
@@ -108,7 +108,7 @@ it('says when what is open does not answer', async () => {
   expect(await numbers.problems(soon())).toEqual([])
 })
 
-it('is ended at once, and closes what a try under way opens later', async () => {
+it('ends immediately, and closes what a pending attempt opens later', async () => {
   const { promise, resolve } = Promise.withResolvers<AsyncDisposable>()
   const closed = Promise.withResolvers<void>()
   const begun = Promise.withResolvers<void>()

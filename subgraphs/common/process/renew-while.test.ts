@@ -4,7 +4,7 @@ import { renewWhile } from './renew-while.ts'
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }))
 afterEach(() => void vi.useRealTimers())
 
-it('renews until it is disposed, and tells of what is lost and of what fails', async () => {
+it('renews until it is disposed, and reports lost and failed renewals', async () => {
   const reported: string[] = []
   const outcomes = [async () => true, async () => Promise.reject(new Error('away')), async () => false, async () => true]
   const renew = () => {

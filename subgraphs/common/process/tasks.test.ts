@@ -70,7 +70,7 @@ function start(
   return { metrics, stop, leases }
 }
 
-describe('a task of each process', () => {
+describe('Task of each process', () => {
   it('is repeated with pauses that vary by a tenth, until the process stops', async () => {
     const clock = new SteppedClock()
     let rounds = 0
@@ -89,7 +89,7 @@ describe('a task of each process', () => {
     expect(rounds).toBe(51)
   })
 
-  it('goes on after failures with longer pauses, tells of them, and is late until it succeeds', async () => {
+  it('continues after failures with longer pauses, reports them, and is late until it succeeds', async () => {
     const clock = new SteppedClock()
     const reported: string[] = []
     const log: Log = { ...silentLog, info: () => reported.push('info'), warn: () => reported.push('warn') }
@@ -117,7 +117,7 @@ describe('a task of each process', () => {
     expect(reported).toHaveLength(7)
   })
 
-  it('ends at once when the process stops in a round, and tells of no failure', async () => {
+  it('ends immediately when the process stops during a round, and reports no failure', async () => {
     const begun = Promise.withResolvers<void>()
     const run = (signal: AbortSignal) => {
       begun.resolve()
@@ -129,7 +129,7 @@ describe('a task of each process', () => {
     await stop()
   })
 
-  it('takes no lease where no other process uses the store, unless it is so rare that a restart must remember it', async () => {
+  it('takes no lease if no other process uses the store, unless it is so rare that a restart must remember it', async () => {
     const store = new MemoryDocumentStore()
     const leases = store.collection<TaskLease>(TASK_LEASES)
     const clock = new SteppedClock()
@@ -152,7 +152,7 @@ describe('a task of each process', () => {
 })
 
 function shared(name: string, open: () => Promise<DocumentStore>) {
-  describe(`a shared task: ${name}`, () => {
+  describe(`Shared task: ${name}`, () => {
     const opened = async () => {
       const store = await open()
       stops.push(() => store[Symbol.asyncDispose]())
@@ -160,7 +160,7 @@ function shared(name: string, open: () => Promise<DocumentStore>) {
     }
     const ofDay = (run: Task['run']): Task => ({ name: 'work', everyMs: DAY_MS, isShared: true, run })
 
-    it('is done by one of several processes each time, and none of them is late', async () => {
+    it('is run by one of several processes each time, and none of them is late', async () => {
       const store = await opened()
       const clock = new SteppedClock()
       let rounds = 0
@@ -184,7 +184,7 @@ function shared(name: string, open: () => Promise<DocumentStore>) {
       for (const { metrics } of processes) expect(await metrics.text()).toContain('kis_task_late_seconds{task="part.work"} 0')
     })
 
-    it('is done by another process when the one that does it is killed', async () => {
+    it('is run by another process when its own is killed', async () => {
       const store = await opened()
       const clock = new SteppedClock()
       let rounds = 0
@@ -231,7 +231,7 @@ function shared(name: string, open: () => Promise<DocumentStore>) {
       expect(rounds).toBe(1)
     })
 
-    it('is given back by a process that stops', async () => {
+    it('is released by a process that stops', async () => {
       const store = await opened()
       const clock = new SteppedClock()
       const begun = Promise.withResolvers<void>()
@@ -251,7 +251,7 @@ function shared(name: string, open: () => Promise<DocumentStore>) {
       await eventually(() => rounds === 1)
     })
 
-    it('is done although a clock that was wrong has put it far off', async () => {
+    it('runs although a wrong clock has scheduled it far ahead', async () => {
       const store = await opened()
       const clock = new SteppedClock()
       clock.ms = Date.UTC(2090, 0, 1)
@@ -275,4 +275,4 @@ function shared(name: string, open: () => Promise<DocumentStore>) {
   })
 }
 
-for (const { name, open } of await storesAndMongo('shared tasks')) if (name !== 'the fake') shared(name, open)
+for (const { name, open } of await storesAndMongo('Shared tasks')) if (name !== 'the fake') shared(name, open)

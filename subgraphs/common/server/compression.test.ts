@@ -20,9 +20,9 @@ async function answerer() {
   return app
 }
 
-describe('an answer', () => {
+describe('Response compression', () => {
   for (const path of ['/large', '/medium', '/stream'])
-    it(`is compressed as the client takes it: ${path}`, async () => {
+    it(`uses an encoding that the client accepts: ${path}`, async () => {
       const app = await answerer()
       const get = (encoding: string) => app.inject({ url: path, headers: { 'accept-encoding': encoding } })
       const plain = await get('identity')
@@ -39,14 +39,14 @@ describe('an answer', () => {
     })
 
   for (const path of ['/small', '/picture', '/events'])
-    it(`is sent as it is if that does not pay: ${path}`, async () => {
+    it(`is skipped if it does not pay: ${path}`, async () => {
       const app = await answerer()
       const { headers } = await app.inject({ url: path, headers: { 'accept-encoding': 'gzip, br' } })
       expect(headers['content-encoding']).toBeUndefined()
     })
 })
 
-it('does not inflate bodies of requests, which may become any size', async () => {
+it('does not decompress request bodies, which may become any size', async () => {
   const app = await answerer()
   const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' }
   const { statusCode } = await app.inject({ method: 'POST', url: '/', headers, payload: Buffer.from([0x1f, 0x8b, 8, 0]) })

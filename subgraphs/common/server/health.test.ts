@@ -4,7 +4,7 @@ import { eventually } from '../../../test/support/eventually.ts'
 import { type Log, silentLog } from '../process/log.ts'
 import { healthRoutes } from './health.ts'
 
-it('names the parts that are away to whoever asks, and tells the log alone where they are', async () => {
+it('names unavailable parts to every caller, and their addresses only in the log', async () => {
   const found = [
     'document store: MongoDB cannot be reached: connect ECONNREFUSED 10.0.0.7:27017',
     'document store: it is too old',
@@ -28,7 +28,7 @@ it('names the parts that are away to whoever asks, and tells the log alone where
   expect((await app.inject('/readyz')).json()).toEqual({ status: 'ready', problems: [] })
 })
 
-it('is ready with a part away when the rest serves, and says so', async () => {
+it('is ready with a part unavailable if the rest serves, and says so', async () => {
   const found = ['inference']
   const app = fastify()
   healthRoutes(app, async () => found, silentLog, { serves: ({ length }) => length < 2 })
@@ -38,7 +38,7 @@ it('is ready with a part away when the rest serves, and says so', async () => {
   await eventually(async () => (await app.inject('/readyz')).statusCode === 503)
 })
 
-it('looks once for all who ask meanwhile and soon after, and again for who asks later', async () => {
+it('checks once for concurrent and quick repeated probes, and again for later ones', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
   const app = fastify()
@@ -65,7 +65,7 @@ it('looks once for all who ask meanwhile and soon after, and again for who asks 
   expect(checks).toBe(2)
 })
 
-it('is not ready when a part does not say how it is, and keeps no probe waiting for it', async () => {
+it('is not ready when a part does not report its state, and delays no probe for it', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
   const app = fastify()
@@ -80,7 +80,7 @@ it('is not ready when a part does not say how it is, and keeps no probe waiting 
   ])
 })
 
-it('is not ready from the moment that it is to stop, though it still serves, and lives until it has', async () => {
+it('is not ready from the moment of its stop, though it still serves, and lives until it has stopped', async () => {
   const stopping = new AbortController()
   const app = fastify()
   healthRoutes(app, async () => [], silentLog, { serves: () => true, stopping: stopping.signal })
@@ -91,7 +91,7 @@ it('is not ready from the moment that it is to stop, though it still serves, and
   expect((await app.inject('/healthz')).statusCode).toBe(200)
 })
 
-it('says which version runs', async () => {
+it('reports the running version', async () => {
   const app = fastify()
   healthRoutes(app, async () => [], silentLog)
   expect((await app.inject('/healthz')).json()).toEqual({

@@ -26,22 +26,19 @@ async function server({ hasPeers = false } = {}) {
   return { listening, connection }
 }
 
-it.each([{ hasPeers: false }, { hasPeers: true }])(
-  'stops though clients hold connections that never had a request: %o',
-  async (options) => {
-    const { listening, connection } = await server(options)
-    const spare = await connection()
-    const used = await connection()
-    used.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n')
-    await once(used, 'data')
-    const ends = [once(spare, 'close'), once(used, 'close')]
-    for (const socket of [spare, used]) socket.resume()
-    await listening[Symbol.asyncDispose]()
-    await Promise.all(ends)
-  },
-)
+it.each([{ hasPeers: false }, { hasPeers: true }])('stops although clients hold connections without a request: %o', async (options) => {
+  const { listening, connection } = await server(options)
+  const spare = await connection()
+  const used = await connection()
+  used.write('GET / HTTP/1.1\r\nhost: a\r\n\r\n')
+  await once(used, 'data')
+  const ends = [once(spare, 'close'), once(used, 'close')]
+  for (const socket of [spare, used]) socket.resume()
+  await listening[Symbol.asyncDispose]()
+  await Promise.all(ends)
+})
 
-it('closes a connection that sends very many requests and waits for no answer', async () => {
+it('closes a connection that sends very many requests and reads no response', async () => {
   let received = 0
   const app = fastify(APP_OPTIONS)
   app.get('/', () => {
@@ -59,7 +56,7 @@ it('closes a connection that sends very many requests and waits for no answer', 
   expect(received).toBeLessThanOrEqual(64)
 })
 
-it('answers the request of a connection that was opened just before the stop', async () => {
+it('responds to the request of a connection that was opened just before the stop', async () => {
   const { listening, connection } = await server()
   const late = await connection()
   const stopped = listening[Symbol.asyncDispose]()
@@ -70,7 +67,7 @@ it('answers the request of a connection that was opened just before the stop', a
   await stopped
 })
 
-it('refuses a request before the app sees it, even one that waits to send its body, and keeps the connection', async () => {
+it('refuses a request before the app sees it, even one that waits to send its body, and keeps the connection open', async () => {
   const app = fastify(APP_OPTIONS)
   let heard = 0
   app.addHook('onRequest', async () => void heard++)
@@ -144,7 +141,7 @@ async function rateLimitedServer(
 
 const post = (bytes: number) => `POST / HTTP/1.1\r\nhost: a\r\ncontent-type: application/json\r\ncontent-length: ${bytes}\r\n\r\n`
 
-it('counts responses that a client does not read for its organization, and not for others', async () => {
+it('counts unread responses for the organization of the client, and not for others', async () => {
   const app = fastify({ ...APP_OPTIONS, forceCloseConnections: true })
   const bodies = new LargeBodies({ largestBytes: 500_000, waitMs: 50 })
   const organizationOf = ({ headers }: { readonly headers: IncomingHttpHeaders }) => String(headers.authorization)
@@ -195,7 +192,7 @@ it('counts a response of unknown length, which waits before it is read', async (
   await eventually(async () => (await fetch(url)).status === 200)
 })
 
-it('blames the organization for a queue that its own downloads have filled', async () => {
+it('attributes a queue that its own downloads have filled to the organization', async () => {
   const app = fastify({ ...APP_OPTIONS, forceCloseConnections: true })
   // Two responses leave 1 MiB, into which the body would fit.
   const bodies = new LargeBodies({ largestBytes: 4.5 * 1024 * 1024, waitMs: 30_000 })
@@ -216,11 +213,11 @@ it('blames the organization for a queue that its own downloads have filled', asy
   expect(await refused.text()).toContain('Your organization has reached its limit')
 })
 
-describe('a client that is too slow', () => {
+describe('Slow client', () => {
   it.each([
     ['sends nothing more', 0],
-    ['sends a byte now and then', 20],
-  ])('with a body is told so, and its place is free: it %s', async (_what, everyMs) => {
+    ['sends a byte occasionally', 20],
+  ])('with a body gets an error, and its slot is free: it %s', async (_what, everyMs) => {
     const { client } = await rateLimitedServer()
     // Two bodies use all the capacity.
     const slow = [client(post(500_000)), client(post(500_000))]
@@ -236,7 +233,7 @@ describe('a client that is too slow', () => {
     for (const text of await Promise.all(replies)) expect(text).toContain('The request arrived too slowly')
   })
 
-  it('is heard out while it keeps the least rate', async () => {
+  it('is served while it sends at the minimum rate', async () => {
     // The body takes longer than a window, and a window is long enough for a busy machine.
     const { client } = await rateLimitedServer({ dataRate: { bodyWindowMs: 2_000 } })
     const steady = client(post(300_002))
@@ -253,7 +250,7 @@ describe('a client that is too slow', () => {
     expect(String((await once(steady, 'data'))[0])).toContain('200 OK')
   })
 
-  it('and does not read an answer is cut', async () => {
+  it('that does not read a response is disconnected', async () => {
     const { client, closedResponses } = await rateLimitedServer()
     const deaf = client('GET /large HTTP/1.1\r\nhost: a\r\n\r\n')
     deaf.pause()
@@ -263,7 +260,7 @@ describe('a client that is too slow', () => {
     expect(bytes).toBeLessThan(LARGE_RESPONSE.length)
   })
 
-  it('but reads, gets all of a large answer', async () => {
+  it('that reads gets all of a large response', async () => {
     // The kernel takes megabytes at a time.
     const { client } = await rateLimitedServer({ dataRate: { responseWindowMs: 3_000 } })
     const reader = client('GET /large HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n')
@@ -275,7 +272,7 @@ describe('a client that is too slow', () => {
     expect(bytes).toBeGreaterThan(LARGE_RESPONSE.length)
   })
 
-  it('goes before the others when all together leave too much unread', async () => {
+  it('is disconnected before the others when unread responses exceed the limit', async () => {
     const { client, closedResponses } = await rateLimitedServer({
       dataRate: { responseWindowMs: 600_000, maxUnreadBytes: 70 * 1024 * 1024 },
     })
@@ -285,7 +282,7 @@ describe('a client that is too slow', () => {
   })
 })
 
-it('makes room for a new connection by idle ones', async () => {
+it('idle connections are closed for a new one', async () => {
   const { client } = await rateLimitedServer({ maxConnections: 3 })
   const idle = Array.from({ length: 3 }, () => client('GET / HTTP/1.1\r\nhost: a\r\n\r\n'))
   for (const socket of idle) await once(socket, 'data')
@@ -293,7 +290,7 @@ it('makes room for a new connection by idle ones', async () => {
   await eventually(async () => (await readReply()).includes('answered'))
 })
 
-it('lets a client that asks first send its body when there is room, and not before', async () => {
+it('a client with Expect: 100-continue sends its body when there is room, and not before', async () => {
   const { client } = await rateLimitedServer({ dataRate: { bodyWindowMs: 600_000 } })
   const filling = [client(post(500_000)), client(post(500_000))]
   const socket = client(post(400_000).replace('\r\n\r\n', '\r\nexpect: 100-continue\r\n\r\n'))

@@ -28,14 +28,14 @@ function watched() {
   }
 }
 
-describe('QueueWatch', () => {
-  it('finds no queue in a process that comes to everything in time', () => {
+describe('Queue watch', () => {
+  it('finds no queue in a process that handles everything in time', () => {
     const { watch, pass } = watched()
     pass(10_000)
     expect([watch.ageMs, watch.stands()]).toEqual([0, false])
   })
 
-  it('tells how long the oldest that waits has waited', () => {
+  it('reports how long the oldest waiting request has waited', () => {
     const { watch, pass } = watched()
     watch.wait()()
     const first = watch.wait()
@@ -49,7 +49,7 @@ describe('QueueWatch', () => {
     expect(watch.ageMs).toBe(0)
   })
 
-  it('finds no queue where each wait takes long by itself, as with a store far away', () => {
+  it('finds no queue if each wait is long by itself, as with a remote store', () => {
     const { watch, pass } = watched()
     const waitFor = (ms: number) => {
       const ended = watch.wait()
@@ -65,7 +65,7 @@ describe('QueueWatch', () => {
     ended()
   })
 
-  it('takes the shortest of five waits for the time without a queue, and never more than half a second', () => {
+  it('uses the shortest of five waits as the time without a queue, at most half a second', () => {
     const { watch, pass } = watched()
     const ageAfter = (ms: number) => {
       const ended = watch.wait()
@@ -80,7 +80,7 @@ describe('QueueWatch', () => {
     expect(ageAfter(2_000)).toBe(1_000)
   })
 
-  it('does not learn from what waited behind others', () => {
+  it('does not learn from requests that waited behind others', () => {
     const { watch, pass } = watched()
     const first = watch.wait()
     pass(100)
@@ -94,7 +94,7 @@ describe('QueueWatch', () => {
     third()
   })
 
-  it('calls a queue standing when it had old work for 1.5 s, and not a second after it is empty', () => {
+  it('reports a standing queue after 1.5 s of old requests, and no longer a second after it is empty', () => {
     const { watch, pass } = watched()
     pass(5_000)
     const ended = watch.wait()
@@ -107,7 +107,7 @@ describe('QueueWatch', () => {
     expect(watch.stands()).toBe(false)
   })
 
-  it('calls one standing that empties between clients who come back together, and none that is seldom there', () => {
+  it('reports one that empties between clients who return together, and none that is rare', () => {
     const often = watched()
     for (let i = 0; i < 5; i++) {
       often.block(600)
@@ -123,7 +123,7 @@ describe('QueueWatch', () => {
     expect(seldom.watch.stands()).toBe(false)
   })
 
-  it('does not take one long pause for a queue that stands', () => {
+  it('does not mistake one long pause for a standing queue', () => {
     const { watch, pass, block } = watched()
     pass(5_000)
     block(8_000)
@@ -131,7 +131,7 @@ describe('QueueWatch', () => {
     expect(watch.stands()).toBe(false)
   })
 
-  it('takes the pauses of a start for no queue', () => {
+  it('does not mistake the pauses of a start for a queue', () => {
     const { watch, pass, block } = watched()
     for (const pauseMs of [400, 1_800, 350, 900]) {
       block(pauseMs)
@@ -140,13 +140,13 @@ describe('QueueWatch', () => {
     for (let request = 0; request < 100; request++) expect(watch.stands()).toBe(false)
   })
 
-  it('takes an event loop that is always a little late for no queue', () => {
+  it('does not mistake a small constant event-loop delay for a queue', () => {
     const { watch, block } = watched()
     for (let i = 0; i < 100; i++) block(100)
     expect(watch.stands()).toBe(false)
   })
 
-  it('logs what was under way when the event loop was blocked, the newest first, and at most once a second', () => {
+  it('logs what was in flight when the event loop was blocked, the newest first, at most once a second', () => {
     const { watch, warn, pass, block } = watched()
     watch.start('ListModels')
     pass(100)

@@ -37,7 +37,7 @@ function open(url: string): WebSocket {
 }
 
 for (const [name, start] of Object.entries(servers)) {
-  it(`reads no long message of a stranger at a ${name}, but those of its callers`, async () => {
+  it(`reads no long unauthenticated message on a ${name}, but those of authenticated callers`, async () => {
     const { url, authorization } = await start()
     const unauthenticated = open(url)
     await once(unauthenticated, 'open')
@@ -55,7 +55,7 @@ for (const [name, start] of Object.entries(servers)) {
   })
 }
 
-it('has room for a thousand strangers, one more when one is known, and one more when one is gone', async () => {
+it('limits unauthenticated sockets to a thousand, and frees one on authentication or close', async () => {
   const sockets = new UnauthenticatedSockets()
   const connections = Array.from({ length: 1_002 }, () => new PassThrough())
   for (const connection of connections.slice(0, 1_000)) sockets.enter(connection)
@@ -69,7 +69,7 @@ it('has room for a thousand strangers, one more when one is known, and one more 
   expect(sockets.isFull).toBe(false)
 })
 
-it('whoever finds no room for a socket hears when to come again', async () => {
+it('tells a refused socket when to retry', async () => {
   const connection = new PassThrough()
   refuseUpgrade(connection, '503 Service Unavailable')
   const [reply] = await once(connection, 'data')

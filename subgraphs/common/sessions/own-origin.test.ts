@@ -21,28 +21,28 @@ it.each([
   ['a b'],
   [`${'a'.repeat(300)}.example`],
   ['user@a.example'],
-])('the host %s gets into no example', (host) => {
+])('the host %s appears in no example', (host) => {
   expect(of({ host })).toBe('')
 })
 
-it('a proxy says by which protocol the reader came, and nothing else', () => {
+it('a proxy sets the protocol of the reader, and nothing else', () => {
   expect(of({ host: 'a.example', 'x-forwarded-proto': 'https' })).toBe('https://a.example')
   expect(of({ host: 'a.example', 'x-forwarded-proto': 'javascript' })).toBe('http://a.example')
 })
 
 it.each([
-  ['the own page', { 'sec-fetch-site': 'same-origin', origin: 'https://a.example' }, true],
-  ['the own page, by GET', { 'sec-fetch-site': 'same-origin' }, true],
+  ['the page itself', { 'sec-fetch-site': 'same-origin', origin: 'https://a.example' }, true],
+  ['the page itself, by GET', { 'sec-fetch-site': 'same-origin' }, true],
   ['an older browser', { origin: 'https://a.example' }, true],
   ['an older browser, by GET', {}, false],
-  ['the address line', { 'sec-fetch-site': 'none' }, false],
-  ['another name of the site', { 'sec-fetch-site': 'same-site', origin: 'https://b.example' }, false],
+  ['the address bar', { 'sec-fetch-site': 'none' }, false],
+  ['another subdomain of the site', { 'sec-fetch-site': 'same-site', origin: 'https://b.example' }, false],
   ['another site', { 'sec-fetch-site': 'cross-site', origin: 'https://a.example' }, false],
-  ['a page of http', { origin: 'http://a.example' }, false],
+  ['an http page', { origin: 'http://a.example' }, false],
   ['another port', { origin: 'https://a.example:444' }, false],
   ['a sandboxed page', { origin: 'null' }, false],
-  ['a page that claims more than its browser', { 'sec-fetch-site': 'same-origin', origin: 'https://b.example' }, false],
-  ['no browser', { 'sec-fetch-site': 'Same-Origin' }, false],
-])('a request of %s is of the same origin: %s', (_what, headers, expected) => {
+  ['a page with a forged header', { 'sec-fetch-site': 'same-origin', origin: 'https://b.example' }, false],
+  ['a client that is no browser', { 'sec-fetch-site': 'Same-Origin' }, false],
+])('a request of %s is same-origin: %s', (_what, headers, expected) => {
   expect(isSameOrigin({ host: 'a.example', 'x-forwarded-proto': 'https', ...headers })).toBe(expected)
 })

@@ -5,7 +5,7 @@ const TOKEN = `kis_session_${'t'.repeat(43)}`
 const HTTP = { host: 'a.example', 'sec-fetch-site': 'same-origin', origin: 'http://a.example' }
 const HTTPS = { ...HTTP, origin: 'https://a.example', 'x-forwarded-proto': 'https' }
 
-describe('the cookie of a session', () => {
+describe('Session cookie', () => {
   it.each([
     [`kis_session=${TOKEN}`, HTTP, TOKEN],
     [`a=b; kis_session=${TOKEN};c=d`, HTTP, TOKEN],
@@ -20,12 +20,12 @@ describe('the cookie of a session', () => {
     ['kis_session=', HTTP, null],
     [`kis_session=kis_live_${'k'.repeat(36)}`, HTTP, null],
     [`kis_session=x; kis_session=${TOKEN}`, HTTP, null],
-  ])('%s counts as it should', (cookie, headers, expected) => {
+  ])('accepts only a valid token under the name for the protocol: %s', (cookie, headers, expected) => {
     expect(sessionOf({ ...headers, cookie })).toBe(expected)
     expect(sessionOfSocket({ ...headers, cookie })).toBe(expected)
   })
 
-  it('does not count beside a key', () => {
+  it('is ignored beside a key', () => {
     const cookie = `kis_session=${TOKEN}`
     for (const authorization of ['Bearer x', 'x', 'Basic x', 'Bearer Bearer'])
       expect(sessionOf({ ...HTTP, cookie, authorization })).toBeNull()

@@ -8,8 +8,8 @@ async function linesOf(metrics: PrometheusMetrics, name: string): Promise<readon
   return lines.filter((line) => line.startsWith(name))
 }
 
-describe('the metrics', () => {
-  it('are text as Prometheus reads it, with escaped labels', async () => {
+describe('Metrics', () => {
+  it('are text in the format of Prometheus, with escaped labels', async () => {
     const metrics = new PrometheusMetrics()
     metrics.add('kis_charged_usd_total', 0.5, 'a "b"\\\n')
     metrics.add('kis_charged_usd_total', 0.25, 'a "b"\\\n')
@@ -35,7 +35,7 @@ describe('the metrics', () => {
     )
   })
 
-  it('add up what several parts of the process know, and leave out what cannot be read', async () => {
+  it('sum the values of several parts of the process, and omit unreadable ones', async () => {
     const metrics = new PrometheusMetrics()
     metrics.gauge('kis_jobs', () => [[2, 'documents', 'due']])
     const second = metrics.gauge('kis_jobs', async () => [[3, 'documents', 'due']])
@@ -47,7 +47,7 @@ describe('the metrics', () => {
     expect(await linesOf(metrics, 'kis_')).toEqual(['kis_jobs{of="documents",state="due"} 2'])
   })
 
-  it('keep a bounded number of sets of labels, and count the others together', async () => {
+  it('store a limited number of label sets, and count the others together', async () => {
     const metrics = new PrometheusMetrics()
     for (let i = 0; i < 3_000; i++) metrics.add('kis_organization_requests_total', 1, `org_${i}`)
     const lines = await linesOf(metrics, 'kis_organization_requests_total')
@@ -55,7 +55,7 @@ describe('the metrics', () => {
     expect(lines.at(-1)).toBe('kis_organization_requests_total{organization="other"} 2000')
   })
 
-  it('ask a store rarely, however many ask them', async () => {
+  it('query a store rarely, however many requests read them', async () => {
     let reads = 0
     const read = readRarely(async () => [[++reads]])
     expect(await Promise.all([read(), read()])).toEqual([[[1]], [[1]]])

@@ -3,8 +3,8 @@ import { RequestFacts } from './request-facts.ts'
 
 const charge = { inputTokens: 30, outputTokens: 5, costNanoUsd: 40_000n }
 
-describe('what is known of a request', () => {
-  it('passes from process to process once, and adds up where it arrives', () => {
+describe('Request facts', () => {
+  it('pass from process to process once, and add up at the receiver', () => {
     const [gateway, restAdapter] = [new RequestFacts(true), new RequestFacts(true)]
     for (const each of [gateway, restAdapter]) each.start('req_1')
     gateway.report('req_1', { organizationId: 'org_1', apiKeyId: 'key_1' })
@@ -22,7 +22,7 @@ describe('what is known of a request', () => {
     })
   })
 
-  it('keeps the first error and the first operation', () => {
+  it('include the first error and the first operation', () => {
     const requests = new RequestFacts(true)
     requests.start('req_1')
     requests.report('req_1', { error: 'insufficient_quota' })
@@ -30,7 +30,7 @@ describe('what is known of a request', () => {
     expect(requests.end('req_1')).toMatchObject({ error: 'insufficient_quota', operation: 'query A' })
   })
 
-  it('is kept until the last operation of the request has ended, and no longer', () => {
+  it('are stored until the last operation of the request has ended, and no longer', () => {
     const requests = new RequestFacts(true)
     for (let i = 0; i < 2; i++) requests.start('req_1')
     expect(requests.end('req_1')).toBeDefined()
@@ -40,7 +40,7 @@ describe('what is known of a request', () => {
     expect(requests.end('req_1')).toBeUndefined()
   })
 
-  it('lists a bounded number of fetches, and counts all', () => {
+  it('list a limited number of fetches, and count all', () => {
     const requests = new RequestFacts(true)
     requests.start('req_1')
     for (let i = 0; i < 50; i++) requests.fetched('req_1', 'billing: Read', performance.now())
@@ -48,7 +48,7 @@ describe('what is known of a request', () => {
     expect([fetches.length, fetchCount]).toEqual([20, 50])
   })
 
-  it('is not kept while nobody wants to know, nor taken over from a text that is too long', () => {
+  it('are not stored while nobody needs them, nor read from an overlong text', () => {
     const off = new RequestFacts(false)
     off.start('req_1')
     expect(off.end('req_1')).toBeUndefined()

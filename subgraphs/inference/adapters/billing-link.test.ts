@@ -51,8 +51,8 @@ const ended = {
   errors: [{ message: 'ended', extensions: new ServiceUnavailable('x', { retryAfterMs: 0 }).extensions }],
 } as unknown as ExecutionResult
 
-describe('billing over a link', () => {
-  it('asks in operations of the contract, with money as decimal strings', async () => {
+describe('Billing link', () => {
+  it('sends operations of the contract, with money as decimal strings', async () => {
     const quoteHolds = [{ amount: '0.25', isCovered: false }]
     const responseData = { settleHold: { charged: '0.0015', state: 'SETTLED' }, placeHold: {}, voidHold: { charged: '0' }, quoteHolds }
     const { billing, operations } = scripted({ data: responseData })
@@ -84,7 +84,7 @@ describe('billing over a link', () => {
     expect(operations[3]?.variables).toEqual({ input: { id: 'hold_1', quantities, source: 'COUNTED' } })
   })
 
-  it("asks once to place and to dispatch: a lost answer is the caller's to judge", async () => {
+  it('places and dispatches without retries: the caller handles a lost response', async () => {
     for (const failure of [new ServiceUnavailable('Billing'), refusal('insufficient_quota')]) {
       const { billing, operations } = scripted(failure)
       await expect(billing.dispatchHold('hold_1', quantities, context)).rejects.toBeInstanceOf(KisError)
@@ -92,7 +92,7 @@ describe('billing over a link', () => {
     }
   })
 
-  it('repeats a settlement and a release until billing answers', async () => {
+  it('retries a settlement and a release until billing responds', async () => {
     const lost = [new ServiceUnavailable('Billing'), refusal('internal'), new TypeError('socket')]
     const settle = scripted(...lost, { data: { settleHold: { charged: '1', state: 'EXPIRED' } } })
     expect(await settle.billing.settleHold('hold_1', quantities, 'provider', context)).toEqual({ charged: 1_000_000_000n, isOwn: false })
@@ -101,13 +101,13 @@ describe('billing over a link', () => {
     expect([settle.operations.length, free.operations.length]).toEqual([4, 4])
   })
 
-  it('takes a refusal as an answer', async () => {
+  it('treats a refusal as a response', async () => {
     const { billing, operations } = scripted(refusal('not_found'))
     await expect(billing.settleHold('hold_1', quantities, 'provider', context)).rejects.toMatchObject({ code: 'not_found' })
     expect(operations).toHaveLength(1)
   })
 
-  it('gives up when its time is over, and tells the caller not to repeat the call', async () => {
+  it('stops at its deadline, and tells the caller not to retry', async () => {
     const { billing } = scripted(new ServiceUnavailable('Billing'))
     const soon = createContext(AbortSignal.timeout(30))
     await expect(billing.settleHold('hold_1', quantities, 'provider', soon)).rejects.toMatchObject({
@@ -116,14 +116,14 @@ describe('billing over a link', () => {
     })
   })
 
-  it('tells a hold that has ended from a billing that is down', async () => {
+  it('distinguishes a hold that has ended from billing that is down', async () => {
     await expect(scripted(ended).billing.checkpointHold('hold_1', quantities, 45, context)).rejects.toMatchObject({ code: 'not_found' })
     const down = scripted(new ServiceUnavailable('Billing')).billing
     await expect(down.checkpointHold('hold_1', quantities, 45, context)).rejects.toMatchObject({ code: 'service_unavailable' })
   })
 })
 
-describe('billing that says nothing', () => {
+describe('Unresponsive billing', () => {
   afterEach(() => void vi.useRealTimers())
 
   /** A link that responds only to the operations that `speaks` selects. */
@@ -143,14 +143,14 @@ describe('billing that says nothing', () => {
       context,
     )
 
-  it('is unavailable to who would begin, and can be asked again', async () => {
+  it('is reported as unavailable before a call begins, and can be called again', async () => {
     vi.useFakeTimers()
     const outcome = placeHold(mute(() => false)).catch((error) => error)
     await vi.advanceTimersByTimeAsync(2_500)
     expect(await outcome).toMatchObject({ code: 'service_unavailable', shouldRetry: true, retryAfterMs: 1_000 })
   })
 
-  it('is waited for while it answers others: it is only busy', async () => {
+  it('is waited for while it responds to other calls: it is only busy', async () => {
     vi.useFakeTimers()
     const billing = mute(({ query }) => query.includes('checkpointHold'))
     let hasEnded = false

@@ -22,7 +22,7 @@ const has = (link: Link, ...ids: readonly string[]) => {
 }
 const error = (path?: readonly unknown[]) => ({ message: 'No.', ...(path && { path }), extensions: { code: 'SERVICE_UNAVAILABLE' } })
 
-it('asks once for all, and an object that fails leaves the others', async () => {
+it('resolves all objects in one request, and one failure leaves the others intact', async () => {
   const { operations, link } = answering({ data: { _entities: [{}, null, null] }, errors: [error(['_entities', 2])] })
   expect(await has(link, 'doc_1', 'doc_2', 'chunk_3')).toEqual([
     { status: 'fulfilled', value: true },
@@ -32,7 +32,7 @@ it('asks once for all, and an object that fails leaves the others', async () => 
   expect(operations).toHaveLength(1)
 })
 
-it('fails for all where the owner fails', async () => {
+it('fails for all objects when the owner fails', async () => {
   for (const result of [{ errors: [error()] }, { data: null }, { data: null, errors: [error(['_entities'])] }]) {
     const found = await has(answering(result).link, 'doc_1', 'doc_2')
     for (const each of found) expect(each).toMatchObject({ status: 'rejected', reason: { code: 'service_unavailable' } })

@@ -14,8 +14,8 @@ function turned(value: unknown): unknown {
   )
 }
 
-describe('an idempotency key', () => {
-  it.each(['k', 'k'.repeat(255), '8e03978e-40d5-43e8-bc93-6894a57f9324', '"quoted"', '!~'])('may be %j', (key) => {
+describe('Idempotency key', () => {
+  it.each(['k', 'k'.repeat(255), '8e03978e-40d5-43e8-bc93-6894a57f9324', '"quoted"', '!~'])('accepts %j', (key) => {
     expect(checkIdempotencyKey(key)).toBe(key)
   })
 
@@ -26,20 +26,20 @@ describe('an idempotency key', () => {
     ['é', 'invalid_request'],
     ['k'.repeat(256), 'string_above_max_length'],
     [5, 'invalid_type'],
-  ])('may not be %j', (key, code) => {
+  ])('refuses %j', (key, code) => {
     expect(() => checkIdempotencyKey(key)).toThrow(expect.objectContaining({ code, param: 'idempotencyKey' }))
   })
 })
 
-describe('the digest of a request', () => {
-  it('is the same whatever the order of fields, and another for another value', () => {
+describe('Request digest', () => {
+  it('is the same for any order of fields, and differs for another value', () => {
     const value = fc.jsonValue({ maxDepth: 4 })
     fc.assert(fc.property(value, (request) => requestDigest('chat', turned(request)) === requestDigest('chat', request)))
     const digestRequest = (request: unknown) => requestDigest('chat', request)
     fc.assert(fc.property(value, value, (one, other) => (digestRequest(one) === digestRequest(other)) === isDeepStrictEqual(one, other)))
   })
 
-  it('tells operations apart, absent fields from null ones, and lists from objects', () => {
+  it('distinguishes operations, absent fields from null ones, and lists from objects', () => {
     const digests = [
       requestDigest('a', {}),
       requestDigest('b', {}),
@@ -53,7 +53,7 @@ describe('the digest of a request', () => {
     expect(requestDigest('a', { x: undefined })).toBe(requestDigest('a', {}))
   })
 
-  it('refuses a request that nests too deep to be looked through', () => {
+  it('refuses a request that is nested too deep', () => {
     const deep = JSON.parse(`${'['.repeat(10_000)}${']'.repeat(10_000)}`)
     expect(() => requestDigest('a', deep)).toThrow(expect.objectContaining({ code: 'invalid_request' }))
   })

@@ -4,10 +4,10 @@ import { redactorOf } from './redact-secrets.ts'
 const SECRET = 'Key/of+the"operator?1'
 const redact = redactorOf([SECRET, 'vendor.test:443', 'short'])
 
-describe('secrets in a text of somebody else', () => {
+describe('Secrets in untrusted text', () => {
   it.each([
     ['as they are', SECRET],
-    ['in other letters', SECRET.toUpperCase()],
+    ['in other letter case', SECRET.toUpperCase()],
     ['encoded for a URL', encodeURIComponent(SECRET)],
     ['in JSON', JSON.stringify(SECRET).slice(1, -1)],
     ['in base64', Buffer.from(SECRET).toString('base64').replace(/=+$/, '')],
@@ -39,18 +39,18 @@ describe('secrets in a text of somebody else', () => {
     ['in base64 for a URL', (secret) => encodeURIComponent(base64(`u:${secret}`))],
     ['with invisible characters', (secret) => [...secret].join('\u200b')],
     ['with spaces', (secret) => [...secret].join(' ')],
-  ])('forbid the whole text, unless they can be removed, %s', (_how, encode) => {
+  ])('suppress the whole text, unless they can be removed, %s', (_how, encode) => {
     for (const secret of [SECRET, 'ключ/of+the"operator', 'sk-abcdefghij0123456789'])
       expect(redactorOf([secret])(`before ${encode(secret)} after`) ?? 'before … after').toMatch(/^before [\\"]*…[\\"]* after$/)
   })
 
-  it('are looked for in linear time, and not in a text that is too long', () => {
+  it('are searched in linear time, and not in an overlong text', () => {
     for (const piece of ['a', '%25', '&amp;', '\\', '&#x26;', 'a ', '%', '&#', '=='])
       expect(redact(piece.repeat(64_000 / piece.length))).not.toBeNull()
     expect(redact('a'.repeat(64 * 1024 + 1))).toBeNull()
   })
 
-  it('leave other texts as they are', () => {
+  it('leave other texts unchanged', () => {
     for (const text of ['100 % of 5&6 at C:\\new, ZGVhZGJlZWY= and deadbeefdeadbeefdeadbeef &nope; &#9999999;', ''])
       expect(redact(text)).toBe(text)
     expect(redact('a short text of the operator')).toBe('a short text of the operator')

@@ -73,7 +73,7 @@ const RUN = `id agentId agentVersion status messages outputText output citations
 const EVENT = `type runId cursor number textDelta toolCall { id name arguments } search { collection { id } query hits { chunkId fileName } }
   usage { kind cost } run { id status outputText }`
 
-it('makes, changes, lists and deletes agents of the caller’s organization', async () => {
+it('creates, changes, lists and deletes agents of the organization of the caller', async () => {
   const { execute, create } = served()
   const agent = await create()
   expect(agent).toMatchObject({
@@ -113,7 +113,7 @@ it('makes, changes, lists and deletes agents of the caller’s organization', as
   expect(await execute(one, { id })).toEqual({ agent: null })
 })
 
-it('runs an agent in one call, with its citations and its receipt, and keeps the run', async () => {
+it('runs an agent in one call, with its citations and its receipt, and stores the run', async () => {
   const { execute, create, billing } = served([calls(['search_col_ports', { query: 'harbour' }]), says('In 1931 [#1].')])
   const { id } = await create()
   const { runAgent } = (await execute(`mutation ($input: RunAgentInput!) { runAgent(input: $input) { ${RUN} } }`, {
@@ -147,7 +147,7 @@ it('runs an agent in one call, with its citations and its receipt, and keeps the
   expect(await execute(list, { id })).toEqual({ agent: { runs: { edges: [{ node: { id: runAgent.id, agent: { id } } }] } } })
 })
 
-it('reads the agents of a list of runs at once, and none that is deleted', async () => {
+it('reads the agents of a page of runs in one query, without deleted ones', async () => {
   const { deps, execute, create } = served([says('One.'), says('Two.'), says('Three.')])
   const ids: string[] = []
   for (const code of ['one', 'two', 'three']) ids.push((await create({ code, collectionIds: [] })).id)
@@ -161,7 +161,7 @@ it('reads the agents of a list of runs at once, and none that is deleted', async
   expect(byId).toHaveLength(1)
 })
 
-it('fails a call whose run fails, by the run’s code, and names the run', async () => {
+it('fails a call whose run fails with the error code of the run, and names the run', async () => {
   const { execute, create } = served([says('no'), says('no'), says('no')])
   await create({ responseSchema: { type: 'object' } })
   const failed = await execute('mutation ($input: RunAgentInput!) { runAgent(input: $input) { id } }', {
@@ -174,7 +174,7 @@ it('fails a call whose run fails, by the run’s code, and names the run', async
   })
 })
 
-it('starts a run and follows it, and lets it be followed again from any event', async () => {
+it('starts a run and follows it, and resumes from any event', async () => {
   const { create, follow } = served([calls(['search_col_ports', { query: 'harbour' }]), says('In 1931 [#1].')])
   await create()
   const events = await follow(`subscription ($input: RunAgentInput!) { agentRun(input: $input) { ${EVENT} } }`, {
@@ -196,15 +196,15 @@ it('starts a run and follows it, and lets it be followed again from any event', 
 })
 
 for (const [what, input, code, param] of [
-  ['nothing to ask', {}, 'missing_required_parameter', 'input.input'],
+  ['no input', {}, 'missing_required_parameter', 'input.input'],
   ['an empty question', { input: ' ' }, 'invalid_request', 'input.input'],
   ['two questions', { input: 'a', messages: [{ role: 'user', content: 'b' }] }, 'invalid_request', 'input.messages'],
   ['a message without a role', { messages: [{ content: 'b' }] }, 'missing_required_parameter', 'input.messages[0].role'],
-  ['a thread that there is not', { input: 'a', threadId: 'thr_x' }, 'not_found', 'input.threadId'],
-  ['an old thread and a new one', { input: 'a', threadId: 'thr_x', keepThread: true }, 'invalid_request', 'input.keepThread'],
-  ['an agent that there is not', { input: 'a', agentId: 'agt_x' }, 'not_found', 'input.agentId'],
+  ['an unknown thread', { input: 'a', threadId: 'thr_x' }, 'not_found', 'input.threadId'],
+  ['an existing thread and a new one', { input: 'a', threadId: 'thr_x', keepThread: true }, 'invalid_request', 'input.keepThread'],
+  ['an unknown agent', { input: 'a', agentId: 'agt_x' }, 'not_found', 'input.agentId'],
 ] as const) {
-  it(`refuses ${what}, and holds nothing`, async () => {
+  it(`refuses ${what}, and places no hold`, async () => {
     const { execute, create, billing } = served()
     await create()
     const run = execute('mutation ($input: RunAgentInput!) { runAgent(input: $input) { id } }', {
@@ -232,7 +232,7 @@ it('cancels the run when its client disconnects', async () => {
   expect(billing.held).toBe(0n)
 })
 
-it('asks for the scope `agents` and for no other', async () => {
+it('requires only the scope `agents`', async () => {
   const { execute } = served()
   const caller: Principal = { ...owner, scopes: SCOPES.filter((scope) => !['agents', 'admin', 'operator'].includes(scope)) }
   for (const query of [
@@ -256,8 +256,8 @@ interface Chunk {
   readonly usage?: { readonly total_tokens: number }
 }
 
-describe('an agent as a chat model', () => {
-  it('answers as a model does, with what it cites as annotations, and what its run used and cost', async () => {
+describe('Agent as a chat model', () => {
+  it('replies like a model, with citations as annotations, and the usage and cost of its run', async () => {
     const { execute, create, far } = served([calls(['search_col_ports', { query: 'harbour' }]), says('In 1931 [#1], not [#9].')])
     await create({ temperature: 0.1 })
     const fields = { temperature: 0.9, max_tokens: 7, metadata: { a: 'b' }, mystery: 1, 'bad name': 2 }
@@ -307,7 +307,7 @@ describe('an agent as a chat model', () => {
     expect(createChatCompletion.cost).toBe(agentRun.cost)
   })
 
-  it('streams what its model says, without marks of what was never found, and ends with the annotations, then the usage', async () => {
+  it('streams the text of its model without invalid citation marks, then the annotations, then the usage', async () => {
     const { link, create } = served([
       [...says('I look.').slice(0, 1), ...calls(['search_col_ports', { query: 'harbour' }])],
       [...['In 19', '31 [', '#1], not [#', '9].'].map((content) => says(content)[0]!), says('')[1]!],
@@ -332,7 +332,7 @@ describe('an agent as a chat model', () => {
     expect(events.at(-1)!.cost).toMatch(/^0\.0/)
   })
 
-  it('holds an answer to the caller’s schema back until it fits', async () => {
+  it("holds a reply back until it matches the caller's schema", async () => {
     const { link, create, execute } = served([says('no'), says('{"year": 1931}'), says('{"year": 1931}')])
     await create()
     const schema = { type: 'object', properties: { year: { type: 'integer' } }, required: ['year'] }
@@ -348,7 +348,7 @@ describe('an agent as a chat model', () => {
     })
   })
 
-  it('gives a repeat with the same idempotency key the same run, charged once', async () => {
+  it('returns the same run for a repeated idempotency key, charged once', async () => {
     const { execute, create, far } = served([says('In 1931.')])
     await create()
     const input = { ...chatInput(), idempotencyKey: 'k1' }
@@ -364,7 +364,7 @@ describe('an agent as a chat model', () => {
     })
   })
 
-  it('is cancelled when the reader of its stream leaves', async () => {
+  it('cancels the run when the reader of its stream disconnects', async () => {
     const { link, create, far, billing } = served([[...says('A few words').slice(0, 1), 'wait']])
     await create()
     const events = link.subscribe({ query: CHUNKS, variables: { input: chatInput() } }, createRequestContext(both))
@@ -373,7 +373,7 @@ describe('an agent as a chat model', () => {
     await expect.poll(() => [far.ended, billing.held], { timeout: 10_000 }).toEqual([1, 0n])
   })
 
-  it('fails before the first chunk by what its run failed with', async () => {
+  it('fails before the first chunk with the error of its run', async () => {
     const { link, create } = served([[new KisError('context_length_exceeded', 'Too long.')]])
     await create()
     const { value } = await link.subscribe({ query: CHUNKS, variables: { input: chatInput() } }, createRequestContext(both)).next()
@@ -381,13 +381,13 @@ describe('an agent as a chat model', () => {
   })
 
   for (const [what, fields, code, param] of [
-    ['an agent that there is not', { model: 'agent/nobody' }, 'model_not_found', 'model'],
+    ['an unknown agent', { model: 'agent/nobody' }, 'model_not_found', 'model'],
     ['tools', { tools: [{ type: 'function', function: { name: 'a' } }] }, 'unsupported_value', 'tools'],
     ['several answers', { n: 2 }, 'unsupported_value', 'n'],
     ['no messages', { messages: [] }, 'invalid_request', 'messages'],
     ['a message without a role', { messages: [{ content: 'a' }] }, 'missing_required_parameter', 'messages[0].role'],
     [
-      'a schema that is none',
+      'an invalid schema',
       { response_format: { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'x' } } } },
       'invalid_request',
       'response_format.json_schema.schema',
@@ -401,7 +401,7 @@ describe('an agent as a chat model', () => {
     })
   }
 
-  it('has no quote, and needs both scopes', async () => {
+  it('has no quote, and requires both scopes', async () => {
     const { execute, create } = served()
     await create()
     const { request } = chatInput()

@@ -28,7 +28,7 @@ function served() {
   return { ...under, link, execute }
 }
 
-it('lists the models of allowlist and policy, by id, with their facts and prices', async () => {
+it('lists the models of allowlist and policy, by ID, with their metadata and prices', async () => {
   const { execute } = served()
   const ids = async (fields: object) => (await execute('{ models { id } }', {}, createRequestContext({ ...somebody, ...fields }))).models
   expect(await ids({})).toEqual(
@@ -60,7 +60,7 @@ it('lists the models of allowlist and policy, by id, with their facts and prices
   })
 })
 
-it('hides a model outside the allowlist, but resolves references to any of the catalog', async () => {
+it('hides a model outside the allowlist, but resolves references to every model of the catalog', async () => {
   const { execute } = served()
   const narrow = createRequestContext({ ...somebody, modelAllowlist: [] })
   expect(await execute('{ model(id: "chat") { id } }', {}, narrow)).toEqual({ model: null })
@@ -74,7 +74,7 @@ it('hides a model outside the allowlist, but resolves references to any of the c
   })
 })
 
-it('gives a completion as the engine did, with what the protocol requires, and typed fields of it', async () => {
+it('returns a completion of the engine with the required fields of the protocol, and typed fields', async () => {
   const { execute, far } = served()
   const toolCall = { id: 'call_1', type: 'function', function: { name: 'look_up', arguments: '{"a":1}' } }
   const response = completion({
@@ -147,7 +147,7 @@ it('streams chunks with their text, then usage and cost', async () => {
   ])
 })
 
-it('gives vectors as numbers or as base64 of little-endian floats', async () => {
+it('returns vectors as numbers or as base64 of little-endian floats', async () => {
   const { execute, near } = served()
   near.createVector = () => Float32Array.from([0, 0.5, -0.5, 1])
   const query = `mutation ($input: EmbeddingsInput!) { createEmbeddings(input: $input) { promptTokens cost model { id } data { index float base64 } } }`

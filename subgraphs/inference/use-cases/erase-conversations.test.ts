@@ -57,8 +57,8 @@ async function world() {
   return { deps, runSearch, anns, bobs, task, left, find: (one: ErasureTask) => findConversations(erasing, one), erase }
 }
 
-describe('an erasure', () => {
-  it('of a person deletes their runs with events, their threads and kept answers, and nothing of others', async () => {
+describe('Erasure of conversations', () => {
+  it('of a person deletes their runs with events, their threads and stored responses, and nothing of others', async () => {
     const { anns, bobs, task, left, find, erase } = await world()
     const one = task({ apiKeyIds: ['key_ann'] })
     expect(await find(one)).toEqual({ found: { agent_runs: 1, workflow_runs: 0, threads: 1, kept_answers: 0 } })
@@ -67,7 +67,7 @@ describe('an erasure', () => {
     expect(anns.threadId).not.toBe(bobs.threadId)
   })
 
-  it('of a person finds a thread whose runs are gone, and leaves what began later', async () => {
+  it('of a person finds a thread whose runs are gone, and preserves what began later', async () => {
     const { deps, runSearch, anns, task, left, erase } = await world()
     await deps.collections.runs.findOneAndDelete({ _id: anns._id })
     const one = task({ apiKeyIds: ['key_ann', 'key_bob'], requestedAt: new Date(deps.clock.now().getTime() - 1) })
@@ -79,7 +79,7 @@ describe('an erasure', () => {
     expect(await left()).toMatchObject({ runs: [again._id], threads: [again.threadId] })
   })
 
-  it('of a document deletes the runs that have read it, and their threads as a whole', async () => {
+  it('of a document deletes the runs that have read it, and their whole threads', async () => {
     const { bobs, task, left, find, erase } = await world()
     const one = task({ kind: 'document', documentId: PORTS_DOCUMENT, documentIds: [PORTS_DOCUMENT] })
     expect(await find(one)).toEqual({ found: { agent_runs: 1, workflow_runs: 0, threads: 1, kept_answers: 0 } })

@@ -19,7 +19,7 @@ describe('KIS_ELASTICSEARCH_URL', () => {
     'https://a:9200,',
     'https://a:9200 https://b:9200',
     'https://kis:s3cret@a:9200,https://kis:other-s3cret@b:9200',
-  ])('%s is a problem that does not quote it', (text) => {
+  ])('%s is a problem that is reported without the URL', (text) => {
     expect(() => parseElasticsearchUrl(text)).toThrow(/^(?:must be http|names several users)/)
     expect(() => parseElasticsearchUrl(text)).not.toThrow(/s3|cret/)
   })

@@ -9,6 +9,6 @@ it.each([
   ['docs/guide/formats.md', read('docs/guide/formats.md')],
   ['the OpenAPI document', JSON.stringify(readOpenApi().document)],
   ['schema/knowledge.graphql', read('schema/knowledge.graphql')],
-])('%s lists the formats that are read', (_name, text) => {
+])('%s lists the supported formats', (_name, text) => {
   expect(text.replaceAll(/\s+/g, ' ')).toContain(FORMAT_LIST)
 })

@@ -20,7 +20,7 @@ const read = (page: number, confidence: number | null, ...paragraphs: readonly s
 const show = ({ text, blocks }: ParsedDocument) =>
   blocks.map(({ kind, page, charStart, charEnd }) => `${page} ${kind}: ${text.slice(charStart, charEnd)}`)
 
-it('puts the text of recognised pages where the pages are', () => {
+it('inserts the OCR text of pages at their position', () => {
   const document = insertPages(parsed, [read(3, 90, 'ثلاثة', 'Three'), read(4, 90), read(6, 90, 'Six')])
   expect(document.text).toBe('One\n\nTwo\na | b\n\nثلاثة\n\nThree\n\nFive\n\nSix')
   expect(show(document)).toEqual([
@@ -35,13 +35,13 @@ it('puts the text of recognised pages where the pages are', () => {
   expect(document.unread).toEqual([])
 })
 
-it('makes a document of recognised pages alone', () => {
+it('creates a document from OCR pages alone', () => {
   const document = insertPages({ ...parsed, text: '', blocks: [], unread: [1, 2] }, [read(1, 90, 'One'), read(2, 90, 'Two')])
   expect(show(document)).toEqual(['1 paragraph: One', '2 paragraph: Two'])
   expect(document.text).toBe('One\n\nTwo')
 })
 
-it('keeps where the pages show each line, of both', () => {
+it('preserves the position of each line on the page, for both sources', () => {
   const box = { x: 50, y: 100, width: 80, height: 10 }
   const size = { width: 600, height: 800 }
   const line = (page: number, charStart: number, charEnd: number) => ({ page, charStart, charEnd, ...box })
@@ -70,7 +70,7 @@ it('keeps where the pages show each line, of both', () => {
   expect(document.layout!.pages).toContainEqual({ page: 3, ...scan })
 })
 
-it('says which pages took too much processor time', () => {
+it('reports pages that took too much processor time', () => {
   const { warnings } = insertPages(parsed, [read(3, 90, 'Three'), { ...read(4, null), isOutOfTime: true }, read(6, null)])
   expect(warnings.map(({ code, pages }) => [code, pages])).toEqual([
     ['pages_read_by_ocr', [3]],
@@ -80,7 +80,7 @@ it('says which pages took too much processor time', () => {
   expect(warnings[1]!.message).toContain('1 of 7 pages could not be read within 20 s of CPU: 4.')
 })
 
-it('says which pages OCR read, which it is unsure of, which are blank, and which it could not read', () => {
+it('reports pages that OCR read, low-confidence pages, blank pages, and unreadable ones', () => {
   const { warnings } = insertPages(parsed, [read(3, 60, 'Three'), read(4, 0), read(6, null)])
   expect(warnings.map(({ code, pages }) => [code, pages])).toEqual([
     ['pages_read_by_ocr', [3]],

@@ -36,7 +36,7 @@ const toContext = (deps: Deps, context: LinkContext): Context => ({
 const execute = (deps: Deps, source: string, context: LinkContext) => graphql({ schema, source, contextValue: toContext(deps, context) })
 
 for (const gone of ['collection', 'file'] as const) {
-  it(`answers not_found for the ${gone} of a document when it is deleted between the two reads`, async () => {
+  it(`returns not_found for the ${gone} of a document deleted between the two reads`, async () => {
     const { deps, context, collectionId, fileId, document } = await stored()
     await (gone === 'file' ? deps.store.files.deleteMany({ _id: fileId }) : deps.store.collections.deleteMany({ _id: collectionId }))
 
@@ -89,7 +89,7 @@ for (const field of [
   'files { edges { node { id } } }',
   'document(id: "doc_1") { id }',
 ]) {
-  it(`refuses ${field.split(/\W/)[0]} to a key without \`knowledge:read\``, async () => {
+  it(`refuses ${field.split(/\W/)[0]} for a key without \`knowledge:read\``, async () => {
     const { deps } = await stored()
     const { errors } = await execute(deps, `{ ${field} }`, WITHOUT_SCOPE)
     expect(errors?.[0]?.originalError).toMatchObject({ code: 'permission_denied' })
@@ -105,7 +105,7 @@ it('lists the documents of a collection by status, and counts all', async () => 
   })
 })
 
-it('reads the files and collections of a page of documents at once, and each once', async () => {
+it('reads the files and collections of a page of documents in one batch, once each', async () => {
   const { deps, context, collectionId } = await stored()
   for (const text of ['one', 'two', 'three']) {
     const { _id: fileId } = await uploadFile(deps, context, { name: `${text}.txt`, contentBase64: base64(text) })

@@ -46,7 +46,7 @@ const worker = fc.record({
   effect: fc.constantFrom('failed' as const, 'lost answer' as const),
 })
 
-it('keeps the total at the sum of the records and below the limit, whatever crashes and whoever works with a lost lease', async () => {
+it('the total equals the sum of the records and stays below the limit, through crashes and lost leases', async () => {
   await fc.assert(
     fc.asyncProperty(fc.scheduler(), fc.array(worker, { minLength: 1, maxLength: 5 }), async (scheduler, workers) => {
       const store = await newStore()
@@ -95,7 +95,7 @@ function shared(store: KnowledgeStore): Counted {
   }
 }
 
-it('never takes a competing change of the same record for a limit that is reached', async () => {
+it('never mistakes a competing change of the same record for a reached limit', async () => {
   await fc.assert(
     fc.asyncProperty(fc.scheduler(), async (scheduler) => {
       const store = await newStore()
@@ -116,7 +116,7 @@ it('never takes a competing change of the same record for a limit that is reache
   )
 }, 120_000)
 
-it('refuses what passes the limit and changes nothing', async () => {
+it('refuses what exceeds the limit without a change', async () => {
   const store = await newStore()
   const clock = new ManualClock()
   const [a, b] = await Promise.all(DOCUMENTS.map((_id) => store.documents.findOne({ _id })))

@@ -14,7 +14,7 @@ function createWorld() {
 }
 const FULL = { code: 'storage_quota_exceeded', message: expect.stringMatching(/^An organization has at most 3 (files|documents)\. Delete/) }
 
-it('refuses files beyond the most of an organization before it stores a byte, whatever their size, and no others', async () => {
+it('refuses files above the limit of an organization before it stores a byte, of any size, and no others', async () => {
   const { deps } = createWorld()
   const limited = { ...deps, room: new RecordRoom(deps.store, deps.clock, { files: 3, documents: 3 }) }
   const upload = (organizationId: string, text: string) =>
@@ -28,7 +28,7 @@ it('refuses files beyond the most of an organization before it stores a byte, wh
   await upload('org_2', 'd')
 })
 
-it('counts documents over all collections, by what is there and not by what was asked', async () => {
+it('counts existing documents over all collections, not attempts', async () => {
   const { clock, deps } = createWorld()
   const limited = { ...deps, room: new RecordRoom(deps.store, clock, { files: 100, documents: 3 }) }
   const context = createContext(principal)

@@ -14,7 +14,7 @@ const ENDED_MS = 60_000
 /** Says two words, then nothing. */
 const hanging = beginning(OPENAI_WIRE, { text: ['Two ', 'words', ' more'] }, 3, () => undefined)
 
-describe('a run of an agent whose service is killed', () => {
+describe('Agent run of a killed service', () => {
   const folder = mkdtempSync(join(tmpdir(), 'kis-agent-kills-'))
   let cloud: VendorCloud
   let service: Service
@@ -58,7 +58,7 @@ describe('a run of an agent whose service is killed', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  it('goes on in the next process with the answers that it had, and pays for each once', { timeout: 180_000 }, async () => {
+  it('resumes in the next process with its earlier replies, and pays for each once', { timeout: 180_000 }, async () => {
     script(cloud, searches('leave'), hanging)
     caller()
       .rest('POST', `/v1/agents/${agent.id}/runs`, { input: 'How long?' })
@@ -93,7 +93,7 @@ describe('a run of an agent whose service is killed', () => {
     await balancedWallet(caller())
   })
 
-  it('answers a repeat of its idempotency key over the chat protocol, and is charged once', { timeout: 120_000 }, async () => {
+  it('returns its response for a repeated idempotency key over the chat protocol, charged once', { timeout: 120_000 }, async () => {
     script(cloud, hanging)
     const headers = { 'idempotency-key': 'the-one-answer' }
     const startRun = () =>

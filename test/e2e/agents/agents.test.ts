@@ -16,7 +16,7 @@ import { beginning, OPENAI_WIRE } from '../../support/engines/vendor-wires.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
-describe('agents, end to end', () => {
+describe('Agents end to end', () => {
   let cloud: VendorCloud
   let service: Service
   let caller: Caller & { readonly organizationId: string }
@@ -59,8 +59,8 @@ describe('agents, end to end', () => {
   const sumCosts = (steps: Json[]) => steps.reduce((sum, { cost_usd }) => sum + nano(cost_usd), 0n)
   const findLastRun = async (agent: Json) => (await caller.rest('GET', `/v1/agents/${agent.id}/runs?limit=1`)).body.data[0]
 
-  describe('on the embedded models', () => {
-    it('answers in Arabic and in English from files in either language, and cites them', async () => {
+  describe('with the embedded models', () => {
+    it('answer in Arabic and in English from files in either language, with citations', async () => {
       const agent = await newAgent({ model: 'extractive' })
       for (const [question, words, file] of [
         ['كم يوماً مدة الإجازة السنوية؟', 'ثلاثون يوماً', 'دليل.md'],
@@ -77,7 +77,7 @@ describe('agents, end to end', () => {
       }
     })
 
-    it('is a chat model of the official SDK, whole and as a stream', async () => {
+    it('are a chat model of the official SDK, plain and streamed', async () => {
       const agent = await newAgent({ model: 'extractive' })
       const request = {
         model: `agent/${agent.code}`,
@@ -109,8 +109,8 @@ describe('agents, end to end', () => {
     })
   })
 
-  describe('with a vendor’s model that is scripted', () => {
-    it('searches twice, in either language, and cites what each found', async () => {
+  describe('with a scripted vendor model', () => {
+    it('search twice, in either language, and cite the results', async () => {
       const agent = await newAgent()
       script(
         cloud,
@@ -131,7 +131,7 @@ describe('agents, end to end', () => {
       await expectReceipt(body)
     })
 
-    it('tells the model of a collection’s contents as they change', async () => {
+    it('inform the model of the contents of a collection as they change', async () => {
       const changing = await newCollection(caller)
       const agent = await newAgent({ collection_ids: [changing.id] })
       const toolDescription = async () => {
@@ -146,7 +146,7 @@ describe('agents, end to end', () => {
       expect(await toolDescription()).toContain('no documents yet')
     })
 
-    it('keeps its collections from deletion, and says so when one was deleted all the same', async () => {
+    it('protect their collections from deletion, and report one that was deleted anyway', async () => {
       const doomed = await newCollection(caller)
       const agent = await newAgent({ name: 'دليل الميناء', collection_ids: [doomed.id] })
       const refused = await caller.rest('DELETE', `/v1/collections/${doomed.id}`)
@@ -166,7 +166,7 @@ describe('agents, end to end', () => {
 
     const response_schema = { type: 'object', properties: { days: { type: 'integer' } }, required: ['days'], additionalProperties: false }
 
-    it('fails by a code, the reasons and the text when nothing ever matches, and the run stays readable', async () => {
+    it('fail with a code, the reasons and the text when no reply matches, and the run remains readable', async () => {
       const agent = await newAgent({ response_schema })
       script(cloud, says('{"days": "many"}'))
       const { status, body, headers } = await run(agent, { input: 'How many days?' })
@@ -180,7 +180,7 @@ describe('agents, end to end', () => {
       await expectReceipt(failed)
     })
 
-    it('reaches nothing by an order that stands in a document: no other tool, and no other organization’s collection', async () => {
+    it('reach nothing through instructions in a document: no other tool, and no collection of another organization', async () => {
       const otherCollection = await newCollection(otherTenant, 'e5-small-ar-en', 'secrets')
       await addDocument(otherTenant, otherCollection.id, 'secret.txt', 'The password of the vault is swordfish.')
       const lured = await newCollection(caller)
@@ -218,7 +218,7 @@ describe('agents, end to end', () => {
       await expectReceipt(body)
     })
 
-    it('ends a model that searches for ever at what it may cost, and is charged no more than that', async () => {
+    it('stop a model that searches endlessly at the spend cap, and charge no more', async () => {
       const agent = await newAgent({ max_cost_usd: '0.004' })
       script(cloud, searches('leave'))
       const { status, body } = await run(agent, { input: 'Go on.' })
@@ -229,7 +229,7 @@ describe('agents, end to end', () => {
       await expectReceipt(failed)
     })
 
-    it('fails with its engine, and pays for what came before', async () => {
+    it('fail with their engine, and pay for what came before', async () => {
       const agent = await newAgent()
       script(
         cloud,
@@ -244,7 +244,7 @@ describe('agents, end to end', () => {
       await expectReceipt(failed)
     })
 
-    it('remembers a conversation that the service keeps', async () => {
+    it('continue a stored conversation', async () => {
       const agent = await newAgent()
       script(cloud, says('Hello Maryam.'), says('You are Maryam.'))
       const first = (await run(agent, { input: 'I am Maryam.', keep_thread: true })).body
@@ -260,7 +260,7 @@ describe('agents, end to end', () => {
       expect([refused.status, refused.body.error.param]).toEqual([404, 'thread_id'])
     })
 
-    it('gives a repeat with the same idempotency key the same run', async () => {
+    it('return the same run for a repeated idempotency key', async () => {
       const agent = await newAgent()
       script(cloud, says('Once.'))
       const once = () =>
@@ -276,7 +276,7 @@ describe('agents, end to end', () => {
       expect((await caller.rest('GET', `/v1/agents/${agent.id}/runs`)).body.data).toHaveLength(1)
     })
 
-    it('answers through the Responses and the Messages API too, with what it cites', async () => {
+    it('reply through the Responses and the Messages API as well, with citations', async () => {
       const agent = await newAgent()
       const model = `agent/${agent.code}`
       const scriptedReplies = [searches('meals'), replies((body) => `60 dollars ${findMark(body, '60')}.`)] as const
@@ -304,12 +304,12 @@ describe('agents, end to end', () => {
     })
   })
 
-  describe('that runs on', () => {
+  describe('in long runs', () => {
     /** Says two words, then nothing. */
     const hanging = beginning(OPENAI_WIRE, { text: ['Two ', 'words', ' more'] }, 3, () => undefined)
     const EVENT = 'type cursor textDelta run { id status cost }'
 
-    it('ends when it is cancelled, the engine with it, and pays for what was produced', async () => {
+    it('stop when the run is cancelled, with the engine, and pay for what was produced', async () => {
       const agent = await newAgent()
       script(cloud, hanging)
       const response = run(agent, { input: 'Go on.' })
@@ -325,7 +325,7 @@ describe('agents, end to end', () => {
       expect(nano(body.cost_usd)).toBeGreaterThan(0n)
     })
 
-    it('is cancelled by the client that asked for it by one call and leaves', async () => {
+    it('stop when the client of a unary call disconnects', async () => {
       const agent = await newAgent()
       script(cloud, hanging)
       const left = new AbortController()
@@ -341,7 +341,7 @@ describe('agents, end to end', () => {
       await expectReceipt(await findLastRun(agent))
     })
 
-    it('goes on when the follower of its stream is cut, and is followed again to its end without loss or repeat', async () => {
+    it('continue when a follower is cut, who resumes to the end without loss or repeat', async () => {
       const agent = await newAgent()
       const gate = Promise.withResolvers<void>()
       script(cloud, searches('leave'), (response, received) => void gate.promise.then(() => says('Done.')(response, received)))
@@ -378,7 +378,7 @@ describe('agents, end to end', () => {
       await expectReceipt(whole.at(-1)!.data.run)
     })
 
-    it('starts by a subscription, whose first event names it', async () => {
+    it('start by a subscription, whose first event names the run', async () => {
       const agent = await newAgent()
       script(cloud, says('Hello', ' there'))
       const client = caller.socket()
@@ -392,7 +392,7 @@ describe('agents, end to end', () => {
       expect(events.at(-1)).toMatchObject({ type: 'DONE', run: { id: events[0].run.id, status: 'COMPLETED' } })
     })
 
-    it('is told by SSE why it did not begin, by status', async () => {
+    it('report a failed start over SSE by the status', async () => {
       const agent = await newAgent()
       const poor = await newOrganization(createCaller(service, service.key), service, { creditUsd: '0' })
       const theirs = await newAgent({ collection_ids: [] }, poor)
@@ -403,7 +403,7 @@ describe('agents, end to end', () => {
     })
   })
 
-  it('is nobody else’s: another organization sees no agent, run, event or answer of it', async () => {
+  it('are isolated: another organization sees no agent, run, event or response', async () => {
     const agent = await newAgent()
     script(cloud, says('Ours.'))
     const { body: ours } = await run(agent, { input: 'Hi' })
@@ -427,7 +427,7 @@ describe('agents, end to end', () => {
     expect((await otherTenant.rest('GET', '/v1/agents')).body.data).toEqual([])
   })
 
-  it('asks only for the scope `agents`, and for the models that the key may call', async () => {
+  it('require only the scope `agents`, and the models that the key may call', async () => {
     const keyWith = async (fields: object) =>
       createCaller(service, (await caller.rest('POST', '/v1/keys', { name: 'k', ...fields })).body.key)
     const agent = await newAgent()
@@ -441,7 +441,7 @@ describe('agents, end to end', () => {
     expect([refused.status, refused.body.error.code]).toEqual([404, 'model_not_found'])
   })
 
-  it('is made and changed over a collection only with the scope `knowledge:read`, as is a workflow that transcribes', async () => {
+  it('require the scope `knowledge:read` to create or change one over a collection, or a workflow that transcribes', async () => {
     const keyWith = async (scopes: string[]) =>
       createCaller(service, (await caller.rest('POST', '/v1/keys', { name: 'k', scopes })).body.key)
     const [blind, reader] = [await keyWith(['agents']), await keyWith(['agents', 'knowledge:read'])]

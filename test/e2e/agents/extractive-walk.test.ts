@@ -33,7 +33,7 @@ Flights under six hours are booked in economy class. Meals on business trips are
   'فروع.csv': 'المدينة,عدد الفروع,عدد الموظفين,المدير\nالرياض,12,340,سعاد القحطاني\nجدة,7,198,فهد الزهراني\nالدمام,4,85,ليلى العمري\n',
 }
 
-describe('a conversation with an agent of the embedded model', () => {
+describe('Conversation with an agent of the embedded model', () => {
   let cloud: VendorCloud
   let service: Service
   let caller: Caller
@@ -82,7 +82,7 @@ describe('a conversation with an agent of the embedded model', () => {
       ],
     },
   ] as const) {
-    it(`reads as a person would write it, in ${language}`, async () => {
+    it(`reads naturally, in ${language}`, async () => {
       const messages: { role: 'user' | 'assistant'; content: string }[] = []
       for (const [question] of turns) {
         messages.push({ role: 'user', content: question })
@@ -95,7 +95,7 @@ describe('a conversation with an agent of the embedded model', () => {
     })
   }
 
-  it('says what is in the collection, a line for each file', async () => {
+  it('lists what is in the collection, a line for each file', async () => {
     const startRun = async (input: string) => (await caller.rest('POST', `/v1/agents/${agent.id}/runs`, { input })).body
     for (const [question, opening] of [
       ['What is in this collection?', en.overview],
@@ -112,7 +112,7 @@ describe('a conversation with an agent of the embedded model', () => {
     }
   })
 
-  it('pays for no search for thanks', async () => {
+  it('pays for no search after thanks', async () => {
     const { body } = await caller.rest('POST', `/v1/agents/${agent.id}/runs`, { input: 'شكرًا جزيلًا' })
     expect(body).toMatchObject({ output_text: ar.thanks, citations: [] })
     expect(body.steps.map(({ kind }: Json) => kind)).toEqual(['model'])

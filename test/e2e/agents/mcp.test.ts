@@ -57,7 +57,7 @@ async function keyWith(caller: Caller, scopes: readonly string[]): Promise<strin
   return (await caller.rest('POST', '/v1/keys', { name: 'narrow', scopes })).body.key
 }
 
-describe('the service as an MCP server, by the official client', () => {
+describe('MCP endpoint with the official client', () => {
   let mock: MockEngine
   let service: Service
   let caller: Caller
@@ -87,7 +87,7 @@ describe('the service as an MCP server, by the official client', () => {
     })
   const ping = { jsonrpc: '2.0', id: 1, method: 'ping' }
 
-  it('says what it is, and lists collections and agents with what they are for', async () => {
+  it('describes itself, and lists collections and agents with their purpose', async () => {
     await using mcp = await connect(service, caller.key)
     expect(mcp.client.getServerVersion()).toMatchObject({ name: 'knowledge-and-inference-service' })
     expect(mcp.client.getServerCapabilities()).toEqual({ tools: { listChanged: false } })
@@ -111,7 +111,7 @@ describe('the service as an MCP server, by the official client', () => {
     ['English', 'When was the harbour of Sur built?', 'ports.md', '1931'],
     ['Arabic', 'متى افتتح ميناء صلالة؟', 'موانئ.md', '1998'],
   ] as const) {
-    it(`searches in ${language}, and gives passages with marks and sources`, async () => {
+    it(`searches in ${language}, and returns chunks with citation marks and sources`, async () => {
       await using mcp = await connect(service, caller.key)
       const result = await mcp.call('search_ports', { query, limit: 2 })
       const { results } = result.structuredContent as unknown as FoundChunks
@@ -121,7 +121,7 @@ describe('the service as an MCP server, by the official client', () => {
       expect(result.isError).toBeUndefined()
     })
 
-    it(`asks an agent in ${language}, and gives its answer with what it cites`, async () => {
+    it(`asks an agent in ${language}, and returns its answer with citations`, async () => {
       await using mcp = await connect(service, caller.key)
       const result = await mcp.call('run_agent_pilot', { input: query })
       const { citations, output_text, run_id } = result.structuredContent as Json
@@ -133,7 +133,7 @@ describe('the service as an MCP server, by the official client', () => {
     })
   }
 
-  it('marks each passage of a session with a number of its own, also those that agents cite', async () => {
+  it('numbers each chunk of a session uniquely, including those that agents cite', async () => {
     await using mcp = await connect(service, caller.key)
     const marks: number[] = []
     for (const query of ['When was the harbour of Sur built?', 'متى افتتح ميناء صلالة؟', 'When was the harbour of Sur built?']) {
@@ -151,14 +151,14 @@ describe('the service as an MCP server, by the official client', () => {
     expect(marks).toEqual([...new Set(marks)])
   })
 
-  it('keeps to the filter that it is given', async () => {
+  it('applies the given filter', async () => {
     await using mcp = await connect(service, caller.key)
     const result = await mcp.call('search_ports', { query: 'harbour', filter: { file_name: 'موانئ.md' } })
     const { results } = result.structuredContent as unknown as FoundChunks
     expect(new Set(results.map(({ file }) => file.file_name))).toEqual(new Set(['موانئ.md']))
   })
 
-  it('shows what stands beside a passage, few passages of one document, and finds by words alone', async () => {
+  it('returns neighbors of a chunk, few chunks of one document, and finds by words alone', async () => {
     await using mcp = await connect(service, caller.key)
     const search = async (more: Json) => {
       const result = await mcp.call('search_ports', { query: 'harbour of Sur', ...more })
@@ -184,7 +184,7 @@ describe('the service as an MCP server, by the official client', () => {
     }
   })
 
-  it('tells the progress of a run to who asks for it, in rising numbers, before the answer', async () => {
+  it('sends requested progress of a run, in rising numbers, before the result', async () => {
     await using mcp = await connect(service, caller.key)
     const reported: Progress[] = []
     await mcp.call(
@@ -196,7 +196,7 @@ describe('the service as an MCP server, by the official client', () => {
     expect(reported.map(({ message }) => message).join('\n')).toMatch(/has begun[\s\S]*passages found[\s\S]*asking the model/)
   })
 
-  it('charges what the operations under it charge', async () => {
+  it('charges what its operations charge', async () => {
     await using mcp = await connect(service, caller.key)
     const before = nano((await balancedWallet(caller)).balance_usd)
     const { structuredContent } = await mcp.call('run_agent_pilot', { input: 'When was the harbour of Sur built?' })
@@ -205,7 +205,7 @@ describe('the service as an MCP server, by the official client', () => {
     expect(before).toBeGreaterThan(after)
   })
 
-  describe('a run that does not end by itself', () => {
+  describe('unfinished run', () => {
     beforeAll(async () => {
       const { errors } = await caller.graphql('mutation ($input: CreateAgentInput!) { createAgent(input: $input) { agent { id } } }', {
         input: { code: 'waits', name: 'Waits', model: 'mock-chat' },
@@ -231,7 +231,7 @@ describe('the service as an MCP server, by the official client', () => {
       await balancedWallet(caller)
     })
 
-    it('is cancelled when its caller leaves', async () => {
+    it('is cancelled when its caller disconnects', async () => {
       const before = (await statuses()).length
       {
         await using mcp = await connect(service, caller.key)
@@ -260,7 +260,7 @@ describe('the service as an MCP server, by the official client', () => {
     })
   })
 
-  it('shows a key what its scopes allow, and nothing else', async () => {
+  it('lists for a key what its scopes allow, and nothing else', async () => {
     for (const [scopes, names] of [
       [['knowledge:read'], ['search_ports']],
       [['agents'], ['run_agent_waits', 'run_agent_pilot']],
@@ -273,12 +273,12 @@ describe('the service as an MCP server, by the official client', () => {
     }
   })
 
-  it('runs an agent for a key that may do nothing else', async () => {
+  it('runs an agent for a key without other rights', async () => {
     await using mcp = await connect(service, await keyWith(caller, ['agents']))
     expect(readText(await mcp.call('run_agent_pilot', { input: 'When was the harbour of Sur built?' }))).toContain('1931')
   })
 
-  it('keeps to the limits of the key, and says when to try again', async () => {
+  it('applies the limits of the key, and says when to retry', async () => {
     const { body } = await caller.rest('POST', '/v1/keys', { name: 'slow', scopes: ['agents', 'inference'], requests_per_minute: 1 })
     await using mcp = await connect(service, body.key)
     expect((await mcp.call('run_agent_pilot', { input: 'Where is the lighthouse?' })).isError).toBeUndefined()
@@ -287,7 +287,7 @@ describe('the service as an MCP server, by the official client', () => {
     expect(readText(second)).toMatch(/rate_limit_exceeded/)
   })
 
-  it('has nothing of another organization, by name or by id', async () => {
+  it('has nothing of another organization, by name or by ID', async () => {
     const otherTenant = await newOrganization(createCaller(service, service.key), service)
     await using mcp = await connect(service, otherTenant.key)
     expect((await mcp.client.listTools()).tools).toEqual([])
@@ -295,7 +295,7 @@ describe('the service as an MCP server, by the official client', () => {
       await expect(mcp.call(name, { query: 'harbour', input: 'harbour' })).rejects.toMatchObject({ code: -32602 })
   })
 
-  it('names a collection by its id where its code is no name of a tool, and finds it by that', async () => {
+  it('names a collection by its ID where its code is no tool name, and finds it by that', async () => {
     const created = await caller.rest('POST', '/v1/collections', {
       collection_code: 'laws.of.2024',
       collection_name: 'Laws',
@@ -309,7 +309,7 @@ describe('the service as an MCP server, by the official client', () => {
     await expect(mcp.call(tools[0]!.name, { query: 'law' })).rejects.toMatchObject({ code: -32602 })
   })
 
-  it('gives a long list page by page, each tool once', async () => {
+  it('lists tools page by page, once each', async () => {
     const rich = await newOrganization(createCaller(service, service.key), service)
     const codes = Array.from({ length: 52 }, (_, at) => `c${at}`)
     for (const code of codes)
@@ -334,14 +334,14 @@ describe('the service as an MCP server, by the official client', () => {
 
   for (const [what, name, args, said] of [
     ['no query', 'search_ports', {}, 'missing_required_parameter (query)'],
-    ['a query that is no text', 'search_ports', { query: 7 }, 'invalid_type (query)'],
-    ['too large a limit', 'search_ports', { query: 'harbour', limit: 1000 }, 'integer_above_max_value (limit)'],
-    ['an argument that there is not', 'search_ports', { query: 'harbour', depth: 2 }, 'unknown_parameter (depth)'],
-    ['a filter that cannot be read', 'search_ports', { query: 'harbour', filter: { op: 'near' } }, 'filter'],
-    ['too long a query', 'search_ports', { query: 'a'.repeat(10_000) }, 'query'],
+    ['a query that is not text', 'search_ports', { query: 7 }, 'invalid_type (query)'],
+    ['a limit that is too large', 'search_ports', { query: 'harbour', limit: 1000 }, 'integer_above_max_value (limit)'],
+    ['an unknown argument', 'search_ports', { query: 'harbour', depth: 2 }, 'unknown_parameter (depth)'],
+    ['a malformed filter', 'search_ports', { query: 'harbour', filter: { op: 'near' } }, 'filter'],
+    ['a query that is too long', 'search_ports', { query: 'a'.repeat(10_000) }, 'query'],
     ['no input', 'run_agent_pilot', {}, 'missing_required_parameter (input)'],
   ] as const) {
-    it(`tells the model that sends ${what}`, async () => {
+    it(`reports to a model that it sent ${what}`, async () => {
       await using mcp = await connect(service, caller.key)
       const result = await mcp.call(name, args)
       expect(result.isError).toBe(true)
@@ -349,7 +349,7 @@ describe('the service as an MCP server, by the official client', () => {
     })
   }
 
-  it('tells the model of an empty wallet', async () => {
+  it('reports an empty wallet to the model', async () => {
     const poor = await newOrganization(createCaller(service, service.key), service, { creditUsd: '0' })
     await poor.graphql('mutation ($input: CreateAgentInput!) { createAgent(input: $input) { agent { id } } }', {
       input: { code: 'pilot', name: 'Pilot', model: 'extractive' },
@@ -360,7 +360,7 @@ describe('the service as an MCP server, by the official client', () => {
     expect(readText(result)).toContain('insufficient_quota')
   })
 
-  it('refuses a wrong key, whatever it asks for, with the way to send one', async () => {
+  it('refuses a wrong key for every method, and explains how to send one', async () => {
     for (const body of [ping, { jsonrpc: '2.0', method: 'notifications/initialized' }, { anything: 1 }, 'no json']) {
       const response = await post(body, {}, 'kis_live_wrong')
       expect(response.status).toBe(401)
@@ -371,10 +371,10 @@ describe('the service as an MCP server, by the official client', () => {
   })
 
   for (const [what, body, headers, status] of [
-    ['no JSON', '{"jsonrpc', {}, 400],
-    ['no JSON-RPC', { hello: 1 }, {}, 400],
+    ['invalid JSON', '{"jsonrpc', {}, 400],
+    ['invalid JSON-RPC', { hello: 1 }, {}, 400],
     ['a batch', [ping], {}, 400],
-    ['a version that there is not', ping, { 'mcp-protocol-version': '1999-01-01' }, 400],
+    ['an unknown version', ping, { 'mcp-protocol-version': '1999-01-01' }, 400],
     ['a page of another site', ping, { origin: 'https://evil.example.test' }, 403],
     ['a page without an origin', ping, { origin: 'null' }, 403],
   ] as const) {
@@ -385,14 +385,14 @@ describe('the service as an MCP server, by the official client', () => {
     })
   }
 
-  it('lets in pages of this machine and of the hosts that the operator has named', async () => {
+  it('accepts pages of the local machine and of the hosts that the operator has named', async () => {
     for (const origin of ['http://localhost:6274', 'http://127.0.0.1', 'https://app.example.test']) {
       const response = await post(ping, { origin })
       expect(await response.json()).toEqual({ jsonrpc: '2.0', id: 1, result: {} })
     }
   })
 
-  it('refuses a foreign name that leads here', async () => {
+  it('refuses a foreign host name that leads here', async () => {
     const { request } = await import('node:http')
     const { port } = new URL(service.rest)
     const status = await new Promise((resolve, reject) => {
@@ -404,7 +404,7 @@ describe('the service as an MCP server, by the official client', () => {
     expect(status).toBe(403)
   })
 
-  it('has no stream of its own and no session to end', async () => {
+  it('has no stream and no session to end', async () => {
     for (const method of ['GET', 'DELETE']) {
       const response = await fetch(`${service.rest}/mcp`, {
         method,
@@ -418,7 +418,7 @@ describe('the service as an MCP server, by the official client', () => {
     expect((await mcp.client.listTools()).tools).not.toEqual([])
   })
 
-  it('answers with JSON alone to clients that take no events', async () => {
+  it('responds in JSON to clients that accept no events', async () => {
     const call = {
       jsonrpc: '2.0',
       id: 'a',
@@ -430,14 +430,14 @@ describe('the service as an MCP server, by the official client', () => {
     expect(await response.json()).toMatchObject({ id: 'a', result: { structuredContent: { run_id: expect.any(String) } } })
   })
 
-  it('answers a method that there is not with an error of JSON-RPC', async () => {
+  it('reports an unknown method as a JSON-RPC error', async () => {
     const response = await post({ jsonrpc: '2.0', id: 5, method: 'resources/list' })
     expect(response.status).toBe(200)
     expect(await response.json()).toMatchObject({ id: 5, error: { code: -32601 } })
   })
 })
 
-describe('the service as an MCP server, in five processes', () => {
+describe('MCP endpoint in five processes', () => {
   let mock: MockEngine
   let service: Service
   beforeAll(async () => {
@@ -449,7 +449,7 @@ describe('the service as an MCP server, in five processes', () => {
     await mock?.[Symbol.asyncDispose]()
   })
 
-  it('searches, asks agents and cancels over its rest-adapter', async () => {
+  it('searches, asks agents and cancels through its REST adapter', async () => {
     const caller = await newOrganization(createCaller(service, service.key), service)
     await furnish(caller)
     await using mcp = await connect(service, caller.key)

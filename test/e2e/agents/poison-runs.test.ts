@@ -11,7 +11,7 @@ import { type Service, ServiceProcess, startEmbedded } from '../../support/proce
 /** A start on a busy machine, and what runs do then. */
 const SOON_MS = 120_000
 
-describe('a run that ends its process', () => {
+describe('Poison run', () => {
   const folder = mkdtempSync(join(tmpdir(), 'kis-poison-'))
   const file = join(folder, 'trimmed')
   const env = { NODE_OPTIONS: `--import=${new URL('../../support/processes/poison.mjs', import.meta.url)}`, KIS_TEST_POISON_FILE: file }
@@ -29,7 +29,7 @@ describe('a run that ends its process', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  it('twice is not begun again, and those beside it come to their end', { timeout: 3 * SOON_MS }, async () => {
+  it('is not restarted after its second crash, and runs beside it complete', { timeout: 3 * SOON_MS }, async () => {
     const { key } = await newOrganization(createCaller(service, service.key), service)
     const caller = () => createCaller(service, key)
     const createWorkflow = async (node: Json): Promise<string> => {

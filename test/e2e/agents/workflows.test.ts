@@ -38,7 +38,7 @@ const nodesOver = (collectionId: string) => [
   { id: 'end', type: 'template', template: '{{ nodes.find.count }} {{ nodes.ask.text }} {{ nodes.each.items[*].text | join("; ") }}' },
 ]
 
-describe('workflows', () => {
+describe('Workflows end to end', () => {
   const folder = mkdtempSync(join(tmpdir(), 'kis-workflows-'))
   let mock: MockEngine
   let service: Service
@@ -81,7 +81,7 @@ describe('workflows', () => {
     return lines.map((line) => JSON.parse(line.slice('data: '.length)))
   }
 
-  it(`killed at ${soaking ? 'every step' : 'three moments'} of five nodes, ${full(10)} times over: the same result, each call paid once, and each event told once`, async () => {
+  it(`killed at ${soaking ? 'every step' : 'three moments'} of five nodes, ${full(10)} times: the same result, each call paid once, and each event reported once`, async () => {
     const { key } = await newOrganization(as(operatorKey), service)
     const collection = await newCollection(as(key), 'mock-embed-slow')
     await addDocument(as(key), collection.id, 'harbours.md', 'The harbour of Sur was built in 1931.')
@@ -134,7 +134,7 @@ describe('workflows', () => {
     await balancedWallet(as(key))
   }, 600_000)
 
-  it('runs on the embedded models: it searches in both languages, answers from what it finds, and streams what it does', async () => {
+  it('run on the embedded models: search in both languages, answer from the results, and stream their progress', async () => {
     const caller = await newOrganization(as(operatorKey), service)
     const collection = await newCollection(caller, 'e5-small-ar-en')
     for (const [name, text] of [
@@ -178,7 +178,7 @@ describe('workflows', () => {
     expect((await otherTenant.rest('GET', '/v1/workflows')).body.data).toEqual([])
   }, 120_000)
 
-  it('is refused with the path of what is wrong', async () => {
+  it('are refused with the path of the error', async () => {
     const caller = await newOrganization(as(operatorKey), service)
     const refused = async (nodes: readonly Json[]) =>
       (await caller.rest('POST', '/v1/workflows', { code: 'x', name: 'X', definition: { nodes, output: 1 } })).body.error

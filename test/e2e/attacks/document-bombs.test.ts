@@ -12,7 +12,7 @@ const GOOD_FILES = 100
 const MAX_GROWTH_BYTES = 100_000_000
 const TIMEOUT_MS = 600_000
 
-describe('bombs among good files', () => {
+describe('Document bombs among good files', () => {
   let mock: MockEngine
   let service: Service
   let caller: Caller
@@ -45,7 +45,7 @@ describe('bombs among good files', () => {
   const rssBytes = () =>
     Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${service.processes.get('all')!.pid}/status`, 'utf8'))![1]) * 1_024
 
-  it('every good file is ready, the service keeps its memory and says that it is ready', { timeout: TIMEOUT_MS }, async () => {
+  it('every good file becomes ready, and the service keeps its memory low and stays ready', { timeout: TIMEOUT_MS }, async () => {
     const seeds = (await seedFiles()).filter(({ name }) => name.startsWith('made.'))
     const good = Array.from({ length: GOOD_FILES }, (_, index): FileToRead => {
       const seed = seeds[index]

@@ -83,14 +83,18 @@ const isOpenAi = (vendor: string) => vendor === 'openai' || vendor === 'azure'
 
 const FAILURES: readonly Row[] = [
   {
-    name: 'cuts the connection in the middle',
+    name: 'breaks the connection midway',
     plain: () => (response) => void response.writeHead(200, { 'content-length': 1_000 }).write('{', () => response.destroy()),
     streamed: (wire) => middle(wire, (response) => void setTimeout(() => response.destroy(), 20)),
     code: 'engine_error',
   },
-  { name: 'ends cleanly without its end', streamed: (wire) => middle(wire, (response) => void response.end()), code: 'engine_error' },
   {
-    name: 'answers garbage',
+    name: 'closes cleanly without its end mark',
+    streamed: (wire) => middle(wire, (response) => void response.end()),
+    code: 'engine_error',
+  },
+  {
+    name: 'sends garbage',
     plain: () => respond(200, 'application/json', '<html>'),
     streamed: (wire) => middle(wire, (response) => void response.end('data: {"choices": [oh no\n\n')),
     code: 'engine_error',
@@ -98,12 +102,12 @@ const FAILURES: readonly Row[] = [
     isOurs: (vendor, isStream) => vendor === 'bedrock' && isStream,
   },
   {
-    name: 'sends an error in the middle',
+    name: 'sends an error midway',
     streamed: (wire) => (wire.brokenEvent ? middle(wire, (response) => void response.end(wire.brokenEvent)) : undefined),
     code: '(engine_error|engine_unavailable|rate_limit_exceeded)',
   },
   {
-    name: 'falls silent',
+    name: 'stops sending',
     plain: () => (response) => void response.writeHead(200, { 'content-type': 'application/json' }).write('{'),
     streamed: (wire) => middle(wire, () => undefined),
     code: 'engine_timeout',
@@ -122,19 +126,19 @@ const FAILURES: readonly Row[] = [
     isOurs: always,
   },
   {
-    name: 'answers 200 with an error',
+    name: 'responds with 200 and an error',
     plain: (wire) => json(wire.error(500, 'no').body),
     streamed: (wire) => json(wire.error(500, 'no').body),
     code: 'engine_error',
   },
   {
-    name: 'answers nothing',
+    name: 'responds with nothing',
     plain: () => respond(200, 'application/json', ''),
     streamed: (wire) => stream(wire, Buffer.alloc(0)),
     code: 'engine_error',
   },
   {
-    name: 'answers without choices, with a usage',
+    name: 'responds without choices, with a usage',
     plain: (_, vendor) => (isOpenAi(vendor) ? json({ choices: [], usage: { prompt_tokens: 20, completion_tokens: 9 } }) : undefined),
     streamed: (wire, vendor) =>
       isOpenAi(vendor)
@@ -143,26 +147,26 @@ const FAILURES: readonly Row[] = [
     code: 'engine_error',
   },
   {
-    name: 'sends an event that does not end',
+    name: 'sends an endless event',
     streamed: (wire) => (wire.contentType === 'text/event-stream' ? endless : undefined),
     code: 'engine_error',
     isOurs: always,
   },
   {
-    name: 'answers with more than 20 MiB',
+    name: 'responds with more than 20 MiB',
     plain: () => respond(200, 'application/json', said(`"more":"${'x'.repeat(21 << 20)}"`)),
     code: 'engine_error',
     isOurs: always,
   },
   {
-    name: 'nests its answer without end',
+    name: 'nests its response endlessly',
     plain: () => respond(200, 'application/json', said(`"more":${deep}`)),
     streamed: (wire) => (wire.contentType === 'text/event-stream' ? stream(wire, event(said(`"more":${deep}`))) : undefined),
     code: 'engine_error',
     isOurs: always,
   },
   {
-    name: 'answers with more choices than can be asked for',
+    name: 'responds with more choices than can be requested',
     plain: () => respond(200, 'application/json', `{"choices":[${empties}]}`),
     streamed: (wire) => (wire.contentType === 'text/event-stream' ? stream(wire, event(`{"choices":[${empties}]}`)) : undefined),
     code: 'engine_error',
@@ -170,7 +174,7 @@ const FAILURES: readonly Row[] = [
     isOurs: (vendor, isStream) => isStream || isOpenAi(vendor),
   },
   {
-    name: 'calls tools without end',
+    name: 'calls tools endlessly',
     plain: (_, vendor) =>
       isOpenAi(vendor) ? respond(200, 'application/json', `{"choices":[{"message":{"tool_calls":[${empties}]}}]}`) : undefined,
     streamed: (wire, vendor) =>
@@ -203,7 +207,7 @@ const FAILURES: readonly Row[] = [
     code: 'engine_unavailable',
   },
   {
-    name: 'has no more credit of the service',
+    name: 'is out of credit',
     plain: (wire) => failing(wire, 402, 'Insufficient Balance'),
     streamed: () =>
       json({ error: { message: 'You exceeded your current quota', type: 'insufficient_quota', code: 'insufficient_quota' } }, 429),
@@ -212,9 +216,9 @@ const FAILURES: readonly Row[] = [
 ]
 
 const ODD_BUT_RIGHT: readonly { readonly name: string; readonly answering: (wire: Wire) => Answering | undefined }[] = [
-  { name: 'split inside characters', answering: split },
+  { name: 'split within characters', answering: split },
   {
-    name: 'with choices that are none',
+    name: 'with malformed choices',
     answering: (wire) =>
       wire === OPENAI_WIRE ? stream(wire, Buffer.concat(wire.events(SAID).toSpliced(2, 0, event('{"choices":[null,7,"a"]}')))) : undefined,
   },
@@ -228,7 +232,7 @@ const ODD_BUT_RIGHT: readonly { readonly name: string; readonly answering: (wire
   })),
 ]
 
-describe('an engine that misbehaves', () => {
+describe('Misbehaving engine', () => {
   let cloud: VendorCloud
   let service: Service
   let caller: Caller
@@ -265,7 +269,7 @@ describe('an engine that misbehaves', () => {
   describe.each(CONFORMANCE_VENDORS)('$name', ({ name, wire }) => {
     const model = `${name}-chat`
 
-    it.each(FAILURES)('and $name fails the call, and the next one is answered', async ({ plain, streamed, code, isOurs }) => {
+    it.each(FAILURES)('that $name fails the call, and the next one succeeds', async ({ plain, streamed, code, isOurs }) => {
       for (const [isStream, answering] of [
         [false, plain?.(wire, name)],
         [true, streamed?.(wire, name)],
@@ -284,7 +288,7 @@ describe('an engine that misbehaves', () => {
       expect((await send(model, false)).status).toBe(200)
     })
 
-    it.each(ODD_BUT_RIGHT)('but whose stream is right, $name, is understood', async ({ answering }) => {
+    it.each(ODD_BUT_RIGHT)('with a valid stream, $name, is understood', async ({ answering }) => {
       const odd = answering(wire)
       if (!odd) return
       cloud.answering = odd
@@ -293,7 +297,7 @@ describe('an engine that misbehaves', () => {
       expect(await charged()).toBe(PRICE)
     })
 
-    it('and puts the key of the operator into what it says of its answer reaches nobody with it', async () => {
+    it('that puts the key of the operator into response metadata leaks it to nobody', async () => {
       const key = name === 'bedrock' ? 'the-secret-of-the-operator' : `key-of-${name}`
       const calling: Said = { ...SAID, calls: [{ id: 'call-1', name: 'find', arguments: ['{}'] }], ends: 'tools' }
       for (const secret of [key, `b.${Buffer.from(`user:${key}`).toString('base64url')}`]) {
@@ -319,7 +323,7 @@ describe('an engine that misbehaves', () => {
       }
     })
 
-    it('and reports a usage that cannot be is charged what was counted, and one above the hold the hold', async () => {
+    it('with an impossible usage is charged the count, and with one above the hold the hold', async () => {
       for (const isStream of [false, true]) {
         before = await balance()
         cloud.answering = saying(wire, { ...SAID, usage: { input: -20, cached: 0, output: -9, reasoning: 0 } })
@@ -337,7 +341,7 @@ describe('an engine that misbehaves', () => {
       }
     })
 
-    it('and reports a usage of zero is charged what was counted', async () => {
+    it('with a usage of zero is charged the count', async () => {
       for (const isStream of [false, true]) {
         before = await balance()
         cloud.answering = saying(wire, { ...SAID, usage: { input: 0, cached: 0, output: 0, reasoning: 0 } })
@@ -348,7 +352,7 @@ describe('an engine that misbehaves', () => {
       await eventually(() => service.processes.get('all')!.errors.includes('engine reports a usage of zero'))
     })
 
-    it('and goes on beyond `max_tokens` is cut where the hold ends', async () => {
+    it('that exceeds `max_tokens` is cut where the hold ends', async () => {
       const said = { text: Array(200).fill(' words') }
       cloud.answering = beginning(wire, said, 150, () => undefined)
       const { status, body } = await send(model, true, { max_tokens: 10 })
@@ -366,7 +370,7 @@ describe('an engine that misbehaves', () => {
     ['a retired model', 404, 'engine does not have a model of the catalog'],
     ['a refused key', 401, 'engine refuses the account of the service'],
     ['no more credit', 402, 'engine refuses the account of the service'],
-  ])('%s is answered for by the fallback, and told to the operator', async (_name, status, alert) => {
+  ])('with %s is replaced by the fallback, and reported to the operator', async (_name, status, alert) => {
     const { wire } = CONFORMANCE_VENDORS[0]!
     cloud.answering = (response, received) =>
       (received.path.startsWith('/spare') ? saying(wire, SAID) : failing(wire, status, 'no'))(response, received)
@@ -378,7 +382,7 @@ describe('an engine that misbehaves', () => {
     await eventually(() => service.processes.get('all')!.errors.includes(alert))
   })
 
-  it('fails the run of an agent, which costs what a limit of ours has ended, and holds nothing', async () => {
+  it('fails the run of an agent, which pays for what a limit of the service has ended, and leaves no hold', async () => {
     const agent = await caller.rest('POST', '/v1/agents', { code: 'teller', name: 'Teller', model: 'openai-chat' })
     for (const [answering, isOurs] of [
       [endless, true],
@@ -392,7 +396,7 @@ describe('an engine that misbehaves', () => {
     }
   })
 
-  it('is not asked for 14 choices with log probabilities that no stream could hold', async () => {
+  it('is not called for 14 choices with log probabilities above the size of a stream', async () => {
     const { status, body } = await send('openai-large', true, { n: 14, logprobs: true, top_logprobs: 20, max_tokens: 100_000 })
     expect([status, body.error]).toEqual([400, expect.objectContaining({ code: 'invalid_request', param: 'max_tokens' })])
     expect(await charged()).toBe(0n)

@@ -8,7 +8,7 @@ import { type Service, startEmbedded } from '../../support/processes/service.ts'
 /** What a busy machine needs for what takes a second. */
 const DONE_MS = 60_000
 
-describe('two organizations at once', () => {
+describe('Fairness between two organizations', () => {
   let mock: MockEngine
   let service: Service
   let greedy: Caller
@@ -32,7 +32,7 @@ describe('two organizations at once', () => {
     return body.id
   }
 
-  it('one starts 200 long runs by a key with a request a minute: the other’s run begins and ends, and the many can be cancelled', async () => {
+  it('a run of one starts and ends beside 200 long runs of the other by a key with one request a minute, which can be cancelled', async () => {
     const { body: created, status: createStatus } = await greedy.rest('POST', '/v1/keys', {
       name: 'slow',
       scopes: ['agents'],
@@ -61,7 +61,7 @@ describe('two organizations at once', () => {
     await eventually(async () => Number((await greedy.rest('GET', '/v1/wallet')).body.held_usd) === 0, DONE_MS)
   }, 240_000)
 
-  it('one has many documents ingested: the other’s is ready before the most of them', async () => {
+  it('a document of one is ready before most of the many documents of the other', async () => {
     const many = await newCollection(greedy)
     const text = (i: number) =>
       Array.from({ length: 6 }, (_, p) => `Passage ${p} of file ${i}. ${'The harbour of Sur was built in 1931. '.repeat(25)}`)

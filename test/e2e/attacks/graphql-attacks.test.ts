@@ -69,7 +69,7 @@ const ATTACKS: readonly { readonly name: string; readonly body: object }[] = [
   { name: '8,000 unknown fields', body: { query: SEARCH, variables: { i: fields(8_000) } } },
   { name: '20,000 unknown fields', body: { query: SEARCH, variables: { i: fields(20_000) } } },
   {
-    name: '100,000 objects for texts',
+    name: '100,000 objects for strings',
     body: { query: KEYS, variables: { i: { name: 'a', modelAllowlist: Array.from({ length: 100_000 }, () => ({})) } } },
   },
   { name: 'a block string of 4 MB', body: { query: `{ collectionByCode(code: """${'a\n'.repeat(2_000_000)}""") { id } }` } },
@@ -80,7 +80,7 @@ const ATTACKS: readonly { readonly name: string; readonly body: object }[] = [
   },
 ]
 
-it('answers `/healthz` in time through every attack by operations, and each of them with a short refusal', async () => {
+it('responds to `/healthz` in time during all GraphQL attacks, and refuses each with a short error', async () => {
   for (const { name, body } of ATTACKS) {
     const text = JSON.stringify(body)
     const longestMs = await longestWhile(() =>
@@ -98,7 +98,7 @@ it('answers `/healthz` in time through every attack by operations, and each of t
   }
 }, 120_000)
 
-it('answers lists of the longest definitions and runs by short pages, and `/healthz` in time', async () => {
+it('lists the longest definitions and runs in short pages, and responds to `/healthz` in time', async () => {
   const { rest } = createCaller(service, service.key)
   const nodes = Array.from({ length: 8 }, (_, i) => ({ id: `n${i}`, type: 'template', template: 'y'.repeat(60_000) }))
   for (let i = 0; i < 40; i++)
@@ -139,7 +139,7 @@ it('answers lists of the longest definitions and runs by short pages, and `/heal
   expect(rssBytes() - before).toBeLessThan(GROWTH_BYTES)
 }, 120_000)
 
-it('holds nothing of operations that fail', async () => {
+it('retains no memory of failed operations', async () => {
   await post({ query: '{ organization { name } }' })
   const before = rssBytes()
   for (let i = 0; i < 600; i++) {

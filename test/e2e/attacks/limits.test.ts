@@ -16,7 +16,7 @@ function readLimits(headers: Headers) {
   return Object.fromEntries([...headers].filter(([name]) => name.startsWith('x-ratelimit-')))
 }
 
-describe('limits of a key, by the official client', () => {
+describe('Rate limits of a key, by the official client', () => {
   let mock: MockEngine
   let service: Service
   let admin: Caller
@@ -43,7 +43,7 @@ describe('limits of a key, by the official client', () => {
       (error) => error,
     )
 
-  it('answers as many requests a minute as it has, says what is left, and refuses the next', async () => {
+  it('allow the configured requests per minute, report the rest, and refuse the next', async () => {
     const { openai } = await keyWith({ requests_per_minute: 5 })
     for (const remaining of ['4', '3', '2', '1', '0']) {
       const { response } = await openai.chat.completions.create(hello()).withResponse()
@@ -69,7 +69,7 @@ describe('limits of a key, by the official client', () => {
     expect(mock.chats).toBe(chats)
   })
 
-  it('is waited for by the client itself', async () => {
+  it('make the client wait and retry', async () => {
     const { key, openai } = await keyWith({ requests_per_minute: 60 })
     await Promise.all(Array.from({ length: 60 }, () => openai.embeddings.create({ model: 'mock-embed', input: 'a' })))
     const statuses: number[] = []
@@ -88,7 +88,7 @@ describe('limits of a key, by the official client', () => {
     expect(statuses.slice(0, -1).every((status) => status === 429)).toBe(true)
   })
 
-  it('tells tokens with every operation, and with the first event of a stream', async () => {
+  it('report tokens with every operation, and with the first event of a stream', async () => {
     const { openai, graphql } = await keyWith({ tokens_per_minute: 300 })
     const facts = ['limit', 'remaining', 'reset'].map((fact) => `x-ratelimit-${fact}-tokens`)
     const responses = [
@@ -118,7 +118,7 @@ describe('limits of a key, by the official client', () => {
   it.each([
     { path: '/v1/messages', body: { model: 'mock-chat', max_tokens: 50, messages: [{ role: 'user', content: 'Hello' }] } },
     { path: '/v1/responses', body: { model: 'mock-chat', max_output_tokens: 50, input: 'Hello' } },
-  ])('holds for $path, plain and streamed, as well', async ({ path, body }) => {
+  ])('apply to $path, plain and streamed', async ({ path, body }) => {
     const { rest } = await keyWith({ requests_per_minute: 2 })
     for (const stream of [false, true]) {
       const { status, headers } = await rest('POST', path, { ...body, stream })
@@ -129,7 +129,7 @@ describe('limits of a key, by the official client', () => {
     expect(Number(headers.get('retry-after-ms'))).toBeGreaterThan(0)
   })
 
-  it('counts a replay by its idempotency key as a request, and a conflict for nothing', async () => {
+  it('count an idempotent replay as a request, and do not count a conflict', async () => {
     const { key } = await keyWith({ requests_per_minute: 2 })
     const send = (request: object = hello()) =>
       fetch(`${service.rest}/v1/chat/completions`, {
@@ -147,7 +147,7 @@ describe('limits of a key, by the official client', () => {
     expect(Number(responses[3]!.headers.get('retry-after-ms'))).toBeGreaterThan(0)
   })
 
-  describe('counts as a request', () => {
+  describe('count as a request', () => {
     const SCOPES = { scopes: ['inference', 'knowledge:read', 'billing:read'] }
     const TWICE = { ...SCOPES, requests_per_minute: 2 }
     const file = Buffer.from('a line of text\n'.repeat(150_000))
@@ -166,7 +166,7 @@ describe('limits of a key, by the official client', () => {
       { name: 'count_tokens', send: (caller: Caller) => caller.rest('POST', '/v1/messages/count_tokens', tokens) },
       { name: 'an export of usage', send: (caller: Caller) => caller.rest('GET', '/v1/usage?format=csv') },
       { name: 'the download of a file', send: (caller: Caller, id: string) => caller.rest('GET', `/v1/files/${id}/content`) },
-    ])('$name, whatever its size', async ({ send }) => {
+    ])('$name, of any size', async ({ send }) => {
       const [caller, id] = [await keyWith(TWICE), await upload()]
       const responses = [await send(caller, id), await send(caller, id), await send(caller, id)]
       expect(responses.map(({ status }) => status)).toEqual([200, 200, 429])
@@ -174,7 +174,7 @@ describe('limits of a key, by the official client', () => {
       expect(Number(responses[2]!.headers.get('retry-after-ms'))).toBeGreaterThan(0)
     })
 
-    it('each piece of a file in GraphQL', async () => {
+    it('each part of a file in GraphQL', async () => {
       const [caller, id] = [await keyWith(TWICE), await upload()]
       const codeOf = async (offset: number) => (await caller.graphql(piece(id, offset))).errors?.[0]?.extensions.code ?? null
       expect([await codeOf(0), await codeOf(1024), await codeOf(2048)]).toEqual([null, null, 'RATE_LIMIT_EXCEEDED'])
@@ -206,7 +206,7 @@ describe('limits of a key, by the official client', () => {
         status: 400,
       },
       { name: 'malformed, by GraphQL', path: '/graphql', body: `{"query": "${'a'.repeat(100_000)}`, status: 400 },
-    ])('a refused body above 64 KiB, $name: the next is not read until it is free', async ({ path, body, status }) => {
+    ])('a refused body above 64 KiB, $name: the next is not read until a request is free', async ({ path, body, status }) => {
       const caller = await keyWith({ requests_per_minute: 1 })
       const post = async () => {
         const address = path === '/graphql' ? service.graphql : service.rest + path
@@ -242,7 +242,7 @@ describe('limits of a key, by the official client', () => {
       expect(await remaining(caller)).toBe(0)
     })
 
-    it('a refused body above 64 KiB whose client takes events', async () => {
+    it('a refused body above 64 KiB whose client accepts events', async () => {
       const caller = await keyWith({ requests_per_minute: 2 })
       const headers = { authorization: `Bearer ${caller.key}`, 'content-type': 'application/json', accept: 'text/event-stream' }
       const body = JSON.stringify({ query: '{ nothing }', variables: { a: LONG } })
@@ -269,14 +269,14 @@ describe('limits of a key, by the official client', () => {
           },
         ),
       },
-      { name: 'an operation whose client takes events', accept: 'text/event-stream', ...createRequest('{ __typename }', { a: LONG }) },
+      { name: 'an operation whose client accepts events', accept: 'text/event-stream', ...createRequest('{ __typename }', { a: LONG }) },
       { name: 'a file as JSON', path: '/v1/files', body: { file_name: 'long.txt', content_base64: btoa(LONG) } },
       { name: 'a chat by GraphQL', ...createRequest(CHAT, { input: chat }) },
       { name: 'a chat by REST', path: '/v1/chat/completions', body: hello(LONG) },
       { name: 'a stream', path: '/v1/chat/completions', body: { ...hello(LONG), stream: true } },
       { name: 'a quote', path: '/v1/chat/completions/quote', body: hello(LONG) },
       { name: 'a file as a form', path: '/v1/files', body: form, requests: 0 },
-    ])('a body above 64 KiB that succeeds, if nothing else counts it: $name', async ({ path, body, accept, requests = 1 }) => {
+    ])('a successful body above 64 KiB, if nothing else counts it: $name', async ({ path, body, accept, requests = 1 }) => {
       const caller = await keyWith({ scopes: ['inference', 'knowledge:read', 'knowledge:write'], requests_per_minute: 10 })
       const isForm = typeof body === 'function'
       const response = await fetch(path === '/graphql' ? service.graphql : service.rest + path, {
@@ -295,7 +295,7 @@ describe('limits of a key, by the official client', () => {
       expect(await remaining(caller)).toBe(10 - requests)
     })
 
-    it.each(['/graphql', '/v1/files'])('each of many large bodies at once, at %s: those that wait are not read', async (path) => {
+    it.each(['/graphql', '/v1/files'])('each of many concurrent large bodies, at %s: those that wait are not read', async (path) => {
       const caller = await keyWith({ scopes: ['inference', 'knowledge:write'], requests_per_minute: 1 })
       const text = 'x'.repeat(12_000_000)
       const body = JSON.stringify(
@@ -312,7 +312,7 @@ describe('limits of a key, by the official client', () => {
       expect(codes.filter((code) => code !== 429).length).toBeLessThanOrEqual(7)
     })
 
-    it('a body above 64 KiB whose client leaves', async () => {
+    it('a body above 64 KiB whose client disconnects', async () => {
       const caller = await keyWith({ requests_per_minute: 10 })
       const gone = new AbortController()
       const slow = fetch(`${service.rest}/v1/chat/completions`, {
@@ -326,7 +326,7 @@ describe('limits of a key, by the official client', () => {
       await eventually(async () => (await remaining(caller)) < 10)
     })
 
-    it('no refused body of less, and nothing that is cheap', async () => {
+    it('no refused smaller body, and nothing cheap', async () => {
       const caller = await keyWith({ ...SCOPES, requests_per_minute: 1 })
       for (let time = 0; time < 3; time++) {
         expect((await caller.rest('POST', '/v1/chat/completions', '{"model": ')).status).toBe(400)
@@ -339,12 +339,12 @@ describe('limits of a key, by the official client', () => {
     })
   })
 
-  it('says nothing to a key without limits', async () => {
+  it('are not reported to a key without limits', async () => {
     const { response } = await admin.openai.chat.completions.create(hello()).withResponse()
     expect(readLimits(response.headers)).toEqual({})
   })
 
-  it('refuses for good what never fits, in REST and GraphQL, and takes nothing for it', async () => {
+  it('refuse permanently what never fits, in REST and GraphQL, and take nothing for it', async () => {
     const caller = await keyWith({ tokens_per_minute: 90 })
     const refusal = await catchRefusal(caller.openai.chat.completions.create(hello()))
     expect(refusal).toMatchObject({ status: 429, code: 'rate_limit_exceeded' })
@@ -365,7 +365,7 @@ describe('limits of a key, by the official client', () => {
     ])
   })
 
-  it('frees the place of a stream that its client aborts, among as many at once as the plan has', async () => {
+  it('free the slot of a stream that its client aborts, at the concurrency limit of the plan', async () => {
     const stops = [new AbortController(), new AbortController()]
     for (const { signal } of stops) {
       const stream = await narrow.openai.chat.completions.create({ ...hello('Please hang'), stream: true }, { signal })

@@ -70,7 +70,7 @@ function testListeners(start: () => Promise<{ service: Service; at: readonly Lis
   afterAll(() => service?.close())
   const findPid = ({ role }: Listener) => service.processes.get(role)!.pid
 
-  it('refuses four bodies of 19.8 MB of strangers by a few bytes, and stays well', async () => {
+  it('refuses four unauthenticated bodies of 19.8 MB within a few bytes, and stays responsive', async () => {
     for (const listener of at) {
       const before = readRss(findPid(listener))
       const body = Buffer.alloc(LARGE_BYTES, 'x')
@@ -93,7 +93,7 @@ function testListeners(start: () => Promise<{ service: Service; at: readonly Lis
   }, 120_000)
 
   // Both wait until what is too slow is ended.
-  it.concurrent('ends headers that trickle in, bodies that nobody may send, and bodies that stop', async () => {
+  it.concurrent('ends slow headers, unauthorized bodies, and bodies that stop', async () => {
     const ended = at.map(async (listener) => {
       const silent = open(listener.address)
       const slow = open(listener.address, `POST ${listener.path} HTTP/1.1\r\nhost: x\r\n`)
@@ -107,7 +107,7 @@ function testListeners(start: () => Promise<{ service: Service; at: readonly Lis
     for (const statuses of await Promise.all(ended)) expect(statuses).toEqual(['408', '408', '401'])
   }, 60_000)
 
-  it.concurrent('lets an organization take no place of another by uploads that it never sends', async () => {
+  it.concurrent('lets an organization take no slot of another by uploads that it never sends', async () => {
     const operator = createCaller(service, service.key)
     const [slow, other] = await Promise.all([newOrganization(operator, service), newOrganization(operator, service)])
     const idle = at
@@ -131,7 +131,7 @@ function testListeners(start: () => Promise<{ service: Service; at: readonly Lis
   }, 60_000)
 }
 
-describe('the doors of the service in one process', () => {
+describe('Listeners of the service in one process', () => {
   testListeners(async () => {
     const service = await startEmbedded()
     const paths = ['/graphql', '/v1/files', '/v1/chat/completions', '/v1/messages', '/mcp']
@@ -139,7 +139,7 @@ describe('the doors of the service in one process', () => {
   })
 })
 
-describe('the doors of roles on their own', () => {
+describe('Listeners of separate roles', () => {
   testListeners(async () => {
     const service = await startFiveProcesses()
     const at = [...service.processes].flatMap(([role, { address }]) =>

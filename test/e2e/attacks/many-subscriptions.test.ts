@@ -121,7 +121,7 @@ function residentBytes(pid: number): number {
   return Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * 1024
 }
 
-describe('many open subscriptions, some of which are never read', () => {
+describe('Many open subscriptions with slow consumers', () => {
   let vendor: Awaited<ReturnType<typeof startVendor>>
   let service: Service
   let looking: NodeJS.Timeout | undefined
@@ -141,7 +141,7 @@ describe('many open subscriptions, some of which are never read', () => {
     vendor?.close()
   })
 
-  it('lose nothing for those who read, close the others with a code, and take bounded memory', async () => {
+  it('lose nothing for active readers, close the others with a code, and use limited memory', async () => {
     const admin = createCaller(service, service.key)
     const keys: string[] = []
     for (let i = 0; i < Math.ceil(SUBSCRIPTIONS / OF_A_KEY); i++)

@@ -66,9 +66,9 @@ async function useAll(service: Service): Promise<void> {
 
 const problem = tracingProblem()
 if (problem !== null && process.env.KIS_REQUIRE_TRACE !== '1')
-  describe.skip(`nothing phones home: skipped because ${problem}`, () => it('runs', () => undefined))
+  describe.skip(`Outbound connections: skipped because ${problem}`, () => it('runs', () => undefined))
 else
-  describe('nothing phones home', () => {
+  describe('Outbound connections', () => {
     let folder: string
     let cloud: VendorCloud
     beforeAll(async () => {
@@ -108,7 +108,7 @@ else
       ['the whole service', startEmbedded],
       ['every role on its own', startFiveProcesses],
     ] as [string, (options: ServiceOptions) => Promise<Service>][]) {
-      it(`${name} asks no name and no address that is not in its configuration, and leaves nothing in the user's folder`, async () => {
+      it(`${name} resolves and contacts nothing outside its configuration, and leaves nothing in the user's home directory`, async () => {
         if (problem !== null) throw new Error(problem)
         const traces = new Map<string, NetworkTrace>()
         const home = join(folder, name)

@@ -23,34 +23,39 @@ const createNode = (inputs: Json) => ({ id: 'n', type: 'template', template: '{{
 
 /** What a caller writes, with the inputs that make it dear, and how it must end. */
 const ATTACKS: readonly [string, Json, unknown, { readonly status: number; readonly code: string }][] = [
-  ['a fence of 60,000 line breaks', text(`${FENCE}{{ inputs.x }}`, {}), '\n'.repeat(60_000), { status: 200, code: 'output_schema_failed' }],
   [
-    'a pattern that can be met in ever more ways',
+    'a code fence of 60,000 line breaks',
+    text(`${FENCE}{{ inputs.x }}`, {}),
+    '\n'.repeat(60_000),
+    { status: 200, code: 'output_schema_failed' },
+  ],
+  [
+    'a pattern with exponential backtracking',
     text('{{ inputs.x | json }}', { pattern: '^(a+)+$' }),
     `${'a'.repeat(30_000)}!`,
     { status: 200, code: 'output_schema_failed' },
   ],
   [
-    'references in two ways, 40 deep',
+    'two-way references, 40 deep',
     text('{{ inputs.x }}', WAYS),
     `${'{"a":'.repeat(40)}0${'}'.repeat(40)}`,
     { status: 200, code: 'output_schema_failed' },
   ],
   [
-    '20,000 items that must differ',
+    '20,000 unique items',
     text('{{ inputs.x }}', { uniqueItems: true }),
     JSON.stringify(Array.from({ length: 20_000 }, (_, i) => [i])),
     { status: 200, code: 'output_schema_failed' },
   ],
   [
-    'inputs of items that must differ',
+    'workflow inputs with unique items',
     createNode({ properties: { x: { uniqueItems: true } } }),
     Array.from({ length: 20_000 }, (_, i) => [i]),
     { status: 400, code: 'invalid_request' },
   ],
 ]
 
-describe('a key that may make workflows', () => {
+describe('Hostile schemas', () => {
   let mock: MockEngine
   let service: Service
   let attacker: Caller
@@ -82,7 +87,7 @@ describe('a key that may make workflows', () => {
     return longest
   }
 
-  it.each(ATTACKS)('by %s keeps nobody from his answer, and gets a clear error', async (_what, { inputs, ...node }, x, ends) => {
+  it.each(ATTACKS)('of workflows by %s delay nobody, and get a clear error', async (_what, { inputs, ...node }, x, ends) => {
     const definition = { nodes: [node], output: null, ...(inputs && { inputs }) }
     const attack = async () => {
       const { body: workflow } = await attacker.rest('POST', '/v1/workflows', { code: `w${Math.random()}`, name: 'W', definition })

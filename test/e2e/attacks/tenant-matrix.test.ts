@@ -70,10 +70,10 @@ const graphqlNamings = ({ coordinate }: GraphQLPosition): readonly Naming[] | un
 const toArguments = ({ operation, name }: RootField) =>
   (operation === 'subscription' ? SUBSCRIPTION_ARGUMENTS[name] : undefined) ?? ARGUMENTS[name]
 
-describe('the tenant matrix has a row', () => {
+describe('Tenant matrix', () => {
   for (const operation of openapi.operations) {
     if (operation.operation.security?.length === 0) continue
-    it(`for every place of ${routeName(operation)}`, () => {
+    it(`has a row for every parameter of ${routeName(operation)}`, () => {
       const missing = restPositions(operation).filter(({ at }) => restNamings(operation, at) === undefined)
       expect(
         missing.map(({ at }) => `${routeName(operation)} ${at}`),
@@ -84,7 +84,7 @@ describe('the tenant matrix has a row', () => {
     })
   }
   for (const root of rootFields)
-    it(`for every argument of the ${root.operation} ${root.name}`, () => {
+    it(`has a row for every argument of the ${root.operation} ${root.name}`, () => {
       const positions = graphqlPositions(root.operation, root.field)
       expect(
         positions.filter((position) => graphqlNamings(position) === undefined).map(({ coordinate }) => coordinate),
@@ -94,7 +94,7 @@ describe('the tenant matrix has a row', () => {
         expect(toArguments(root), `Add valid arguments of ${root.name} to ARGUMENTS in test/support/tenant-positions.ts.`).toBeDefined()
     })
   for (const { type, field } of innerFields)
-    it(`for every argument of ${type.name}.${field.name}`, () => {
+    it(`has a row for every argument of ${type.name}.${field.name}`, () => {
       const positions = graphqlPositions(type.name, field)
       expect(
         positions.filter((position) => graphqlNamings(position) === undefined).map(({ coordinate }) => coordinate),
@@ -104,7 +104,7 @@ describe('the tenant matrix has a row', () => {
         expect(WAYS, `Say in WAYS of test/support/tenant-positions.ts how one comes to it.`).toHaveProperty([`${type.name}.${field.name}`])
     })
 
-  it('for nothing that the contract has no more', () => {
+  it('has no row outside the contract', () => {
     const rest = openapi.operations.flatMap((operation) =>
       restPositions(operation).flatMap(({ at }) => [at, `${routeName(operation)} ${at}`]),
     )
@@ -133,7 +133,7 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
   const chosen = <Row>(rows: readonly Row[], toName: (row: Row) => string) =>
     isWhole ? rows : [...new Map(rows.toReversed().map((row) => [toName(row), row])).values()].reverse()
   // Each test has tenants of its own.
-  describe.concurrent(`another organization's ids are as unknown ones, ${name}`, () => {
+  describe.concurrent(`Isolation of another organization's IDs, ${name}`, () => {
     let mock: MockEngine
     let receiver: WebhookReceiver
     let memberIssuer: MemberIssuer
@@ -238,7 +238,7 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
       for (const id of others) expect.soft(rest, what).not.toContain(id)
     }
 
-    it('by REST and MCP', async ({ expect }) => {
+    it('treats them like unknown ones by REST and MCP', async ({ expect }) => {
       const [owner, asker] = [await newTenant(), await newTenant()]
       const narrow: string = (await asker.rest('POST', '/v1/keys', { name: 'narrow', scopes: ['inference'] })).body.key
       for (const { operation, at, more } of restRows().filter((row) => row.at === 'header.idempotency-key')) {
@@ -279,7 +279,7 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
       expect(await atRest(owner)).toEqual(before)
     }, 600_000)
 
-    it('by GraphQL', async ({ expect }) => {
+    it('treats them like unknown ones by GraphQL', async ({ expect }) => {
       const [owner, asker] = [await newTenant(), await newTenant()]
       const narrow: string = (await asker.rest('POST', '/v1/keys', { name: 'narrow', scopes: ['inference'] })).body.key
       for (const { root, position } of graphqlRows().filter(({ position }) => position.at === 'input.idempotencyKey')) {
@@ -319,7 +319,7 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
       expect(await atRest(owner)).toEqual(before)
     }, 600_000)
 
-    it('for entities and for operations that another has sent', async ({ expect }) => {
+    it('treats them like unknown ones for entities and persisted operations', async ({ expect }) => {
       const [owner, asker] = [await newTenant(), await newTenant()]
       for (const [typename, kind] of [
         ['Collection', 'collection'],
@@ -348,7 +348,7 @@ function matrix(name: string, start: (options: ServiceOptions) => Promise<Servic
       await expectAlike(expect, owner, 'a persisted operation', sha256(query), (hash) => persisted(asker.key, hash))
     }, 120_000)
 
-    it('for whoever listens: events, streams and webhooks of one are never told to the other', async ({ expect }) => {
+    it('sends no events, streams or webhooks of one organization to the other', async ({ expect }) => {
       const [owner, asker] = [await newTenant(), await newTenant()]
       const heard: string[] = []
       const client = asker.socket()
@@ -551,6 +551,6 @@ const withoutNew = (text: string) =>
 
 matrix('one process', startEmbedded, { isWhole: true })
 // The rules are the same code. What differs is the stores, which every operation asks.
-await onBothEngines('the tenant matrix', (start) =>
+await onBothEngines('Tenant matrix', (start) =>
   matrix('five processes', (options) => start({ ...options, replicas: {} }), { isWhole: soaking }),
 )

@@ -86,9 +86,9 @@ const FAULTS = [
   onLinks('knowledge, Elasticsearch', ['knowledge, Elasticsearch'], 'lost for 60 s'),
 ].filter(({ isQuick }) => isQuick || soaking)
 
-await onEngine('KIS_TEST_MONGODB_URL', 'faults of the parts', () =>
-  onEngine(ELASTICSEARCH, 'faults of the parts', () => {
-    describe('faults of the parts', () => {
+await onEngine('KIS_TEST_MONGODB_URL', 'Faults of the parts', () =>
+  onEngine(ELASTICSEARCH, 'Faults of the parts', () => {
+    describe('Faults of the parts', () => {
       // How long it took depends on the machine.
       const table = new DocsTable('test/e2e/faults/faults.md', HEAD, (row) => row.replace(/\| [^|]+\|$/, ''))
       const created: {
@@ -105,7 +105,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'faults of the parts', () =>
       afterAll(() => parts?.[Symbol.asyncDispose](), 120_000)
 
       it.each(FAULTS)(
-        'heal by themselves, and lose nothing that was acknowledged: $where: $name',
+        'are recovered automatically, without loss of acknowledged writes: $where: $name',
         async ({ where, name, start, end }) => {
           const probes = await Probes.create(parts, `${where}: ${name}`)
           let seen: Seen
@@ -124,7 +124,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'faults of the parts', () =>
         400_000,
       )
 
-      it('leave nothing held, charge no call twice, and are what faults.md says', async () => {
+      it('leave no hold, charge no call twice, and match faults.md', async () => {
         for (const { where, name, probes, seen, well } of created) {
           await eventually(() => probes.holdsNothing(), HOLDS_END_MS)
           table.note(where, name, [seen.chat, seen.stream, seen.run, seen.read, seen.search, seen.upload, await probes.charged(), well])

@@ -10,7 +10,7 @@ import { type Service, startEmbedded } from '../../support/processes/service.ts'
 const VIEWER = `{ viewer { id name scopes last4 organization { id }
   member { id role email name apiKey { id } memberships { organizationId role } } } }`
 
-describe('people who sign in by OpenID Connect', () => {
+describe('Sign-in by OpenID Connect', () => {
   let issuer: MemberIssuer
   let engine: MockEngine
   let service: Service
@@ -44,11 +44,11 @@ describe('people who sign in by OpenID Connect', () => {
   let memberCount = 0
   const newName = () => `person${++memberCount}`
 
-  it('says that they can', async () => {
+  it('is announced', async () => {
     expect(await (await fetch(`${service.rest}/session/options`)).json()).toEqual({ oidc: { name: 'Example' } })
   })
 
-  it('an invitation makes the first owner, who signs in with a session cookie and no key', async () => {
+  it('with an invitation creates the first owner, who has a session cookie and no key', async () => {
     const tenant = await newTenant()
     const name = newName()
     const { body } = await operator.rest('POST', '/v1/invitations', {
@@ -68,7 +68,7 @@ describe('people who sign in by OpenID Connect', () => {
     expect((await tenant.rest('GET', '/v1/keys')).body.data.map(({ id }: { id: string }) => id)).not.toContain(data.viewer.id)
   })
 
-  it('a stranger, an address that is not verified, and the invitation of somebody else get no session', async () => {
+  it('with an uninvited or unverified address, or the invitation of another person, opens no session', async () => {
     const tenant = await newTenant()
     const [name, other] = [newName(), newName()]
     const { token } = await invite(tenant, `${name}@example.org`)
@@ -88,7 +88,7 @@ describe('people who sign in by OpenID Connect', () => {
     expect((await issuer.signIn(service, name, { invitation: token })).path).toBe('/home')
   })
 
-  it('claims put people into organizations, with the role of their groups', async () => {
+  it('assigns people to organizations by claims, with the role of their groups', async () => {
     const tenant = await newTenant()
     const name = newName()
     issuer.members.set(name, { kis_organization: tenant.organizationId, groups: ['everybody', 'staff'] })
@@ -98,7 +98,7 @@ describe('people who sign in by OpenID Connect', () => {
     expect((await issuer.signIn(service, `person${memberCount}`)).path).toBe('/sign-in?error=not_a_member')
   })
 
-  it('a change of role, and a removal, reach the session of the person', async () => {
+  it('applies a change of role, and a removal, to the session of the person', async () => {
     const tenant = await newTenant()
     const name = newName()
     const { token } = await invite(tenant, `${name}@example.org`, 'viewer')
@@ -128,7 +128,7 @@ describe('people who sign in by OpenID Connect', () => {
     await eventually(async () => (await createCaller(service, created.key).rest('GET', '/v1/models')).status === 401)
   })
 
-  it('a person of two organizations sees one at a time, and switches by signing in again', async () => {
+  it('shows a person of two organizations one at a time, who switches by signing in again', async () => {
     const [one, two] = [await newTenant(), await newTenant()]
     const name = newName()
     const first = await issuer.signIn(service, name, { invitation: (await invite(one, `${name}@example.org`)).token })
@@ -148,7 +148,7 @@ describe('people who sign in by OpenID Connect', () => {
     expect((await two.graphql('{ sessions { edges { node { id } } } }')).data.sessions.edges).toEqual([])
   })
 
-  it('a return without its own beginning, a second time, or with another state begins no session', async () => {
+  it('refuses a return without its start, a repeated one, and one with another state', async () => {
     const tenant = await newTenant()
     const name = newName()
     await issuer.signIn(service, name, { invitation: (await invite(tenant, `${name}@example.org`)).token })
@@ -179,7 +179,7 @@ describe('people who sign in by OpenID Connect', () => {
     expect((await begun.send(unwilling)).headers.get('location')).toBe('/sign-in?error=cancelled')
   })
 
-  it('no page of others begins a sign-in, and none gets a person sent elsewhere', async () => {
+  it('cannot be started by another site, nor redirect a person elsewhere', async () => {
     const crossSite = await new Browser().send(`${service.rest}/session/oidc?invitation=x`, {
       headers: { 'sec-fetch-site': 'cross-site' },
     })
@@ -190,7 +190,7 @@ describe('people who sign in by OpenID Connect', () => {
     expect((await issuer.signIn(service, name, { return: '//evil.example/home' }, browser)).path).toBe('/home')
   })
 
-  it('an issuer that is gone keeps nobody with a key or a session out', async () => {
+  it('locks nobody with a key or a session out while the issuer is down', async () => {
     const tenant = await newTenant()
     const name = newName()
     const { browser } = await issuer.signIn(service, name, { invitation: (await invite(tenant, `${name}@example.org`)).token })

@@ -27,7 +27,7 @@ const MAIN_PRICE = 25_000n
 const SPARE_PRICE = 250_000n
 const SERVED_BY_SPARE = 'answered_by:other/spare'
 
-describe('a model with a fallback, over REST and GraphQL', () => {
+describe('Model with a fallback, over REST and GraphQL', () => {
   let main: MockEngine
   let spare: MockEngine
   let service: Service
@@ -58,13 +58,13 @@ describe('a model with a fallback, over REST and GraphQL', () => {
   const send = (model: string, { by = caller, say = 'Hello', ...fields }: { by?: Caller; say?: string; stream?: boolean } = {}) =>
     by.rest('POST', '/v1/chat/completions', { model, messages: [{ role: 'user', content: say }], ...fields })
 
-  it('answers itself while it can', async () => {
+  it('serves calls itself while it can', async () => {
     const { status, headers, body } = await send('answers')
     expect([status, headers.get('x-kis-warning'), body.model, newChats()]).toEqual([200, null, 'main-1', [1, 0]])
     expect(await charged()).toBe(MAIN_PRICE)
   })
 
-  it('that fails is answered for by the fallback, which is named, charged and recorded', async () => {
+  it('uses the fallback after a failure, which is named, charged and recorded', async () => {
     main.failWith(503)
     const { status, headers, body } = await send('answers')
     expect([status, headers.get('x-kis-warning'), body.model]).toEqual([200, SERVED_BY_SPARE, 'spare-1'])
@@ -80,7 +80,7 @@ describe('a model with a fallback, over REST and GraphQL', () => {
     expect(nano(data.createChatCompletion.cost)).toBe(SPARE_PRICE)
   })
 
-  it('that fails before the first byte of a stream is answered for as well', async () => {
+  it('uses the fallback after a failure before the first byte of a stream', async () => {
     main.failWith(500)
     const { status, headers, body } = await send('streams', { stream: true })
     expect([status, headers.get('x-kis-warning')]).toEqual([200, SERVED_BY_SPARE])
@@ -89,7 +89,7 @@ describe('a model with a fallback, over REST and GraphQL', () => {
     expect(await charged()).toBe(SPARE_PRICE)
   })
 
-  it('that breaks off in the middle of a stream gives what came and one error, and nobody else is asked', async () => {
+  it('yields a broken stream and one error, without the fallback', async () => {
     const { status, body } = await send('breaks', { stream: true, say: 'cut' })
     expect(status).toBe(200)
     const events = (body as string).split('\n\n').filter(Boolean)
@@ -100,7 +100,7 @@ describe('a model with a fallback, over REST and GraphQL', () => {
     expect(await charged()).toBe(0n)
   })
 
-  it('that says nothing is answered for, and both are paid', async () => {
+  it('uses the fallback after a timeout, and both are paid', async () => {
     spare.openGate()
     const { status, headers, body } = await send('waits', { stream: true, say: 'gate' })
     expect([status, headers.get('x-kis-warning'), body.includes('[DONE]')]).toEqual([200, SERVED_BY_SPARE, true])
@@ -112,7 +112,7 @@ describe('a model with a fallback, over REST and GraphQL', () => {
     expect(await charged()).toBe(SPARE_PRICE + nano(waited.amount_usd))
   })
 
-  it('stays alone for a key whose allowlist lacks the fallback, and has it where an alias allows it', async () => {
+  it('uses no fallback outside the allowlist of the key, and allows it by an alias', async () => {
     main.failWith(401)
     const keyFor = async (models: readonly string[]) =>
       createCaller(service, (await caller.rest('POST', '/v1/keys', { name: 'narrow', model_allowlist: models })).body.key)
@@ -127,7 +127,7 @@ describe('a model with a fallback, over REST and GraphQL', () => {
     expect(newChats()).toEqual([3, 1])
   })
 
-  it('stays in the region of an organization that keeps to it', async () => {
+  it('stays in the region of an organization with a residency policy', async () => {
     const regional = await newOrganization(createCaller(service, service.key), service)
     expect((await regional.rest('PATCH', '/v1/organization', { residency_policy: 'regional' })).status).toBe(200)
     await eventually(async () => !(await regional.openai.models.list()).data.some(({ id }) => id === 'other/spare'), 6_000)
@@ -140,7 +140,7 @@ describe('a model with a fallback, over REST and GraphQL', () => {
     expect((await balancedWallet(regional)).held_usd).toMatch(/^0(\.0+)?$/)
   })
 
-  it('is asked again for the saved repeats and a tenth of the calls, no more', async () => {
+  it('is retried for the saved retries and a tenth of the calls at most', async () => {
     main.failWith(500)
     const responses = await Promise.all(Array.from({ length: 30 }, () => send('repeats')))
     expect(responses.map(({ status }) => status)).toEqual(Array(30).fill(200))
@@ -150,7 +150,7 @@ describe('a model with a fallback, over REST and GraphQL', () => {
     expect(calls).toBeLessThanOrEqual(30 + 10 + 3)
   })
 
-  it('is left alone once its engine is down, and the fallback answers at once', async () => {
+  it('is skipped once its engine is down, and the fallback responds at once', async () => {
     main.failWith(503)
     for (let call = 0; call < 3; call++) await send('rests')
     expect(newChats()).toEqual([5, 3])

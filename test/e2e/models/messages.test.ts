@@ -41,7 +41,7 @@ const calls = [
   { id: 'toolu_2', name: 'clock', arguments: ['{"city":"Jeddah"}'] },
 ]
 
-describe('the official Anthropic client', () => {
+describe('Official Anthropic client', () => {
   let mock: MockEngine
   let cloud: VendorCloud
   let service: Service
@@ -83,8 +83,8 @@ describe('the official Anthropic client', () => {
     ...more,
   })
 
-  describe('over an engine of the chat protocol', () => {
-    it('gets an answer, and usage and wallet have it', async () => {
+  describe('with an engine of the chat protocol', () => {
+    it('receives a reply, which usage and wallet record', async () => {
       const message = await client.messages.create(createRequest('mock-chat', { system: 'Be brief.' }))
       expect(message).toMatchObject({
         type: 'message',
@@ -104,7 +104,7 @@ describe('the official Anthropic client', () => {
       expect(body.data[0].request_id).toBe(message._request_id)
     })
 
-    it('gets an answer to what a coding agent sends, by the API of betas', async () => {
+    it('receives a reply to the request of a coding agent, by the beta API', async () => {
       const cache_control = { type: 'ephemeral' as const }
       const message = await client.beta.messages
         .stream({
@@ -132,7 +132,7 @@ describe('the official Anthropic client', () => {
       expect(Object.keys(sent).toSorted()).toEqual(known.toSorted())
     })
 
-    it('may ask to think a model that does not, and is told', async () => {
+    it('may request thinking of a model without it, and receives a warning', async () => {
       const thinking = { type: 'enabled' as const, budget_tokens: 1_024 }
       const { data, response } = await client.messages
         .create({ ...createRequest('mock-chat', { thinking }), max_tokens: 2_000 })
@@ -141,7 +141,7 @@ describe('the official Anthropic client', () => {
       expect(Object.keys(mock.requests.at(-1)!)).toEqual(['model', 'messages', 'max_completion_tokens'])
     })
 
-    it('streams it', async () => {
+    it('streams a reply', async () => {
       const pieces: string[] = []
       const message = await client.messages
         .stream(createRequest('mock-chat'))
@@ -152,7 +152,7 @@ describe('the official Anthropic client', () => {
       expect(await charged()).toBe(28_000n)
     })
 
-    it('receives an error when a stream breaks off, after what had arrived', async () => {
+    it('receives an error when a stream breaks, after what had arrived', async () => {
       const pieces: string[] = []
       const stream = client.messages.stream(createRequest('mock-chat', { messages: [{ role: 'user', content: 'please cut' }] }))
       stream.on('text', (text) => pieces.push(text))
@@ -161,7 +161,7 @@ describe('the official Anthropic client', () => {
       expect(await charged()).toBe(0n)
     })
 
-    it('ends the engine by leaving amid a stream, and pays for what was produced', async () => {
+    it('stops the engine when it disconnects during a stream, and pays for what was produced', async () => {
       const abandoned = mock.abandoned
       const stream = client.messages.stream(createRequest('mock-chat', { messages: [{ role: 'user', content: 'please hang' }] }))
       await new Promise<void>((resolve) => stream.once('text', () => resolve()))
@@ -183,7 +183,7 @@ describe('the official Anthropic client', () => {
       expect([mock.chats, await charged()]).toEqual([chats, 0n])
     })
 
-    it('is told what a request would hold, which is what it then may cost at most', async () => {
+    it('receives a quote, which is the maximum cost of the call', async () => {
       const request = { model: 'mock-chat', messages, max_completion_tokens: 100 }
       const { status, body } = await caller.rest('POST', '/v1/chat/completions/quote', request)
       expect([status, body.object, body.max_output_tokens, body.is_covered]).toEqual([200, 'chat.completion.quote', 100, true])
@@ -223,7 +223,7 @@ describe('the official Anthropic client', () => {
       ['an unknown model', () => client.messages.create(createRequest('nobody')), 404, 'not_found_error'],
       ['no messages', () => client.messages.create(createRequest('mock-chat', { messages: [] })), 400, 'invalid_request_error'],
       [
-        'a tool of the vendor',
+        'a vendor tool',
         () => client.messages.create(createRequest('mock-chat', { tools: [{ type: 'web_search_20250305', name: 'web_search' }] })),
         400,
         'invalid_request_error',
@@ -235,7 +235,7 @@ describe('the official Anthropic client', () => {
         'invalid_request_error',
       ],
       [
-        'an engine that fails',
+        'a failing engine',
         () => client.messages.create(createRequest('mock-chat', { messages: [{ role: 'user', content: 'please 500' }] })),
         502,
         'api_error',
@@ -251,9 +251,9 @@ describe('the official Anthropic client', () => {
 
   const image: Anthropic.ImageBlockParam = { type: 'image', source: { type: 'base64', media_type: 'image/png', data: PIXEL } }
 
-  describe('over Anthropic itself', () => {
+  describe('with Anthropic itself', () => {
     it.each(['plain', 'streamed'])(
-      'calls tools in parallel, sends their results, one with an image, and gets the answer: %s',
+      'makes parallel tool calls, sends their results, one with an image, and receives the reply: %s',
       async (how) => {
         const run = async (params: Anthropic.MessageCreateParamsNonStreaming) =>
           how === 'plain' ? client.messages.create(params) : client.messages.stream(params).finalMessage()
@@ -290,7 +290,7 @@ describe('the official Anthropic client', () => {
       },
     )
 
-    it.each(['plain', 'streamed'])('thinks, and has its signature back with the results of tools: %s', async (how) => {
+    it.each(['plain', 'streamed'])('receives thinking, and sends its signature back with tool results: %s', async (how) => {
       const thinking = { type: 'enabled' as const, budget_tokens: 4_000 }
       const run = async (params: Anthropic.MessageCreateParamsNonStreaming) =>
         how === 'plain' ? client.messages.create(params) : client.messages.stream(params).finalMessage()
@@ -314,7 +314,7 @@ describe('the official Anthropic client', () => {
       expect(cloud.last.body.thinking).toBeDefined()
     })
 
-    it('says which stop sequence was met, and why it refused', async () => {
+    it('receives the matched stop sequence, and the reason of a refusal', async () => {
       cloud.answering = (response) => {
         const { stop_reason: _, ...whole } = ANTHROPIC_WIRE.completion({ text: ['one, two'] }) as Record<string, unknown>
         response.writeHead(200, { 'content-type': 'application/json' })
@@ -334,7 +334,7 @@ describe('the official Anthropic client', () => {
       expect(await client.messages.create(createRequest('anthropic-chat'))).toMatchObject({ stop_reason: 'max_tokens' })
     })
 
-    it('has its conversation kept in the cache, and pays for the writing', async () => {
+    it('caches its conversation, and pays for the cache write', async () => {
       cloud.answering = (response) => {
         const whole = ANTHROPIC_WIRE.completion({ text: ['Kept.'] }) as { usage: object }
         response.writeHead(200, { 'content-type': 'application/json' })
@@ -356,7 +356,7 @@ describe('the official Anthropic client', () => {
       expect(mock.requests.at(-1)).not.toHaveProperty('cache_control')
     })
 
-    it('sends images, who asks, and a schema for the answer', async () => {
+    it('sends images, the user, and a schema for the reply', async () => {
       say({ text: ['{"city":"Riyadh"}'] })
       const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'], additionalProperties: false }
       const message = await client.messages.create(
@@ -385,7 +385,7 @@ describe('the official Anthropic client', () => {
       expect(JSON.stringify(cloud.last.body)).toContain('"additionalProperties":false')
     })
 
-    it('is answered by another server of the wire, plain and streamed, with tools and an error', async () => {
+    it('is served by another server of the protocol, plain and streamed, with tools and an error', async () => {
       cloud.mock.on({ hasToolResult: true }, { content: 'Warm, at noon.' })
       cloud.mock.onMessage(/weather/, { toolCalls: [{ name: 'weather', arguments: '{"city":"Riyadh"}' }] })
       cloud.mock.onMessage(/too much/, { error: { message: 'Overloaded', type: 'overloaded_error' }, status: 529 })
@@ -405,7 +405,7 @@ describe('the official Anthropic client', () => {
       expect(failure).toMatchObject({ status: 529, type: 'overloaded_error' })
     })
 
-    it('hears the vendor’s own refusal, and pays nothing', async () => {
+    it('receives the refusal of the vendor, and pays nothing', async () => {
       cloud.answering = failing(ANTHROPIC_WIRE, 400, 'that parameter is wrong')
       await expect(client.messages.create(createRequest('anthropic-chat'))).rejects.toMatchObject({
         status: 400,
@@ -421,7 +421,7 @@ describe('the official Anthropic client', () => {
       expect(await charged()).toBe(0n)
     })
 
-    it('ends Anthropic’s work by leaving amid a stream', async () => {
+    it('stops the work of Anthropic when it disconnects during a stream', async () => {
       cloud.answering = beginning(ANTHROPIC_WIRE, { text: ['Hel', 'lo'] }, 4, () => undefined)
       const stream = client.messages.stream(createRequest('anthropic-chat'))
       const ended = stream.done().catch((error) => error)
@@ -433,7 +433,7 @@ describe('the official Anthropic client', () => {
     })
   })
 
-  it('brings Gemini its signature of a call back', async () => {
+  it('sends the signature of a tool call back to Gemini', async () => {
     say({ calls: [calls[0]!], ends: 'tools' }, GOOGLE_WIRE)
     const first = await client.messages.stream(createRequest('google-chat', { tools })).finalMessage()
     expect(first.content.map(({ type }) => type)).toEqual(['redacted_thinking', 'tool_use'])
@@ -447,7 +447,7 @@ describe('the official Anthropic client', () => {
     expect(JSON.stringify(cloud.last.body.contents)).toContain('"thoughtSignature":"signed-by-google"')
   })
 
-  it('lists the models, whose ids it needs', async () => {
+  it('lists the models, whose IDs it needs', async () => {
     const models = await client.models.list()
     expect(models.data.map(({ id }) => id)).toEqual(expect.arrayContaining(['mock-chat', 'anthropic-chat']))
     expect(models.hasNextPage()).toBe(false)

@@ -61,7 +61,7 @@ async function costOf(work: () => Promise<unknown>) {
   return (await spent()) - before
 }
 
-it('each shape of vendor is charged exactly: by the search, by the tokens that it reports, by the count', async () => {
+it('each kind of vendor is charged exactly: by the search, by the reported tokens, by the count', async () => {
   // USD 2 for a thousand searches.
   expect(await costOf(() => rerank('by-search'))).toBe(2_000_000n)
   expect(await costOf(() => rerank('by-search', { documents: Array(250).fill('a') }))).toBe(6_000_000n)
@@ -82,7 +82,7 @@ it('each shape of vendor is charged exactly: by the search, by the tokens that i
   expect(total.search_units).toBeGreaterThanOrEqual(4)
 })
 
-it('a server of text-embeddings-inference gets as many documents at once as it takes', async () => {
+it('a text-embeddings-inference server receives batches of the size that it accepts', async () => {
   vendor.received.length = 0
   const documents = Array.from({ length: 70 }, (_, index) => (index === 69 ? 'annual leave days' : `document ${index}`))
   const { body } = await rerank('local', { documents, top_n: 1 })
@@ -90,7 +90,7 @@ it('a server of text-embeddings-inference gets as many documents at once as it t
   expect(vendor.received.map((received) => received.body.texts?.length)).toEqual([32, 32, 6])
 })
 
-it('a failure costs nothing, and a fallback answers where there is one', async () => {
+it('a failure costs nothing, and a fallback responds where there is one', async () => {
   vendor.misbehaviour = 500
   expect(
     await costOf(async () => {
@@ -106,7 +106,7 @@ it('a failure costs nothing, and a fallback answers where there is one', async (
   expect((await rerank('safe')).body).toMatchObject({ model: 'local', results: [{ index: 3 }, { index: 2 }, { index: 1 }, { index: 0 }] })
 })
 
-it('the same idempotency key gives the same answer, and is paid once', async () => {
+it('the same idempotency key returns the same response, and is paid once', async () => {
   const headers = { authorization: `Bearer ${caller.key}`, 'content-type': 'application/json', 'idempotency-key': 'once' }
   const body = JSON.stringify({ model: 'by-search', query: QUERY, documents: DOCUMENTS })
   const send = () => fetch(`${service.rest}/v1/rerank`, { method: 'POST', headers, body })
@@ -152,8 +152,8 @@ it.each<[string, object, string, string]>([
   ['a document without a text', { documents: [{}] }, 'missing_required_parameter', 'documents[0].text'],
   ['no query', { query: '' }, 'invalid_request', 'query'],
   ['a top_n of 0', { top_n: 0 }, 'integer_below_min_value', 'top_n'],
-  ['a chat’s messages', { messages: [] }, 'unknown_parameter', 'messages'],
-])('%s are refused before the vendor is asked', async (_name, fields, code, param) => {
+  ['chat messages', { messages: [] }, 'unknown_parameter', 'messages'],
+])('%s are refused before the vendor is called', async (_name, fields, code, param) => {
   const { length } = vendor.received
   const { status, body } = await rerank('by-search', fields)
   expect([status, body.error.code, body.error.param]).toEqual([400, code, param])
@@ -191,7 +191,7 @@ it('quotes a reranking with its fallbacks, and holds nothing', async () => {
   expect([status, body.error.code]).toEqual([404, 'model_not_found'])
 })
 
-it('search orders by the collection’s reranker or by the one that it names, charged exactly', async () => {
+it('search uses the reranker of the collection or the one that it names, charged exactly', async () => {
   const { body: created } = await caller.rest('POST', '/v1/collections', {
     collection_code: 'leave',
     collection_name: 'Leave',
@@ -254,7 +254,7 @@ it('search orders by the collection’s reranker or by the one that it names, ch
   expect((await search()).rerank).toBeNull()
 })
 
-it('a follow-up question is rewritten by a chat model, charged exactly, or else searched as it is', async () => {
+it('a follow-up question is rewritten by a chat model, charged exactly, or else searched unchanged', async () => {
   const { id } = await newCollection(caller)
   await addDocument(caller, id, 'a.txt', 'Hello from the mock of the harbour.')
   const history = [{ role: 'user', content: 'What does the mock say?' }]
@@ -275,7 +275,7 @@ it('a follow-up question is rewritten by a chat model, charged exactly, or else 
   expect((await search({ rewrite_model: 'by-search' })).error).toMatchObject({ code: 'model_not_found', param: 'rewrite_model' })
 })
 
-it('a query that is longer than the embedding model takes is searched whole', async () => {
+it('a query longer than the input of the embedding model is searched whole', async () => {
   const { id } = await newCollection(caller)
   await addDocument(caller, id, 'a.txt', 'يحق لكل موظف ثلاثون يوماً من الإجازة السنوية.')
   const query = `${'How many days of annual leave does every employee get in the year? '.repeat(115)}`.slice(0, 8_192)

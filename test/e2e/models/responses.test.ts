@@ -72,7 +72,7 @@ const calls = [
 ]
 const PIXEL = 'data:image/png;base64,iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=='
 
-describe('the Responses API, by the official client', () => {
+describe('Responses API, by the official client', () => {
   let cloud: VendorCloud
   let mock: MockEngine
   let service: Service
@@ -109,7 +109,7 @@ describe('the Responses API, by the official client', () => {
     return events
   }
 
-  it('answers over an engine of the chat protocol, and the usage is recorded and charged as that of any chat', async () => {
+  it('replies with an engine of the chat protocol, with usage and charge of a chat', async () => {
     const response = await caller.openai.responses.create({ model: 'mock-chat', instructions: 'Be short.', input: question })
     expect(response).toMatchObject({ object: 'response', status: 'completed', model: 'mock-chat', store: false, instructions: 'Be short.' })
     expect(response.output_text).toBe('Hello from the mock مرحبا')
@@ -138,14 +138,14 @@ describe('the Responses API, by the official client', () => {
     expect(body.data[0]).toMatchObject({ model: 'mock-chat', source: 'counted', output_tokens: 1 })
   })
 
-  it('fails a stream that is cut with what arrived, at no cost', async () => {
+  it('fails a broken stream with what arrived, at no cost', async () => {
     const response = assembleResponse(await readEvents({ model: 'mock-chat', input: 'now cut' }))
     expect(response).toMatchObject({ status: 'failed', error: { code: 'engine_error' }, usage: { total_tokens: 0 } })
     expect(response.output).toMatchObject([{ type: 'message', status: 'incomplete', content: [{ type: 'output_text', text: 'Hello' }] }])
     expect(await charged()).toBe(0n)
   })
 
-  it('is the same for a repeat with the same idempotency key, plain and streamed, and charged once', async () => {
+  it('is the same for a repeated idempotency key, plain and streamed, and charged once', async () => {
     const { chats } = mock
     const request = { model: 'mock-chat', input: question }
     const once = { headers: { 'Idempotency-Key': 'the-same-response' } }
@@ -160,7 +160,7 @@ describe('the Responses API, by the official client', () => {
     expect(await charged()).toBe(2n * (await lastAmount()))
   })
 
-  it('counts the input without asking the engine, at no cost', async () => {
+  it('counts the input without an engine call, at no cost', async () => {
     const { chats } = mock
     const { inputTokens } = caller.openai.responses
     const short = await inputTokens.count({ model: 'mock-chat', input: question })
@@ -181,7 +181,7 @@ describe('the Responses API, by the official client', () => {
     expect(await charged()).toBe(0n)
   })
 
-  it('is answered by @copilotkit/aimock as by a vendor', async () => {
+  it('is served by @copilotkit/aimock like by a vendor', async () => {
     cloud.answering = null
     cloud.mock.onMessage(/aimock/, { content: 'As a vendor says it.' })
     const request = { model: 'openai-chat', input: 'hello aimock' }
@@ -190,10 +190,10 @@ describe('the Responses API, by the official client', () => {
     expect(streamed.output_text).toBe('As a vendor says it.')
   })
 
-  describe.each(VENDORS)('over %s', (vendor) => {
+  describe.each(VENDORS)('with %s', (vendor) => {
     const model = `${vendor}-chat`
 
-    it('answers, plain and streamed, at the vendor’s usage', async () => {
+    it('replies, plain and streamed, at the usage of the vendor', async () => {
       say(vendor, { text: ['31 °C', ' مشمس'], usage: { input: 20, cached: 4, output: 9, reasoning: 2 } })
       const plain = await caller.openai.responses.create({ model, input: question })
       const streamed = assembleResponse(await readEvents({ model, input: [{ role: 'user', content: question }] }))
@@ -210,7 +210,7 @@ describe('the Responses API, by the official client', () => {
       expect(await charged()).toBe(2n * PRICE)
     })
 
-    it('calls tools in parallel, takes their outputs and answers', async () => {
+    it('makes parallel tool calls, accepts their outputs and replies', async () => {
       say(vendor, { text: ['One moment.'], calls, ends: 'tools' })
       const first = await caller.openai.responses.stream({ model, input: question, tools, parallel_tool_calls: true }).finalResponse()
       const plain = await caller.openai.responses.create({ model, input: question, tools })
@@ -233,7 +233,7 @@ describe('the Responses API, by the official client', () => {
       expect(await charged()).toBe(3n * PRICE)
     })
 
-    it('sends images on, and asks for the schema', async () => {
+    it('passes on images, and requests the schema', async () => {
       say(vendor, { text: ['{"city":', '"Riyadh"}'] })
       const schema = { type: 'object', properties: { city: { type: 'string' } }, required: ['city'], additionalProperties: false }
       const response = await caller.openai.responses.parse({
@@ -255,7 +255,7 @@ describe('the Responses API, by the official client', () => {
       expect(sent).toContain('"additionalProperties":false')
     })
 
-    it('is incomplete at the bound', async () => {
+    it('is incomplete at the token limit', async () => {
       say(vendor, { text: ['It is', ' warm'], ends: 'length' })
       const request = { model, input: question, max_output_tokens: 16 }
       for (const response of [await caller.openai.responses.create(request), assembleResponse(await readEvents(request))]) {
@@ -284,7 +284,7 @@ describe('the Responses API, by the official client', () => {
       expect(await charged()).toBe(0n)
     })
 
-    it('stops when the client leaves, who pays for what was produced', async () => {
+    it('stops when the client disconnects, who pays for what was produced', async () => {
       cloud.answering = beginning(WIRES[vendor]!, { text: ['Hel', 'lo'] }, 4, () => undefined)
       const stream = await caller.openai.responses.create({ model, input: question, stream: true })
       for await (const { type } of stream) if (type === 'response.output_text.delta') break
@@ -293,7 +293,7 @@ describe('the Responses API, by the official client', () => {
     })
   })
 
-  it.each(Object.entries(OTHER_WIRES))('answers and calls tools over %s too', async (vendor, wire) => {
+  it.each(Object.entries(OTHER_WIRES))('replies and calls tools with %s as well', async (vendor, wire) => {
     const request = { model: `${vendor}-chat`, input: question, tools }
     cloud.answering = saying(wire, { text: ['31 °C', ' مشمس'] })
     for (const { output } of [await caller.openai.responses.create(request), assembleResponse(await readEvents(request))])
@@ -304,7 +304,7 @@ describe('the Responses API, by the official client', () => {
     expect(await charged()).toBe(4n * PRICE)
   })
 
-  it('gives the reasoning and sends it back signed, from Anthropic and from Gemini', async () => {
+  it('returns the reasoning and sends it back signed, from Anthropic and from Gemini', async () => {
     say('anthropic', { reasoning: { text: 'Hot there.', signature: 'signed-by-anthropic' }, calls: calls.slice(0, 1), ends: 'tools' })
     const request = { model: 'anthropic-chat', tools, reasoning: { effort: 'low' as const, summary: 'auto' as const } }
     const streamed = assembleResponse(await readEvents({ ...request, input: question }))
@@ -339,7 +339,7 @@ describe('the Responses API, by the official client', () => {
     }
   })
 
-  it('tells a refusal', async () => {
+  it('returns a refusal', async () => {
     say('anthropic', { text: [], ends: 'filter' })
     const request = { model: 'anthropic-chat', input: question }
     for (const response of [await caller.openai.responses.create(request), assembleResponse(await readEvents(request))]) {
@@ -348,7 +348,7 @@ describe('the Responses API, by the official client', () => {
     }
   })
 
-  it('names in a header what has no effect', async () => {
+  it('names fields without effect in a header', async () => {
     say('anthropic', { text: ['{}'] })
     const request = {
       model: 'anthropic-chat',
@@ -365,21 +365,21 @@ describe('the Responses API, by the official client', () => {
     ])
   })
 
-  describe('refuses, with the path in the caller’s own request and nothing charged:', () => {
+  describe('refuses, with the path in the request of the caller and without a charge:', () => {
     const image = { type: 'input_image', image_url: 'ftp://example.com/a.png', detail: 'auto' }
     const user = (...content: object[]) => [{ role: 'user', content }]
     it.each([
       ['no input', {}, 'missing_required_parameter', 'input'],
-      ['input of no items', { input: [] }, 'invalid_request', 'input'],
+      ['input without items', { input: [] }, 'invalid_request', 'input'],
       [
-        'an image by an address that is none',
+        'an image by an invalid URL',
         { input: user({ type: 'input_text', text: 'x' }, image) },
         'invalid_request',
         'input[0].content[1].image_url',
       ],
       ['an image by file', { input: user({ type: 'input_image', file_id: 'file_1' }) }, 'unsupported_value', 'input[0].content[0].file_id'],
       [
-        'a detail that there is not',
+        'an unknown detail',
         { input: user({ ...image, image_url: PIXEL, detail: 'original' }) },
         'unsupported_value',
         'input[0].content[0].detail',
@@ -393,19 +393,19 @@ describe('the Responses API, by the official client', () => {
         'input[0].type',
       ],
       [
-        'a call without its id',
+        'a tool call without its ID',
         { input: [{ type: 'function_call', name: 'f', arguments: '{}' }] },
         'missing_required_parameter',
         'input[0].call_id',
       ],
       [
-        'the output of a call that nobody made',
+        'the output of an unknown tool call',
         { input: [...user({ type: 'input_text', text: 'x' }), { type: 'function_call_output', call_id: 'c', output: '1' }] },
         'invalid_request',
         'input[1].call_id',
       ],
-      ['a role that there is not', { input: [{ role: 'tool', content: 'x' }] }, 'unsupported_value', 'input[0].role'],
-      ['a tool that is run elsewhere', { input: 'x', tools: [...tools, { type: 'web_search' }] }, 'unsupported_value', 'tools[2].type'],
+      ['an unknown role', { input: [{ role: 'tool', content: 'x' }] }, 'unsupported_value', 'input[0].role'],
+      ['a hosted tool', { input: 'x', tools: [...tools, { type: 'web_search' }] }, 'unsupported_value', 'tools[2].type'],
       ['a tool without a name', { input: 'x', tools: [{ type: 'function' }] }, 'missing_required_parameter', 'tools[0].name'],
       ['a choice of such a tool', { input: 'x', tools, tool_choice: { type: 'file_search' } }, 'unsupported_value', 'tool_choice.type'],
       [
@@ -414,10 +414,10 @@ describe('the Responses API, by the official client', () => {
         'missing_required_parameter',
         'text.format.name',
       ],
-      ['a format that there is not', { input: 'x', text: { format: { type: 'xml' } } }, 'unsupported_value', 'text.format.type'],
-      ['a bound of nothing', { input: 'x', max_output_tokens: 0 }, 'integer_below_min_value', 'max_output_tokens'],
-      ['a temperature of text', { input: 'x', temperature: 'hot' }, 'invalid_type', 'temperature'],
-      ['a dearer tier', { input: 'x', service_tier: 'priority' }, 'unsupported_value', 'service_tier'],
+      ['an unknown format', { input: 'x', text: { format: { type: 'xml' } } }, 'unsupported_value', 'text.format.type'],
+      ['a token limit of zero', { input: 'x', max_output_tokens: 0 }, 'integer_below_min_value', 'max_output_tokens'],
+      ['a temperature as text', { input: 'x', temperature: 'hot' }, 'invalid_type', 'temperature'],
+      ['a more expensive tier', { input: 'x', service_tier: 'priority' }, 'unsupported_value', 'service_tier'],
       ['metadata of numbers', { input: 'x', metadata: { a: 1 } }, 'invalid_type', 'metadata.a'],
       [
         'too much metadata',
@@ -425,18 +425,18 @@ describe('the Responses API, by the official client', () => {
         'array_above_max_length',
         'metadata',
       ],
-      ['a response before', { input: 'x', previous_response_id: 'resp_1' }, 'unsupported_value', 'previous_response_id'],
+      ['a previous response', { input: 'x', previous_response_id: 'resp_1' }, 'unsupported_value', 'previous_response_id'],
       ['a conversation', { input: 'x', conversation: 'conv_1' }, 'unsupported_value', 'conversation'],
       ['a stored prompt', { input: 'x', prompt: { id: 'pmpt_1' } }, 'unsupported_value', 'prompt'],
-      ['work in the background', { input: 'x', background: true }, 'unsupported_value', 'background'],
-      ['what cannot be included', { input: 'x', include: ['everything'] }, 'unsupported_value', 'include[0]'],
+      ['background mode', { input: 'x', background: true }, 'unsupported_value', 'background'],
+      ['an unknown include value', { input: 'x', include: ['everything'] }, 'unsupported_value', 'include[0]'],
     ])('%s', async (_name, request, code, param) => {
       const { status, body } = await caller.rest('POST', '/v1/responses', { model: 'openai-chat', ...request })
       expect({ status, code: body.error.code, param: body.error.param }).toEqual({ status: 400, code, param })
       expect(await charged()).toBe(0n)
     })
 
-    it('an image for a model that reads none', async () => {
+    it('an image for a model without vision', async () => {
       const input = [
         { role: 'system', content: 'x' },
         ...user({ type: 'input_text', text: 'x' }, { type: 'input_image', image_url: PIXEL }),
@@ -445,7 +445,7 @@ describe('the Responses API, by the official client', () => {
       expect(body.error).toMatchObject({ code: 'unsupported_value', param: 'input[1].content[1]' })
     })
 
-    it('a model that there is not, and a key that is wrong', async () => {
+    it('an unknown model, and a wrong key', async () => {
       await expect(caller.openai.responses.create({ model: 'none', input: 'x' })).rejects.toBeInstanceOf(OpenAI.NotFoundError)
       const unauthenticated = createCaller(service, 'kis_live_wrong')
       await expect(unauthenticated.openai.responses.create({ model: 'openai-chat', input: [] })).rejects.toBeInstanceOf(
@@ -453,7 +453,7 @@ describe('the Responses API, by the official client', () => {
       )
     })
 
-    it('to give, delete or cancel a response later', async () => {
+    it('retrieval, deletion and cancellation of a stored response', async () => {
       const { responses } = caller.openai
       for (const send of [
         () => responses.retrieve('resp_1'),

@@ -11,8 +11,8 @@ const EVERY = soaking ? 1 : 10
 
 const data = await evalData()
 const title = data
-  ? 'retrieval through the running service'
-  : 'retrieval through the running service (skipped: ../shared/eval is not beside this project)'
+  ? 'Retrieval through the running service'
+  : 'Retrieval through the running service (skipped: ../shared/eval is not beside this project)'
 
 describe.skipIf(!data)(title, () => {
   let retrieval: Retrieval

@@ -56,7 +56,7 @@ async function upload(content: Uint8Array, name = 'meeting.wav'): Promise<string
 /** The sound of this test alone: the same bytes would be the same document. A file of less than 2 s cannot be one of 3. */
 const createAudio = (seconds: number) => Buffer.from(wav(seconds))
 
-it('are found by what is said, with its times, in every way that documents are read', async () => {
+it('are found by their spoken text, with its times, in every way of reading documents', async () => {
   const collection = await newCollection(caller, 'embed')
   const path = `/v1/collections/${collection.id}`
   expect(collection.transcription_model).toBeNull()
@@ -97,7 +97,7 @@ it('are found by what is said, with its times, in every way that documents are r
   })
 })
 
-it('name their own model, alone or among many, and fail by name where it gives no times', async () => {
+it('use their own model, alone or in bulk, and fail with a specific error if it returns no times', async () => {
   const collection = await newCollection(caller, 'embed')
   const before = await spent()
   const documents = [
@@ -113,7 +113,7 @@ it('name their own model, alone or among many, and fail by name where it gives n
   expect((await spent()) - before).toBe(COST)
 })
 
-it('that are no sound that can be heard fail by name, and cost nothing', async () => {
+it('without audible content fail with a specific error, and cost nothing', async () => {
   const collection = await newCollection(caller, 'embed')
   await caller.rest('PATCH', `/v1/collections/${collection.id}`, { transcription_model: 'speech' })
   const before = [await spent(), mock.transcriptions]
@@ -122,7 +122,7 @@ it('that are no sound that can be heard fail by name, and cost nothing', async (
   expect([await spent(), mock.transcriptions]).toEqual(before)
 })
 
-it('are paid once when the service is killed while a model listens', async () => {
+it('are paid once when the service is killed during transcription', async () => {
   const collection = await newCollection(caller, 'embed')
   await caller.rest('PATCH', `/v1/collections/${collection.id}`, { transcription_model: 'speech-gate' })
   const before = await spent()

@@ -34,7 +34,7 @@ async function loadExamples(): Promise<Examples> {
   return { ...(await import(join(EXAMPLES, 'resuming-client.mjs'))), ...(await import(join(EXAMPLES, 'apollo.mjs'))) }
 }
 
-describe('a stream whose connection is cut in the middle', () => {
+describe('Stream whose connection breaks midway', () => {
   let engine: MeteredEngine
   let service: Service
   let proxy: TcpProxy
@@ -193,7 +193,7 @@ describe('a stream whose connection is cut in the middle', () => {
     await expectOneCharge(caller, call())
   }, 60_000)
 
-  it('can be read again after its end, is unknown to other keys, and refuses what is no cursor of it', async () => {
+  it('can be read again after its end, is unknown to other keys, and refuses an invalid cursor', async () => {
     const caller = await newOrganization(operator, service)
     const otherTenant = await newOrganization(operator, service)
     const { request, call } = script()
@@ -223,7 +223,7 @@ describe('a stream whose connection is cut in the middle', () => {
     await expectOneCharge(caller, call())
   }, 60_000)
 
-  it('stops at once when its client ends the subscription, and what it produced is charged', async () => {
+  it('stops at once when its client ends the subscription, and its output is charged', async () => {
     const caller = await newOrganization(operator, service)
     const { request, call } = script()
     const client = caller.socket()
@@ -233,7 +233,7 @@ describe('a stream whose connection is cut in the middle', () => {
     await eventually(async () => (await caller.rest('GET', '/v1/usage')).body.data[0]?.output_tokens === 7)
   }, 60_000)
 
-  it('ends for its followers when the key is revoked, and clients of graphql-ws do not come back', async () => {
+  it('ends for its followers when the key is revoked, and graphql-ws clients do not reconnect', async () => {
     const caller = await newOrganization(operator, service)
     const { request } = script()
     const key = (await caller.rest('POST', '/v1/keys', { name: 'short' })).body

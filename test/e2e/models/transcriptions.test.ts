@@ -59,7 +59,7 @@ async function send(body: FormData | string, headers: Record<string, string> = {
   return { status: response.status, headers: response.headers, text, error: text.startsWith('{') ? JSON.parse(text).error : undefined }
 }
 
-it('every response format comes as the protocol has it, each charged for the seconds that the engine reports', async () => {
+it('every response format follows the protocol, each charged for the seconds that the engine reports', async () => {
   const { transcriptions } = caller.openai.audio
   const createInput = async () => ({ file: await audioFile(), model: 'speech' })
   const before = await spent()
@@ -81,7 +81,7 @@ it('every response format comes as the protocol has it, each charged for the sec
   expect((await spent()) - before).toBe(5n * 3n * NANO_OF_SECOND)
 })
 
-it('the engine is sent what the caller said, under its own name of the model, and nothing else', async () => {
+it('the engine receives the request of the caller, with its own name of the model, and nothing else', async () => {
   await caller.openai.audio.transcriptions.create({
     file: await audioFile(),
     model: 'speech',
@@ -108,7 +108,7 @@ async function readEvents(fields: object) {
   return events
 }
 
-it('a client that streams gets the events of an engine that streams, and pays for the file', async () => {
+it('a streaming client receives the events of a streaming engine, and pays for the file', async () => {
   const before = await spent()
   const deltas = TRANSCRIPT_DELTAS.map((delta) => ({ type: 'transcript.text.delta', delta }))
   const done = { type: 'transcript.text.done', text: TRANSCRIPT.text, usage: TRANSCRIPT_USAGE }
@@ -118,7 +118,7 @@ it('a client that streams gets the events of an engine that streams, and pays fo
   expect((await spent()) - before).toBe(5n * NANO_OF_SECOND)
 })
 
-it('who says what is streamed in segments, and sound is cut as the caller says', async () => {
+it('speakers are streamed in segments, and audio is split as requested', async () => {
   const vad = { type: 'server_vad', threshold: 0.5, silence_duration_ms: 200 }
   const events = await readEvents({ response_format: 'diarized_json', chunking_strategy: vad })
   expect(events.filter(({ type }) => type === 'transcript.text.segment')).toMatchObject([{ speaker: 'A', start: 0 }, { start: 1.2 }])
@@ -132,7 +132,7 @@ it('who says what is streamed in segments, and sound is cut as the caller says',
   expect(mock.requests.at(-1)).toMatchObject({ chunking_strategy: 'auto' })
 })
 
-it('the same stream by GraphQL, with its cost in the last event', async () => {
+it('a stream by GraphQL has its cost in the last event', async () => {
   const query = `subscription T($input: TranscriptionInput!) { transcription(input: $input) { textDelta events audioSeconds cost rateLimits { requests { limit } } } }`
   const socket = caller.socket()
   const results = []
@@ -147,7 +147,7 @@ it('the same stream by GraphQL, with its cost in the last event', async () => {
   expect(events.slice(0, -1).every(({ cost }) => cost === null)).toBe(true)
 })
 
-it('an answer and a stream say what the key has left of its limits', async () => {
+it('a response and a stream report the remaining limits of the key', async () => {
   const { body } = await caller.rest('POST', '/v1/keys', { name: 'slow', scopes: ['inference'], requests_per_minute: 2 })
   const left = []
   for (const stream of ['false', 'true', 'true']) {
@@ -166,7 +166,7 @@ it('an answer and a stream say what the key has left of its limits', async () =>
   ])
 })
 
-it('a stream whose client leaves ends its engine, and costs the file whole', async () => {
+it('a stream whose client disconnects stops its engine, and costs the whole file', async () => {
   const [before, abandoned] = [await spent(), mock.abandoned]
   const leaving = new AbortController()
   const { transcriptions } = caller.openai.audio
@@ -178,7 +178,7 @@ it('a stream whose client leaves ends its engine, and costs the file whole', asy
   expect((await spent()) - before).toBe((5n * NANO_OF_SECOND) / 2n)
 })
 
-it('a stream that the engine breaks off ends with an error event, one that it refuses begins with a status; neither costs anything', async () => {
+it('a stream that the engine breaks ends with an error event, one that it refuses starts with a status; neither costs anything', async () => {
   const before = await spent()
   const streamed = (id: string) =>
     post([
@@ -215,14 +215,14 @@ it('a stream with an idempotency key is replayed event by event, charged once', 
   expect((await spent()) - before).toBe((5n * NANO_OF_SECOND) / 2n)
 })
 
-it('a client that streams gets events also from an engine that does not', async () => {
+it('a streaming client receives events even from an engine without streaming', async () => {
   expect(await readEvents({ model: 'speech' })).toEqual([
     { type: 'transcript.text.delta', delta: TRANSCRIPT.text },
     { type: 'transcript.text.done', text: TRANSCRIPT.text, usage: { type: 'duration', seconds: 3 } },
   ])
 })
 
-it('an engine that does not say how much it heard is charged by the length that the file has', async () => {
+it('an engine that reports no duration is charged by the duration of the file', async () => {
   const before = await spent()
   expect(await caller.openai.audio.transcriptions.create({ file: await audioFile(), model: 'speech-silent' })).toMatchObject({
     usage: { type: 'duration', seconds: 3 },
@@ -232,7 +232,7 @@ it('an engine that does not say how much it heard is charged by the length that 
   expect(body.data[0]).toMatchObject({ model: 'speech-silent', operation: 'transcription', audio_seconds: 2.5, source: 'counted' })
 })
 
-it('the same by GraphQL', async () => {
+it('GraphQL transcriptions return the same', async () => {
   const query = `mutation T($input: TranscriptionInput!) { createTranscription(input: $input) { text subtitles audioSeconds cost model { id kind } } }`
   const { data, errors } = await caller.graphql(query, {
     input: { model: 'speech', contentBase64: AUDIO.toString('base64'), responseFormat: 'VTT' },
@@ -252,17 +252,17 @@ const model = ['model', 'speech'] as const
 it.each<[string, [string, string | Blob][], number, string, string | null]>([
   ['no file', [[...model]], 400, 'missing_required_parameter', 'file'],
   ['no model', [['file', file]], 400, 'missing_required_parameter', 'model'],
-  ['a file that is a text', [[...model], ['file', 'sound']], 400, 'invalid_type', 'file'],
+  ['a text file', [[...model], ['file', 'sound']], 400, 'invalid_type', 'file'],
   ['an empty file', [[...model], ['file', new File([], 'a.wav')]], 400, 'invalid_request', 'file'],
   [
-    'a file of a byte too many',
+    'a file one byte too large',
     [[...model], ['file', new File([Buffer.alloc(25 * 1024 * 1024 + 1)], 'a.wav')]],
     413,
     'payload_too_large',
     'file',
   ],
-  ['what is not sound', [[...model], ['file', new File(['%PDF-1.7 and more of it'], 'a.wav')]], 400, 'unsupported_value', 'file'],
-  ['a header without sound', [[...model], ['file', new File(['RIFF....WAVEgarbage garbage'], 'a.wav')]], 400, 'unsupported_value', 'file'],
+  ['a file that is not audio', [[...model], ['file', new File(['%PDF-1.7 and more of it'], 'a.wav')]], 400, 'unsupported_value', 'file'],
+  ['a header without audio', [[...model], ['file', new File(['RIFF....WAVEgarbage garbage'], 'a.wav')]], 400, 'unsupported_value', 'file'],
   [
     'an unknown model',
     [
@@ -284,12 +284,12 @@ it.each<[string, [string, string | Blob][], number, string, string | null]>([
     'model',
   ],
   ['an unknown format', [[...model], ['file', file], ['response_format', 'docx']], 400, 'unsupported_value', 'response_format'],
-  ['a temperature that is no number', [[...model], ['file', file], ['temperature', 'hot']], 400, 'invalid_type', 'temperature'],
+  ['a temperature that is not a number', [[...model], ['file', file], ['temperature', 'hot']], 400, 'invalid_type', 'temperature'],
   ['a temperature out of range', [[...model], ['file', file], ['temperature', '1e308']], 400, 'integer_above_max_value', 'temperature'],
-  ['a language by its name', [[...model], ['file', file], ['language', 'English']], 400, 'unsupported_value', 'language'],
+  ['a language by its full name', [[...model], ['file', file], ['language', 'English']], 400, 'unsupported_value', 'language'],
   ['a long prompt', [[...model], ['file', file], ['prompt', 'a'.repeat(16_385)]], 400, 'string_above_max_length', 'prompt'],
   ['an unknown field', [[...model], ['file', file], ['speed', '2']], 400, 'unknown_parameter', 'speed'],
-  ['a field twice', [[...model], [...model], ['file', file]], 400, 'invalid_request', 'model'],
+  ['a duplicate field', [[...model], [...model], ['file', file]], 400, 'invalid_request', 'model'],
   [
     'granularities without their format',
     [[...model], ['file', file], ['timestamp_granularities[]', 'word']],
@@ -304,7 +304,7 @@ it.each<[string, [string, string | Blob][], number, string, string | null]>([
     'invalid_request',
     'response_format',
   ],
-  ['a strategy that is none', [[...model], ['file', file], ['chunking_strategy', 'evenly']], 400, 'unsupported_value', 'chunking_strategy'],
+  ['an unknown strategy', [[...model], ['file', file], ['chunking_strategy', 'evenly']], 400, 'unsupported_value', 'chunking_strategy'],
   [
     'numbers for a strategy without them',
     [[...model], ['file', file], ['chunking_strategy', 'auto'], ['chunking_strategy[threshold]', '0.5']],
@@ -319,9 +319,15 @@ it.each<[string, [string, string | Blob][], number, string, string | null]>([
     'missing_required_parameter',
     'chunking_strategy[type]',
   ],
-  ['voices to be known', [[...model], ['file', file], ['known_speaker_names[]', 'Ada']], 400, 'unknown_parameter', 'known_speaker_names[]'],
+  [
+    'known speaker names',
+    [[...model], ['file', file], ['known_speaker_names[]', 'Ada']],
+    400,
+    'unknown_parameter',
+    'known_speaker_names[]',
+  ],
   ['101 fields', Array.from({ length: 101 }, (_, index) => [`f${index}`, '']), 400, 'invalid_request', null],
-])('%s is refused, and nothing is held or asked', async (_name, fields, status, code, param) => {
+])('%s is refused, without a hold or an engine call', async (_name, fields, status, code, param) => {
   const [before, calls] = [await spent(), mock.transcriptions]
   const response = await post(fields)
   expect([response.status, response.error]).toMatchObject([status, { code, param, type: 'invalid_request_error' }])
@@ -334,7 +340,7 @@ it.each<[string, string, string, number, string]>([
   ['JSON', '{"model": "speech"}', 'application/json', 400, 'invalid_request'],
   ['a form without a boundary', 'file', 'multipart/form-data', 400, 'invalid_request'],
   [
-    'a form that is cut',
+    'a truncated form',
     '--x\r\nContent-Disposition: form-data; name="file"\r\n\r\nab',
     'multipart/form-data; boundary=x',
     400,
@@ -345,7 +351,7 @@ it.each<[string, string, string, number, string]>([
   expect([response.status, response.error]).toMatchObject([status, { code }])
 })
 
-it('a failing engine, and one that gives no segments to subtitles, cost nothing', async () => {
+it('a failing engine, and one without segments for subtitles, cost nothing', async () => {
   const before = await spent()
   expect(
     await post([
@@ -366,7 +372,7 @@ it('a failing engine, and one that gives no segments to subtitles, cost nothing'
   expect(await spent()).toBe(before)
 })
 
-it('a key without the model, an organization that stays local and an empty wallet reach no engine', async () => {
+it('a key without the model, an organization with local residency and an empty wallet reach no engine', async () => {
   const operator = createCaller(service, service.key)
   const calls = mock.transcriptions
   const poor = await newOrganization(operator, service, { creditUsd: '0' })

@@ -9,7 +9,7 @@ import { type Service, startEmbedded } from '../../support/processes/service.ts'
 /** 16 uncached tokens at 1,000 nano-USD, 4 cached at 100, 9 out at 10,000. */
 const PRICE = 106_400n
 const messages = [{ role: 'user' as const, content: 'What is the weather in الرياض?' }]
-describe('the official client, over each vendor', () => {
+describe('Official client with each vendor', () => {
   let cloud: VendorCloud
   let service: Service
   let caller: Caller
@@ -41,7 +41,7 @@ describe('the official client, over each vendor', () => {
   describe.each(CONFORMANCE_VENDORS)('$name', ({ name, wire }) => {
     const model = `${name}-chat`
 
-    it('answers, and the wallet is charged what the vendor’s usage says', async () => {
+    it('replies, and the wallet is charged the usage of the vendor', async () => {
       cloud.answering = saying(wire, { text: ['31 °C', ' مشمس'] })
       const completion = await caller.openai.chat.completions.create({ model, messages })
       expect(completion.choices[0]?.message).toMatchObject({ role: 'assistant', content: '31 °C مشمس', refusal: null })
@@ -51,7 +51,7 @@ describe('the official client, over each vendor', () => {
       expect(body.data[0]).toMatchObject({ model, source: 'provider', input_tokens: 16, cached_input_tokens: 4, output_tokens: 9 })
     })
 
-    it('is ended within a second when the client leaves, who pays for what was produced', async () => {
+    it('stops within a second when the client disconnects, who pays for what was produced', async () => {
       cloud.answering = beginning(wire, { text: ['Hel', 'lo'] }, 4, () => undefined)
       const stream = await caller.openai.chat.completions.create({ model, messages, stream: true })
       for await (const _ of stream) break
@@ -65,7 +65,7 @@ describe('the official client, over each vendor', () => {
     })
   })
 
-  it('hears in a header what the vendor cannot honour', async () => {
+  it('reports in a header what the vendor does not support', async () => {
     cloud.answering = saying(ANTHROPIC_WIRE, { text: ['{}'] })
     const inJson = [...messages, { role: 'user' as const, content: 'Answer in JSON.' }]
     const request = { model: 'anthropic-chat', messages: inJson, seed: 7, response_format: { type: 'json_object' } } as const

@@ -33,7 +33,7 @@ const createMessages = (...images: { url: string; detail?: 'low' | 'high' }[]): 
 ]
 const nameParam = (part: number) => `messages[0].content[${part}].image_url.url`
 
-describe('images', () => {
+describe('Images', () => {
   let engine: MockEngine
   let cloud: VendorCloud
   let service: Service
@@ -106,7 +106,7 @@ describe('images', () => {
     return whole!
   }
 
-  it('reach an engine of the OpenAI protocol as they came', async () => {
+  it('reach an engine of the OpenAI protocol unchanged', async () => {
     const messages = createMessages({ url: PUBLIC_URL, detail: 'low' }, { url: dataUri(png()), detail: 'high' }, { url: dataUri(GIF) })
     const completion = await caller.openai.chat.completions.create({ model: 'openai-eyes', messages })
     expect(completion.choices[0]?.message.content).toBe('Hello from the mock مرحبا')
@@ -120,7 +120,7 @@ describe('images', () => {
   it.each([
     ['google', GOOGLE_WIRE, (type: string, data: string) => ({ inlineData: { mimeType: `image/${type}`, data } })],
     ['bedrock', BEDROCK_WIRE, (type: string, data: string) => ({ image: { format: type, source: { bytes: data } } })],
-  ] as const)('reach %s with their bytes, fetched once each', async (vendor, wire, createPart) => {
+  ] as const)('reach %s as bytes, fetched once each', async (vendor, wire, createPart) => {
     cloud.answering = saying(wire, { text: ['A cat.'] })
     const messages = createMessages(
       { url: at('/cat.png') },
@@ -140,7 +140,7 @@ describe('images', () => {
     await eventually(async () => nano((await caller.rest('GET', '/v1/wallet')).body.held_usd) === 0n)
   })
 
-  it('reach a server that the catalog says fetches none with their bytes', async () => {
+  it('reach a server without image fetching as bytes', async () => {
     await caller.openai.chat.completions.create({ model: 'ollama-eyes', messages: createMessages({ url: at('/cat.png'), detail: 'low' }) })
     expect(engine.requests.at(-1)).toMatchObject({ messages: createMessages({ url: dataUri(png()), detail: 'low' }) })
   })
@@ -178,7 +178,7 @@ describe('images', () => {
     expect(canaryConnections).toBe(0)
   })
 
-  it('are not looked for inside, and every such address gets one answer', async () => {
+  it('are not fetched from internal addresses, and all such addresses get one error', async () => {
     const port = readPort(canary)
     const inside = [
       'http://127.0.0.1/',
@@ -200,7 +200,7 @@ describe('images', () => {
     expect([texts.size, canaryConnections]).toEqual([1, 0])
   })
 
-  it('of an organization that stays local come as data: URIs, and go to local engines only', async () => {
+  it('of an organization with local residency are accepted as data: URIs, for local engines only', async () => {
     for (const url of [PUBLIC_URL, at('/cat.png')]) {
       for (const model of ['vllm-eyes', 'ollama-eyes'])
         expect(await catchRefusal(model, createMessages({ url }), local)).toMatchObject({
@@ -217,7 +217,7 @@ describe('images', () => {
     await balancedWallet(local)
   })
 
-  it('are judged at every door, and named by the path of the door', async () => {
+  it('are checked at every entry point, with the path of that entry point', async () => {
     const before = await balancedWallet(caller)
     const calls = called()
     const data = Buffer.from('this is text').toString('base64')
@@ -246,7 +246,7 @@ describe('images', () => {
     expect([(await balancedWallet(caller)).balance_usd, called()]).toEqual([before.balance_usd, calls])
   })
 
-  it('are refused by a model without eyes, and with another detail than the protocol has', async () => {
+  it('are refused by a model without vision, and with an unknown detail', async () => {
     expect(await catchRefusal('blind', createMessages({ url: PUBLIC_URL }))).toMatchObject({
       status: 400,
       code: 'unsupported_value',

@@ -14,7 +14,7 @@ import { full } from '../../support/soak.ts'
 /** Waits of webhooks are multiples of it: the first at most 5 ms, the tenth at most some minutes. */
 const BACKOFF = { KIS_RETRY_BACKOFF_MS: '1' }
 
-describe('webhooks', () => {
+describe('Webhooks end to end', () => {
   const folder = mkdtempSync(join(tmpdir(), 'kis-webhooks-'))
   let receiver: WebhookReceiver
   let mock: MockEngine
@@ -58,7 +58,7 @@ describe('webhooks', () => {
     return body
   }
 
-  it('say when a collection that is evaluated after changes finds less than before', async () => {
+  it('report that an evaluated collection finds less than before', async () => {
     const caller = await newTenant()
     const { endpoint } = await createEndpoint(caller, ['evaluation.score_fell'])
     const collection = await newCollection(caller, 'mock-embed')
@@ -89,7 +89,7 @@ describe('webhooks', () => {
     expect((await caller.rest('GET', `${base}/evaluation-watch`)).status).toBe(404)
   }, 120_000)
 
-  it('keep the order of each document and lose nothing at a receiver that fails at random', async () => {
+  it('preserve the order of each document and lose nothing at a receiver that fails at random', async () => {
     const caller = await newTenant()
     const failures = new Map<string, number>()
     const { endpoint, id } = await createEndpoint(caller, ['document.updated', 'document.deleted'], (message) => {
@@ -132,7 +132,7 @@ describe('webhooks', () => {
       expect(logged.attempts[0]).toMatchObject({ status_code: 500, error: 'The endpoint answered 500.', response_start: 'answered 500' })
   })
 
-  it('tell of money and of calls, and no other organization of them', async () => {
+  it('report money and calls to their own organization only', async () => {
     const [caller, otherTenant] = [await newTenant(), await newTenant()]
     await caller.rest('PATCH', '/v1/organization', { low_balance_threshold_usd: '9.99999' })
     const types = ['usage.recorded', 'wallet.changed', 'wallet.low_balance']
@@ -160,7 +160,7 @@ describe('webhooks', () => {
     return { caller, ...endpoint, event: (await ping(caller, endpoint.id)).event }
   }
 
-  it('are switched off by 410, are sent again when they are switched on, and once more on request', async () => {
+  it('are disabled by 410, are redelivered after reactivation, and once more on request', async () => {
     const caller = await newTenant()
     let status = 410
     const { endpoint, id } = await createEndpoint(caller, ['usage.recorded'], () => status)
@@ -197,7 +197,7 @@ describe('webhooks', () => {
     expect((await deliveries(caller, id, `&after=${page.last_id}`)).data).toHaveLength(1)
   })
 
-  it('are signed by the new secret and the former one for a day after a rotation', async () => {
+  it('are signed by the new and the former secret for a day after a rotation', async () => {
     const caller = await newTenant()
     const { endpoint, id } = await createEndpoint(caller, ['usage.recorded'])
     const former = endpoint.secret
@@ -220,7 +220,7 @@ describe('webhooks', () => {
     expect(new Webhook(body.secret)).toBeDefined()
   })
 
-  it('are not sent where a redirect leads', async () => {
+  it('follow no redirect', async () => {
     const caller = await newTenant()
     const elsewhere = receiver.at('/elsewhere')
     let attempts = 0
@@ -243,13 +243,13 @@ describe('webhooks', () => {
     ['https://metadata.google.internal/hook', 'unsupported_value', 'url'],
     ['https://unknown.invalid/hook', 'unsupported_value', 'url'],
     ['not an address', 'unsupported_value', 'url'],
-  ])('are refused to %s', async (url, code, param) => {
+  ])('are refused for %s', async (url, code, param) => {
     const caller = createCaller(service, operatorKey)
     const { status, body } = await caller.rest('POST', '/v1/webhooks', { url, event_types: ['usage.recorded'] })
     expect({ status, code: body.error.code, param: body.error.param }).toEqual({ status: 400, code, param })
   })
 
-  it('are the admins’ alone, and their organization’s', async () => {
+  it('are for admins of their organization only', async () => {
     const [caller, otherTenant] = [await newTenant(), await newTenant()]
     const { id } = await createEndpoint(caller, ['usage.recorded'])
     const url = `http://${receiver.host}/x`
@@ -279,7 +279,7 @@ describe('webhooks', () => {
     expect([outside.status, outside.body.error.code]).toEqual([403, 'residency_policy_violation'])
   })
 
-  it(`a partner that is cut ${full(100)} times while ${full(10_000)} events flow gets each once, in order, by cursor`, async () => {
+  it(`reach a partner that is cut ${full(100)} times during ${full(10_000)} events once each, in order, by cursor`, async () => {
     const caller = await newTenant()
     const events = full(10_000)
     const seen: { readonly cursor: string; readonly id: string }[] = []
@@ -322,7 +322,7 @@ describe('webhooks', () => {
     expect(new Set(seen.map(({ id }) => id)).size).toBe(events)
   }, 600_000)
 
-  it('are sent again when nobody answers', async () => {
+  it('are redelivered without a response', async () => {
     const { caller, endpoint, id, event } = unanswered
     await eventually(() => endpoint.accepted.length === 1, 25_000)
     expect([endpoint.unanswered, endpoint.accepted[0]!.id]).toEqual([[event.id], event.id])
@@ -334,7 +334,7 @@ describe('webhooks', () => {
     ])
   })
 
-  it(`kill -9 ${full(10)} times in the middle: each event arrives at least once, by one id`, async () => {
+  it(`survive kill -9 ${full(10)} times midway: each event arrives at least once, with one ID`, async () => {
     const { key } = await newTenant()
     const as = () => createCaller(service, key)
     const { endpoint } = await createEndpoint(as(), ['usage.recorded', 'wallet.changed'], async () => {

@@ -18,7 +18,7 @@ const WRONG: Readonly<Record<string, number>> = {
 /** A call lasts longer than the reaper waits between two looks. */
 const CALL_MS = 12_000
 
-await onBothEngines('clocks that are minutes apart', (start) => {
+await onBothEngines('Clocks that are minutes apart', (start) => {
   it('clocks that are minutes apart do no harm', async () => {
     await using mock = await startMockEngine()
     const service = await start({

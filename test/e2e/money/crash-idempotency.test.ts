@@ -30,12 +30,12 @@ interface Moment {
 }
 
 const MOMENTS: readonly Moment[] = [
-  { name: 'a call when the engine is asked', allowed: 0, stream: false },
-  { name: 'a call when the engine has begun', allowed: MANY, stream: false },
-  { name: 'a stream before its first piece', allowed: 0, stream: true },
-  { name: 'a stream after its first piece', allowed: 1, stream: true },
+  { name: 'a call at the engine call', allowed: 0, stream: false },
+  { name: 'a call during the engine call', allowed: MANY, stream: false },
+  { name: 'a stream before its first chunk', allowed: 0, stream: true },
+  { name: 'a stream after its first chunk', allowed: 1, stream: true },
   { name: `a stream after ${MANY} pieces`, allowed: MANY, stream: true },
-  { name: 'a stream whose engine has told all but its end', allowed: PIECES, stream: true },
+  { name: 'a stream before the end mark of its engine', allowed: PIECES, stream: true },
 ]
 
 interface Sent {
@@ -53,7 +53,7 @@ interface Sent {
 const isUnjudged = (response: unknown) =>
   response instanceof APIError && response.status === 409 && response.headers?.get('x-should-retry') === 'true'
 
-describe('keyed calls of a process that is killed', () => {
+describe('Idempotent calls of a killed process', () => {
   const folder = mkdtempSync(join(tmpdir(), 'kis-crash-repeats-'))
   let engine: MeteredEngine
   let service: Service
@@ -147,7 +147,7 @@ describe('keyed calls of a process that is killed', () => {
     }
   }
 
-  it('at its moments: each call is free at the next start, and its repeat is paid once', async () => {
+  it('at fixed moments: each call is free at the next start, and its repeat is paid once', async () => {
     const calls = MOMENTS.map((moment) => ({ ...moment, id: moment.name.replaceAll(' ', '-') }))
     const sent = await Promise.all(calls.map(send))
     const isThere = ({ id, stream, allowed, read }: Sent) => {
@@ -158,7 +158,7 @@ describe('keyed calls of a process that is killed', () => {
     await judge(sent)
   }, 120_000)
 
-  it(`at any moment, ${RANDOM_ROUNDS} times: all are free at the next start, and their repeats paid once`, async () => {
+  it(`at any moment, ${RANDOM_ROUNDS} times: all are free at the next start, and their repeats are paid once`, async () => {
     for (let round = 0; round < RANDOM_ROUNDS; round++) {
       const forms = [false, true, false, true, false, true].map((stream, i) => ({ stream, id: `random-${round}-${i}` }))
       const sent = await Promise.all(forms.map((form) => send({ ...form, name: form.id, allowed: null })))

@@ -32,7 +32,7 @@ async function post(service: Pick<Service, 'rest'>, caller: Caller, path: string
 const listUsage = async (caller: Caller): Promise<Json[]> => (await caller.rest('GET', '/v1/usage?limit=100')).body.data
 const isReplayed = (headers: Headers) => headers.get('idempotent-replayed') === 'true'
 
-describe('repeats of calls with an idempotency key', () => {
+describe('Idempotent repeats', () => {
   let mock: MockEngine
   let service: Service
   let caller: Caller
@@ -48,7 +48,7 @@ describe('repeats of calls with an idempotency key', () => {
     caller = await newOrganization(createCaller(service, service.key), service)
   })
 
-  it('get the first answer of every call of a model, which is charged once', async () => {
+  it('return the first response of every model call, which is charged once', async () => {
     const options = { headers: { 'Idempotency-Key': 'the-same' } }
     const { openai } = caller
     const file = new File([wav(2)], 'sound.wav')
@@ -75,7 +75,7 @@ describe('repeats of calls with an idempotency key', () => {
     await balancedWallet(caller)
   })
 
-  it('get the same chunks of a stream', async () => {
+  it('return the same chunks of a stream', async () => {
     const streamed = async () => {
       const { data, response } = await caller.openai.chat.completions
         .create({ ...request('Good morning'), stream: true }, { headers: { 'Idempotency-Key': 'stream' } })
@@ -91,7 +91,7 @@ describe('repeats of calls with an idempotency key', () => {
     expect([mock.chats - before, (await listUsage(caller)).length]).toEqual([1, 1])
   })
 
-  it('are made safe by the official client, which sends a key with every call when it is told the header', async () => {
+  it('are made safe by the official client, which sends a key with every call if configured', async () => {
     class Safe extends OpenAI {
       protected override idempotencyHeader = 'Idempotency-Key'
     }
@@ -104,7 +104,7 @@ describe('repeats of calls with an idempotency key', () => {
     expect(mock.chats).toBe(before + 1)
   })
 
-  it('get a response of 15 MB as stored bytes, which count like any other response', async () => {
+  it('return a response of 15 MB as stored bytes, which count like any other response', async () => {
     const body = request('large')
     const first = await post(service, caller, '/v1/chat/completions', body, 'large')
     const before = mock.chats
@@ -147,7 +147,7 @@ describe('repeats of calls with an idempotency key', () => {
     expect(statuses).toEqual([200, 200, 429])
   })
 
-  it('ask the engine once of fifty at the same time, and charge once; the others are told to come again and get the answer', async () => {
+  it('call the engine once for fifty concurrent calls, and charge once; the others retry and get the response', async () => {
     const before = mock.chats
     const responses = await Promise.all(
       Array.from({ length: 50 }, () => post(service, caller, '/v1/chat/completions', request('be slow'), 'fifty')),
@@ -164,7 +164,7 @@ describe('repeats of calls with an idempotency key', () => {
     await balancedWallet(caller)
   })
 
-  it('of another request are refused for good, of one that failed without a charge run again', async () => {
+  it('are refused permanently for another request, and run again after a failure without a charge', async () => {
     mock.failWith(500)
     expect((await post(service, caller, '/v1/chat/completions', request('Hello'), 'k')).status).toBe(502)
     mock.failWith(null)
@@ -178,7 +178,7 @@ describe('repeats of calls with an idempotency key', () => {
     ])
   })
 
-  it('find the answer of a call whose client gave up', async () => {
+  it('find the response of a call whose client disconnected', async () => {
     const leaving = new AbortController()
     const before = mock.chats
     const left = caller.openai.chat.completions.create(request('wait at the gate'), {
@@ -204,7 +204,7 @@ describe('repeats of calls with an idempotency key', () => {
     ['outside ASCII', 'caf\u00e9', 'invalid_request'],
     ['of 256 characters', 'k'.repeat(256), 'string_above_max_length'],
     ['without a character', '', 'invalid_request'],
-  ])('with a key %s are refused, and no engine is asked', async (_name, key, code) => {
+  ])('with a key %s are refused, and no engine is called', async (_name, key, code) => {
     const before = mock.requests.length
     for (const [path, body] of [
       ['/v1/chat/completions', request('Hello')],
@@ -222,7 +222,7 @@ describe('repeats of calls with an idempotency key', () => {
     expect(errors?.[0]?.extensions).toMatchObject({ code: code.toUpperCase(), param: 'idempotencyKey' })
   })
 
-  it('are told from first answers in GraphQL too', async () => {
+  it('are distinguishable from first responses in GraphQL', async () => {
     const send = async () => {
       const query = 'mutation ($input: ChatCompletionInput!) { createChatCompletion(input: $input) { id text cost replayed } }'
       return (await caller.graphql(query, { input: { request: request('Hello'), idempotencyKey: 'g' } })).data.createChatCompletion
@@ -234,8 +234,8 @@ describe('repeats of calls with an idempotency key', () => {
 })
 
 // Both wait for leases to run out.
-describe.concurrent('repeats after the process that ran the call was killed', () => {
-  it('get the answer where there was one; where there was none, the call runs again; each is charged once', async () => {
+describe.concurrent('Idempotent repeats after the process of the call was killed', () => {
+  it('return an existing response; without one, the call runs again; each is charged once', async () => {
     await using stack = new AsyncDisposableStack()
     const mock = stack.use(await startMockEngine())
     const [billingPort, tapPort] = (await freePorts(2)) as [number, number]
@@ -282,9 +282,9 @@ describe.concurrent('repeats after the process that ran the call was killed', ()
   }, 400_000)
 })
 
-await onEngine('KIS_TEST_MONGODB_URL', 'the loss of the store of inference', (url) => {
-  describe.concurrent('the loss of the store of inference', () => {
-    it('refuses calls with an idempotency key with a time to come again, and nothing else', async () => {
+await onEngine('KIS_TEST_MONGODB_URL', 'Loss of the inference store', (url) => {
+  describe.concurrent('Loss of the inference store', () => {
+    it('refuses idempotent calls with a retry delay, and nothing else', async () => {
       await using stack = new AsyncDisposableStack()
       const mock = stack.use(await startMockEngine())
       const database = newDatabaseName()

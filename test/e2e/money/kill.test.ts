@@ -51,7 +51,7 @@ describe('kill -9', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  it(`${full(30)} times in the middle of ingestion: every acknowledged document is ready once, nothing is doubled, embeddings are paid once`, async () => {
+  it(`${full(30)} times during ingestion: every acknowledged document is ready once, nothing is duplicated, embeddings are paid once`, async () => {
     const { key } = await newOrganization(as(operatorKey), service)
     // Each batch takes 300 ms, so that kills hit every stage; each text is 10 tokens, so that what was paid can be
     // counted.
@@ -121,7 +121,7 @@ describe('kill -9', () => {
     expect(paid).toBeGreaterThanOrEqual(chunks - full(30) * 2 * 16)
   }, 600_000)
 
-  it(`${full(30)} times in the middle of chats: no acknowledged write is lost, and the books balance`, async () => {
+  it(`${full(30)} times during chats: no acknowledged write is lost, and the ledger balances`, async () => {
     const { key } = await newOrganization(as(operatorKey), service)
     let okCount = 0
     for (let round = 0; round < full(30); round++) {

@@ -25,7 +25,7 @@ interface Keyed {
 }
 
 /** The embedded service under work of all kinds, killed at moments that nobody chose. */
-describe('kill -9 in the middle of mixed work', () => {
+describe('kill -9 during mixed work', () => {
   const folder = mkdtempSync(join(tmpdir(), 'kis-mixed-kills-'))
   let mock: MockEngine
   let service: Service
@@ -51,7 +51,7 @@ describe('kill -9 in the middle of mixed work', () => {
   }
 
   it(
-    `${KILLS} times: nothing acknowledged is lost, nothing is paid twice, every repeat is answered, and kis verify finds nothing`,
+    `${KILLS} times: nothing acknowledged is lost, nothing is paid twice, every repeat gets its response, and kis verify finds nothing`,
     async () => {
       const { key } = await newOrganization(createCaller(service, operatorKey), service, { creditUsd: CREDIT_USD })
       const as = () => createCaller(service, key)

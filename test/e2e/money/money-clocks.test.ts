@@ -15,7 +15,7 @@ const LOOKED_MS = 8_000
 const REVOKED_MS = 5_000
 
 /** In one process on SQLite nothing but the machine's clock says what time it is. */
-describe('the machine’s clock is set while calls run', () => {
+describe('Machine clock changes during calls', () => {
   const folder = mkdtempSync(join(tmpdir(), 'kis-clock-'))
   const file = join(folder, 'wrong-ms')
   let engine: MeteredEngine
@@ -45,11 +45,11 @@ describe('the machine’s clock is set while calls run', () => {
     caller.rest('POST', '/v1/chat/completions', { model: 'mock-chat', messages: [{ role: 'user', content: JSON.stringify(script) }] })
 
   for (const { name, wrongMs } of [
-    { name: 'an hour on', wrongMs: HOUR_MS },
+    { name: 'an hour ahead', wrongMs: HOUR_MS },
     { name: 'two hours back', wrongMs: -HOUR_MS },
     { name: 'right again', wrongMs: 0 },
   ]) {
-    it(`${name}: the call under way keeps its hold and is charged by what it used, and others begin`, async () => {
+    it(`${name}: the call in flight preserves its hold and is charged by its use, and others start`, async () => {
       const id = `under-way-${wrongMs}`
       const underWay = send({ id, pieces: 5, usage: 'end', allowed: 0 })
       await eventually(() => engine.calls.get(id)?.requests === 1)
@@ -67,7 +67,7 @@ describe('the machine’s clock is set while calls run', () => {
     }, 120_000)
   }
 
-  it('an hour back: a key that is revoked is dead within 5 s', async () => {
+  it('an hour back: a revoked key is refused within 5 s', async () => {
     const { body: key } = await caller.rest('POST', '/v1/keys', { name: 'short-lived', scopes: ['inference'] })
     const status = async () => (await createCaller(service, key.key).rest('GET', '/v1/models')).status
     expect(await status()).toBe(200)

@@ -63,27 +63,33 @@ const CRASH_POINTS: readonly CrashPoint[] = [
     isRequested: false,
   },
   {
-    name: '3 billing, when the hold is written and not told',
+    name: '3 billing, when the hold is written and not reported',
     at: ['placeHold', 'answer'],
     victim: 'billing-1',
     charge: 'nothing',
     isRequested: false,
   },
   {
-    name: '4 inference, when the hold is written and not told',
+    name: '4 inference, when the hold is written and not reported',
     at: ['placeHold', 'answer'],
     victim: 'inference-1',
     charge: 'nothing',
     isRequested: false,
   },
   {
-    name: '5 inference, when the engine is asked and says nothing',
+    name: '5 inference, when the engine is called and has not responded',
     at: 'asked',
     victim: 'inference-1',
     charge: 'nothing',
     isRequested: true,
   },
-  { name: '6 inference, after the engine’s first piece', at: 'first piece', victim: 'inference-1', charge: 'nothing', isRequested: true },
+  {
+    name: '6 inference, after the first chunk of the engine',
+    at: 'first piece',
+    victim: 'inference-1',
+    charge: 'nothing',
+    isRequested: true,
+  },
   {
     name: `7 inference, at token ${KILLED_AT_TOKEN}`,
     at: 'checkpoints told',
@@ -92,7 +98,7 @@ const CRASH_POINTS: readonly CrashPoint[] = [
     isRequested: true,
   },
   {
-    name: '8 inference, between the engine’s end and the charge',
+    name: '8 inference, between the end of the engine and the charge',
     at: ['settleHold', 'request'],
     victim: 'inference-1',
     charge: 'used',
@@ -107,7 +113,7 @@ const CRASH_POINTS: readonly CrashPoint[] = [
     isResponded: true,
   },
   {
-    name: '10 billing, when the charge is written and not told',
+    name: '10 billing, when the charge is written and not reported',
     at: ['settleHold', 'answer'],
     victim: 'billing-1',
     charge: 'used',
@@ -115,7 +121,7 @@ const CRASH_POINTS: readonly CrashPoint[] = [
     isResponded: true,
   },
   {
-    name: '11 inference, when the charge is written and not told',
+    name: '11 inference, when the charge is written and not reported',
     at: ['settleHold', 'answer'],
     victim: 'inference-1',
     charge: 'used',
@@ -138,7 +144,7 @@ interface CrashedCall {
   readonly failure: Promise<unknown>
 }
 
-describe('a process that is killed in the middle of calls', () => {
+describe('Processes killed during calls', () => {
   let engine: MeteredEngine
   let tap: BillingTap
   let service: DistributedService
@@ -238,7 +244,7 @@ describe('a process that is killed in the middle of calls', () => {
     return calls
   }
 
-  it(`${RUNS} times at each of the 11 points leaves every hold ended once, no engine asked twice, and books that balance`, async () => {
+  it(`${RUNS} times at each of the 11 points end every hold once, call no engine twice, and leave a balanced ledger`, async () => {
     const calls: CrashedCall[] = []
     for (let run = 0; run < RUNS; run++) for (const point of CRASH_POINTS) calls.push(...(await crashAt(point, run)))
     const heldBy = async ({ caller }: CrashedCall) => nano((await caller.rest('GET', '/v1/wallet')).body.held_usd)

@@ -20,18 +20,18 @@ const CLOSED_WITHIN_MS = soaking ? 1_000 : 5_000
 /** When a caller leaves, and what the engine says of usage. */
 const LEAVINGS = [
   { name: 'before the first chunk', stream: true, usage: 'end', at: 'before' },
-  { name: 'in the middle, usage at the end', stream: true, usage: 'end', at: 'middle' },
-  { name: 'in the middle, usage never', stream: true, usage: 'never', at: 'middle' },
-  { name: 'in the middle, while the next chunk is on its way', stream: true, usage: 'never', at: 'race' },
-  { name: 'in the middle, usage on every chunk', stream: true, usage: 'each', at: 'middle' },
+  { name: 'midway, usage at the end', stream: true, usage: 'end', at: 'middle' },
+  { name: 'midway, usage never', stream: true, usage: 'never', at: 'middle' },
+  { name: 'midway, while the next chunk is pending', stream: true, usage: 'never', at: 'race' },
+  { name: 'midway, usage on every chunk', stream: true, usage: 'each', at: 'middle' },
   { name: 'after the last chunk', stream: true, usage: 'end', at: 'after' },
-  { name: 'while the engine thinks', stream: false, usage: 'end', at: 'before' },
-  { name: 'while the engine writes', stream: false, usage: 'end', at: 'middle' },
+  { name: 'before the engine responds', stream: false, usage: 'end', at: 'before' },
+  { name: 'during the response of the engine', stream: false, usage: 'end', at: 'middle' },
   { name: 'not at all', stream: true, usage: 'end', at: 'never' },
 ] as const
 type Leaving = (typeof LEAVINGS)[number]
 
-describe(`${CALLS} callers of the openai library who leave at any moment`, () => {
+describe(`${CALLS} callers of the openai library that disconnect at any moment`, () => {
   let engine: MeteredEngine
   let service: Service
   beforeAll(async () => {
@@ -85,7 +85,7 @@ describe(`${CALLS} callers of the openai library who leave at any moment`, () =>
     return performance.now()
   }
 
-  it('each pay for what the engine counts that it has produced, end its work, and leave no hold', async () => {
+  it('each pay for what the engine counts as produced, stop its work, and leave no hold', async () => {
     const operator = createCaller(service, service.key)
     let slowestMs = 0
     const inputs = new Set<number>()

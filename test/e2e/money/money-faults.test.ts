@@ -34,7 +34,7 @@ ${ENGINES.map((name) => `  - { id: ${name}, engine: ${name}, kind: chat, max_out
 type Organization = Caller & { readonly organizationId: string }
 
 /** Five processes; what inference says to billing, and billing to inference, goes through a tap. */
-describe('money, when parts of the service fail', () => {
+describe('Billing under faults', () => {
   let engine: MeteredEngine
   let tap: BillingTap
   let service: DistributedService
@@ -89,7 +89,7 @@ describe('money, when parts of the service fail', () => {
     return { read, failure: null }
   }
 
-  it(`${LOST_SHARE * 100} % of billing’s answers are lost: each of ${full(1_000)} calls that reached the engine is charged once, no other is, and no hold is left`, async () => {
+  it(`${LOST_SHARE * 100} % of responses of billing are lost: each of ${full(1_000)} calls that reached the engine is charged once, no other is, and no hold remains`, async () => {
     const caller = await organization()
     tap.intercept = (_exchange, phase) => (phase === 'answer' && Math.random() < LOST_SHARE ? 'lose' : 'pass')
     const callsBefore = engine.calls.size
@@ -121,7 +121,7 @@ describe('money, when parts of the service fail', () => {
     expect(await spent(caller)).toBe(BigInt(okCount) * (BigInt(METERED_INPUT_TOKENS) * INPUT + 3n * OUTPUT))
   }, 600_000)
 
-  it('billing is stopped: new calls are refused at once, running streams go on, and are charged when it goes on', async () => {
+  it('billing is stopped: new calls are refused immediately, running streams continue, and are charged when it resumes', async () => {
     const caller = await organization()
     const running = [1, 2, 3].map((number) => {
       const id = `running-${number}`
@@ -170,7 +170,7 @@ describe('money, when parts of the service fail', () => {
     expect(await spent(caller)).toBe(3n * (BigInt(METERED_INPUT_TOKENS) * INPUT + 200n * OUTPUT))
   }, 300_000)
 
-  it('an engine refuses everything: it is soon left alone, and nobody pays', async () => {
+  it('an engine refuses everything: it is soon skipped, and nobody pays', async () => {
     const caller = await organization()
     const calls = full(300)
     const ids = Array.from({ length: calls }, (_, i) => `refusing-${i}`)
@@ -199,7 +199,7 @@ describe('money, when parts of the service fail', () => {
     expect(await spent(caller)).toBeGreaterThan(0n)
   }, 120_000)
 
-  it('an engine sends what is no chunk: what came before is given, then one error, and nobody pays', async () => {
+  it('an engine sends a malformed chunk: the earlier chunks are returned, then one error, and nobody pays', async () => {
     const caller = await organization()
     const { read, failure } = await stream(caller, { id: 'babbling', pieces: 3, usage: 'end', fails: 'babbles' }, { model: 'babbles' })
     expect(read).toBe(3)
@@ -208,7 +208,7 @@ describe('money, when parts of the service fail', () => {
     expect([await records(caller), await spent(caller)]).toEqual([[], 0n])
   }, 120_000)
 
-  it('an engine reports ten times what was held: the hold is charged, the rest is the service’s', async () => {
+  it('an engine reports ten times the hold: the hold is charged, and the service absorbs the rest', async () => {
     const caller = await organization('0.01')
     const held: bigint[] = []
     tap.intercept = async ({ operation }, phase) => {
@@ -224,7 +224,7 @@ describe('money, when parts of the service fail', () => {
     expect(nano((await balancedWallet(caller)).balance_usd)).toBe(nano('0.01') - held[0]!)
   }, 120_000)
 
-  it('keeps the laws of the ledger through all of that', async () => {
+  it('preserves the invariants of the ledger through all of that', async () => {
     await service.close()
     await using store = await openSqliteDocumentStore({ file: join(folder, 'billing-1', 'billing.sqlite'), log: silentLog })
     const collections = openCollections(store)

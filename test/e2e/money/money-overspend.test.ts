@@ -15,8 +15,8 @@ const INPUT = 1_000n
 const OUTPUT = 2_000n
 const CHARGE = BigInt(METERED_INPUT_TOKENS) * INPUT + 5n * OUTPUT
 
-await onBothEngines('one wallet behind two replicas of inference and two of billing', (start) => {
-  describe('one wallet behind two replicas of inference and two of billing', () => {
+await onBothEngines('One wallet behind two replicas of inference and two of billing', (start) => {
+  describe('One wallet behind two replicas of inference and two of billing', () => {
     let engine: MeteredEngine
     let service: DistributedService
     beforeAll(async () => {
@@ -36,7 +36,7 @@ await onBothEngines('one wallet behind two replicas of inference and two of bill
     }
     const getWallet = async (caller: Caller) => (await caller.rest('GET', '/v1/wallet')).body
 
-    it(`${CALLS} calls at once: as many as it can pay begin, the others are refused, and what is charged is what was made`, async () => {
+    it(`${CALLS} concurrent calls: as many as it can pay start, the others are refused, and the charge equals the calls made`, async () => {
       const caller = await newOrganization(createCaller(service, service.key), service, { creditUsd: CREDIT_USD, plan: 'crowd' })
       const credit = nano(CREDIT_USD)
       const release = () => {

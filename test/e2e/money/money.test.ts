@@ -19,7 +19,7 @@ models:
     price: { input: "1", cached_input: "0.5", output: "1", tiers: [{ above_input_tokens: 10, input: "2", cached_input: "1", output: "2" }] }
 `
 
-describe('money over REST', () => {
+describe('Billing over REST', () => {
   let mock: MockEngine
   let service: Service
   let admin: Caller
@@ -41,7 +41,7 @@ describe('money over REST', () => {
   const send = (caller: Caller, model = 'plain') =>
     caller.openai.chat.completions.create({ model, max_tokens: 5, messages: [{ role: 'user', content: 'hi' }] })
 
-  it('a key spends to its limit and no further, and no engine is called above it', async () => {
+  it('a key spends up to its limit, and no engine is called above it', async () => {
     // A call holds what 100 tokens cost at the most, and costs 25.
     const key = await keyWith({ amount_usd: '0.00012', period: 'day' })
     await send(key)
@@ -71,7 +71,7 @@ describe('money over REST', () => {
     await send(key)
   })
 
-  it('keys that a limited key made spend to its limit together and no further', async () => {
+  it('keys that a limited key created spend up to its limit together', async () => {
     const spend_limit = { amount_usd: '0.00012', period: 'day' }
     const created = await admin.rest('POST', '/v1/keys', { name: 'parent', scopes: ['admin'], spend_limit })
     const parent = createCaller(service, created.body.key)
@@ -101,7 +101,7 @@ describe('money over REST', () => {
     expect({ status, code: body.error.code, param: body.error.param }).toEqual({ status: 400, code, param })
   })
 
-  it('a bill can be computed again from its record, in the tier that the call reached', async () => {
+  it('a charge can be recomputed from its record, in the tier that the call reached', async () => {
     const key = await keyWith(null)
     await send(key, 'tiered')
     const { body } = await admin.rest('GET', `/v1/usage?key_id=${key.id}`)
@@ -120,7 +120,7 @@ describe('money over REST', () => {
     })
   })
 
-  it('usage is summed, and given as a table', async () => {
+  it('usage is summed, and exported as a table', async () => {
     const owner = await newOrganization(createCaller(service, service.key), service)
     for (const model of ['plain', 'plain', 'tiered']) await send(owner, model)
     const { body } = await owner.rest('GET', '/v1/usage/summary?group_by=day,model')
@@ -164,7 +164,7 @@ describe('money over REST', () => {
     expect((await owner.rest('GET', '/v1/wallet')).body.balance_usd).toBe('7.5')
   })
 
-  it('charges and a low balance are told over a socket, and again after a cursor', async () => {
+  it('charges and a low balance are reported over a socket, and resumed after a cursor', async () => {
     const owner = await newOrganization(createCaller(service, service.key), service, { creditUsd: '0.0001' })
     const set = await owner.rest('PATCH', '/v1/organization', { low_balance_threshold_usd: '0.00006' })
     expect(set.body.low_balance_threshold_usd).toBe('0.00006')

@@ -43,7 +43,7 @@ function ocrPages(start: (options: ServiceOptions) => Promise<Service>): void {
     await mock?.[Symbol.asyncDispose]()
   })
 
-  it('pages that OCR reads are charged, counted in the month of the plan, and paid once', { timeout: TIMEOUT_MS }, async () => {
+  it('OCR pages are charged, counted in the month of the plan, and paid once', { timeout: TIMEOUT_MS }, async () => {
     const { id } = await newCollection(caller, 'embed')
     const path = `/v1/collections/${id}`
     await caller.rest('PATCH', path, { ocr: 'auto' })
@@ -89,7 +89,7 @@ function ocrPages(start: (options: ServiceOptions) => Promise<Service>): void {
   })
 }
 
-describe('pages of OCR in one process', () => ocrPages(startEmbedded))
-await onBothEngines('pages of OCR in five processes on the engines', (start) =>
-  describe('pages of OCR in five processes on the engines', () => ocrPages(start)),
+describe('OCR pages in one process', () => ocrPages(startEmbedded))
+await onBothEngines('OCR pages in five processes on the engines', (start) =>
+  describe('OCR pages in five processes on the engines', () => ocrPages(start)),
 )

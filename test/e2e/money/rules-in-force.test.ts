@@ -127,7 +127,7 @@ function rulesInForce(
   }
 
   it.concurrent.each(changes)(
-    'no call reaches the engine by the former ones once a change of %s is answered',
+    'no call reaches the engine by the former rules once a change of %s is acknowledged',
     async (_what, code, change) => {
       const admin = await newOrganization(operator, service)
       const { id, caller } = await createKey(admin, {})
@@ -138,7 +138,7 @@ function rulesInForce(
     120_000,
   )
 
-  it.concurrent('no image is fetched once a change to local_only is answered, also not for a local model', async () => {
+  it.concurrent('no image is fetched once a change to local_only is acknowledged, even for a local model', async () => {
     const admin = await newOrganization(operator, service)
     const { caller } = await createKey(admin, {})
     const url = `http://127.0.0.1:${(images.address() as AddressInfo).port}/a.png`
@@ -154,7 +154,7 @@ function rulesInForce(
     expect([before > 0, fetches]).toEqual([true, before])
   }, 120_000)
 
-  it.concurrent('no call of a key reaches the engine once the revocation of the key that made it is answered', async () => {
+  it.concurrent('no call of a key reaches the engine once the revocation of its parent is acknowledged', async () => {
     const admin = await newOrganization(operator, service)
     const parent = await createKey(admin, { scopes: ['admin'] })
     const { caller } = await createKey(parent.caller, {})
@@ -170,7 +170,7 @@ function rulesInForce(
     expect(Object.keys(outcomes)).toEqual(['answered'])
   }, 60_000)
 
-  it.concurrent('a stream of a key that is revoked is told so and ended within 5 s, and what it had produced is charged', async () => {
+  it.concurrent('a stream of a revoked key is notified and ended within 5 s, and its output is charged', async () => {
     const admin = await newOrganization(operator, service)
     const { id, caller } = await createKey(admin, {})
     const { abandoned } = mock
@@ -191,7 +191,7 @@ function rulesInForce(
     await eventually(async () => (await admin.rest('GET', '/v1/usage')).body.data?.length === 1, 10_000)
   }, 60_000)
 
-  it.concurrent('what was accepted of a revoked key is finished by the rules that it had', async () => {
+  it.concurrent('accepted work of a revoked key is finished by its former rules', async () => {
     const admin = await newOrganization(operator, service)
     const collection = await newCollection(admin, 'mock-embed-slow')
     const { id, caller } = await createKey(admin, { scopes: ['knowledge:read', 'knowledge:write'] })
@@ -203,15 +203,15 @@ function rulesInForce(
   }, 120_000)
 }
 
-describe('rules of an organization', () =>
+describe('Rules of an organization', () =>
   rulesInForce(startFiveProcesses, { inference: 2, gateway: 2 }, [POLICY, SPEND_LIMIT, REVOCATION, ...OTHERS]))
 
-await onBothEngines('rules of an organization over two replicas of billing', (start) => {
-  describe('rules of an organization over two replicas of billing', () =>
+await onBothEngines('Rules of an organization over two replicas of billing', (start) => {
+  describe('Rules of an organization over two replicas of billing', () =>
     rulesInForce(start, { billing: 2, inference: 2, gateway: 2 }, [POLICY, SPEND_LIMIT, REVOCATION]))
 })
 
-describe('runs and documents under way', () => {
+describe('Runs and documents in flight', () => {
   let mock: MockEngine
   let service: Service
   let operator: Caller

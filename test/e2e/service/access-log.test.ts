@@ -31,7 +31,7 @@ const STARTS: readonly (readonly [string, (options: ServiceOptions) => Promise<S
   ['five processes', startFiveProcesses],
 ]
 
-describe.each(STARTS)('the access log of %s', (_name, start) => {
+describe.each(STARTS)('Access log of %s', (_name, start) => {
   let engine: MeteredEngine
   let service: Service
   let caller: Caller & { readonly organizationId: string }
@@ -55,7 +55,7 @@ describe.each(STARTS)('the access log of %s', (_name, start) => {
   it.each([
     ['unary', {}],
     ['streamed', { stream: true }],
-  ])('tells whose a %s chat was, what it used and what it cost', async (kind, more) => {
+  ])('attributes a %s chat to its caller, with usage and cost', async (kind, more) => {
     const response = await chat({ id: kind, pieces: 5, usage: 'end' }, more)
     const text = await response.text()
     expect(response.status, text).toBe(200)
@@ -77,7 +77,7 @@ describe.each(STARTS)('the access log of %s', (_name, start) => {
     expect(line).not.toHaveProperty('clientLeft')
   })
 
-  it('tells that a client left its stream', async () => {
+  it('records that a client disconnected from its stream', async () => {
     const leaving = new AbortController()
     const response = await fetch(`${service.rest}/v1/chat/completions`, {
       method: 'POST',
@@ -95,7 +95,7 @@ describe.each(STARTS)('the access log of %s', (_name, start) => {
     expect(line).toMatchObject({ clientLeft: true, status: 200, organizationId: caller.organizationId })
   })
 
-  it('has no warning of clients that leave during a query, a mutation or a stream', async () => {
+  it('has no warning of clients that disconnect during a query, a mutation or a stream', async () => {
     const query = (kind: string) =>
       `${kind} Left($input: ChatCompletionInput!) { ${kind === 'mutation' ? 'createChatCompletion(input: $input) { id }' : 'chatCompletion(input: $input) { textDelta }'} }`
     const script = (id: string) => ({
@@ -138,7 +138,7 @@ describe.each(STARTS)('the access log of %s', (_name, start) => {
     expect(warnings().slice(before)).toEqual([])
   })
 
-  it('has templates of paths, codes of errors, and nothing that a caller wrote', async () => {
+  it('has path templates, error codes, and nothing that a caller wrote', async () => {
     const missing = await caller.rest('GET', '/v1/collections/col_0123456789abcdef01234567')
     expect(missing.status).toBe(404)
     const unknown = await caller.rest('GET', `/v1/${SECRET_TEXT}`)
@@ -155,7 +155,7 @@ describe.each(STARTS)('the access log of %s', (_name, start) => {
     expect([...service.processes.values()].map(({ errors }) => errors).join()).not.toContain(SECRET_TEXT)
   })
 
-  it('names the operations of GraphQL, over HTTP and over sockets at their end', async () => {
+  it('names GraphQL operations, over HTTP and at their end over sockets', async () => {
     await caller.graphql('query Told { organization { id } }')
     expect(await lineOf(service, ({ operation }) => operation === 'query Told')).toMatchObject({
       route: '/graphql',
@@ -179,7 +179,7 @@ describe.each(STARTS)('the access log of %s', (_name, start) => {
     })
   })
 
-  it('tells of a slow request where its time went', async () => {
+  it('explains where a slow request spent its time', async () => {
     const response = await chat({ id: 'slow', pieces: 1, usage: 'end' }, {})
     await response.text()
     const requestId = response.headers.get('x-request-id')

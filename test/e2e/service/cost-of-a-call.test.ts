@@ -29,7 +29,7 @@ const BODIES = {
   paced: { stream: true, content: 'paced' },
 } as const
 
-describe('the CPU of a call, against a bare proxy in the same run', () => {
+describe('CPU of a call compared with a bare proxy in the same run', () => {
   const engine = new Child('./engine-process.ts')
   const load = new Child('./load-process.ts')
   let proxy: Child

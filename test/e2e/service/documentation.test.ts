@@ -91,7 +91,7 @@ function example(name: keyof typeof EXAMPLES): string {
   return found.code
 }
 
-describe('the examples of the documentation', () => {
+describe('Examples of the documentation', () => {
   let service: Service
   let vendor: MockEngine
   let receiver: WebhookReceiver
@@ -177,7 +177,7 @@ describe('the examples of the documentation', () => {
     expect((await shell(example('search'))).stdout).not.toContain('undefined')
   }, 90_000)
 
-  it('have an agent over two languages that cites what it answers', async () => {
+  it('have an agent over two languages that cites its sources', async () => {
     const stdout = await node('agent')
     expect(stdout).toMatch(/ثلاثون يوماً .*\[#\d\]/)
     expect(stdout).toContain("file_name: 'إجازات.md'")
@@ -185,7 +185,7 @@ describe('the examples of the documentation', () => {
     expect(stdout).toMatch(/60 dollars .*\[#\d\] \[ 'travel\.md' \]/)
   }, 90_000)
 
-  it('have a workflow over the same collection that chooses its way', async () => {
+  it('have a workflow over the same collection with a branch', async () => {
     const stdout = await node('workflow')
     expect(stdout).toMatch(/^completed \{/)
     expect(stdout).toMatch(/For the finance team: .*60 dollars/)
@@ -193,15 +193,15 @@ describe('the examples of the documentation', () => {
     expect(stdout).toMatch(/'find done 0\.\d+',\s+'ask done 0\.\d+',\s+'about done 0',\s+'finance done 0'\s+\] 0\.\d+/)
   }, 90_000)
 
-  it('work by Anthropic’s SDK', async () => {
+  it('work with the Anthropic SDK', async () => {
     expect(await node('messages')).toMatch(/Lunch is at noon\..* \d+ end_turn\n/)
   }, 90_000)
 
-  it('work by the Responses API', async () => {
+  it('work with the Responses API', async () => {
     expect(await node('responses')).toMatch(/Lunch is at noon\..* \d+\n/)
   }, 90_000)
 
-  it('repeat a call under the same key without a second answer', async () => {
+  it('repeat a call with the same idempotency key without a second reply', async () => {
     expect(await node('idempotency')).toMatch(/^true\n.*Lunch is at noon\./)
   }, 90_000)
 
@@ -239,7 +239,7 @@ describe('the examples of the documentation', () => {
     expect(await node('verifying', example('verifying') + use)).toBe('ping\n')
   })
 
-  it('connect a client of MCP', async () => {
+  it('connect an MCP client', async () => {
     const { url, headers } = JSON.parse(here(example('mcp')).replace('<API_KEY>', service.key)).mcpServers.knowledge
     const client = new Client({ name: 'test', version: '1' })
     try {
@@ -267,7 +267,7 @@ describe('the examples of the documentation', () => {
     expect(JSON.parse(watch)).toMatchObject({ object: 'evaluation_watch', max_fall: 0.1 })
   })
 
-  it('give a collection another embedding model', async () => {
+  it('re-embed a collection with another model', async () => {
     const caller = createCaller(service, service.key)
     const { id: COLLECTION } = await newCollection(caller)
     const { stdout } = await shell(example('reembedding'), { COLLECTION })
@@ -285,7 +285,7 @@ describe('the examples of the documentation', () => {
     expect(await node('tus', prelude + example('tus'))).toMatch(/^file_[0-9a-f]{32}\n$/)
   })
 
-  it('make a document of an address', async () => {
+  it('create a document from a URL', async () => {
     const { id: COLLECTION } = await newCollection(createCaller(service, service.key))
     const { stdout } = await shell(example('web').replace('https://example.org', `http://${host()}`), { COLLECTION })
     expect(JSON.parse(stdout)).toMatchObject({ object: 'document', file_name: expect.stringContaining('report') })
@@ -305,7 +305,7 @@ describe('the examples of the documentation', () => {
     expect(JSON.parse(stdout)).toMatchObject({ external_id: 'contract-7', outcome: 'created' })
   })
 
-  it('show a passage on its page', async () => {
+  it('show a chunk on its page', async () => {
     const caller = createCaller(service, service.key)
     const { id: collection } = await newCollection(caller)
     const { id } = await addDocument(caller, collection, 'dues.pdf', drawPdf([[ltr(50, 100, 'The dues of Sur are paid in silver.')]]))
@@ -316,7 +316,7 @@ describe('the examples of the documentation', () => {
     expect(Object.keys(shown.boxes[0])).toEqual(Object.keys(written.boxes[0]))
   })
 
-  it('let a collection take sound', async () => {
+  it('enable audio for a collection', async () => {
     const { id: COLLECTION } = await newCollection(createCaller(service, service.key))
     const { stdout } = await shell(example('sound'), { COLLECTION })
     expect(JSON.parse(stdout)).toMatchObject({ id: COLLECTION, transcription_model: 'whisper-1' })
@@ -331,7 +331,7 @@ describe('the examples of the documentation', () => {
     expect(followUp).toMatchObject({ status: 200, body: { rewrite: { applied: true } } })
   })
 
-  it('rerank documents, by curl and by Cohere’s client', async () => {
+  it('rerank documents, by curl and by the Cohere client', async () => {
     const { stdout } = await shell(example('rerank'))
     expect(JSON.parse(stdout).results).toHaveLength(1)
     const prelude = `globalThis.query = 'leave'\nglobalThis.documents = ['meals', 'leave']\n`
@@ -359,14 +359,14 @@ describe('the examples of the documentation', () => {
     })
   })
 
-  it('make a key with limits, whose scopes have a default of their own', async () => {
+  it('create a key with limits, whose scopes have their own default', async () => {
     const { stdout } = await shell(example('key'))
     expect(JSON.parse(stdout)).toMatchObject({ key: expect.stringMatching(/^kis_live_/), scopes: ['inference', 'knowledge:read'] })
     const { body } = await createCaller(service, service.key).rest('POST', '/v1/keys', { name: 'default' })
     expect(body.scopes).toEqual(['inference', 'knowledge:read', 'knowledge:write'])
   })
 
-  it('find out about a key, and make two things at once', async () => {
+  it('show a key, and create two objects in one request', async () => {
     const caller = createCaller(service, service.key)
     const { data, errors } = await caller.graphql(example('viewer'))
     expect(errors).toBeUndefined()
@@ -383,7 +383,7 @@ describe('the examples of the documentation', () => {
     expect(body.data).toEqual([])
   })
 
-  it('invite somebody', async () => {
+  it('invite a person', async () => {
     const { stdout } = await shell(example('invitation'))
     expect(JSON.parse(stdout)).toMatchObject({ email: 'ann@example.com', role: 'editor', token: expect.any(String) })
   })
@@ -415,7 +415,7 @@ describe('the examples of the documentation', () => {
   })
 })
 
-describe('the parts of a catalog that the documentation shows', () => {
+describe('Catalog examples of the documentation', () => {
   const folder = mkdtempSync(join(tmpdir(), 'kis-documentation-'))
   afterAll(() => rmSync(folder, { recursive: true, force: true }))
 
@@ -423,7 +423,7 @@ describe('the parts of a catalog that the documentation shows', () => {
     ['docs/guide/multimodal.md', 'kind: transcription'],
     ['docs/operate/compose.md', 'engines:'],
     ['docs/guide/billing.md', 'price:'],
-  ])('are read by the service: %s, %s', (page, holding) => {
+  ])('are valid: %s, %s', (page, holding) => {
     const blocks = findCodeBlocks(page).filter(({ language, code }) => language === 'yaml' && code.includes(holding))
     expect(blocks).toHaveLength(1)
     const { code } = blocks[0]!

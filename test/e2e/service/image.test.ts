@@ -20,7 +20,7 @@ const declare = (files: string) => {
     expect(sizes.reduce((sum, size) => sum + size) / 1e6).toBeLessThanOrEqual(MOST_MB)
   })
 
-  it('holds no package of development, no test, and libraries of its own system only', () => {
+  it('contains no development package, no test, and libraries of its own system only', () => {
     const { packages } = JSON.parse(readFileSync(join(ROOT, 'package-lock.json'), 'utf8'))
     const own = paths.filter((path) => path.startsWith('node_modules/') && path.endsWith('/package.json')).map((path) => path.slice(0, -13))
     expect(own.length).toBeGreaterThan(100)
@@ -31,20 +31,20 @@ const declare = (files: string) => {
   })
 
   const { entrypoint, user } = readDockerfile()
-  it('runs as the user that the script of the tests takes', () => expect(user).toBe('1000:1000'))
+  it('runs as the user of the test script', () => expect(user).toBe('1000:1000'))
 
   const run = join(ROOT, 'test/engines/image/run.sh')
   const kis = (folder: string) => [run, files, folder, ...entrypoint.map((word) => (word === 'node' ? '/usr/local/bin/node' : word))]
   const start = (options: ServiceOptions = {}) => startEmbedded({ ...options, kis })
 
-  describe('what the service loads on demand', () => {
+  describe('Files that the service loads on demand', () => {
     let service: Service
     beforeAll(async () => {
       service = await start({ env: { KIS_PORTAL: 'on' } })
     })
     afterAll(() => service?.close())
 
-    it('is there for reading a scan', async () => {
+    it('include those for OCR', async () => {
       const caller = createCaller(service, service.key)
       const { id } = await newCollection(caller)
       await caller.rest('PATCH', `/v1/collections/${id}`, { ocr: 'auto' })
@@ -54,7 +54,7 @@ const declare = (files: string) => {
       expect(JSON.stringify(body)).toContain('seven in the morning')
     })
 
-    it('is there for the portal, the reference of the API and GraphiQL', async () => {
+    it('include the portal, the API reference and GraphiQL', async () => {
       const page = (path: string) =>
         fetch(new URL(path, service.rest), { headers: { accept: 'text/html' } }).then((response) => response.text())
       expect(await page('/')).toMatch(/<script type="module"[^>]* src="\/assets\/index-/)
@@ -63,7 +63,7 @@ const declare = (files: string) => {
     })
   })
 
-  endToEnd('the image, read-only, as its user', start)
+  endToEnd('read-only container image with its own user', start)
 }
 
-await onEngine('KIS_TEST_IMAGE', 'the image', declare, { isEverywhere: false })
+await onEngine('KIS_TEST_IMAGE', 'Container image', declare, { isEverywhere: false })

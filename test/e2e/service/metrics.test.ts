@@ -32,7 +32,7 @@ const STARTS: readonly (readonly [string, (catalog: string) => Promise<Measured>
   ['five processes', startFive],
 ]
 
-describe.each(STARTS)('the metrics of %s', (_name, start) => {
+describe.each(STARTS)('Metrics of %s', (_name, start) => {
   let engine: MeteredEngine
   let measured: Measured
   let caller: Caller & { readonly organizationId: string }
@@ -58,7 +58,7 @@ describe.each(STARTS)('the metrics of %s', (_name, start) => {
     for await (const _chunk of stream);
   }
 
-  it('tell what a streamed chat took, used and cost, at every part that it passed', async () => {
+  it('show duration, usage and cost of a streamed chat, at every part that it passed', async () => {
     await chat({ id: 'measured', pieces: 5, usage: 'end' })
     await eventually(async () => sumOf(await scrapeAll(), 'kis_http_request_seconds_count', { route: '/v1/chat/completions' }) === 1)
     const samples = await scrapeAll()
@@ -83,14 +83,14 @@ describe.each(STARTS)('the metrics of %s', (_name, start) => {
     expect(count('kis_organization_charged_usd_total', { organization: caller.organizationId })).toBeCloseTo(0.000_04, 9)
   })
 
-  it('tell of an engine that only fails', async () => {
+  it('show an engine that always fails', async () => {
     for (let i = 0; i < 6; i++) await chat({ id: 'failing', pieces: 1, usage: 'end', fails: 'refuses' }).catch(() => undefined)
     const samples = await scrapeAll()
     expect(sumOf(samples, 'kis_engine_seconds_count', { engine: 'mock', outcome: 'engine_unavailable' })).toBeGreaterThanOrEqual(5)
     expect(sumOf(samples, 'kis_engine_breaker_open', { engine: 'mock' })).toBe(1)
   })
 
-  it('count open sockets and what runs over them', async () => {
+  it('count open sockets and their operations', async () => {
     const client = caller.socket()
     const events = client.iterate({ query: 'subscription { walletChanged { __typename } }' })
     const first = events.next()
@@ -118,7 +118,7 @@ describe.each(STARTS)('the metrics of %s', (_name, start) => {
     expect(sumOf(samples, 'process_resident_memory_bytes')).toBeGreaterThan(1e6)
   })
 
-  it('are not on the port of the service, and nothing else is on theirs', async () => {
+  it('are on their own port only, which serves nothing else', async () => {
     expect((await fetch(`${measured.service.rest}/metrics`)).status).toBe(404)
     const [port] = measured.ports
     for (const path of ['/', '/v1/models', '/graphql']) expect((await fetch(`http://127.0.0.1:${port}${path}`)).status).toBe(404)

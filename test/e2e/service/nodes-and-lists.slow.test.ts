@@ -58,7 +58,7 @@ const TYPES: Readonly<Record<(typeof NODE_KINDS)[number], string>> = {
   ledgerEntry: 'LedgerEntry',
 }
 
-it('finds an object of each kind by its id, one by one and together', async () => {
+it('finds an object of each kind by its ID, one by one and together', async () => {
   const ids = NODE_KINDS.map((kind) => has[kind])
   const expected = NODE_KINDS.map((kind) => ({ __typename: TYPES[kind], id: has[kind] }))
   for (const [i, id] of ids.entries()) expect(await owner.graphql(NODE, { id })).toEqual({ data: { node: expected[i] } })
@@ -66,14 +66,14 @@ it('finds an object of each kind by its id, one by one and together', async () =
   expect(await owner.graphql(NODE, { id: 'mock-chat' })).toEqual({ data: { node: { __typename: 'Model', id: 'mock-chat' } } })
 })
 
-it('finds nothing for unknown ids and for those of another organization', async () => {
+it('finds nothing for unknown IDs and for those of another organization', async () => {
   const other = await newOrganization(createCaller(service, service.key), service)
   const ids = NODE_KINDS.flatMap((kind) => [has[kind], createUnknown(has[kind])])
   const strange = ['', 'x', '__proto__', 'constructor_1', 'doc_', `doc_${'0'.repeat(500)}`, 'agent/none']
   expect(await other.graphql(NODES, { ids: [...ids, ...strange] })).toEqual({ data: { nodes: [...ids, ...strange].map(() => null) } })
 })
 
-it('gives the fields of an object from the subgraphs that have them', async () => {
+it('returns the fields of an object from the subgraphs that have them', async () => {
   const { data, errors } = await owner.graphql(
     `query Fields($ids: [ID!]!) { nodes(ids: $ids) {
       ... on Document { name file { name } collection { code searchTool { description } } }
@@ -99,7 +99,7 @@ it('gives the fields of an object from the subgraphs that have them', async () =
   ])
 })
 
-it('refuses an object whose own field the key may not ask for, and gives the others', async () => {
+it('refuses an object with a field outside the rights of the key, and returns the others', async () => {
   const { body } = await owner.rest('POST', '/v1/keys', { name: 'reader', scopes: ['knowledge:read'] })
   const reader = createCaller(service, body.key)
   const ids = [has.document, has.agent, has.wallet, has.upload, has.webhook, has.key, has.organization]
@@ -199,7 +199,7 @@ it('counts every list, and lists the runs of all agents and the usage of one req
   expect(names).toEqual(names.toSorted())
 })
 
-it('takes at most 100 ids', async () => {
+it('accepts at most 100 IDs', async () => {
   const { errors } = await owner.graphql(NODES, { ids: Array.from({ length: 101 }, () => has.document) })
   expect(errors).toMatchObject([{ extensions: { code: 'INVALID_REQUEST' } }])
 })

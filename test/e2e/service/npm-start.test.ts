@@ -14,7 +14,7 @@ const END_MS = 30_000
 
 describe.skipIf(process.platform === 'win32')('npm start', () => {
   it.each(['SIGTERM', 'SIGINT', 'SIGKILL'] as const)(
-    'ends the service when npm gets %s, and leaves its folder to the next one',
+    'ends the service when npm receives %s, and releases its data directory',
     async (signal) => {
       const folder = mkdtempSync(join(tmpdir(), 'kis-npm-'))
       const own = { HOME: folder, KIS_DATA_DIR: join(folder, 'data'), KIS_PORTAL: 'off' }

@@ -13,7 +13,7 @@ const WORD = 'Zorblaxianism'
 /** Keys are believed for 3.5 s, and open streams are looked at each second. */
 const KNOWN_WITHIN_MS = 30_000
 
-describe('an operator', () => {
+describe('Operator', () => {
   const folder = mkdtempSync(join(tmpdir(), 'kis-organizations-'))
   let mock: MockEngine
   let service: Service
@@ -32,7 +32,7 @@ describe('an operator', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  it('suspends an organization: its streams end, its keys are refused by name, and it works again when it is resumed', async () => {
+  it('suspends an organization: its streams end, its keys are refused with a specific error, and it works again after resuming', async () => {
     const tenant = await newOrganization(operator, service)
     const path = `/v1/organizations/${tenant.organizationId}`
     const chat = (word: string) => ({ model: 'mock-chat', messages: [{ role: 'user' as const, content: `please ${word}` }] })
@@ -120,7 +120,7 @@ describe('an operator', () => {
     expect((await tenant.rest('GET', '/v1/documents?status=failed')).body.data).toEqual([])
   }, 90_000)
 
-  it('deletes an organization from the bytes of all files, also across kills, and keeps its accounts', async () => {
+  it('deletes an organization from the bytes of all files, through kills, and preserves its ledger', async () => {
     const tenant = await newOrganization(operator, service)
     const remaining = await newOrganization(operator, service)
     const path = `/v1/organizations/${tenant.organizationId}`

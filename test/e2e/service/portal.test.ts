@@ -12,7 +12,7 @@ beforeAll(async () => {
 }, 90_000)
 afterAll(() => service?.close())
 
-it('the service is ready before its portal, says where it is, and serves what it built', async () => {
+it('the service is ready before its portal, reports its URL, and serves the build', async () => {
   const { lines } = service.processes.get('all')!
   expect(lines.at(-2)).toBe(`portal for browsers: ${service.rest}/`)
   const open = (path: string, headers: Record<string, string> = BROWSER) => fetch(`${service.rest}${path}`, { headers, redirect: 'manual' })

@@ -24,10 +24,10 @@ const MAY_BE_EMPTY = /5xx|Fail|fail|organization/
 
 await onEngine(
   'KIS_TEST_PROMETHEUS',
-  'a real Prometheus',
+  'Prometheus',
   (programs) => {
-    describe('a real Prometheus', () => {
-      it('scrapes a service, evaluates every alert, answers every query of the dashboards, and sees the end of the process', async () => {
+    describe('Prometheus', () => {
+      it('scrapes a service, evaluates every alert, runs every query of the dashboards, and sees the end of the process', async () => {
         await using mock = await startMockEngine()
         const [port] = await freePorts(1)
         const service = await startEmbedded({ catalog: mockCatalog(mock.url), env: { KIS_METRICS_PORT: String(port) } })

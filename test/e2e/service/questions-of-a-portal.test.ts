@@ -45,7 +45,7 @@ async function withScopes(...scopes: string[]): Promise<Caller> {
   return createCaller(service, (await owner.rest('POST', '/v1/keys', { name: 'narrow', scopes })).body.key)
 }
 
-it('counts and lists the documents of all collections by status, the organization own and no other', async () => {
+it('counts and lists the documents of all collections by status, of the own organization only', async () => {
   const { organization, documents } = await executeQuery(`{
     organization { documentCounts { queued processing ready failed } }
     documents(status: READY) { totalCount edges { node { id status collection { id } } } }
@@ -69,7 +69,7 @@ it('counts and lists the documents of all collections by status, the organizatio
   expect(await codesOf('{ documents(status: READY) { totalCount } }', narrow)).toEqual(['PERMISSION_DENIED'])
 })
 
-it('keeps the versions of an agent, so that two can be compared', async () => {
+it('retains the versions of an agent, so that two can be compared', async () => {
   const { body: agent } = await owner.rest('POST', '/v1/agents', {
     code: 'versions',
     name: 'One',
@@ -103,7 +103,7 @@ it('keeps the versions of an agent, so that two can be compared', async () => {
   ).toEqual(['INVALID_REQUEST'])
 })
 
-it('keeps the versions of a workflow', async () => {
+it('retains the versions of a workflow', async () => {
   const definition = (template: string) => ({ nodes: [{ id: 'say', type: 'template', template }], output: '{{ nodes.say.text }}' })
   const { body: workflow } = await owner.rest('POST', '/v1/workflows', { code: 'versions', name: 'One', definition: definition('First') })
   await owner.rest('PATCH', `/v1/workflows/${workflow.id}`, { definition: definition('Second') })
@@ -131,7 +131,7 @@ it('lists the threads of an agent, by their first words, and shows one', async (
   expect(await codesOf(`{ thread(id: "${has.thread}") { id } }`, await withScopes('knowledge:read'))).toEqual(['PERMISSION_DENIED'])
 })
 
-it('follows the ends of runs of agents and workflows from a cursor on', async () => {
+it('follows the ends of runs of agents and workflows after a cursor', async () => {
   const client = owner.socket()
   const query =
     'subscription ($after: Cursor) { runEnded(after: $after) { runId cursor agentRun { id status } workflowRun { id status } } }'
@@ -147,7 +147,7 @@ it('follows the ends of runs of agents and workflows from a cursor on', async ()
   ])
 })
 
-it('says what each key has spent, and lists keys by name and by whether they work', async () => {
+it('reports the spending of each key, and lists keys by name and by state', async () => {
   const { body: created } = await owner.rest('POST', '/v1/keys', { name: 'Spender of the month' })
   const spender = createCaller(service, created.key)
   await spender.rest('POST', '/v1/chat/completions', { model: 'mock-chat', messages: [{ role: 'user', content: 'Hello' }] })
@@ -171,7 +171,7 @@ it('says what each key has spent, and lists keys by name and by whether they wor
   expect(await listed(false)).toEqual([{ node: { id: created.id, spent: null } }])
 })
 
-it('shows the open holds while a call is in progress, and none after it', async () => {
+it('shows the open holds during a call, and none after it', async () => {
   const call = owner.rest('POST', '/v1/chat/completions', { model: 'mock-chat', messages: [{ role: 'user', content: 'Wait at the gate' }] })
   const read = async () =>
     (await executeQuery('{ organization { wallet { held holds { amount operation model { id } apiKey { id } requestId expiresAt } } } }'))
@@ -186,7 +186,7 @@ it('shows the open holds while a call is in progress, and none after it', async 
   })
 })
 
-it('says which models each policy forbids, of those that the key may call', async () => {
+it('reports which models each policy forbids, of those that the key may call', async () => {
   const { local, all } = await executeQuery(`{
     local: residencyEffects(policy: LOCAL_ONLY) { policy residencies permittedModels { id residency } forbiddenModels { id residency } }
     all: residencyEffects(policy: UNRESTRICTED) { residencies permittedModels { id } forbiddenModels { id } }
@@ -201,7 +201,7 @@ it('says which models each policy forbids, of those that the key may call', asyn
   expect(await codesOf('{ residencyEffects(policy: REGIONAL) { policy } }', await withScopes('inference'))).toEqual(['PERMISSION_DENIED'])
 })
 
-it('says why a passage has its place', async () => {
+it('explains the rank of a chunk', async () => {
   const search = (more: string) => `{ searchCollection(input: { collectionId: "${has.collection}", query: "harbour 1931"${more} }) {
     hits { score lexicalRank vectorRank explanation { closeness wordCoverage gramCoverage evidence tokenCloseness rankBeforeRerank } }
   } }`
@@ -218,7 +218,7 @@ it('says why a passage has its place', async () => {
   expect(reranked.explanation.rankBeforeRerank).toBeGreaterThan(0)
 })
 
-it('tells the operator alone of the health of each part and of the queue', async () => {
+it('reports the health of each part and the queue to the operator only', async () => {
   const health = '{ billingHealth { isReady problems } knowledgeHealth { isReady problems } inferenceHealth { isReady problems } }'
   const ready = { isReady: true, problems: [] }
   expect(await executeQuery(health, operator)).toEqual({ billingHealth: ready, knowledgeHealth: ready, inferenceHealth: ready })
@@ -228,7 +228,7 @@ it('tells the operator alone of the health of each part and of the queue', async
   expect(await codesOf(queues)).toEqual(['PERMISSION_DENIED'])
 })
 
-it('names the models that answer in the place of another', async () => {
+it('names the fallbacks of a model', async () => {
   const { models } = await executeQuery('{ models { id aliases fallbacks { id } } }')
   const offered = new Set(models.map(({ id }: Json) => id))
   for (const { fallbacks } of models) for (const { id } of fallbacks) expect(offered).toContain(id)

@@ -3,6 +3,6 @@ import { endToEnd } from './suite/index.ts'
 
 const NAME = 'two of knowledge and of inference on MongoDB and Elasticsearch'
 
-await onBothEngines(`end to end, ${NAME}`, (start) => {
+await onBothEngines(`End to end, ${NAME}`, (start) => {
   endToEnd(NAME, (options) => start({ ...options, replicas: { knowledge: 2, inference: 2 } }))
 })

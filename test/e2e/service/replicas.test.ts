@@ -32,8 +32,8 @@ const DOCUMENTS = soaking ? 2_000 : 40
 /** An open hold of a process that is gone is resolved by billing within this. */
 const HOLDS_END_MS = 75_000
 
-await onBothEngines('two replicas of each role', (start) => {
-  describe('two replicas of each role', () => {
+await onBothEngines('Two replicas of each role', (start) => {
+  describe('Two replicas of each role', () => {
     let mock: MockEngine
     let site: Site
     let receiver: WebhookReceiver
@@ -55,7 +55,7 @@ await onBothEngines('two replicas of each role', (start) => {
       await receiver?.[Symbol.asyncDispose]()
     }, 120_000)
 
-    it('followers at every replica see every change of a document, whichever replica made it', async () => {
+    it('followers at every replica see every change of a document, from any replica', async () => {
       const caller = await newOrganization(operator, service)
       const collection = await newCollection(caller, 'mock-embed')
       // More sockets than replicas, so that each replica has some.
@@ -229,7 +229,7 @@ await onBothEngines('two replicas of each role', (start) => {
       }
     }, 120_000)
 
-    it('a key that one replica revokes is dead at all within 5 s', async () => {
+    it('a key that one replica revokes is refused by all within 5 s', async () => {
       const admin = await newOrganization(operator, service)
       const { body: key } = await admin.rest('POST', '/v1/keys', { name: 'short-lived', scopes: ['inference'] })
       const status = async (rest: string) => (await createCaller({ ...service, rest }, key.key).rest('GET', '/v1/models')).status
@@ -239,7 +239,7 @@ await onBothEngines('two replicas of each role', (start) => {
       for (let i = 0; i < 4; i++) for (const rest of service.rests) expect(await status(rest)).toBe(401)
     }, 30_000)
 
-    it('an address that is due is fetched once, with its validators, and by the other replica when one dies', async () => {
+    it('a due URL is fetched once, with its validators, and by the other replica when one dies', async () => {
       const caller = await newOrganization(operator, service)
       const collection = await newCollection(caller, 'mock-embed')
       const text = (year: number) => `The harbour of Qasr was rebuilt in ${year}.`
@@ -294,7 +294,7 @@ await onBothEngines('two replicas of each role', (start) => {
       await balancedWallet(caller)
     }, 120_000)
 
-    it('no request fails while every process behind the rest-adapter is restarted, half of them at a time', async () => {
+    it('no request fails while every process behind the REST adapter is restarted, half of them at a time', async () => {
       const caller = await newOrganization(operator, service)
       const receiverEndpoint = receiver.at('/used')
       const endpoint = await caller.rest('POST', '/v1/webhooks', { url: receiverEndpoint.url, event_types: ['usage.recorded'] })

@@ -11,7 +11,7 @@ const MAX_READY_BYTES = 340 * 1024 ** 2
 const MAX_EMBEDDED_BYTES = 500e6
 
 it.skipIf(process.platform !== 'linux')(
-  'the whole service is small at its start, and stays small once its embedded model has embedded',
+  'the whole service uses little memory at its start, and after its embedded model has embedded',
   async () => {
     const service = await startEmbedded()
     const resident = () => residentBytes(service.processes.get('all')!.pid)

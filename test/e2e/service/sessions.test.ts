@@ -48,7 +48,7 @@ async function createKey(caller: Caller, scopes: readonly string[] = ['inference
   return { id: body.id as string, key: body.key as string }
 }
 
-describe('sessions of browsers', () => {
+describe('Browser sessions', () => {
   const folder = mkdtempSync(join(tmpdir(), 'kis-sessions-'))
   let service: Service
   let operator: Caller
@@ -61,7 +61,7 @@ describe('sessions of browsers', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  it('stand for a key in GraphQL, at /v1 and on sockets, for pages of the service alone', async () => {
+  it('act for a key in GraphQL, at /v1 and on sockets, for pages of the service only', async () => {
     const { id, key } = await createKey(operator)
     const session = await createCaller(service, key).signIn()
     const seen = await queryAs(
@@ -107,7 +107,7 @@ describe('sessions of browsers', () => {
     ).toBe(false)
   })
 
-  it('survive a restart, and end with their key in 5 s, on sockets too', async () => {
+  it('survive a restart, and end with their key within 5 s, on sockets too', async () => {
     const { id, key } = await createKey(operator)
     const { cookie } = await createCaller(service, key).signIn()
     const operatorKey = service.key
@@ -136,7 +136,7 @@ describe('sessions of browsers', () => {
     expect(await status(service.graphql, second.cookie)).toBe(200)
   })
 
-  it('are not opened with a wrong key, nor for another page', async () => {
+  it('are not opened with a wrong key, nor for another site', async () => {
     const session = new URL('/session', service.graphql).href
     const wrong = await post(session, { api_key: `kis_live_${'x'.repeat(36)}` }, OWN)
     expect([wrong.status, wrong.headers.getSetCookie()]).toEqual([401, []])
@@ -147,7 +147,7 @@ describe('sessions of browsers', () => {
   })
 })
 
-describe('sessions of two gateways', () => {
+describe('Sessions of two gateways', () => {
   let service: DistributedService
   let gateways: readonly string[]
   beforeAll(async () => {
@@ -156,7 +156,7 @@ describe('sessions of two gateways', () => {
   }, 120_000)
   afterAll(() => service?.close())
 
-  it('count at both and at the REST adapter, and end at both', async () => {
+  it('are valid at both and at the REST adapter, and end at both', async () => {
     const { id, cookie } = await createCaller({ rest: service.rest, graphql: gateways[0]! }, service.key).signIn()
     for (const gateway of gateways) expect(await status(gateway, cookie)).toBe(200)
     const models = () => fetch(`${service.rest}/v1/models`, { headers: { cookie, ...OWN } })

@@ -29,14 +29,14 @@ function failing(args: readonly string[], env: Record<string, string>): Promise<
   })
 }
 
-describe('start and stop', () => {
+describe('Start and stop', () => {
   let folder: string
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'kis-start-'))
   })
   afterEach(() => rmSync(folder, { recursive: true, force: true }))
 
-  it('tells every problem of the configuration at once, and starts nothing', async () => {
+  it('reports every problem of the configuration at once, and starts nothing', async () => {
     const { code, said } = await failing(['start'], {
       KIS_DATA_DIR: join(folder, 'data'),
       KIS_LOG_LEVEL: 'loud',
@@ -53,14 +53,14 @@ describe('start and stop', () => {
     expect(said).not.toMatch(/^\s+at |s3c/m)
   })
 
-  it('names a variable that it does not know in the log, and starts', async () => {
+  it('names an unknown variable in the log, and starts', async () => {
     const started = await ServiceProcess.start([], { KIS_DATA_DIR: join(folder, 'data'), KIS_LOG_LEVLE: 'debug' })
     const said = 'KIS_LOG_LEVLE is not a setting of this version and is ignored; did you mean KIS_LOG_LEVEL?'
     await eventually(() => started.errors.includes(said))
     expect(await started.end()).toBe(0)
   })
 
-  it('refuses a role on its own without the secret that all share, and a role that is none', async () => {
+  it('refuses a separate role without the shared secret, and an unknown role', async () => {
     expect((await failing(['start', 'billing'], { KIS_DATA_DIR: folder })).said).toContain('KIS_SECRET')
     expect(await failing(['start', 'nonsense'], {})).toMatchObject({ code: 2, said: expect.stringContaining('rest-adapter') })
   })
@@ -80,7 +80,7 @@ describe('start and stop', () => {
     occupied.close()
   })
 
-  it('refuses a data folder that another process has, which goes on undisturbed', async () => {
+  it('refuses a data directory that another process has, which continues undisturbed', async () => {
     const service = await startEmbedded()
     const { code, said } = await failing(['start'], { KIS_DATA_DIR: join(service.folder, 'data') })
     expect([code, said]).toEqual([1, expect.stringMatching(/another process|in use|locked/i)])
@@ -88,7 +88,7 @@ describe('start and stop', () => {
     await service.close()
   })
 
-  it('shows the key until its first use, takes one that is given, and keeps everything over a restart', async () => {
+  it('shows the key until its first use, accepts a given one, and preserves everything over a restart', async () => {
     const env = { KIS_DATA_DIR: join(folder, 'data') }
     const first = await ServiceProcess.start([], env)
     await first.end()
@@ -108,7 +108,7 @@ describe('start and stop', () => {
     await third.end()
   })
 
-  it('serves on after SIGTERM for as long as it is told to, while it says that it stops; a second signal ends it', async () => {
+  it('serves after SIGTERM for the configured time, while it is not ready; a second signal ends it', async () => {
     const service = await startEmbedded({ env: { KIS_DRAIN_DELAY_MS: '60000' } })
     const running = service.processes.get('all')!
     const ended = running.end()
@@ -122,7 +122,7 @@ describe('start and stop', () => {
     await service.close()
   })
 
-  it('ends what is under way on SIGTERM: the stream gets its end, its engine is told, the books balance', async () => {
+  it('ends what is in flight on SIGTERM: the stream gets its end, its engine is stopped, the ledger balances', async () => {
     const mock = await startMockEngine()
     const options = { folder, catalog: testCatalog(mock.url), env: { KIS_DRAIN_MS: '300' } }
     const service = await startEmbedded(options)

@@ -21,8 +21,8 @@ interface Call {
   outcome?: string
 }
 
-await onEngine('KIS_TEST_MONGODB_URL', 'a replica that is stopped under load', (mongodb) => {
-  describe('a replica that is stopped under load', () => {
+await onEngine('KIS_TEST_MONGODB_URL', 'Replica stopped under load', (mongodb) => {
+  describe('Replica stopped under load', () => {
     const database = newDatabaseName()
     let mock: MockEngine
     let service: DistributedService
@@ -59,7 +59,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a replica that is stopped under load', (
     }
     const doneSince = (atMs: number) => calls.filter(({ beganAtMs, outcome }) => beganAtMs > atMs && outcome === 'ok').length
 
-    it('keeps no call for as long as it is stopped, gets no others, and bills nothing twice', async () => {
+    it('delays no call for as long as it is stopped, gets no others, and bills nothing twice', async () => {
       const held = Array.from({ length: 4 }, () => chat('gate'))
       await eventually(() => mock.chats === held.length, LOAD_MS)
       const ended = () => calls.slice(0, held.length).filter(({ outcome }) => outcome !== undefined)

@@ -39,7 +39,7 @@ const both = (status: number, body: { readonly status: string; readonly problems
 const READY = both(200, { status: 'ready', problems: [] })
 const areReady = async () => JSON.stringify(await readiness()) === JSON.stringify(READY)
 
-it('answers in part and quickly while a subgraph is stopped, stays ready, and goes on when it does', async () => {
+it('responds partially and quickly while a subgraph is stopped, stays ready, and recovers with it', async () => {
   const { pid } = service.processes.get('inference-1')!
   expect(await readiness()).toEqual(READY)
   process.kill(pid, 'SIGSTOP')
@@ -63,7 +63,7 @@ it('answers in part and quickly while a subgraph is stopped, stays ready, and go
   await eventually(areReady)
 }, 60_000)
 
-it('is not ready while billing is stopped, without which nothing goes, and is again when it goes on', async () => {
+it('is not ready while billing is stopped, without which nothing works, and is ready again when billing resumes', async () => {
   const { pid } = service.processes.get('billing-1')!
   process.kill(pid, 'SIGSTOP')
   try {
@@ -78,7 +78,7 @@ it('is not ready while billing is stopped, without which nothing goes, and is ag
   await eventually(areReady)
 }, 60_000)
 
-it('keeps the key that is shown once where a field beside it fails', async () => {
+it('returns the key that is shown once even if a field beside it fails', async () => {
   const created = await execute(`mutation { createOrganization(input: { name: "kept" }) {
     key organization { apiKeys(first: 0) { edges { cursor } } }
   } }`)
@@ -87,7 +87,7 @@ it('keeps the key that is shown once where a field beside it fails', async () =>
   expect(created.errors).toMatchObject([{ path, locations: [{ line: 2, column: 24 }], extensions: { code: 'INTEGER_BELOW_MIN_VALUE' } }])
 })
 
-it('keeps the key that one mutation shows once, and the reads beside, where the other part is dead', async () => {
+it('returns the key that one mutation shows once, and the reads beside it, when the other part is dead', async () => {
   await service.processes.get('knowledge-1')!.end('SIGKILL')
   const created = await execute(`mutation {
     made: createApiKey(input: { name: "kept" }) { key }

@@ -25,7 +25,7 @@ const STARTS: readonly (readonly [string, (options: ServiceOptions) => Promise<S
   ['five processes', startFiveProcesses, ['kis-rest-adapter', 'kis-gateway', 'kis-inference', 'kis-billing']],
 ]
 
-describe.each(STARTS)('the traces of %s', (_name, start, services) => {
+describe.each(STARTS)('Traces of %s', (_name, start, services) => {
   let engine: MeteredEngine
   let receiver: OtlpReceiver
   let service: Service
@@ -61,7 +61,7 @@ describe.each(STARTS)('the traces of %s', (_name, start, services) => {
     return response
   }
 
-  it('are one connected tree for a streamed chat, from the door to the stores and the engine', async () => {
+  it('form one connected tree for a streamed chat, from the entry point to the stores and the engine', async () => {
     const traceId = randomBytes(16).toString('hex')
     const response = await chat({ id: 'traced', pieces: 5, usage: 'end' }, `00-${traceId}-${CLIENT_SPAN}-01`)
     expect(response.status).toBe(200)
@@ -101,12 +101,12 @@ describe.each(STARTS)('the traces of %s', (_name, start, services) => {
     await eventually(() => log().includes(`"requestId":"${requestId}","traceId":"${traceId}"`))
   })
 
-  it('have no spans of what the service does by itself', () => {
+  it('have no spans of internal tasks', () => {
     const roots = receiver.spans.filter(({ parentSpanId }) => !parentSpanId).map(({ name }) => name)
     expect(roots.filter((name) => !/^(?:GET|POST) \//.test(name))).toEqual([])
   })
 
-  it('tell which span failed, and why', async () => {
+  it('record which span failed, and why', async () => {
     const traceId = randomBytes(16).toString('hex')
     await chat({ id: 'refused', pieces: 1, usage: 'end', fails: 'refuses' }, `00-${traceId}-${CLIENT_SPAN}-01`)
     await eventually(() => hasRoot(traceId) && ofTrace(traceId).some(({ attributes }) => 'gen_ai.operation.name' in attributes))
@@ -123,7 +123,7 @@ describe.each(STARTS)('the traces of %s', (_name, start, services) => {
     await eventually(() => hasRoot(traceId) && ofTrace(traceId).some(({ name }) => name.startsWith('billing: ')))
   })
 
-  it('are not kept when the caller says so', async () => {
+  it('are not recorded when the caller disables sampling', async () => {
     const [left, sampled] = [randomBytes(16).toString('hex'), randomBytes(16).toString('hex')]
     await chat({ id: 'left', pieces: 1, usage: 'end' }, `00-${left}-${CLIENT_SPAN}-00`)
     await chat({ id: 'kept', pieces: 1, usage: 'end' }, `00-${sampled}-${CLIENT_SPAN}-01`)

@@ -61,7 +61,7 @@ function sendByTus(
 }
 
 function uploads(name: string, start: (options: ServiceOptions) => Promise<Service>): void {
-  describe(`uploads, ${name}`, () => {
+  describe(`Uploads, ${name}`, () => {
     let engine: MockEngine
     let service: Service
     let caller: Caller
@@ -75,7 +75,7 @@ function uploads(name: string, start: (options: ServiceOptions) => Promise<Servi
       await engine?.[Symbol.asyncDispose]()
     })
 
-    it('takes fifty small files of one organization at once, by JSON, forms and GraphQL', async () => {
+    it('accept fifty concurrent small files of one organization, by JSON, forms and GraphQL', async () => {
       const UPLOAD = 'mutation ($input: UploadFileInput!) { uploadFile(input: $input) { file { name } } }'
       const sends = Array.from({ length: 50 }, async (_, index) => {
         const bytes = createText(30_000 + index)
@@ -88,14 +88,14 @@ function uploads(name: string, start: (options: ServiceOptions) => Promise<Servi
       expect(new Set(await Promise.all(sends))).toEqual(new Set([201, 'a.txt']))
     })
 
-    it('takes ten files of 3 MiB of one organization at once', async () => {
+    it('accept ten concurrent files of 3 MiB of one organization', async () => {
       const sends = Array.from({ length: 10 }, () =>
         caller.rest('POST', '/v1/files', { file_name: 'a.txt', content_base64: createText(3 * MIB).toString('base64') }),
       )
       expect((await Promise.all(sends)).map(({ status }) => status)).toEqual(sends.map(() => 201))
     })
 
-    it('takes a large form, and leaves nothing of one that it refuses', async () => {
+    it('accept a large form, and leave nothing of a refused one', async () => {
       const bytes = createText(5 * MIB + 3)
       const { id } = await caller.openai.files.create({ file: await toFile(bytes, 'large.txt'), purpose: 'assistants' })
       expect(await download(service, caller, id)).toBe(sha256(bytes))
@@ -106,7 +106,7 @@ function uploads(name: string, start: (options: ServiceOptions) => Promise<Servi
       expect(await used()).toEqual(before)
     })
 
-    it('stores a form while it comes in, however long, with the answer of JSON', async () => {
+    it('stream a form of any length to the store, with the same response as JSON', async () => {
       const large = createText(26 * MIB + 7)
       const authorization = `Bearer ${caller.key}`
       const form = new FormData()
@@ -128,7 +128,7 @@ function uploads(name: string, start: (options: ServiceOptions) => Promise<Servi
       ])
     })
 
-    it('refuses compressed bodies by their headers', async () => {
+    it('refuse compressed bodies by their headers', async () => {
       const headers = { authorization: `Bearer ${caller.key}`, 'content-encoding': 'gzip' }
       for (const [url, type] of [
         [service.graphql, 'application/json'],
@@ -140,7 +140,7 @@ function uploads(name: string, start: (options: ServiceOptions) => Promise<Servi
       }
     })
 
-    it('leaves nothing of a form that is cut off, or whose last field is wrong', async () => {
+    it('leave nothing of an interrupted form, or one whose last field is wrong', async () => {
       const other = await newOrganization(createCaller(service, service.key), service)
       const authorization = `Bearer ${other.key}`
       // Unfinished uploads may have eight of the largest files together: these fit only if nothing else is there.
@@ -177,13 +177,13 @@ function uploads(name: string, start: (options: ServiceOptions) => Promise<Servi
       expect((await other.rest('GET', '/v1/files')).body.data).toEqual([])
     })
 
-    it('answers a file above the limit with 413, which every client reads', async () => {
+    it('refuse a file above the limit with 413, which every client reads', async () => {
       const tiny = await newOrganization(createCaller(service, service.key), service, { plan: 'tiny' })
       const refused = tiny.openai.files.create({ file: await toFile(createText(25 * MIB), 'large.txt'), purpose: 'assistants' })
       await expect(refused).rejects.toMatchObject({ status: 413, code: 'payload_too_large', message: expect.stringContaining('2000') })
     })
 
-    it('takes base64 in lines and in the alphabet of URLs', async () => {
+    it('accept base64 in lines and in the alphabet of URLs', async () => {
       const bytes = Buffer.from('ÿþýÿ??>>~~'.repeat(40))
       for (const text of [bytes.toString('base64').replace(/.{76}/g, '$&\r\n'), bytes.toString('base64url')]) {
         const { body } = await caller.rest('POST', '/v1/files', { file_name: 'a.txt', content_base64: text })
@@ -191,7 +191,7 @@ function uploads(name: string, start: (options: ServiceOptions) => Promise<Servi
       }
     })
 
-    it('takes a file by tus in one request and in pieces, and goes on where a break left it', async () => {
+    it('accept a file by tus in one request and in parts, and resume after a disconnect', async () => {
       const bytes = createText(9 * MIB + 5)
       const whole = await sendByTus(service, caller, bytes)
       expect(await download(service, caller, whole.fileId!)).toBe(sha256(bytes))
@@ -216,7 +216,7 @@ function uploads(name: string, start: (options: ServiceOptions) => Promise<Servi
       expect(body).toMatchObject({ file_name: 'تقرير.txt', media_type: 'text/plain', size_bytes: bytes.length })
     })
 
-    it('keeps what came in when the connection breaks in the middle of a request', async () => {
+    it('preserve received bytes when the connection breaks during a request', async () => {
       const bytes = createText(6 * MIB)
       const headers = { authorization: `Bearer ${caller.key}`, 'tus-resumable': '1.0.0' }
       const created = await fetch(`${service.rest}/v1/uploads/tus`, {
@@ -257,7 +257,7 @@ function uploads(name: string, start: (options: ServiceOptions) => Promise<Servi
       expect(await download(service, caller, fileId!)).toBe(sha256(bytes))
     })
 
-    it('says in its own words what is wrong with a resumable upload', async () => {
+    it('explain what is wrong with a resumable upload', async () => {
       const authorization = `Bearer ${caller.key}`
       const send = (method: string, path: string, headers: Record<string, string> = {}, body?: string) =>
         fetch(`${service.rest}/v1/uploads/tus${path}`, {
@@ -297,7 +297,7 @@ function uploads(name: string, start: (options: ServiceOptions) => Promise<Servi
       expect(options.headers.get('tus-extension')).toContain('termination')
     })
 
-    it("tells OpenAI's client what to use in place of uploads in parts", async () => {
+    it("tell OpenAI's client what to use in place of multipart uploads", async () => {
       const creation = { filename: 'parts.txt', bytes: 3, mime_type: 'text/plain', purpose: 'assistants' } as const
       await expect(caller.openai.uploads.create(creation)).rejects.toMatchObject({
         status: 404,

@@ -9,7 +9,7 @@ import { type Service, startEmbedded } from '../../support/processes/service.ts'
 const page = (title: string, text: string) =>
   `<!doctype html><html><head><title>${title}</title></head><body><nav>Home · About · Contact us</nav><main><h1>${title}</h1><p>${text}</p></main><footer>All rights reserved</footer></body></html>`
 
-describe('documents from the web', () => {
+describe('Web documents', () => {
   let engine: MockEngine
   let service: Service
   let caller: Caller
@@ -34,7 +34,7 @@ describe('documents from the web', () => {
   const texts = async (query: string): Promise<string[]> =>
     (await post('/search', { query, mode: 'lexical' })).body.data.map(({ text }: Json) => text)
 
-  it("makes a document of a page's main text, named by its title, and of any other format", async () => {
+  it("are created from a page's main text, named by its title, and from any other format", async () => {
     site.pages.set('/news', { body: page('أخبار الميناء', 'The harbour of Qasr was built in 1931.'), etag: '"1"' })
     site.pages.set('/data/prices.csv', { body: 'item,price\nrope,12\nanchor,99\nsail,40\noar,7\nnet,3\n', type: 'text/csv' })
     const added = await post('/documents', { url: site.at('/news#top'), metadata: { topic: 'news' } })
@@ -51,7 +51,7 @@ describe('documents from the web', () => {
     expect(await settled(caller, collection.id, table.body.id)).toMatchObject({ status: 'ready' })
   })
 
-  it('charges nothing for what has not changed, and replaces what has', async () => {
+  it('cost nothing while unchanged, and are replaced when changed', async () => {
     const url = site.at('/news')
     const spent = async () => (await caller.rest('GET', '/v1/wallet')).body.balance_usd
     const before = await spent()
@@ -78,7 +78,7 @@ describe('documents from the web', () => {
     await eventually(async () => (await caller.rest('GET', `/v1/files/${again.body.file_id}`)).status === 404, 30_000)
   })
 
-  it('keeps the document while new content cannot be read', async () => {
+  it('remain while new content cannot be read', async () => {
     site.pages.set('/report', { body: page('Report', 'The quay of Report is 300 metres long.') })
     const { body: document } = await post('/documents', { url: site.at('/report') })
     await settled(caller, collection.id, document.id)
@@ -90,7 +90,7 @@ describe('documents from the web', () => {
     expect((await texts('quay metres')).join()).toContain('300 metres')
   })
 
-  it('adds the pages of a sitemap or a page of links, of the same host and no more than asked for', async () => {
+  it('include the pages of a sitemap or a page of links, on the same host and up to the requested number', async () => {
     const locs = [1, 2, 3, 4].map((n) => `<url><loc>${site.at(`/s/${n}?a=1&amp;b=2`)}</loc></url>`)
     site.pages.set('/sitemap.xml', {
       body: `<?xml version="1.0"?><urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">${locs.join('')}<url><loc>${other.at('/x')}</loc></url></urlset>`,
@@ -120,7 +120,7 @@ describe('documents from the web', () => {
     expect((await post('/sites', { url: site.at('/data/prices.csv') })).body.error).toMatchObject({ code: 'invalid_request', param: 'url' })
   })
 
-  it("keeps to robots.txt, also of the site that a redirect leads to, and to the organization's policy", async () => {
+  it("obey robots.txt, including that of a redirect target, and the organization's policy", async () => {
     other.pages.set('/robots.txt', { body: 'User-agent: *\nDisallow: /private\n', type: 'text/plain' })
     other.pages.set('/private/a', { body: page('Private', 'secret') })
     other.pages.set('/public', { body: page('Public', 'open') })
@@ -135,7 +135,7 @@ describe('documents from the web', () => {
     expect((await sources()).some(({ url }) => url.includes('private') || url.includes('away'))).toBe(false)
   })
 
-  it('fetches nothing from inside, and says what is wrong with an address', async () => {
+  it('fetch nothing from internal addresses, and explain what is wrong with a URL', async () => {
     for (const url of [
       'http://127.0.0.1:1/',
       'http://169.254.169.254/latest',
@@ -157,7 +157,7 @@ describe('documents from the web', () => {
     })
   })
 
-  it('forgets an address, and keeps its document', async () => {
+  it('remain when their URL is removed', async () => {
     const [source] = (await sources()).filter(({ document_id }) => document_id !== null)
     expect((await caller.rest('DELETE', `/v1/collections/${collection.id}/sources/${source.id}`)).body).toMatchObject({ deleted: true })
     expect((await sources()).some(({ id }) => id === source.id)).toBe(false)

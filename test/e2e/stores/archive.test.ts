@@ -107,7 +107,7 @@ describe('kis export and kis import of all data', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  it('an export under load brings back every acknowledged write, to the cent, when the folder is gone', async () => {
+  it('an export under load restores every acknowledged write, to the cent, when the data directory is lost', async () => {
     const { key: own } = await newOrganization(createCaller(service, key), service)
     const collection = await newCollection(createCaller(service, own), 'mock-embed')
     const load = startLoad(createCaller(service, own), collection.id)
@@ -154,7 +154,7 @@ describe('kis export and kis import of all data', () => {
     expect(await kis(service, key, 'verify')).toMatchObject({ code: 0, errors: '' })
   }, 300_000)
 
-  it(`${full(20)} kills of an export leave the service as it was, no archive or a whole one, and the next export is made`, async () => {
+  it(`${full(20)} kills of an export leave the service unchanged, no archive or a whole one, and the next export succeeds`, async () => {
     const { key: own } = await newOrganization(createCaller(service, key), service)
     const collection = await newCollection(createCaller(service, own), 'mock-embed')
     const load = startLoad(createCaller(service, own), collection.id)
@@ -179,7 +179,7 @@ describe('kis export and kis import of all data', () => {
     await load.end()
   }, 600_000)
 
-  it(`${full(20)} kills of an import: the service refuses what is half there, and a repeated import ends right`, async () => {
+  it(`${full(20)} kills of an import: the service refuses an incomplete one, and a repeated import completes`, async () => {
     const archive = join(folder, 'imported.kis')
     expect((await run('export', archive, '--with-secret')).code).toBe(0)
     await service.close()

@@ -25,8 +25,8 @@ function startIn(place: string, mock: MockEngine, env: Readonly<Record<string, s
   return startInTurn({ KIS_DATA_DIR: join(place, 'data'), KIS_CATALOG: join(place, 'catalog.yaml'), ...env })
 }
 
-await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB that is full, closed or another’s', (url) => {
-  describe('a MongoDB that is full, closed or another’s', { timeout: TIMEOUT_MS }, () => {
+await onEngine('KIS_TEST_MONGODB_URL', 'MongoDB that is full, closed or of another installation', (url) => {
+  describe('MongoDB that is full, closed or of another installation', { timeout: TIMEOUT_MS }, () => {
     const database = newDatabaseName()
     const table = new CorruptionTable()
     let mock: MockEngine
@@ -63,31 +63,28 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB that is full, closed or anothe
       { what: 'full disk', refused: DISK_FULL, problem: 'document store: the disk is full', repair: 'make room; no restart' },
       { what: 'read-only', refused: NO_PRIMARY, problem: 'document store', repair: 'make it writable; no restart' },
       { what: 'no rights to write', refused: NO_RIGHTS, problem: 'document store', repair: 'give the user its rights; no restart' },
-    ])(
-      '$what while it runs: /readyz and the call say so, and all is well once it is mended',
-      async ({ what, refused, problem, repair }) => {
-        expect((await chat()).status).toBe(200)
-        const calls = mock.chats
-        proxy.refusal = refused
-        try {
-          const response = await chat()
-          expect([response.status, response.body.error?.code]).toEqual([503, 'service_unavailable'])
-          await eventually(async () => {
-            const { status, problems } = await readiness()
-            return status === 503 && problems.includes(problem)
-          })
-          expect(mock.chats).toBe(calls)
-          const shown: Shown = { log: 'not ready', readyz: `503 ${problem}`, call: '503 service_unavailable', repair }
-          table.note('MongoDB', what, shown)
-        } finally {
-          proxy.refusal = null
-        }
-        await eventually(async () => (await readiness()).status === 200, TIMEOUT_MS)
-        await eventually(async () => (await chat()).status === 200, TIMEOUT_MS)
-      },
-    )
+    ])('$what while running: /readyz and the call report it, and the service recovers', async ({ what, refused, problem, repair }) => {
+      expect((await chat()).status).toBe(200)
+      const calls = mock.chats
+      proxy.refusal = refused
+      try {
+        const response = await chat()
+        expect([response.status, response.body.error?.code]).toEqual([503, 'service_unavailable'])
+        await eventually(async () => {
+          const { status, problems } = await readiness()
+          return status === 503 && problems.includes(problem)
+        })
+        expect(mock.chats).toBe(calls)
+        const shown: Shown = { log: 'not ready', readyz: `503 ${problem}`, call: '503 service_unavailable', repair }
+        table.note('MongoDB', what, shown)
+      } finally {
+        proxy.refusal = null
+      }
+      await eventually(async () => (await readiness()).status === 200, TIMEOUT_MS)
+      await eventually(async () => (await chat()).status === 200, TIMEOUT_MS)
+    })
 
-    it('is not used by another installation, nor by a program that it is too new for', async () => {
+    it('is not used by another installation, nor by a program that is too old for it', async () => {
       const other = await startIn(join(folder, 'other'), mock, env)
       expect(other).toMatch(/The data was made with another secret: .*KIS_SECRET/)
       table.note(
@@ -107,8 +104,8 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB that is full, closed or anothe
   })
 })
 
-await onEngine(ELASTICSEARCH, 'an Elasticsearch that is another’s', (url) => {
-  describe('an Elasticsearch that is another’s', { timeout: TIMEOUT_MS }, () => {
+await onEngine(ELASTICSEARCH, 'Elasticsearch of another installation', (url) => {
+  describe('Elasticsearch of another installation', { timeout: TIMEOUT_MS }, () => {
     const { newPrefix, dropAll } = testIndices(url)
     const table = new CorruptionTable()
     afterAll(async () => {
@@ -116,7 +113,7 @@ await onEngine(ELASTICSEARCH, 'an Elasticsearch that is another’s', (url) => {
       await dropAll()
     })
 
-    it('ends the start by the names of both installations', async () => {
+    it('ends the start with the names of both installations', async () => {
       await using mock = await startMockEngine()
       const prefix = newPrefix()
       const env = { KIS_ELASTICSEARCH_URL: url, KIS_ELASTICSEARCH_PREFIX: prefix, KIS_ELASTICSEARCH_REPLICAS: '0' }

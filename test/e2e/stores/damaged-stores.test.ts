@@ -170,7 +170,7 @@ afterAll(async () => {
   rmSync(rootFolder, { recursive: true, force: true })
 })
 
-describe.concurrent('index.sqlite, which can be made again', { timeout: TIMEOUT_MS }, () => {
+describe.concurrent('Corruption of index.sqlite, which can be rebuilt', { timeout: TIMEOUT_MS }, () => {
   const at = (data: string) => join(data, `${DERIVED}.sqlite`)
   for (const { what, folder = 'first', change } of [
     { what: 'header overwritten', change: (data: string) => overwrite(at(data), 0, Buffer.from('not a database at all')) },
@@ -180,7 +180,7 @@ describe.concurrent('index.sqlite, which can be made again', { timeout: TIMEOUT_
     { what: 'of another installation', change: (data: string) => cpSync(join(dataFolder('second'), 'index.sqlite'), at(data)) },
     { what: 'log of changes deleted', folder: 'killed', change: (data: string) => rmSync(`${at(data)}-wal`) },
   ])
-    it(`${what}: the service says so, serves the rest, and is whole after kis reindex, without an embedding`, async () => {
+    it(`${what}: the service reports it, serves the rest, and is whole after kis reindex, without an embedding`, async () => {
       await using started = await startOn(folder, change)
       const { launched, address } = started
       // The other parts may still be opening when the first line is printed.
@@ -224,7 +224,7 @@ describe.concurrent('index.sqlite, which can be made again', { timeout: TIMEOUT_
         expect(readdirSync(started.data).filter((name) => /^index\.sqlite\.unreadable-[\dTZ-]+$/.test(name))).toHaveLength(1)
     })
 
-  it('of a newer version ends the start: it is whole', async () => {
+  it('of a newer version ends the start: it is intact', async () => {
     const { code, errors } = await refusalOf('first', (data) => {
       using closing = new DisposableStack()
       const database = new DatabaseSync(at(data))
@@ -236,8 +236,8 @@ describe.concurrent('index.sqlite, which can be made again', { timeout: TIMEOUT_
   })
 })
 
-describe.concurrent('while the service runs', { timeout: TIMEOUT_MS }, () => {
-  it('damage that a read meets is logged once, by the file’s name, and keeps /readyz at 503', async () => {
+describe.concurrent('Corruption at run time', { timeout: TIMEOUT_MS }, () => {
+  it('found by a read is logged once, by the name of the file, and keeps /readyz at 503', async () => {
     // More than a start looks at: only the search meets it.
     await using started = await startOn('first', () => {})
     const { launched, address, data } = started
@@ -272,7 +272,7 @@ describe.concurrent('while the service runs', { timeout: TIMEOUT_MS }, () => {
 })
 
 it.concurrent(
-  'a stopped service leaves no log of changes, and a killed one is started again with its own',
+  'a stopped service leaves no write-ahead log, and a killed one starts again with its own',
   async () => {
     expect(readdirSync(dataFolder('first')).filter((name) => name.endsWith('-wal'))).toEqual([])
     expect(readdirSync(dataFolder('killed')).filter((name) => name.endsWith('-wal'))).toHaveLength(5)
@@ -282,12 +282,12 @@ it.concurrent(
 )
 
 for (const store of STORES)
-  describe.concurrent(`${store}.sqlite ends the start by name`, { timeout: TIMEOUT_MS }, () => {
+  describe.concurrent(`Corruption of ${store}.sqlite ends the start`, { timeout: TIMEOUT_MS }, () => {
     const name = `${store}.sqlite`
     const at = (data: string) => join(data, name)
     const RESTORE = 'Stop the service, and put the data folder back from a backup.'
 
-    it('with a damaged header', async () => {
+    it('with a corrupted header', async () => {
       const { code, errors } = await refusalOf('first', (data) => overwrite(at(data), 0, Buffer.from('not a database at all')))
       expect([code, errors]).toEqual([1, `DATA/${name} is damaged (file is not a database). ${RESTORE}`])
       table.note(name, 'header overwritten', { ...ENDED, log: errors, repair: BACKUP })
@@ -300,14 +300,14 @@ for (const store of STORES)
       table.note(name, 'pages overwritten', { ...ENDED, log: errors, repair: BACKUP })
     })
 
-    it('cut short', async () => {
+    it('truncated', async () => {
       const { code, errors } = await refusalOf('first', (data) => truncateSync(at(data), readPageSize(at(data)) * 2))
       expect(code).toBe(1)
       expect(errors).toMatch(new RegExp(`DATA/${name} is damaged \\([^]+\\)\\. ${RESTORE}$`))
       table.note(name, 'cut short', { ...ENDED, log: errors, repair: BACKUP })
     })
 
-    it('cut to nothing, or gone', async () => {
+    it('emptied, or missing', async () => {
       for (const lose of [(data: string) => truncateSync(at(data)), (data: string) => rmSync(at(data))]) {
         const { code, errors } = await refusalOf('first', lose)
         expect(code).toBe(1)
@@ -351,8 +351,8 @@ for (const store of STORES)
     })
   })
 
-describe.concurrent('the secret', { timeout: TIMEOUT_MS }, () => {
-  it('that is gone, or another one, ends the start', async () => {
+describe.concurrent('Secret', { timeout: TIMEOUT_MS }, () => {
+  it('that is missing or different ends the start', async () => {
     // In a process, as operators see it.
     const gone = await refusal('first', (data) => rmSync(join(data, 'secret')))
     expect([gone.code, gone.errors]).toEqual([1, expect.stringMatching(/^DATA\/secret is missing, .* or set KIS_SECRET to the secret/)])
@@ -384,7 +384,7 @@ const mayBeNobody =
   process.getuid?.() === 0 &&
   works(process.execPath, ['-e', `fs.readFileSync(${JSON.stringify(join(ROOT, 'cli/kis.js'))})`], { uid: NOBODY })
 describe.skipIf(!mayBeNobody)(
-  'a file that this user may not write (needs root, and a checkout that others may read)',
+  'Unwritable file (needs root, and a checkout that others may read)',
   { concurrent: true, timeout: TIMEOUT_MS },
   () => {
     const readOnly = (file: string) => chmodSync(file, 0o400)
@@ -393,7 +393,7 @@ describe.skipIf(!mayBeNobody)(
     it.each([
       { what: 'read-only', stores: ['billing', 'blobs', DERIVED], close: readOnly },
       { what: 'of another user', stores: ['knowledge', 'inference', DERIVED], close: makeForeign },
-    ])('$stores, $what, are waited for, and named, and used once that is mended', async ({ what, stores, close }) => {
+    ])('$stores, $what, are waited for, and named, and used once repaired', async ({ what, stores, close }) => {
       const copy = mkdtempSync(join(rootFolder, 'nobody-'))
       const data = join(copy, 'data')
       const file = (store: string) => join(data, `${store}.sqlite`)
@@ -453,8 +453,8 @@ describe.skipIf(!mayBeNobody)(
 )
 
 const mayMount = works('unshare', ['-Urm', 'mount', '-t', 'tmpfs', '-o', 'size=1m', 'none', tmpdir()])
-describe.skipIf(!mayMount)('a full disk (needs unshare, to mount a small one)', { timeout: TIMEOUT_MS }, () => {
-  it('is told in the log, in /readyz and in the error, while it is full, and all is well when it is not', async () => {
+describe.skipIf(!mayMount)('Full disk (needs unshare, to mount a small one)', { timeout: TIMEOUT_MS }, () => {
+  it('is reported in the log, in /readyz and in the error, while it is full, and the service recovers', async () => {
     const folder = mkdtempSync(join(rootFolder, 'full-'))
     const disk = join(folder, 'data')
     const under = ['unshare', '-Urm', 'sh', '-c', `mkdir -p ${disk} && mount -t tmpfs -o size=24m none ${disk} && exec "$@"`, 'sh']

@@ -13,7 +13,7 @@ function openTo(folder: string): Record<string, string> {
 }
 
 it.skipIf(process.platform === 'win32')(
-  'the data folder is its user’s alone, whatever the umask, and one that an earlier start left open is closed',
+  'the data directory is private to its user, for any umask, and an open one of an earlier start is closed',
   async () => {
     const rootFolder = mkdtempSync(join(tmpdir(), 'kis-modes-'))
     const folder = join(rootFolder, 'data')

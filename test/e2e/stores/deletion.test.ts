@@ -64,7 +64,7 @@ function kindsWith(folder: string, texts: readonly string[]): readonly string[] 
   return JSON.parse(execFileSync(process.execPath, ['-e', script, folder, ...texts], { encoding: 'utf8' }))
 }
 
-describe('deleted is gone, from the bytes of all files', () => {
+describe('Hard delete from the bytes of all files', () => {
   let folder: string
   let data: string
   let service: Service
@@ -88,7 +88,7 @@ describe('deleted is gone, from the bytes of all files', () => {
     rmSync(folder, { recursive: true, force: true })
   })
 
-  it('documents, files, collections, agents, workflows, runs and threads: while it runs, stopped, and started again', async () => {
+  it('removes documents, files, collections, agents, workflows, runs and threads: while running, stopped, and restarted', async () => {
     const collection = await newCollection(owner)
     const remaining = await newCollection(owner)
     await rest('PATCH', `/v1/collections/${collection.id}`, { collection_name: COLLECTION })

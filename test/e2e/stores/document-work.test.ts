@@ -194,7 +194,7 @@ async function reembedding(tenant: Tenant) {
 }
 
 function documentWork(name: string, start: (catalog: string) => Promise<Running>, hasReplicas: boolean): void {
-  describe.concurrent(`documents and their index, ${name}`, () => {
+  describe.concurrent(`Ingestion and index under kills, ${name}`, () => {
     let mock: MockEngine
     let running: Running
     const tenants: Tenant[] = []
@@ -215,7 +215,7 @@ function documentWork(name: string, start: (catalog: string) => Promise<Running>
       await mock?.[Symbol.asyncDispose]()
     })
 
-    it('documents show what was read, take a new name at once, and are handled many at a time', ONE_BY_ONE, async () => {
+    it('shows read text, renames documents immediately, and handles many at a time', ONE_BY_ONE, async () => {
       const tenant = await newTenant()
       const { id: collection } = await newCollection(tenant.caller(), 'mock-embed')
       const text = Array.from({ length: 9 }, (_, i) => `# بند ${i}\n\n${`The harbour of hall ${i} pays dues. `.repeat(60)}`).join('\n\n')
@@ -289,7 +289,7 @@ function documentWork(name: string, start: (catalog: string) => Promise<Running>
     })
 
     let killed: { readonly anew: Awaited<ReturnType<typeof reembedding>>; readonly replaced: Awaited<ReturnType<typeof replacement>> }
-    it('all that works on documents is killed while one is replaced, and a collection embedded anew', ONE_BY_ONE, async () => {
+    it('kills every process during a replacement, and during the re-embedding of a collection', ONE_BY_ONE, async () => {
       killed = { anew: await reembedding(await newTenant()), replaced: await replacement(await newTenant()) }
       await killed.anew.begin()
       await killed.replaced.begin()
@@ -300,7 +300,7 @@ function documentWork(name: string, start: (catalog: string) => Promise<Running>
     })
 
     // Meanwhile the leases of what was killed end.
-    it('documents are known by an external id, and by texts that are nearly the same', ONE_BY_ONE, async () => {
+    it('identifies documents by an external ID, and near-duplicates by their text', ONE_BY_ONE, async () => {
       const tenant = await newTenant()
       const { id: collection } = await newCollection(tenant.caller(), 'mock-embed')
       const text = Array.from({ length: 80 }, (_, i) => `البند ${i}: The tenant of hall ${i * 3} pays the dues of month ${i % 12}.`).join(
@@ -318,7 +318,7 @@ function documentWork(name: string, start: (catalog: string) => Promise<Running>
       expect(data[0].similarity).toBeGreaterThan(0.85)
     })
 
-    it('embedding anew is cancelled: nothing of it stays, and nothing is held', ONE_BY_ONE, async () => {
+    it('cancels a re-embedding, which leaves no data and no hold', ONE_BY_ONE, async () => {
       const tenant = await newTenant()
       const collection = await newCollection(tenant.caller(), SLOW_WIDE)
       await addDocument(tenant.caller(), collection.id, 'a.txt', paragraphs(16))
@@ -336,7 +336,7 @@ function documentWork(name: string, start: (catalog: string) => Promise<Running>
       expect((await tenant.ask('GET', '/v1/wallet')).held_usd).toBe('0')
     })
 
-    it('after the kills both come to their end, and every search found what it should', ONE_BY_ONE, () =>
+    it('completes both after the kills, and every search finds what it should', ONE_BY_ONE, () =>
       Promise.all([killed.anew.ended(), killed.replaced.ended()]),
     )
 
@@ -357,7 +357,7 @@ function documentWork(name: string, start: (catalog: string) => Promise<Running>
         collection = (await newCollection(tenant.caller(), 'mock-embed')).id
       })
 
-      it('fails no search and no upload meanwhile, and ends with nothing missing and nothing extra', ONE_BY_ONE, async () => {
+      it('fails no search or upload while it runs, and ends with nothing missing and nothing extra', ONE_BY_ONE, async () => {
         const anchors = Array.from({ length: ANCHORS }, (_, i) => `anchor${i}`)
         await Promise.all(anchors.map((anchor) => add(anchor, PARAGRAPHS)))
         const kept: string[] = []
@@ -393,7 +393,7 @@ function documentWork(name: string, start: (catalog: string) => Promise<Running>
       })
 
       if (hasReplicas)
-        it('comes to its end all the same when it is interrupted', ONE_BY_ONE, async () => {
+        it('completes after an interruption', ONE_BY_ONE, async () => {
           await add('another')
           const [{ code, errors }] = await Promise.all([operate('reindex', '--json'), running.midway!()])
           expect([code, errors]).toEqual([0, ''])
@@ -401,7 +401,7 @@ function documentWork(name: string, start: (catalog: string) => Promise<Running>
         })
     })
 
-    it('in the end nothing is held, every passage was paid once, and nothing is missing', ONE_BY_ONE, async () => {
+    it('charges each chunk once, and leaves no hold and no missing chunk after kills', ONE_BY_ONE, async () => {
       // What a worker held that was killed before it noted it is left to billing.
       for (const { ask, caller } of tenants) {
         await eventually(async () => (await ask('GET', '/v1/wallet')).held_usd === '0', HOLDS_END_MS)
@@ -435,7 +435,7 @@ documentWork(
   },
   false,
 )
-await onBothEngines('documents and their index', (start) =>
+await onBothEngines('Ingestion and index under kills', (start) =>
   documentWork(
     'two replicas of knowledge on MongoDB and Elasticsearch',
     async (catalog) => {

@@ -22,8 +22,8 @@ import { eventually } from '../../support/eventually.ts'
 import { kis } from '../../support/processes/cli.ts'
 import { type Service, startEmbedded } from '../../support/processes/service.ts'
 
-await onEngine(ELASTICSEARCH, 'the service when Elasticsearch is lost', (url) => {
-  describe('the service when Elasticsearch is lost', () => {
+await onEngine(ELASTICSEARCH, 'Loss of Elasticsearch', (url) => {
+  describe('Loss of Elasticsearch', () => {
     const { newPrefix, dropAll } = testIndices(url)
     let mock: MockEngine
     let proxy: TcpProxy
@@ -79,7 +79,7 @@ await onEngine(ELASTICSEARCH, 'the service when Elasticsearch is lost', (url) =>
     }
 
     // The first: it counts all that is there.
-    it('answers chats, never gives what is deleted when it comes back with a stale index, and is repaired to nothing missing and nothing extra', async () => {
+    it('serves chats, never returns deleted chunks from a stale index, and is repaired with nothing missing and nothing extra', async () => {
       const collection = await newCollection(caller, 'mock-embed')
       const add = (name: string, text: string) => addDocument(caller, collection.id, name, text)
       const remaining = await add('kept.txt', 'The sultan keeps his letters in a cedar chest.')
@@ -138,7 +138,7 @@ await onEngine(ELASTICSEARCH, 'the service when Elasticsearch is lost', (url) =>
       expect(await listEntries(doomed.id)).toEqual([])
     }, 180_000)
 
-    it('refuses searches only, and forgets what is deleted meanwhile, without a restart', async () => {
+    it('refuses only searches, and purges what is deleted meanwhile, without a restart', async () => {
       const collection = await newCollection(caller, 'mock-embed')
       const kept = await addDocument(caller, collection.id, 'kept.txt', 'The sultan keeps his letters in a cedar chest.')
       const doomed = await addDocument(caller, collection.id, 'doomed.txt', 'The letters of the sultan went down with the ship.')
@@ -170,7 +170,7 @@ await onEngine(ELASTICSEARCH, 'the service when Elasticsearch is lost', (url) =>
       expect(foundIn(await search())).toEqual([kept.id, waiting.id].sort())
     }, 60_000)
 
-    it('goes on searching while its disk is full, and does what waited when there is room, without a restart', async () => {
+    it('continues to search on a full disk, and completes pending work when there is room, without a restart', async () => {
       const collection = await newCollection(caller, 'mock-embed')
       const search = searchIn(collection)
       const kept = await addDocument(caller, collection.id, 'kept.txt', 'The sultan keeps his letters in a cedar chest.')

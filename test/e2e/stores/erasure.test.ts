@@ -23,7 +23,7 @@ const SECRET = 'Zorblaxianism'
 const ANN = 'Quixomatery'
 const RETAINED = 'Frobnivoria'
 
-describe('an erasure of a document, of a person and of an organization', () => {
+describe('Erasure of a document, a person and an organization', () => {
   const folder = mkdtempSync(join(tmpdir(), 'kis-erasure-'))
   const data = join(folder, 'data')
   let mock: MockEngine
@@ -94,7 +94,7 @@ describe('an erasure of a document, of a person and of an organization', () => {
     if ((status === 200) === isThere) expect(found).toBe(isThere)
   }
 
-  it(`goes on through kills at random moments (${KILLS}), ends with receipts, and leaves nothing in the files`, async () => {
+  it(`continues through kills at random moments (${KILLS}), ends with receipts, and leaves nothing in the files`, async () => {
     await servesNothingHalf()
     for (const input of erasures) input.id = (await rest(tenant, 'POST', '/v1/erasures', input)).id
     const again = await rest(tenant, 'POST', '/v1/erasures', { document_id: document.id })

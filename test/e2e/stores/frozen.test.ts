@@ -22,11 +22,11 @@ const names = readdirSync(FROZEN)
   .map((name) => name.slice(0, -ENDING.length))
   .sort()
 
-it('has a frozen folder', () => expect(names).toContain('data-0.1.0'))
+it('has a frozen data directory', () => expect(names).toContain('data-0.1.0'))
 
-describe.concurrent('a frozen folder', () => {
+describe.concurrent('Frozen data directory of an earlier version', () => {
   it.each(names)(
-    '%s is upgraded, serves all that is in it, and comes back from a backup',
+    '%s is upgraded, serves all its content, and is restored from a backup',
     async (name) => {
       const list: FrozenList = JSON.parse(readFileSync(join(FROZEN, `${name}.json`), 'utf8'))
       const folder = mkdtempSync(join(tmpdir(), 'kis-frozen-'))

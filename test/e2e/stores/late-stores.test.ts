@@ -52,8 +52,8 @@ function placeOf(stack: AsyncDisposableStack) {
 }
 
 // They mostly wait, each in a place of its own.
-describe.concurrent('a start before what it needs', () => {
-  it('waits for a data folder that cannot be made, and keeps its secret out of what it says', async () => {
+describe.concurrent('Start before its dependencies', () => {
+  it('waits for a data directory that cannot be created, and hides its secret in messages', async () => {
     await using stack = new AsyncDisposableStack()
     const { folder, launch } = placeOf(stack)
     writeFileSync(join(folder, 'mount'), '')
@@ -92,7 +92,7 @@ describe.concurrent('a start before what it needs', () => {
     120_000,
   )
 
-  it('ends at once on SIGTERM, in good order', async () => {
+  it('ends immediately and in order on SIGTERM', async () => {
     await using stack = new AsyncDisposableStack()
     const { launched } = await placeOf(stack).launch('all', { KIS_MONGODB_URL: 'mongodb://user:s3cret@127.0.0.1:1/kis' })
     await eventually(() => /MongoDB cannot be reached: connect ECONNREFUSED 127\.0\.0\.1:1/.test(listWaiting(launched)), RETURN_MS)
@@ -102,9 +102,9 @@ describe.concurrent('a start before what it needs', () => {
   }, 120_000)
 })
 
-await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch', (mongodb) =>
-  onEngine(ELASTICSEARCH, 'a start before MongoDB and Elasticsearch', (elasticsearch) => {
-    describe.concurrent('a start before MongoDB and Elasticsearch', () => {
+await onEngine('KIS_TEST_MONGODB_URL', 'Start before MongoDB and Elasticsearch', (mongodb) =>
+  onEngine(ELASTICSEARCH, 'Start before MongoDB and Elasticsearch', (elasticsearch) => {
+    describe.concurrent('Start before MongoDB and Elasticsearch', () => {
       const { newPrefix, dropAll } = testIndices(elasticsearch)
       afterAll(dropAll)
 
@@ -129,7 +129,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
         return { ...place, database, prefix, mongodbProxy, elasticsearchProxy, env }
       }
 
-      it('says everything at once, refuses with a time to come again, and serves when they come, one after the other', async () => {
+      it('reports all missing stores at once, refuses with a retry delay, and serves as each becomes available', async () => {
         await using stack = new AsyncDisposableStack()
         const { launch, mongodbProxy, elasticsearchProxy, env } = await newPlace(stack)
         await mongodbProxy.stop()
@@ -168,7 +168,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
         expect(await launched.end()).toBe(0)
       }, 180_000)
 
-      it('waits for a MongoDB that is too old and an Elasticsearch with foreign indices, then for indexes that are in the way', async () => {
+      it('waits for a MongoDB that is too old and an Elasticsearch with foreign indices, then for conflicting indexes', async () => {
         await using stack = new AsyncDisposableStack()
         const { launch, mongodbProxy, env, database, prefix } = await newPlace(stack)
         mongodbProxy.wireVersion = 8
@@ -199,7 +199,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
         await newCollection(createCaller({ rest: launched.address!, graphql: '' }, launched.printedKey!), 'mock-embed')
       }, 180_000)
 
-      it('waits with credentials that are wrong, and does not show them', async () => {
+      it('waits with wrong credentials, and does not show them', async () => {
         await using stack = new AsyncDisposableStack()
         const { launch, mongodbProxy, env } = await newPlace(stack)
         mongodbProxy.refusal = WRONG_PASSWORD
@@ -214,7 +214,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a start before MongoDB and Elasticsearch
         expect(await launched.end()).toBe(0)
       }, 120_000)
 
-      it('of five processes in the wrong order ends with all of them ready, of which the doors tell when stores are lost', async () => {
+      it('of five processes in the wrong order ends with all ready, and entry points report lost stores', async () => {
         await using stack = new AsyncDisposableStack()
         const { launch, mongodbProxy, elasticsearchProxy, env } = await newPlace(stack)
         await mongodbProxy.stop()

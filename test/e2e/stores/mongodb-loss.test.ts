@@ -25,8 +25,8 @@ const WRITES = 20
 /** A probe that asks for this long has its answer: the stores are given 2 s to answer a ping. */
 const READINESS_MS = 5_000
 
-await onEngine('KIS_TEST_MONGODB_URL', 'the service when MongoDB is lost', (url) => {
-  describe('the service when MongoDB is lost', () => {
+await onEngine('KIS_TEST_MONGODB_URL', 'Loss of MongoDB', (url) => {
+  describe('Loss of MongoDB', () => {
     const database = newDatabaseName()
     let mock: MockEngine
     let proxy: MongoProxy
@@ -55,7 +55,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the service when MongoDB is lost', (url)
     const chat = () =>
       caller.rest('POST', '/v1/chat/completions', { model: 'mock-chat', messages: [{ role: 'user', content: 'Good morning' }] })
 
-    it('refuses what needs it with a time to come again, calls no engine, and works when it is back, without a restart', async () => {
+    it('refuses calls that need it with a retry delay, calls no engine, and recovers without a restart', async () => {
       const collection = await newCollection(caller)
       expect((await chat()).status).toBe(200)
       const before = mock.requests.length
@@ -84,7 +84,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'the service when MongoDB is lost', (url)
       await balancedWallet(caller)
     }, 180_000)
 
-    it('keeps every acknowledged write over a long outage, and calls no engine without a hold', async () => {
+    it('preserves every acknowledged write over a long outage, and calls no engine without a hold', async () => {
       const seen = { chat: new Set<string>(), file: new Set<string>(), topUp: new Set<string>() }
       const refusals = new Set<string>()
       let isOver = false

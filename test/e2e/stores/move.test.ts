@@ -22,7 +22,7 @@ const IMPORT_MS = 3_000
 /** `archive.test.ts` kills imports into a folder each time. */
 const RANDOM_KILLS = soaking ? 20 : 0
 
-const NAME = 'an export and an import between a data folder and MongoDB with Elasticsearch'
+const NAME = 'Export and import between a data directory and MongoDB with Elasticsearch'
 
 await onEngine('KIS_TEST_MONGODB_URL', NAME, (mongodb) =>
   onEngine(ELASTICSEARCH, NAME, (elasticsearch) => {
@@ -207,7 +207,7 @@ await onEngine('KIS_TEST_MONGODB_URL', NAME, (mongodb) =>
         await killed.ended
       }
 
-      it('an import into servers that is killed keeps every role waiting, and the same command ends right', async () => {
+      it('a killed import into servers keeps every role waiting, and the same command completes it', async () => {
         const caller = await startOn(startInFolder(folder))
         created = await fill(caller)
         await settle(caller)
@@ -240,7 +240,7 @@ await onEngine('KIS_TEST_MONGODB_URL', NAME, (mongodb) =>
         expect(await importAgain(servers)).toBe(false)
       }, 600_000)
 
-      it('gives a service on servers the same searches, money, keys and records, and pays nothing again', async () => {
+      it('preserves searches, money, keys and records on servers, and pays nothing again', async () => {
         const caller = await startOn(() => startEmbedded({ catalog: testCatalog(mock.url), env: { KIS_SECRET: TEST_SECRET, ...servers } }))
         await expectAll(caller)
         const added = await addDocument(caller, created.mocked, 'tower.txt', 'The tower of the harbour is made of granite.')
@@ -249,7 +249,7 @@ await onEngine('KIS_TEST_MONGODB_URL', NAME, (mongodb) =>
         await stop()
       }, 180_000)
 
-      it('a new folder has everything after an import back', async () => {
+      it('a new data directory has everything after an import back', async () => {
         rmSync(archive)
         const exported = await run(servers, 'export', archive, '--check')
         expect(exported).toMatchObject({ code: 0, errors: '', lines: expect.arrayContaining([expect.stringContaining('read twice')]) })

@@ -64,7 +64,7 @@ function pathsOf(value: unknown, path: readonly string[] = []): readonly { reado
   return Object.entries(value).flatMap(([name, one]) => [{ path: [...path, '$key'], text: name }, ...pathsOf(one, [...path, name])])
 }
 
-describe('kis export and kis import', () => {
+describe('kis export and kis import of one organization', () => {
   const folder = mkdtempSync(join(tmpdir(), 'kis-portable-'))
   const archive = join(folder, 'one.kisorg')
   const elsewhere = join(folder, 'elsewhere')
@@ -152,7 +152,7 @@ describe('kis export and kis import', () => {
     expect(existsSync(`${archive}2`)).toBe(false)
   }, 120_000)
 
-  it('names in its table every field of the records of a service that holds the id of another record', async () => {
+  it('lists in its table every field of the records of a service that holds the ID of another record', async () => {
     const whole = join(folder, 'whole.kis')
     expect(await run(folder, 'export', whole, '--check')).toMatchObject({ code: 0, errors: '' })
     const records: { readonly kind: string; readonly record: Json }[] = []
@@ -179,7 +179,7 @@ describe('kis export and kis import', () => {
     expect([...new Set(unnamed)]).toEqual([])
   }, 120_000)
 
-  it('refuses to import where something would be overwritten, and while a service uses the folder', async () => {
+  it('refuses an import that would overwrite data, and one while a service uses the data directory', async () => {
     expect(await run(folder, 'import', archive)).toMatchObject({ code: 2, errors: expect.stringContaining('is in use') })
     await service.processes.get('all')!.end()
     const refused = await run(folder, 'import', archive)

@@ -31,7 +31,7 @@ interface Stores {
 }
 
 function suite(name: string, { env, before, rotating, after }: Stores, drop: () => Promise<unknown> = async () => undefined): void {
-  describe.concurrent(`a rotation of the secret on ${name}`, () => {
+  describe.concurrent(`Secret rotation on ${name}`, () => {
     const folder = mkdtempSync(join(tmpdir(), 'kis-rotation-'))
     const data = join(folder, 'data')
     let cloud: VendorCloud
@@ -105,7 +105,7 @@ function suite(name: string, { env, before, rotating, after }: Stores, drop: () 
       expect(endpoint.faults).toEqual([])
     }
 
-    it(`is refused while the service runs, survives ${KILLS} kills, and leaves all that works working`, async () => {
+    it(`is refused while the service runs, survives ${KILLS} kills, and preserves everything that works`, async () => {
       await allWorks()
       const begun = performance.now()
       expect(await launchKis(...COMMAND).ended).toMatchObject({ code: 2, errors: expect.stringMatching(/in use|uses the database/) })
@@ -137,7 +137,7 @@ function suite(name: string, { env, before, rotating, after }: Stores, drop: () 
 }
 
 suite('SQLite', { env: {}, before: {}, rotating: {}, after: {} })
-await onEngine('KIS_TEST_MONGODB_URL', 'a rotation of the secret on MongoDB', (url) => {
+await onEngine('KIS_TEST_MONGODB_URL', 'Secret rotation on MongoDB', (url) => {
   const database = newDatabaseName()
   const secrets = {
     before: { KIS_SECRET: TEST_SECRET },

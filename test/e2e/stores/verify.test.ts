@@ -36,7 +36,7 @@ describe('kis verify on embedded stores', () => {
   const parsed = (lines: readonly string[]): Json[] => lines.map((line) => JSON.parse(line))
   const getBalance = async (who: Caller) => (await who.rest('GET', '/v1/wallet')).body.balance_usd
 
-  it('finds what a stale index lacks and has too much, and repairs it at nobody’s expense', async () => {
+  it("finds what a stale index lacks and has in excess, and repairs it at nobody's expense", async () => {
     const collection = await newCollection(caller, 'mock-embed')
     const found = async () => {
       const { status, body } = await caller.rest('POST', `/v1/collections/${collection.id}/search`, { query: 'letters', mode: 'lexical' })
@@ -79,7 +79,7 @@ describe('kis verify on embedded stores', () => {
     expect((await verify()).code).toBe(0)
   }, 120_000)
 
-  it('finds what was done to files, ledger and blobs behind the service, repairs none of it, and goes on with the rest', async () => {
+  it('finds corruption of files, ledger and blobs, repairs none of it, and continues with the rest', async () => {
     const collection = await newCollection(caller, 'mock-embed')
     await addDocument(caller, collection.id, 'harbour.txt', 'The harbour is closed in winter.')
     const organizationId = (await caller.rest('GET', '/v1/organization')).body.id
@@ -143,7 +143,7 @@ describe('kis verify on embedded stores', () => {
     expect((await kis(service, key, 'verify', '--collection', collection.id)).code).toBe(0)
   }, 120_000)
 
-  it('says what it cannot do', async () => {
+  it('explains invalid arguments, a missing scope and an unknown collection', async () => {
     expect(await kis(service, key, 'verify', '--all')).toMatchObject({ code: 2, lines: [] })
     const refused = await kis(service, caller.key, 'verify')
     expect([refused.code, refused.errors]).toEqual([2, 'This API key lacks the scope `operator`.\n'])

@@ -32,7 +32,7 @@ const SUITES: Readonly<Record<string, Suite>> = {
   },
 }
 
-describe('the federation audit', () => {
+describe('Federation audit', () => {
   const schemas = new Map<string, GraphQLSchema>()
   let url: string
   const server = createServer(async (request, response) => {
@@ -74,7 +74,7 @@ describe('the federation audit', () => {
     expect(results.get(id)).toEqual({ id, passed: PASSING[id]!.tests.map(() => true) })
   })
 
-  it('counts a case as failed when its data or its errors are not as expected', () => {
+  it('counts a case as failed when its data or its errors differ from the expected', () => {
     expect(results.get('what a gateway must not pass')!.passed).toEqual([false, false, true])
   })
 })

@@ -34,7 +34,7 @@ export function accounts(portal: SharedPortal): void {
       return secret
     }
 
-    it('a key is made, limited, rotated and revoked, and its secret shows once', async () => {
+    it('a key is created, limited, rotated and revoked, and its secret is shown once', async () => {
       await using visitor = await portal.come({ language, key: owner.key, path: '/keys' })
       const { page } = visitor
       const shownName = `${language} <b>Website</b> gnp موقع`
@@ -153,7 +153,7 @@ export function accounts(portal: SharedPortal): void {
       expect(await balance()).toContain('35.00')
     })
 
-    it('the operator tops up in the portal', async () => {
+    it('the operator tops up a wallet in the portal', async () => {
       await using visitor = await portal.come({ language, key: portal.operator.key, path: '/wallet' })
       const { page } = visitor
       await page.getByRole('button', { name: say('wallet.topUp') }).click()
@@ -170,7 +170,7 @@ export function accounts(portal: SharedPortal): void {
       expect(body.data).toContainEqual(expect.objectContaining({ amount_usd: '5.25', reference: `PAY-${language}` }))
     })
 
-    it('a webhook is added, pinged, repeated, rotated and deleted; its deliveries show what was sent and answered', async () => {
+    it('a webhook is added, pinged, redelivered, rotated and deleted; its deliveries show request and response', async () => {
       const place = portal.receiver.at(`/${language}`)
       place.answering = () => 200
       const { key } = await portal.newTenant()

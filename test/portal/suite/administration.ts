@@ -226,7 +226,7 @@ export function administration(portal: SharedPortal): void {
       await member.page.getByText(say('signIn.error.not_a_member')).waitFor()
     }, 240_000)
 
-    it('a member of two organizations chooses one after signing in, and goes over to the other', async () => {
+    it('a member of two organizations chooses one after signing in, and switches to the other', async () => {
       const login = `two-${language}`
       const names = [`First الأولى ${language}`, `Second الثانية ${language}`] as const
       const both = [await portal.newTenant({ name: names[0] }), await portal.newTenant({ name: names[1] })]
@@ -270,7 +270,7 @@ export function administration(portal: SharedPortal): void {
       expect((await own()).organization_id).toBe(ids[0])
     })
 
-    it('each kind of model can be tried: a chat with a picture, two texts, an order, a recording', async () => {
+    it('each kind of model can be tried: a chat with an image, two texts, a reranking, a recording', async () => {
       const tenant = await portal.newTenant()
       await using visitor = await portal.come({ ...pass, key: tenant.key, path: '/models/vendor-chat/try' })
       const { page } = visitor

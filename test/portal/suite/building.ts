@@ -107,7 +107,7 @@ export function building(portal: SharedPortal): void {
       await isSound(visitor)
     })
 
-    it('a workflow is written, drawn along the line of text, run before one’s eyes, and cancelled', async () => {
+    it('a workflow is written, drawn in the direction of the text, run with live progress, and cancelled', async () => {
       portal.mock.closeGate()
       await using visitor = await portal.come({ ...pass, key: owner.key, path: '/workflows' })
       const { page } = visitor
@@ -203,7 +203,7 @@ export function building(portal: SharedPortal): void {
       await isSound(visitor)
     })
 
-    it('digits and the calendar are as the reader chooses, in place', async () => {
+    it('digits and the calendar follow the choice of the reader, without a reload', async () => {
       await using visitor = await portal.come({ ...pass, key: owner.key, path: '/organization' })
       const { page } = visitor
       const date = page.locator('main time').first()

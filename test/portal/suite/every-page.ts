@@ -31,7 +31,7 @@ export function everyPage(portal: SharedPortal): void {
     return [`${collection}?tab=settings`, document, runs, '/models?model=mock-chat', '/organization?tab=sessions']
   }
 
-  it('lets somebody in by an API key, keeps a cookie that scripts cannot read, and no key', async () => {
+  it('signs in by an API key, and stores an HttpOnly cookie and no key', async () => {
     await using visitor = await portal.come()
     await visitor.open('/')
     expect(new URL(await visitor.page.evaluate<string>('location.href')).pathname).toBe('/sign-in')
@@ -53,7 +53,7 @@ export function everyPage(portal: SharedPortal): void {
   })
 
   for (const language of LANGUAGES)
-    it(`says in one sentence that a key is wrong (${language})`, async () => {
+    it(`reports a wrong key in one sentence (${language})`, async () => {
       await using visitor = await portal.come({ language })
       await visitor.open('/sign-in')
       await visitor.page.locator('input[type=password]').fill(`${owner.key.slice(0, -1)}${owner.key.endsWith('x') ? 'y' : 'x'}`)
@@ -95,7 +95,7 @@ export function everyPage(portal: SharedPortal): void {
   }, 120_000)
 
   for (const language of LANGUAGES)
-    it(`has no serious barrier, no error and no foreign request on any page, and fits each screen (${language})`, async () => {
+    it(`has no serious accessibility issue, no error and no external request on any page, and fits each screen (${language})`, async () => {
       await using visitor = await portal.come({ language })
       const look = async (path: string) => {
         visitor.errors.length = 0
@@ -127,7 +127,7 @@ export function everyPage(portal: SharedPortal): void {
       expect.soft(visitor.external).toEqual([])
     }, 240_000)
 
-  it('shows a link to something of another organization as one to nothing', async () => {
+  it('shows a link to an object of another organization as not found', async () => {
     const other = await portal.newTenant({ name: 'Other' })
     const theirs = (await owner.graphql('{ collections(first: 1) { edges { node { id } } } agents(first: 1) { edges { node { id } } } }'))
       .data
@@ -147,7 +147,7 @@ export function everyPage(portal: SharedPortal): void {
     }
   })
 
-  it('shows no more to a key than its scopes, and says what it lacks', async () => {
+  it('shows a key only what its scopes allow, and names missing scopes', async () => {
     const { body } = await owner.rest('POST', '/v1/keys', { name: 'reader', scopes: ['knowledge:read'] })
     await using visitor = await portal.come({ key: body.key })
     expect(await visitor.page.locator('nav a[href="/keys"]').count()).toBe(0)
@@ -155,7 +155,7 @@ export function everyPage(portal: SharedPortal): void {
     await visitor.page.getByText('You may not open this').first().waitFor()
   })
 
-  it('has the reference and GraphiQL on the session of the reader, of this service alone', async () => {
+  it('serves the reference and GraphiQL with the session of the reader, from this service only', async () => {
     const { data } = await owner.graphql('{ viewer { id } }')
     await using visitor = await portal.come({ key: owner.key })
     const { page } = visitor
@@ -171,7 +171,7 @@ export function everyPage(portal: SharedPortal): void {
   })
 
   for (const language of LANGUAGES)
-    it(`loads at most 250 KB, with its fonts, before the first page is there (${language})`, async () => {
+    it(`loads at most 250 KB, with its fonts, before the first page is shown (${language})`, async () => {
       await using visitor = await portal.come({ language })
       const files = new Set<string>()
       visitor.page.on('request', (request) => {

@@ -30,7 +30,7 @@ const escaped = (text: string) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
 
 export function journey(portal: SharedPortal): void {
   it.each(PASSES)(
-    'leads from the key to documents, answers, their sources, their price and the usage ($language, $theme, $width px)',
+    'leads from the key to documents, answers, their citations, their price and the usage ($language, $theme, $width px)',
     async (pass) => {
       const owner = await portal.newTenant({ name: 'Harbour Museum متحف الميناء' })
       await using visitor = await portal.come(pass)

@@ -14,7 +14,7 @@ export function knowledge(portal: SharedPortal): void {
   })
 
   it.concurrent.each(LANGUAGES)(
-    'are shown and changed, and what fails says why in the words of the reader (%s)',
+    'are shown and changed, and failures show the reason in the language of the reader (%s)',
     async (language) => {
       const say = wordsOf(language)
       const { body } = await owner.rest('POST', '/v1/collections', {

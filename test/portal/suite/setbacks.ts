@@ -48,7 +48,7 @@ export function setbacks(portal: SharedPortal): void {
   describe.each(PASSES)('in $language', (pass) => {
     const say = wordsOf(pass.language)
 
-    it('an empty wallet is named, is charged nothing, and loses no text; after a top-up the same goes on', async () => {
+    it('an empty wallet is reported without a charge or loss of text; after a top-up the call continues', async () => {
       const tenant = await portal.newTenant({ creditUsd: '0' })
       const collection = await newCollection(tenant, 'mock-embed')
       const { body: agent } = await tenant.rest('POST', '/v1/agents', { code: 'guide', name: 'Guide', model: 'mock-chat' })
@@ -92,7 +92,7 @@ export function setbacks(portal: SharedPortal): void {
       expect((await tenant.rest('GET', '/v1/usage')).body.data).toHaveLength(3)
     })
 
-    it('a document that fails says why and can be tried again; those that stay so are deleted together', async () => {
+    it('a failed document shows the reason and can be retried; those that fail again are deleted together', async () => {
       const tenant = await portal.newTenant()
       const collection = await newCollection(tenant, 'mock-embed')
       const broken = { name: 'broken.pdf', bytes: ENGLISH.bytes.subarray(0, 400) }
@@ -134,7 +134,7 @@ export function setbacks(portal: SharedPortal): void {
       expect((await tenant.rest('GET', `/v1/collections/${collection.id}/documents`)).body.data).toHaveLength(1)
     })
 
-    it('files that the service would not take are named before anything of them is sent', async () => {
+    it('files that the service would refuse are named before anything of them is sent', async () => {
       const tenant = await portal.newTenant({ plan: 'tiny' })
       const collection = await newCollection(tenant, 'mock-embed')
       await using visitor = await come(pass, tenant, `/collections/${collection.id}`)

@@ -30,7 +30,7 @@ export function troubles(portal: SharedPortal): void {
   const pathOf = ({ page }: Visitor) => page.evaluate<string>('location.pathname')
 
   // These mostly wait: for keys to end, pings to fail, the next try.
-  it.concurrent('keeps the page of somebody whose key was revoked, and goes on with another key', async () => {
+  it.concurrent('preserves the page after a revocation of the key, and continues with another key', async () => {
     const { id, key } = await newKey('short-lived')
     await using visitor = await portal.come({ key, path: '/models' })
     await owner.rest('DELETE', `/v1/keys/${id}`)
@@ -46,7 +46,7 @@ export function troubles(portal: SharedPortal): void {
     expect(await pathOf(visitor)).toBe('/home')
   })
 
-  it.concurrent('says that the connection is lost, and mends itself without a reload', async () => {
+  it.concurrent('reports a lost connection, and reconnects without a reload', async () => {
     await using visitor = await portal.come({ key: owner.key })
     await visitor.page.evaluate('window.isSamePage = true')
     await visitor.context.setOffline(true)
@@ -58,7 +58,7 @@ export function troubles(portal: SharedPortal): void {
     expect(await visitor.page.evaluate('window.isSamePage')).toBe(true)
   })
 
-  it.concurrent('goes on with an answer and an upload when the network was silent for a while, and the answer is paid once', async () => {
+  it.concurrent('resumes a reply and an upload after a network outage, and the reply is paid once', async () => {
     const collection = await newCollection(owner, 'mock-embed')
     const agent = await newAgent()
     await using network = await TcpProxy.start(portal.service.rest)
@@ -102,7 +102,7 @@ export function troubles(portal: SharedPortal): void {
     60_000,
   )
 
-  it('signs out: the cookie is over, and so is what it opened', async () => {
+  it('signs out: the cookie ends, and so does what it opened', async () => {
     await using visitor = await portal.come({ key: owner.key })
     await visitor.page.getByRole('button', { name: 'First admin key' }).click()
     await visitor.page.getByRole('menuitem', { name: 'Sign out' }).click()
@@ -112,7 +112,7 @@ export function troubles(portal: SharedPortal): void {
     expect(await pathOf(visitor)).toBe('/sign-in')
   })
 
-  it('asks again with one click when a run has failed', async () => {
+  it('retries a failed run with one click', async () => {
     const agent = await newAgent()
     await using visitor = await portal.come({ key: owner.key, path: `/agents/${agent.id}` })
     const log = visitor.page.getByRole('log')
@@ -126,7 +126,7 @@ export function troubles(portal: SharedPortal): void {
   })
 
   // This waits until the page asks again by itself. No other test beside it closes the gate.
-  it.concurrent('shows what became of a document before the events began', async () => {
+  it.concurrent('shows changes of a document from before the events began', async () => {
     portal.mock.closeGate()
     const { id } = await newCollection(owner, 'mock-embed-gate')
     await using visitor = await portal.come()
@@ -153,7 +153,7 @@ export function troubles(portal: SharedPortal): void {
     await ready.waitFor()
   })
 
-  it.concurrent('says what it can when the service fails, and tries again on request', async () => {
+  it.concurrent('reports failures of the service, and retries on request', async () => {
     await using visitor = await portal.come({ key: owner.key })
     await visitor.page.route(GRAPHQL, (route) =>
       route.fulfill({
@@ -169,7 +169,7 @@ export function troubles(portal: SharedPortal): void {
     await visitor.page.getByText('mock-chat').first().waitFor()
   })
 
-  it.concurrent('shows that it is loading on a slow network', async () => {
+  it.concurrent('shows a loading state on a slow network', async () => {
     await using visitor = await portal.come({ key: owner.key })
     const gate = Promise.withResolvers<void>()
     await visitor.page.route(GRAPHQL, async (route) => {
@@ -183,7 +183,7 @@ export function troubles(portal: SharedPortal): void {
     await visitor.page.getByText('mock-chat').first().waitFor()
   })
 
-  it.concurrent('keeps a field that one has opened while its choices are on their way', async () => {
+  it.concurrent('keeps an opened field while its options load', async () => {
     await using visitor = await portal.come({ key: owner.key, path: '/agents' })
     const { page } = visitor
     const gate = Promise.withResolvers<void>()
@@ -202,7 +202,7 @@ export function troubles(portal: SharedPortal): void {
       .waitFor()
   })
 
-  it.concurrent('changes the language in place by the menu, and keeps it', async () => {
+  it.concurrent('changes the language without a reload by the menu, and remembers it', async () => {
     await using visitor = await portal.come({ key: owner.key, path: '/models' })
     await visitor.page.evaluate('window.isSamePage = true')
     await visitor.page.getByRole('button', { name: 'Language and display' }).first().click()
@@ -217,7 +217,7 @@ export function troubles(portal: SharedPortal): void {
     expect(await read()).toBe('ar rtl ')
   })
 
-  it.concurrent('shows names with markup and without an end harmlessly', async () => {
+  it.concurrent('shows names with markup and overlong names safely', async () => {
     for (const name of HOSTILE) {
       const { key } = (await portal.operator.rest('POST', '/v1/organizations', { name })).body
       await using visitor = await portal.come({ key })

@@ -10,7 +10,7 @@ const schema = buildSchema(`
 `)
 const CHAT = 'subscription Try($input: Int!) {\n  chatCompletion(input: $input) { id cursor textDelta }\n}'
 
-test('a new attempt follows the call from its last event on', () => {
+test('a new attempt resumes the call after its last event', () => {
   const sent = { query: CHAT, variables: { input: 1 } as Record<string, unknown> }
   resumeAfter(sent, { chatCompletion: { id: 'cht_1', cursor: '3' } })
   resumeAfter(sent, { chatCompletion: { id: 'cht_1', cursor: '4' } })
@@ -19,7 +19,7 @@ test('a new attempt follows the call from its last event on', () => {
   expect(sent.query).toContain('chatCompletionEvents')
 })
 
-test('without an event nothing changes', () => {
+test('nothing changes without an event', () => {
   const sent = { query: CHAT, variables: { input: 1 } as Record<string, unknown> }
   resumeAfter(sent, null)
   resumeAfter(sent, { documentUpdated: { id: 'doc_1', cursor: '1' } })

@@ -6,7 +6,7 @@ vi.mock('../data/load-module.ts', () => ({
 }))
 vi.mock('./preferences.ts', () => ({ readPreferences: () => ({ language: 'en' }), watchPreferences: () => undefined }))
 
-it('shows all that is here, whichever was asked for first', async () => {
+it('shows all registered messages, in any order of registration', async () => {
   const { shownMessages, wantMessages } = await import('./messages.ts')
   const first = coming.splice(0)
   const page = wantMessages(['keys'])

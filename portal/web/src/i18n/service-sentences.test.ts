@@ -19,8 +19,8 @@ it.each([
     'تعذّرت قراءة <1> من <7> صفحة خلال <20> ثانية من وقت المعالج: <4>. ارفع صفحات أبسط، أو مسحًا بدقة 300 نقطة في البوصة.',
   ],
   ['The run took longer than 60 s. (The run is `run_1`.)', 'استغرق التشغيل أكثر من <60> ثانية. (التشغيل: <run_1>)'],
-])('says %j in Arabic', (said, expected) => expect(say(said)).toBe(expected))
+])('translates %j to Arabic', (said, expected) => expect(say(said)).toBe(expected))
 
-it.each(['Nobody knows this sentence.', 'Rate limit reached: the moon is full. Try again in 3 s.', ''])('leaves %j as it is', (said) =>
+it.each(['Nobody knows this sentence.', 'Rate limit reached: the moon is full. Try again in 3 s.', ''])('leaves %j unchanged', (said) =>
   expect(say(said)).toBeNull(),
 )

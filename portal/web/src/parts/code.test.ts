@@ -8,12 +8,12 @@ it.each([
   ['سياسات hr', 'hr'],
   ['', ''],
   ['  ', ''],
-])('makes a code of %j', (name, code) => expect(codeOf(name, 'agent')).toBe(code))
+])('creates a code from %j', (name, code) => expect(codeOf(name, 'agent')).toBe(code))
 
-it.each(['مساعد الموارد البشرية', '٢٠٢٦ 2026', '😀'])('gives %j, without Latin letters, a code of its own', (name) => {
+it.each(['مساعد الموارد البشرية', '٢٠٢٦ 2026', '😀'])('creates a distinct code for %j, without Latin letters', (name) => {
   expect(codeOf(name, 'agent')).toMatch(/^agent-[a-z0-9]{6}$/)
   expect(codeOf(name, 'agent')).toBe(codeOf(name, 'agent'))
   expect(codeOf(name, 'agent')).not.toBe(codeOf(`${name}ا`, 'agent'))
 })
 
-it('is at most 64 characters long', () => expect(codeOf('a'.repeat(500), 'agent')).toHaveLength(64))
+it('a code is at most 64 characters long', () => expect(codeOf('a'.repeat(500), 'agent')).toHaveLength(64))

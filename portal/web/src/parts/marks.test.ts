@@ -10,7 +10,7 @@ const write = (text: string, marks: readonly (readonly [number, number])[]) =>
 it.each([
   ['no mark', 'one\ntwo', [], ['one', 'two']],
   ['a mark within a line', 'one two', [[4, 7]], ['one [two]']],
-  ['a mark over lines', 'one\ntwo\nthree', [[2, 10]], ['on[e]', '[two]', '[th]ree']],
+  ['a mark over several lines', 'one\ntwo\nthree', [[2, 10]], ['on[e]', '[two]', '[th]ree']],
   [
     'marks that overlap, in no order',
     'abcdef',
@@ -21,7 +21,7 @@ it.each([
     ['a[bcde]f'],
   ],
   [
-    'marks outside of the text',
+    'marks outside the text',
     'abc',
     [
       [-5, 1],
@@ -34,4 +34,4 @@ it.each([
   ['empty lines', 'a\n\n  \nb', [[0, 9]], ['[a]', '[b]']],
   ['Arabic', 'سياسة التوظيف', [[6, 13]], ['سياسة [التوظيف]']],
   ['no text', '', [[0, 3]], []],
-] as const)('cuts a text with %s', (_, text, marks, lines) => expect(write(text, marks)).toEqual(lines))
+] as const)('splits a text with %s', (_, text, marks, lines) => expect(write(text, marks)).toEqual(lines))

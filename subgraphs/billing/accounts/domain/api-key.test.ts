@@ -2,12 +2,12 @@ import { randomBytes } from 'node:crypto'
 import { describe, expect, it } from 'vitest'
 import { apiKeyFrom, digestKey, isApiKey } from './api-key.ts'
 
-describe('an API key', () => {
-  it('has the form that scanners know', () => {
+describe('API keys', () => {
+  it('has the form that secret scanners recognize', () => {
     expect(apiKeyFrom(randomBytes(32))).toMatch(/^kis_live_[0-9A-Za-z]{36}$/)
   })
 
-  it('is made of its bytes alone', () => {
+  it('depends only on its random bytes', () => {
     const bytes = randomBytes(32)
     expect(apiKeyFrom(bytes)).toBe(apiKeyFrom(bytes))
     expect(apiKeyFrom(bytes)).not.toBe(apiKeyFrom(randomBytes(32)))
@@ -24,14 +24,14 @@ describe('an API key', () => {
     { name: 'another prefix', text: key.replace('live', 'test') },
     { name: 'one character changed', text: key.replace(/.$/, (last) => (last === 'x' ? 'y' : 'x')) },
     { name: 'two characters exchanged', text: key.replace(/(.)(.)(?=.{6}$)/, '$2$1') },
-    { name: 'a character less', text: key.slice(0, -1) },
-    { name: 'a character more', text: `${key}0` },
-    { name: 'a line end after it', text: `${key}\n` },
+    { name: 'one character missing', text: key.slice(0, -1) },
+    { name: 'one extra character', text: `${key}0` },
+    { name: 'a trailing line break', text: `${key}\n` },
     { name: 'a character outside base62', text: key.replace(/.$/, '-') },
   ])
-    it(`is refused with ${name}`, () => expect(isApiKey(text)).toBe(false))
+    it(`refuses ${name}`, () => expect(isApiKey(text)).toBe(false))
 
-  it('is kept as a digest that depends on the pepper', () => {
+  it('is stored as a digest that depends on the pepper', () => {
     const [pepper, other] = [randomBytes(32), randomBytes(32)]
     expect(digestKey(key, pepper)).toMatch(/^[0-9a-f]{64}$/)
     expect(digestKey(key, pepper)).toBe(digestKey(key, pepper))

@@ -5,7 +5,7 @@ import type { FindOptions } from '../../../common/ports/document-store.ts'
 import type { BillingDeps } from '../../use-cases/deps.ts'
 import { findNamedKey, keyReads, listApiKeys } from './api-keys.ts'
 
-it('reads the keys that the records of a list name at once, and those only that the caller may name', async () => {
+it('reads the keys that the records of a page name in one batch, and only those that the caller may name', async () => {
   const reads: unknown[] = []
   const find = async (filter: { readonly _id: { readonly $in: readonly string[] } }) => {
     reads.push(filter)
@@ -26,7 +26,7 @@ it('reads the keys that the records of a list name at once, and those only that 
   )
 })
 
-it('the filtered lists of one operation read 20,000 keys at most, together', async () => {
+it('the filtered lists of one operation read at most 20,000 keys in total', async () => {
   const keys = Array.from({ length: 1_000 }, (_, i) => ({ _id: `key_${i}`, name: `robot ${i}` }))
   const find = async (_filter: unknown, { limit }: FindOptions) => keys.slice(0, limit)
   const deps = { collections: { apiKeys: { find } }, clock: { now: () => new Date() } } as unknown as BillingDeps

@@ -32,9 +32,9 @@ async function expectOneOfEach(store: MemoryDocumentStore) {
   expect(ledgers[0]!.entries).toMatchObject([{ kind: 'top_up', reference: 'bootstrap' }])
 }
 
-describe('the first start', () => {
+describe('First start', () => {
   for (const effect of ['failed', 'lost answer'] as const)
-    it(`that dies at any call (${effect}) is finished by the next, with one organization, one credit and the one key`, async () => {
+    it(`completes after a crash at any call (${effect}), with one organization, one credit and one key`, async () => {
       let died = true
       for (let nth = 1; died; nth++) {
         const store = new MemoryDocumentStore()
@@ -52,14 +52,14 @@ describe('the first start', () => {
       }
     })
 
-  it('of several processes at once makes one of each, and all show the same key', async () => {
+  it('creates one organization, one credit and one key when several processes start together, and all show the same key', async () => {
     const store = new MemoryDocumentStore()
     const keys = await Promise.all(Array.from({ length: 4 }, () => bootstrap(openBilling(store, new ManualClock()), settings)))
     expect(new Set(keys).size).toBe(1)
     await expectOneOfEach(store)
   })
 
-  it('leaves what the operator has changed since', async () => {
+  it('preserves what the operator has changed since', async () => {
     const store = new MemoryDocumentStore()
     const deps = openBilling(store, new ManualClock())
     await bootstrap(deps, settings)

@@ -21,7 +21,7 @@ const NONE = { inputTokens: 0, cachedInputTokens: 0, cacheWriteTokens: 0, output
 const CARD = createCard({ inputTokens: 150_000_000n })
 
 for (const { name, open } of STORES)
-  describe(`operators change organizations on ${name}`, () => {
+  describe(`Changes of organizations by operators on ${name}`, () => {
     let store: DocumentStore
     let clock: ManualClock
     let deps: BillingDeps
@@ -44,7 +44,7 @@ for (const { name, open } of STORES)
         ...{ ceiling: { ...NONE, inputTokens: 1_000 }, ttlSeconds: 60 },
       })
 
-    it('a suspended organization holds nothing, settles what is held, and works again when it is resumed', async () => {
+    it('a suspended organization places no holds, settles open ones, and works again after it resumes', async () => {
       const { id, key, keyId } = await createTenant()
       const before = await principalOfApiKey(deps, key)
       const held = deps.ids('hold')
@@ -65,7 +65,7 @@ for (const { name, open } of STORES)
       await placeTestHold(await principalOfApiKey(deps, key))
     })
 
-    it('limits of an organization stand in place of its plan, and stay on another plan', async () => {
+    it('limits of an organization override those of its plan, and survive a change of plan', async () => {
       const { id, key } = await createTenant()
       await assignPlan(deps, OPERATOR, { organizationId: id, limits: { vectors: 7, requestsPerMinute: 3, concurrency: null } })
       await assignPlan(deps, OPERATOR, { organizationId: id, plan: 'small' })
@@ -92,7 +92,7 @@ for (const { name, open } of STORES)
       await expect(assignPlan(deps, OPERATOR, { organizationId: id })).rejects.toMatchObject({ code: 'missing_required_parameter' })
     })
 
-    it('records the use of a key by an access token, and not that a subgraph reads its rules, or of a suspended one', async () => {
+    it('records the use of a key by an access token, but not by a subgraph that reads its rules or by a suspended organization', async () => {
       const { id, keyId } = await createTenant()
       const lastUsed = async () => (await deps.collections.apiKeys.findOne({ _id: keyId }))?.lastUsedAt ?? null
       await principalOfKey(deps, id, keyId)
@@ -104,7 +104,7 @@ for (const { name, open } of STORES)
       expect(await lastUsed()).toEqual(clock.now())
     })
 
-    it('every change is recorded once, also of operators at the same time', async () => {
+    it('records every change once, including concurrent changes by operators', async () => {
       const { id } = await createTenant()
       await Promise.all([1, 2, 3].map((vectors) => assignPlan(deps, OPERATOR, { organizationId: id, limits: { vectors } })))
       await suspendOrganization(deps, OPERATOR, { organizationId: id, reason: 'unpaid' })
@@ -115,7 +115,7 @@ for (const { name, open } of STORES)
       expect(edges[1]!.node).toMatchObject({ apiKeyId: 'key_operator', reason: 'unpaid', plan: 'self-hosted' })
     })
 
-    it('lists by name, status and plan, page by page', async () => {
+    it('lists organizations by name, status and plan, page by page', async () => {
       const ids: string[] = []
       for (const called of ['Acme East', 'Bank', 'ACME West', 'بنك الشرق']) ids.push((await createTenant(called)).id)
       await suspendOrganization(deps, OPERATOR, { organizationId: ids[2]! })
@@ -134,7 +134,7 @@ for (const { name, open } of STORES)
       expect(await list({ name: 'acme' }, { first: 1, after: pageInfo.endCursor })).toEqual([0])
     })
 
-    it('a deleted organization has no keys and keeps its accounts', async () => {
+    it('a deleted organization has no keys and keeps its ledger', async () => {
       const { id, key, keyId } = await createTenant()
       await deleteOrganization(deps, OPERATOR, id)
       await deleteOrganization(deps, OPERATOR, id)
@@ -167,7 +167,7 @@ for (const { name, open } of STORES)
       expect((await listEntries(deps, id, {})).edges).toHaveLength(1)
     })
 
-    it('a deletion that was cut off before its erasure had begun goes on', async () => {
+    it('a deletion that was interrupted before its erasure began resumes', async () => {
       const { id } = await createTenant()
       const now = clock.now()
       await deps.collections.organizations.findOneAndUpdate({ _id: id }, { $set: { deletedAt: now, erasingSince: now } })
@@ -176,7 +176,7 @@ for (const { name, open } of STORES)
       expect(await listErasuresToDo(deps, 'knowledge')).toMatchObject([{ id: receiptId(id), organizationId: id, isFound: false }])
     })
 
-    it('the queue goes past organizations that the subgraph has erased and another has not', async () => {
+    it('the queue skips organizations that the subgraph has erased and another subgraph has not', async () => {
       const { id: first } = await createTenant()
       await deleteOrganization(deps, OPERATOR, first)
       const template = (await deps.collections.erasures.findOne({ _id: receiptId(first) }))!
@@ -196,7 +196,7 @@ for (const { name, open } of STORES)
       expect((await ownErasureQueue(deps).list(AbortSignal.timeout(5_000)))[0]!.id).toBe(ready._id)
     })
 
-    it('waits with the end for what earlier calls may still write', async () => {
+    it('delays the end of a deletion for what earlier calls may still write', async () => {
       const { id } = await createTenant()
       await deleteOrganization(deps, OPERATOR, id)
       const finished: string[] = []
@@ -220,7 +220,7 @@ for (const { name, open } of STORES)
       expect(finished).toEqual([id])
     })
 
-    it('refuses the organization of the operator, and everybody else', async () => {
+    it("refuses the operator's own organization, and every caller who is not an operator", async () => {
       const { id, key } = await createTenant()
       const { organizationId } = OPERATOR
       await expect(deleteOrganization(deps, OPERATOR, organizationId)).rejects.toMatchObject({ code: 'in_use' })

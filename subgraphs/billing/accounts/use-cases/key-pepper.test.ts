@@ -18,7 +18,7 @@ const SETTINGS = { creditNanoUsd: 0n }
 const ANOTHER = /made with another secret: .*KIS_SECRET/
 
 for (const { name, open } of STORES)
-  describe(`the key pepper on ${name}`, () => {
+  describe(`Key pepper on ${name}`, () => {
     let store: DocumentStore
     beforeEach(async () => {
       store = await open()
@@ -47,14 +47,14 @@ for (const { name, open } of STORES)
       await endRotation({ collections, secret: from, secretFingerprint: null }, to)
     }
 
-    it('is made once, by one of the processes that start together, and is not derived from the secret', async () => {
+    it('is created once by one of the processes that start together, and is not derived from the secret', async () => {
       const peppers = await Promise.all([start(a), start(a), start(a)])
       for (const { pepper } of [...peppers, await start(a)]) expect(pepper()).toEqual(peppers[0]!.pepper())
       expect(peppers[0]!.pepper()).not.toEqual(deriveKey(a, 'api key pepper'))
       await expect(start(b)).rejects.toThrow(ANOTHER)
     })
 
-    it('of an installation of version 0.2 is the one that its keys were made with', async () => {
+    it('is, in an installation of version 0.2, the pepper that its keys were created with', async () => {
       const { key, organization } = await startedEarlier()
       await expect(start(b, fingerprintSecret(a))).rejects.toThrow(ANOTHER)
       const upgraded = await Promise.all([start(a, fingerprintSecret(a)), start(a, fingerprintSecret(a))])
@@ -65,7 +65,7 @@ for (const { name, open } of STORES)
       expect(await principalOfApiKey(await start(b, fingerprintSecret(a)), key)).toMatchObject({ organizationId: organization._id })
     })
 
-    it('is not made while version 0.2 rotates the secret', async () => {
+    it('is not created while version 0.2 rotates the secret', async () => {
       const { deps, apiKey } = await startedEarlier()
       const label = (secretFingerprint: string) =>
         deps.collections.apiKeys.findOneAndUpdate({ _id: apiKey._id }, { $set: { secretFingerprint } })
@@ -85,7 +85,7 @@ for (const { name, open } of STORES)
       expect(await findByToken(await start(b), token)).toMatchObject({ _id: invitation._id })
     })
 
-    it('stays in a rotation, which nothing starts before the end of, and after which the old secret is refused', async () => {
+    it('survives a rotation, which blocks every start until it ends and refuses the old secret afterwards', async () => {
       const { collections, pepper } = await start(a)
       expect(await startRotation(collections, a, b)).toBe(true)
       for (const secret of [a, b, c]) await expect(start(secret)).rejects.toThrow(/has not ended. Run `kis secret rotate` again/)
@@ -99,12 +99,12 @@ for (const { name, open } of STORES)
       expect((await start(c)).pepper()).toEqual(pepper())
     })
 
-    it('does not rotate what no service of this version has started on', async () => {
+    it('refuses to rotate a secret on which no service of this version has started', async () => {
       const { deps } = await startedEarlier()
       await expect(startRotation(deps.collections, a, b)).rejects.toThrow(/Start the service of this version once/)
     })
 
-    it('keeps the secrets of webhooks through rotations of the service, and of their own', async () => {
+    it('preserves the secrets of webhooks through rotations of the service secret and of their own', async () => {
       const { key: _, apiKey, organization } = await createOrganization(await start(a), OPERATOR, { name: 'A tenant' })
       const principal = createPrincipal(organization._id, ['admin'], apiKey._id)
       const input = { url: 'https://receiver.test/', eventTypes: ['document.updated'] }

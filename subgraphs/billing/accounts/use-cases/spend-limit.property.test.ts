@@ -49,7 +49,7 @@ const step = fc.record({
   waitMs: fc.constantFrom(0, 0, 15_000, 6 * 3_600_000, 20 * 86_400_000),
 })
 
-it('no mix of outcomes, processes and faults lets a key spend and hold more than its limit in a period, with all that descend from it', {
+it('no mix of outcomes, processes and faults lets a key and its descendants spend and hold more than its limit in a period', {
   timeout: 600_000,
 }, async () => {
   await fc.assert(

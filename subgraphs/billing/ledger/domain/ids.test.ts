@@ -5,8 +5,8 @@ import { digestIds, sortedIds, usageRecordIdOf } from './ids.ts'
 const now = Date.UTC(2026, 10, 27)
 const ids = idSource({ now: () => new Date(now), sleep: () => Promise.resolve() })
 
-describe('the ids of what ends a hold', () => {
-  it('are UUIDv7 that sort as the holds do', () => {
+describe('IDs of entries that end a hold', () => {
+  it('are UUIDv7 that sort like the holds', () => {
     const holds = Array.from({ length: 20 }, () => ids('hold'))
     for (const kind of ['entry', 'usage'] as const) {
       const generated = holds.map((hold) => sortedIds('org_1', hold)[kind])
@@ -17,7 +17,7 @@ describe('the ids of what ends a hold', () => {
   })
 
   for (const idsOf of [sortedIds, digestIds])
-    it(`are the same each time, and others in another organization: ${idsOf.name}`, () => {
+    it(`are deterministic, and differ by organization: ${idsOf.name}`, () => {
       const hold = ids('hold')
       expect(idsOf('org_1', hold)).toEqual(idsOf('org_1', hold))
       expect(idsOf('org_1', hold).entry).not.toBe(idsOf('org_2', hold).entry)
@@ -25,13 +25,13 @@ describe('the ids of what ends a hold', () => {
     })
 
   for (const idsOf of [sortedIds, digestIds])
-    it(`are of one form, so the usage record is known by its entry: ${idsOf.name}`, () => {
+    it(`have one form, so that the entry ID determines the usage record ID: ${idsOf.name}`, () => {
       const [organizationId, reference] = ['org_1', ids('hold')]
       const { entry, usage } = idsOf(organizationId, reference)
       expect(usageRecordIdOf({ _id: entry, organizationId, reference })).toBe(usage)
     })
 
-  it('are those that version 0.2 has made', () => {
+  it('equal those that version 0.2 created', () => {
     expect(digestIds('org_1', 'hold_0198c0a4c0007000800000000000abcd')).toEqual({
       entry: 'ent_ba9e61364ba6db5cb03c6f44750ad5d5',
       usage: 'use_7e78bfae222bb8675656e41607b770e2',

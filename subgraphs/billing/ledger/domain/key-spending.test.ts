@@ -5,7 +5,7 @@ const at = (text: string) => new Date(text)
 const charged = (...charges: readonly (readonly [amount: number, at: string])[]) =>
   charges.reduce((spending, [amount, when]) => spendingAfter(spending, amount, at(when)), NOTHING_SPENT)
 
-describe('what a key has spent', () => {
+describe('Spending of a key', () => {
   const spending = charged([1, '2026-10-31T23:59:59.999Z'], [2, '2026-11-01T00:00:00.000Z'], [4, '2026-11-21T08:00:00.000Z'])
   it.each([
     ['day', '2026-11-21T23:59:59.999Z', 4],
@@ -22,7 +22,7 @@ describe('what a key has spent', () => {
     expect(later.day).toBe('2026-11-22')
   })
 
-  it('is exact up to the most that a limit can be', () =>
+  it('is exact up to the highest possible limit', () =>
     expect(charged([9_000_000_000_000_000, '2026-11-21T00:00:00.000Z'], [1, '2026-11-21T00:00:00.000Z']).totalSpent).toBe(
       9_000_000_000_000_000,
     ))
@@ -34,4 +34,4 @@ it.each([
   ['month', '2028-02-01T00:00:00.000Z', '2028-03-01T00:00:00.000Z'],
 ] as const)('the %s of %s ends at %s', (period, when, end) => expect(nextReset(period, at(when))?.toISOString()).toBe(end))
 
-it('all time does not end', () => expect(nextReset('total', at('2026-11-21T00:00:00.000Z'))).toBeNull())
+it('the period of all time does not end', () => expect(nextReset('total', at('2026-11-21T00:00:00.000Z'))).toBeNull())

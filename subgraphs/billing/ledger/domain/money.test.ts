@@ -8,12 +8,17 @@ import { sumsOfRecord } from './usage-total.ts'
 const quantities = (some: Partial<Quantities>): Quantities => ({ ...NOTHING, ...some })
 const rates = (some: Partial<Rates>): Rates => ({ ...FREE, ...some })
 
-describe('the price of a call', () => {
+describe('Price of a call', () => {
   for (const { name, used, card, expected } of [
-    { name: 'is nothing for nothing used', used: {}, card: { inputTokens: 150_000_000n }, expected: 0n },
-    { name: 'is nothing on a free model', used: { inputTokens: 1_000 }, card: {}, expected: 0n },
+    { name: 'is zero for no usage', used: {}, card: { inputTokens: 150_000_000n }, expected: 0n },
+    { name: 'is zero on a free model', used: { inputTokens: 1_000 }, card: {}, expected: 0n },
     { name: 'rounds a fraction of a nano-USD up', used: { inputTokens: 1 }, card: { inputTokens: 1n }, expected: 1n },
-    { name: 'does not round what is exact', used: { inputTokens: 1_000_000 }, card: { inputTokens: 150_000_000n }, expected: 150_000_000n },
+    {
+      name: 'does not round an exact price',
+      used: { inputTokens: 1_000_000 },
+      card: { inputTokens: 150_000_000n },
+      expected: 150_000_000n,
+    },
     {
       name: 'rounds once over the sum of the buckets',
       used: { inputTokens: 1, cachedInputTokens: 1, outputTokens: 1 },
@@ -60,12 +65,12 @@ describe('the price of a call', () => {
   })
 })
 
-describe('an amount in a document', () => {
+describe('Amount in a stored document', () => {
   it('is exact up to the largest balance', () => expect(BigInt(toStored(MAX_NANO_USD))).toBe(MAX_NANO_USD))
-  it('is refused beyond it', () => expect(() => toStored(MAX_NANO_USD + 1n)).toThrow(RangeError))
+  it('is refused above it', () => expect(() => toStored(MAX_NANO_USD + 1n)).toThrow(RangeError))
 })
 
-it('records of earlier versions, which lack a unit, count none of it', () => {
+it('records of earlier versions that lack a unit count none of it', () => {
   const without = <T extends object>({ searchUnits: _, pages: __, ...older }: T & Record<'searchUnits' | 'pages', unknown>) =>
     older as unknown as T
   const used = without({ ...NOTHING, inputTokens: 3 }) as Quantities

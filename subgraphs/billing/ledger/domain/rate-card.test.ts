@@ -18,25 +18,25 @@ const long = rates(4n, 2n, 6n, 15n)
 const card: RateCard = { rates: base, tiers: [{ aboveInputTokens: 100, rates: long }] }
 const used = (some: Partial<Quantities>): Quantities => ({ ...NOTHING, ...some })
 
-describe('the tier of a call', () => {
+describe('Tier of a call', () => {
   it.each<[string, Partial<Quantities>, Rates]>([
-    ['is the base up to the bound', { inputTokens: 100, outputTokens: 1_000 }, base],
-    ['is the next above it', { inputTokens: 101 }, long],
-    ['counts what was cached and what was written as input', { inputTokens: 1, cachedInputTokens: 50, cacheWriteTokens: 50 }, long],
+    ['is the base up to the threshold', { inputTokens: 100, outputTokens: 1_000 }, base],
+    ['is the next tier above the threshold', { inputTokens: 101 }, long],
+    ['counts cached and cache-written tokens as input', { inputTokens: 1, cachedInputTokens: 50, cacheWriteTokens: 50 }, long],
   ])('%s', (_name, quantities, expected) => expect(ratesReached(card, used(quantities))).toBe(expected))
 
-  it('survives a document', () => expect(fromStoredCard(toStoredCard(card))).toEqual(card))
+  it('survives storage in a document', () => expect(fromStoredCard(toStoredCard(card))).toEqual(card))
 })
 
-describe('the worst case of a call', () => {
+describe('Worst-case price of a call', () => {
   const million = 1_000_000
-  it('takes all input at the most expensive bucket', () =>
+  it('charges all input at the most expensive bucket', () =>
     expect(computeWorstCase({ rates: base, tiers: [] }, used({ inputTokens: million, outputTokens: million }))).toBe(13n))
-  it('takes the most expensive tier that the ceiling reaches', () =>
+  it('uses the most expensive tier that the ceiling reaches', () =>
     expect(computeWorstCase(card, used({ inputTokens: million, outputTokens: million }))).toBe(21n))
-  it('leaves out a tier that it cannot reach', () =>
+  it('ignores a tier that the ceiling cannot reach', () =>
     expect(computeWorstCase({ rates: base, tiers: [{ aboveInputTokens: million, rates: long }] }, used({ inputTokens: million }))).toBe(3n))
-  it('takes the base where a higher tier is cheaper', () =>
+  it('uses the base where a higher tier is cheaper', () =>
     expect(computeWorstCase({ rates: long, tiers: [{ aboveInputTokens: 1, rates: base }] }, used({ inputTokens: million }))).toBe(6n))
 
   it('covers every call within the ceiling', () => {

@@ -14,14 +14,14 @@ function createEntries(movements: readonly number[]): readonly LedgerEntry[] {
   })
 }
 
-describe('changes of a balance', () => {
+describe('Wallet changes', () => {
   it.each<[string, readonly number[], number | null, readonly string[]]>([
-    ['are none while money is only held', [0, 0], 95, []],
-    ['that wait together are one', [-1, -1, 0, +3], null, ['4 101 null']],
-    ['tell of the fall below the threshold, and of the last', [-4, -2, -2], 95, ['2 94 fell', '3 92 null']],
-    ['tell of every crossing', [-6, +6, -6, -1], 95, ['1 94 fell', '2 100 rose', '3 94 fell', '4 93 null']],
-    ['do not cross a threshold that they only reach', [-5], 95, ['1 95 null']],
-    ['cross nothing without a threshold', [-9, +9], null, ['2 100 null']],
+    ['creates none while money is only held', [0, 0], 95, []],
+    ['merges changes that wait together into one', [-1, -1, 0, +3], null, ['4 101 null']],
+    ['reports the fall below the threshold, and the last change', [-4, -2, -2], 95, ['2 94 fell', '3 92 null']],
+    ['reports every crossing', [-6, +6, -6, -1], 95, ['1 94 fell', '2 100 rose', '3 94 fell', '4 93 null']],
+    ['reports no crossing of a threshold that is only reached', [-5], 95, ['1 95 null']],
+    ['reports no crossing without a threshold', [-9, +9], null, ['2 100 null']],
   ])('%s', (_name, movements, threshold, expected) => {
     const changes = balanceChanges(createEntries(movements), threshold)
     expect(changes.map(({ cursor, balance, crossed }) => `${cursor} ${balance} ${crossed}`)).toEqual(expected)

@@ -45,8 +45,8 @@ function apply(draft: WalletDraft, { does, id, number }: Change, entryId: string
   if (does === 'rules') draft.enforce(number)
 }
 
-describe('a wallet draft', () => {
-  it('knows the wallet that the store has after its update', async () => {
+describe('Wallet draft', () => {
+  it('equals the wallet that the store has after the update', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(fc.array(change, { maxLength: 6 }), { maxLength: 6 }), async (drafts) => {
         const { wallets } = openCollections(new MemoryDocumentStore())

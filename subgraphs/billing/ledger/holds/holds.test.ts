@@ -36,10 +36,10 @@ const call = (id: string, tokens: number, ttlSeconds = 60): PlaceHoldInput => ({
 })
 const code = (expected: string) => expect.objectContaining({ code: expected })
 
-const stores = await storesAndMongo('holds')
+const stores = await storesAndMongo('Holds')
 
 for (const { name, open } of stores)
-  describe(`holds on ${name}`, () => {
+  describe(`Holds on ${name}`, () => {
     let store: DocumentStore
     let clock: ManualClock
     let deps: BillingDeps
@@ -59,7 +59,7 @@ for (const { name, open } of stores)
       return { available, held }
     }
 
-    it('admit exactly those of 200 parallel calls that the wallet can pay', async () => {
+    it('of 200 concurrent calls, are placed for exactly those that the wallet can pay', async () => {
       const owner = await fundedOrganization(deps, 79n)
       const results = await Promise.allSettled(Array.from({ length: 200 }, () => placeHold(deps, owner, call(deps.ids('hold'), 10 + 1))))
       expect(results.filter((result) => result.status === 'fulfilled')).toHaveLength(7)
@@ -68,7 +68,7 @@ for (const { name, open } of stores)
       await audit(deps, owner.organizationId)
     })
 
-    describe('of pages for OCR', () => {
+    describe('for OCR pages', () => {
       const pagesOf = (id: string, pages: number): PlaceHoldInput => ({
         ...call(id, 0, 3_600),
         operation: 'ocr',
@@ -86,7 +86,7 @@ for (const { name, open } of stores)
       }
       const pages = async (by: Principal) => (await findWallet(by)).ocr?.pages
 
-      it('fit the month of the plan, and give back what was not read', async () => {
+      it('fit the monthly limit of the plan, and return the pages that were not read', async () => {
         const owner = await limited(25)
         const first = await hold(owner, 10)
         const second = await hold(owner, 10)
@@ -104,7 +104,7 @@ for (const { name, open } of stores)
         expect(usageRecords).toMatchObject([{ operation: 'ocr', quantities: { pages: 7 }, amount: 14 }])
       })
 
-      it('count none where the wallet refuses, and admit of many at once exactly those that fit', async () => {
+      it('count no pages where the wallet refuses, and of many concurrent holds are placed for exactly those that fit', async () => {
         const poor = await limited(100, 30n)
         const results = await Promise.allSettled([20, 10, 10, 5, 5].map((each) => hold(poor, each)))
         expect(results.map(({ status }) => status)).toEqual(['rejected', 'fulfilled', 'rejected', 'fulfilled', 'rejected'])
@@ -114,7 +114,7 @@ for (const { name, open } of stores)
         expect(many.filter(({ status }) => status === 'fulfilled')).toHaveLength(30)
       })
 
-      it('begin anew each month; what ends later takes nothing from the next', async () => {
+      it('count from zero each month, and a hold that ends later does not count in the next month', async () => {
         const owner = await limited(10)
         const late = await hold(owner, 10)
         clock.advance(31 * 86_400_000)
@@ -127,7 +127,7 @@ for (const { name, open } of stores)
       })
     })
 
-    it('are quoted at what placing them takes, while the wallet stays as it is', async () => {
+    it('are quoted at the amount that placing them holds, without a change of the wallet', async () => {
       const owner = await fundedOrganization(deps, 100n)
       const { rateCard, ceiling } = call('unused', 100)
       const tooMuch = { rateCard, ceiling: used(101) }
@@ -152,7 +152,7 @@ for (const { name, open } of stores)
       await expect(quoteHolds(deps, owner, Array(65).fill({ rateCard, ceiling }))).rejects.toEqual(code('array_above_max_length'))
     })
 
-    it('charge what was used and free the rest', async () => {
+    it('charge what was used and release the rest', async () => {
       const owner = await fundedOrganization(deps, 100n)
       const id = deps.ids('hold')
       expect(await placeHold(deps, owner, call(id, 60))).toMatchObject({ amount: 60 })
@@ -169,7 +169,7 @@ for (const { name, open } of stores)
       expect((await audit(deps, owner.organizationId)).entries.map((entry) => entry.kind)).toEqual(['top_up', 'hold', 'settle'])
     })
 
-    it('charge at most their amount, and book the rest as absorbed', async () => {
+    it('charge at most their amount, and record the rest as absorbed', async () => {
       const owner = await fundedOrganization(deps, 100n)
       const id = deps.ids('hold')
       await placeHold(deps, owner, call(id, 60))
@@ -178,7 +178,7 @@ for (const { name, open } of stores)
       await audit(deps, owner.organizationId)
     })
 
-    it('charge nothing for nothing used, and still record it', async () => {
+    it('charge nothing for no usage, and still record it', async () => {
       const owner = await fundedOrganization(deps, 100n)
       const id = deps.ids('hold')
       await placeHold(deps, owner, call(id, 60))
@@ -186,14 +186,14 @@ for (const { name, open } of stores)
       expect((await audit(deps, owner.organizationId)).usageRecords).toHaveLength(1)
     })
 
-    it('of free models need no money', async () => {
+    it('of free models need no balance', async () => {
       const owner = await fundedOrganization(deps, 0n)
       const id = deps.ids('hold')
       expect(await placeHold(deps, owner, call(id, 0))).toMatchObject({ amount: 0 })
       expect(await settleHold(deps, owner, id, used(0), 'counted')).toMatchObject({ charged: 0n })
     })
 
-    it('that are larger than the wallet are refused, not cut to it', async () => {
+    it('larger than the wallet are refused, not reduced to it', async () => {
       const owner = await fundedOrganization(deps, 100n)
       await expect(placeHold(deps, owner, call(deps.ids('hold'), 101))).rejects.toEqual(code('insufficient_quota'))
       const dear = { ...call(deps.ids('hold'), 2 ** 31 - 1), rateCard: { ...call('', 0).rateCard, inputTokens: MAX_NANO_USD } }
@@ -201,7 +201,7 @@ for (const { name, open } of stores)
       expect(await readMoney(owner)).toEqual({ available: 100, held: 0 })
     })
 
-    it('that an earlier version has ended keep their outcome, and their usage record', async () => {
+    it('that an earlier version ended keep their outcome and their usage record', async () => {
       const owner = await fundedOrganization(deps, 100n)
       const { organizationId } = owner
       const id = deps.ids('hold')
@@ -240,7 +240,7 @@ for (const { name, open } of stores)
       expect(usageRecords).toHaveLength(1)
     })
 
-    it('are the same hold when placed again while open, and a conflict with another amount or after their end', async () => {
+    it('placed again while open are the same hold, and conflict with another amount or after their end', async () => {
       const owner = await fundedOrganization(deps, 100n)
       const id = deps.ids('hold')
       const first = await placeHold(deps, owner, call(id, 30))
@@ -254,7 +254,7 @@ for (const { name, open } of stores)
       await audit(deps, owner.organizationId)
     })
 
-    it('are refused with an id that is not of the last 60 s, or none of ours', async () => {
+    it('are refused with an ID that was not issued in the last 60 s or by this service', async () => {
       const owner = await fundedOrganization(deps, 100n)
       const old = deps.ids('hold')
       clock.advance(60_001)
@@ -264,8 +264,8 @@ for (const { name, open } of stores)
     })
 
     for (const { what, change, expected, param } of [
-      { what: 'too short a time', change: { ttlSeconds: 9 }, expected: 'integer_below_min_value', param: 'ttlSeconds' },
-      { what: 'too long a time', change: { ttlSeconds: 86_401 }, expected: 'integer_above_max_value', param: 'ttlSeconds' },
+      { what: 'too short a duration', change: { ttlSeconds: 9 }, expected: 'integer_below_min_value', param: 'ttlSeconds' },
+      { what: 'too long a duration', change: { ttlSeconds: 86_401 }, expected: 'integer_above_max_value', param: 'ttlSeconds' },
       { what: 'a negative quantity', change: { ceiling: used(-1) }, expected: 'integer_below_min_value', param: 'ceiling.inputTokens' },
       {
         what: 'a negative rate',
@@ -273,7 +273,7 @@ for (const { name, open } of stores)
         expected: 'unsupported_value',
         param: 'rateCard.outputTokens',
       },
-      { what: 'a model id without end', change: { modelId: 'm'.repeat(201) }, expected: 'string_above_max_length', param: 'modelId' },
+      { what: 'an overlong model ID', change: { modelId: 'm'.repeat(201) }, expected: 'string_above_max_length', param: 'modelId' },
     ])
       it(`are refused with ${what}`, async () => {
         const owner = await fundedOrganization(deps, 100n)
@@ -283,7 +283,7 @@ for (const { name, open } of stores)
         expect(await readMoney(owner)).toEqual({ available: 100, held: 0 })
       })
 
-    it("of another organization look as if they did not exist, and the same id is each organization's own", async () => {
+    it('of another organization look as if they did not exist, and IDs are scoped to their organization', async () => {
       const [owner, other] = [await fundedOrganization(deps, 100n), await fundedOrganization(deps, 100n)]
       const id = deps.ids('hold')
       await placeHold(deps, owner, call(id, 30))
@@ -307,7 +307,7 @@ for (const { name, open } of stores)
       }
     })
 
-    it('let their call reach an engine before their time is over, and not after their end', async () => {
+    it('allow the dispatch of their call before they expire, and not after their end', async () => {
       const owner = await fundedOrganization(deps, 100n)
       const [late, ended] = [deps.ids('hold'), deps.ids('hold')]
       await placeHold(deps, owner, call(late, 10, 10))
@@ -320,7 +320,7 @@ for (const { name, open } of stores)
       await expect(checkpointHold(deps, owner, ended, used(1), 60)).rejects.toEqual(code('service_unavailable'))
     })
 
-    it('that run out are ended though another wallet cannot be written', async () => {
+    it('that expire end although another wallet cannot be written', async () => {
       const [stuck, owner] = [await fundedOrganization(deps, 100n), await fundedOrganization(deps, 100n)]
       await placeHold(deps, stuck, call(deps.ids('hold'), 10, 10))
       await placeHold(deps, owner, call(deps.ids('hold'), 10, 20))
@@ -338,7 +338,7 @@ for (const { name, open } of stores)
       expect(await readMoney(stuck)).toEqual({ available: 100, held: 0 })
     })
 
-    it('that run out are freed without a checkpoint, and charged by the highest one otherwise', async () => {
+    it('that expire are released without a checkpoint, and charged by the highest checkpoint otherwise', async () => {
       const owner = await fundedOrganization(deps, 100n)
       const [quiet, heard, long] = [deps.ids('hold'), deps.ids('hold'), deps.ids('hold')]
       await placeHold(deps, owner, call(long, 5, 3_600))
@@ -370,7 +370,7 @@ for (const { name, open } of stores)
       await audit(deps, owner.organizationId)
     })
 
-    it('that run out before anything was used cost nothing, and leave no usage record', async () => {
+    it('that expire before anything was used cost nothing, and leave no usage record', async () => {
       const owner = await fundedOrganization(deps, 100n)
       const id = deps.ids('hold')
       await placeHold(deps, owner, call(id, 40, 20))
@@ -381,7 +381,7 @@ for (const { name, open } of stores)
       expect((await audit(deps, owner.organizationId)).usageRecords).toEqual([])
     })
 
-    it('last as long as their call says that it goes on', async () => {
+    it('last as long as their call renews them', async () => {
       const owner = await fundedOrganization(deps, 100n)
       const id = deps.ids('hold')
       await placeHold(deps, owner, call(id, 40, 20))
@@ -398,7 +398,7 @@ for (const { name, open } of stores)
       await audit(deps, owner.organizationId)
     })
 
-    it('are held at the most expensive tier and bucket within reach, and charged at those that were reached', async () => {
+    it('use the most expensive tier and bucket within reach, and are charged at those that were reached', async () => {
       const tier = { ...RATE_CARD, aboveInputTokens: 10, inputTokens: 2_000_000n, cachedInputTokens: 0n, cacheWriteTokens: 3_000_000n }
       const rateCard = { ...RATE_CARD, tiers: [tier] }
       const owner = await fundedOrganization(deps, 1_000n)
@@ -420,8 +420,8 @@ for (const { name, open } of stores)
 
     it.each([
       ['that do not rise', [10, 10], 'rateCard.tiers[1].aboveInputTokens'],
-      ['that begin at nothing', [0], 'rateCard.tiers[0].aboveInputTokens'],
-      ['that are nine', [1, 2, 3, 4, 5, 6, 7, 8, 9], 'rateCard.tiers'],
+      ['that begin at zero', [0], 'rateCard.tiers[0].aboveInputTokens'],
+      ['that are nine in number', [1, 2, 3, 4, 5, 6, 7, 8, 9], 'rateCard.tiers'],
     ])('refuse tiers %s', async (_name, limits, param) => {
       const owner = await fundedOrganization(deps, 100n)
       const tiers = limits.map((aboveInputTokens) => ({ ...RATE_CARD, aboveInputTokens }))
@@ -429,7 +429,7 @@ for (const { name, open } of stores)
       await expect(placed).rejects.toMatchObject({ param })
     })
 
-    it('are at most 2,000 open ones an organization', async () => {
+    it('are limited to 2,000 open ones per organization', async () => {
       const owner = await fundedOrganization(deps, 100n)
       const hold = await placeHold(deps, owner, call(deps.ids('hold'), 1))
       const holds = Object.fromEntries(Array.from({ length: MAX_OPEN_HOLDS }, () => [deps.ids('hold'), hold]))
@@ -438,7 +438,7 @@ for (const { name, open } of stores)
     })
   })
 
-describe('holds, when something comes in between', () => {
+describe('Holds under races and faults', () => {
   const open = async (nanoUsd: bigint) => {
     const [store, clock] = [new MemoryDocumentStore(), new ManualClock()]
     const deps = openBilling(store, clock)
@@ -462,7 +462,7 @@ describe('holds, when something comes in between', () => {
     }
   })
 
-  it('are never reaped late because one was placed while the reaper looked', async () => {
+  it('are never reaped late when one is placed during the scan of the reaper', async () => {
     for (let ticks = 0; ticks < 40; ticks++) {
       const { deps, owner, clock } = await open(100n)
       await placeHold(deps, owner, call(deps.ids('hold'), 1, 10))
@@ -487,7 +487,7 @@ describe('holds, when something comes in between', () => {
     expect((await audit(deps, owner.organizationId)).openHolds).toEqual([id])
   })
 
-  it('are placed once when the answer was lost', async () => {
+  it('are placed once when the response was lost', async () => {
     const { store, deps, owner } = await open(100n)
     const id = deps.ids('hold')
     await placeHold(deps, owner, call(deps.ids('hold'), 1))
@@ -498,7 +498,7 @@ describe('holds, when something comes in between', () => {
     expect((await audit(deps, owner.organizationId)).entries.filter((entry) => entry.reference === id)).toHaveLength(1)
   })
 
-  it('are refused while the pump is far behind, and can still end', async () => {
+  it('are refused while the outbox pump is far behind, and can still end', async () => {
     const { deps, owner } = await open(100n)
     const id = deps.ids('hold')
     await placeHold(deps, owner, call(id, 10))
@@ -513,7 +513,7 @@ describe('holds, when something comes in between', () => {
 })
 
 for (const { name, open } of stores)
-  describe(`credit on ${name}`, () => {
+  describe(`Credit on ${name}`, () => {
     let store: DocumentStore
     let deps: BillingDeps
     beforeAll(async () => {
@@ -527,7 +527,7 @@ for (const { name, open } of stores)
     const credit = (organizationId: string, amount: bigint, reference: string, kind: 'top_up' | 'adjustment' = 'top_up') =>
       creditWallet(deps, { kind, organizationId, amount, reference })
 
-    it('is added once per organization and reference, in parallel and later', async () => {
+    it('is added once per organization and reference, under concurrent and later calls', async () => {
       const { organizationId } = await fundedOrganization(deps, 0n)
       const other = await fundedOrganization(deps, 0n)
       const all = await Promise.all(Array.from({ length: 8 }, () => credit(organizationId, 50n, 'payment 1')))
@@ -540,7 +540,7 @@ for (const { name, open } of stores)
       expect((await audit(deps, organizationId)).entries).toMatchObject([{ kind: 'top_up', balance: 50, reference: 'payment 1' }])
     })
 
-    it('can be taken back down to what is held', async () => {
+    it('can be taken back down to the held amount', async () => {
       const owner = await fundedOrganization(deps, 100n)
       await placeHold(deps, owner, call(deps.ids('hold'), 30))
       await expect(credit(owner.organizationId, -71n, 'a', 'adjustment')).rejects.toEqual(code('unsupported_value'))
@@ -548,7 +548,7 @@ for (const { name, open } of stores)
       await audit(deps, owner.organizationId)
     })
 
-    it('ends at a balance of 9,000,000 USD', async () => {
+    it('is limited to a balance of 9,000,000 USD', async () => {
       const { organizationId } = await fundedOrganization(deps, 1n)
       await expect(credit(organizationId, MAX_NANO_USD, 'a')).rejects.toEqual(code('unsupported_value'))
       await expect(credit(organizationId, 10n ** 20n, 'a')).rejects.toEqual(code('unsupported_value'))
@@ -557,9 +557,9 @@ for (const { name, open } of stores)
     })
 
     for (const { what, amount, reference, kind, expected } of [
-      { what: 'a top-up of nothing', amount: 0n, reference: 'a', kind: 'top_up', expected: 'unsupported_value' },
+      { what: 'a top-up of zero', amount: 0n, reference: 'a', kind: 'top_up', expected: 'unsupported_value' },
       { what: 'a negative top-up', amount: -1n, reference: 'a', kind: 'top_up', expected: 'unsupported_value' },
-      { what: 'an adjustment by nothing', amount: 0n, reference: 'a', kind: 'adjustment', expected: 'unsupported_value' },
+      { what: 'an adjustment of zero', amount: 0n, reference: 'a', kind: 'adjustment', expected: 'unsupported_value' },
       { what: 'an empty reference', amount: 1n, reference: ' ', kind: 'top_up', expected: 'invalid_request' },
       { what: 'a long reference', amount: 1n, reference: 'a'.repeat(101), kind: 'top_up', expected: 'string_above_max_length' },
     ] as const)

@@ -18,8 +18,8 @@ import { voidHold } from './void-hold.ts'
 const used = (inputTokens: number): Quantities => ({ ...NOTHING, inputTokens })
 const code = (expected: string) => expect.objectContaining({ code: expected })
 
-for (const { name, open } of await storesAndMongo('the hold of a run'))
-  describe(`the hold of a run on ${name}`, () => {
+for (const { name, open } of await storesAndMongo('Run holds'))
+  describe(`Run holds on ${name}`, () => {
     let store: DocumentStore
     let clock: ManualClock
     let deps: BillingDeps
@@ -52,7 +52,7 @@ for (const { name, open } of await storesAndMongo('the hold of a run'))
       return id
     }
 
-    it('reserves once for all its calls, which charge what they use and leave the rest to the next', async () => {
+    it('set aside one amount for all calls of the run, which charge what they use and leave the rest to the next', async () => {
       const owner = await fundedOrganization(deps, 100n)
       const run = await newRun(owner, 60n)
       expect(await readMoney(owner)).toEqual({ available: 40, held: 60 })
@@ -69,7 +69,7 @@ for (const { name, open } of await storesAndMongo('the hold of a run'))
       expect(usageRecords.map(({ requestId, amount }) => ({ requestId, amount }))).toEqual([{ requestId: 'run_1', amount: 20 }])
     })
 
-    it("counts against the key's spend limit whole, and its calls no second time", async () => {
+    it("count whole against the key's spend limit, without counting its calls again", async () => {
       const owner = await fundedOrganization(deps, 1_000n)
       await putSpendLimit(deps, owner.organizationId, owner.apiKeyId, { amount: 100, period: 'day' })
       const run = await newRun(owner, 80n)
@@ -82,7 +82,7 @@ for (const { name, open } of await storesAndMongo('the hold of a run'))
       await audit(deps, owner.organizationId)
     })
 
-    it('refuses a call that it cannot cover, whatever is in the wallet, and counts those under way together', async () => {
+    it('refuse a call that exceeds them, whatever is in the wallet, and count concurrent calls together', async () => {
       const owner = await fundedOrganization(deps, 100n)
       const run = await newRun(owner, 30n)
       await newCall(owner, run, 20)
@@ -92,13 +92,13 @@ for (const { name, open } of await storesAndMongo('the hold of a run'))
       await audit(deps, owner.organizationId)
     })
 
-    it('is refused when the wallet cannot cover it', async () => {
+    it('are refused when the wallet cannot cover them', async () => {
       const owner = await fundedOrganization(deps, 10n)
       await expect(newRun(owner, 11n)).rejects.toEqual(code('insufficient_quota'))
       expect(await readMoney(owner)).toEqual({ available: 10, held: 0 })
     })
 
-    it('may end before its last call, which then leaves its rest to the wallet', async () => {
+    it('may end before their last call, which then returns its rest to the wallet', async () => {
       const owner = await fundedOrganization(deps, 100n)
       const run = await newRun(owner, 60n)
       const call = await newCall(owner, run, 50)
@@ -110,7 +110,7 @@ for (const { name, open } of await storesAndMongo('the hold of a run'))
       await audit(deps, owner.organizationId)
     })
 
-    it('is renewed, and runs out with its calls when nothing more is heard', async () => {
+    it('are renewed, and expire with their calls without a heartbeat', async () => {
       const owner = await fundedOrganization(deps, 100n)
       const run = await newRun(owner, 60n, 20)
       const call = await newCall(owner, run, 50, 20)
@@ -126,7 +126,7 @@ for (const { name, open } of await storesAndMongo('the hold of a run'))
       expect((await audit(deps, owner.organizationId)).openHolds).toEqual([])
     })
 
-    it('ends with the process that holds it, and so do its calls; what another process or none holds goes on', async () => {
+    it('end with the process that holds them and with their calls, while those of other processes or of none continue', async () => {
       const owners = await Promise.all(Array.from({ length: 60 }, () => fundedOrganization(deps, 100n)))
       const gone = deps.ids('req')
       for (const owner of owners) {
@@ -149,7 +149,7 @@ for (const { name, open } of await storesAndMongo('the hold of a run'))
       }
     })
 
-    it('is nobody else\u2019s, and is no call', async () => {
+    it('are visible to their owner only, and are no calls', async () => {
       const [owner, other] = [await fundedOrganization(deps, 100n), await fundedOrganization(deps, 100n)]
       const run = await newRun(owner, 60n)
       await expect(newCall(other, run, 1)).rejects.toEqual(code('service_unavailable'))

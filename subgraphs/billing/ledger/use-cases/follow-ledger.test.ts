@@ -17,7 +17,7 @@ import { followWallet } from './follow-wallet.ts'
 const RATE_CARD = createCard({ inputTokens: 1_000_000n })
 
 for (const { name, open } of STORES)
-  describe(`followers of the ledger on ${name}`, () => {
+  describe(`Ledger feed on ${name}`, () => {
     let store: DocumentStore
     let processes: readonly BillingDeps[]
     beforeAll(async () => {
@@ -38,7 +38,7 @@ for (const { name, open } of STORES)
       return settleHold(deps, principal, id, { ...NOTHING, inputTokens: tokens }, 'provider')
     }
 
-    it('hear of each usage record once, in order, from two processes, whenever they come back', async () => {
+    it('delivers each usage record once, in order, from two processes, whenever the follower reconnects', async () => {
       const owner = await fundedOrganization(processes[0]!, 100_000n)
       const { sequence } = (await processes[0]!.collections.wallets.findOne({ _id: owner.organizationId }))!
       const charges = Array.from({ length: 40 }, (_, i) => use(processes[i % 2]!, owner, i + 1, i % 5 === 4 ? 'void' : 'settle'))
@@ -66,7 +66,7 @@ for (const { name, open } of STORES)
       await again.return!()
     })
 
-    it('hear of what comes after they began, and of nothing of another organization', async () => {
+    it('delivers what comes after it began, and nothing of another organization', async () => {
       const [deps] = processes as [BillingDeps]
       const [owner, otherOwner] = [await fundedOrganization(deps, 1_000n), await fundedOrganization(deps, 1_000n)]
       await use(deps, owner, 1)
@@ -78,7 +78,7 @@ for (const { name, open } of STORES)
       await events.return!()
     })
 
-    it('stop before an entry that is not copied yet, though a later one is', async () => {
+    it('stops before an entry that is not copied yet, although a later one is', async () => {
       const [deps] = processes as [BillingDeps]
       const owner = await fundedOrganization(deps, 1_000n)
       const { organizationId } = owner
@@ -103,7 +103,7 @@ for (const { name, open } of STORES)
       await events.return!()
     })
 
-    it('hear of a balance that falls below the threshold and rises again', async () => {
+    it('reports a balance that falls below the threshold and rises again', async () => {
       const [deps] = processes as [BillingDeps]
       const owner = await fundedOrganization(deps, 100n)
       const { organizationId } = owner
@@ -129,7 +129,7 @@ for (const { name, open } of STORES)
       await events.return!()
     })
 
-    it.each(['-1', '1e3', 'x', '999999'])('refuse the cursor %s', async (after) => {
+    it.each(['-1', '1e3', 'x', '999999'])('refuses the cursor %s', async (after) => {
       const [deps] = processes as [BillingDeps]
       const { organizationId } = await fundedOrganization(deps, 10n)
       await expect(followUsage(deps, organizationId, after).next()).rejects.toMatchObject({ code: 'invalid_request', param: 'after' })

@@ -90,9 +90,9 @@ const step: fc.Arbitrary<Step> = fc.record({
 })
 
 for (const { name, open } of STORES)
-  describe(`the ledger on ${name}`, () => {
+  describe(`Ledger on ${name}`, () => {
     const isFake = name === 'the fake'
-    it(`keeps I1 to I10 in ${RUNS[name]} runs, whatever calls, repeats, failures, lost answers, crashes and clocks come`, {
+    it(`preserves invariants I1 to I10 in ${RUNS[name]} runs, under any calls, retries, failures, lost responses, crashes and clocks`, {
       timeout: 1_800_000,
     }, async () => {
       // Runs may share a store: each has organizations of its own. The fake is created for each run, because it scans

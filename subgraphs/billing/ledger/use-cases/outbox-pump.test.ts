@@ -13,15 +13,15 @@ async function copied({ collections }: BillingDeps, organizationId: string): Pro
   return { inLedger: entries.length, inOutbox: wallet!.outbox.length }
 }
 
-describe('the pump of the outbox', () => {
-  it('copies a single entry out by itself', async () => {
+describe('Outbox pump', () => {
+  it('copies out a single entry without a batch', async () => {
     const deps = openBilling(new MemoryDocumentStore(), new ManualClock())
     const { organizationId } = await fundedOrganization(deps, CREDIT)
     await eventually(async () => (await copied(deps, organizationId)).inOutbox === 0)
     expect(await copied(deps, organizationId)).toEqual({ inLedger: 1, inOutbox: 0 })
   })
 
-  it('lets the writer forget what it has copied', async () => {
+  it('lets the writer delete what it has copied', async () => {
     const deps = openBilling(new MemoryDocumentStore(), new ManualClock())
     const { organizationId } = await fundedOrganization(deps, CREDIT)
     for (const reference of ['second', 'third']) {
@@ -31,7 +31,7 @@ describe('the pump of the outbox', () => {
     }
   })
 
-  it('copies out what waits for others when it is stopped', async () => {
+  it('copies out entries that wait for a batch when it stops', async () => {
     const deps = openBilling(new MemoryDocumentStore(), new ManualClock())
     const owners = await Promise.all([fundedOrganization(deps, CREDIT), fundedOrganization(deps, CREDIT)])
     await deps.pump[Symbol.asyncDispose]()

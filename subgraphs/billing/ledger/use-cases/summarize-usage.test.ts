@@ -20,8 +20,8 @@ const RATE_CARD = createCard({
   outputTokens: 1_000_000n,
 })
 
-for (const { name, open } of await storesAndMongo('a summary of usage'))
-  describe(`a summary of usage on ${name}`, () => {
+for (const { name, open } of await storesAndMongo('Usage summary'))
+  describe(`Usage summary on ${name}`, () => {
     let store: DocumentStore
     let clock: ManualClock
     let deps: BillingDeps
@@ -58,7 +58,7 @@ for (const { name, open } of await storesAndMongo('a summary of usage'))
     const day = (date: number) => new Date(Date.UTC(2026, 10, date))
     const hour = (date: number, hours: number) => new Date(Date.UTC(2026, 10, date, hours))
 
-    it('is the sum of the records, at once', async () => {
+    it('is the sum of the records immediately', async () => {
       const { total, groups } = await summary()
       expect(total).toMatchObject({ calls: 9n, amount: 777n, quantities: { cacheWriteTokens: 777n, inputTokens: 0n } })
       expect(groups).toMatchObject([{ modelId: null, apiKeyId: null, day: null, operation: null, amount: 777n }])
@@ -128,7 +128,7 @@ for (const { name, open } of await storesAndMongo('a summary of usage'))
       ['one key and model', { apiKeyId: 'key_a', modelId: 'e5' }, [{ amount: 222n }]],
       ['one operation', { operation: 'embedding' }, [{ amount: 222n }]],
       ['one day', { since: day(21), until: day(22) }, [{ amount: 77n }]],
-      ['no day of theirs', { since: day(1), until: day(21) }, []],
+      ['no day of the period', { since: day(1), until: day(21) }, []],
     ])('by %s', async (_name, input, expected) => {
       const { groups } = await summary(input)
       expect(groups).toHaveLength(expected.length)
@@ -139,7 +139,7 @@ for (const { name, open } of await storesAndMongo('a summary of usage'))
       ['an hour', { since: new Date(day(21).getTime() + HOUR_MS) }, 'filter.since'],
       ['half an hour', { groupBy: ['hour'], since: new Date(hour(21, 8).getTime() + HOUR_MS / 2) }, 'filter.since'],
       ['more than a week by hour', { groupBy: ['hour'], since: day(14), until: hour(21, 1) }, 'filter.since'],
-      ['no time at all', { since: day(21), until: day(21) }, 'filter.until'],
+      ['an empty period', { since: day(21), until: day(21) }, 'filter.until'],
       ['more than a year', { since: new Date(Date.UTC(2025, 10, 20)), until: day(22) }, 'filter.since'],
     ])('refuses %s', async (_name, input, param) => {
       await expect(summary(input)).rejects.toMatchObject({ code: 'unsupported_value', param })

@@ -16,7 +16,7 @@ const ceiling = { ...NOTHING, inputTokens: 10, outputTokens: 10 }
 const used = { ...NOTHING, inputTokens: 4, outputTokens: 3 }
 
 for (const { name, open } of STORES) {
-  describe(`the verification of the ledger on ${name}`, () => {
+  describe(`Ledger verification on ${name}`, () => {
     let store: DocumentStore
     let deps: BillingDeps
     const clock = new ManualClock()
@@ -68,14 +68,14 @@ for (const { name, open } of STORES) {
     const findEntry = async ({ organizationId }: Principal, sequence: number) =>
       (await deps.collections.entries.findOne({ organizationId, sequence }))!
 
-    it('finds nothing in books that are in order, whatever still waits in the outbox', async () => {
+    it('finds nothing in a consistent ledger, whatever still waits in the outbox', async () => {
       for (const owner of [await newOrganization(), await newOrganization()]) for (let i = 0; i < 2; i++) await call(owner)
       expect((await verify()).findings).toEqual([])
       for (const { _id } of await deps.collections.wallets.find({}, { limit: 10 })) await deps.pump.drain(_id)
       expect(await verify()).toEqual({ organizations: 2, entries: 10, totals: 2, findings: [] })
     })
 
-    it('finds an entry that is gone, and tells it of no later one', async () => {
+    it('finds a missing entry, and reports no later one', async () => {
       const owner = await settled()
       await deps.collections.entries.findOneAndDelete({ _id: (await findEntry(owner, 2))._id })
       expect(await found()).toEqual([{ kind: 'gap', expected: 'entry 2', found: 'entry 3' }])
@@ -86,7 +86,7 @@ for (const { name, open } of STORES) {
       ])
     })
 
-    it('finds a balance that does not follow, and postings that do not sum to zero', async () => {
+    it('finds a wrong running balance, and postings that do not sum to zero', async () => {
       const owner = await settled()
       const { _id } = await findEntry(owner, 4)
       await deps.collections.entries.findOneAndUpdate({ _id }, { $inc: { balance: 1 } })
@@ -95,7 +95,7 @@ for (const { name, open } of STORES) {
       expect((await found()).map(({ kind }) => kind)).toEqual(['postings', 'balance'])
     })
 
-    it('finds a wallet that is not the sum of its entries, and one that is gone', async () => {
+    it('finds a wallet that is not the sum of its entries, and a missing wallet', async () => {
       const { organizationId: _id } = await settled()
       await deps.collections.wallets.findOneAndUpdate({ _id }, { $inc: { available: 5 } })
       expect(await found()).toEqual([
@@ -109,13 +109,13 @@ for (const { name, open } of STORES) {
       expect(await found()).toEqual([{ kind: 'wallet', expected: 'a wallet', found: null }])
     })
 
-    it('finds a hold that does not sum to what is held', async () => {
+    it('finds a hold that does not sum to the held amount', async () => {
       const { organizationId: _id, open } = await settled()
       await deps.collections.wallets.findOneAndUpdate({ _id }, { $inc: { [`holds.${open}.amount`]: 1 } })
       expect(await found()).toEqual([{ kind: 'holds', expected: '0.000000021 USD', found: '0.00000002 USD' }])
     })
 
-    it('finds a charge without its usage record, and one of another amount', async () => {
+    it('finds a charge without its usage record, and one with another amount', async () => {
       const { organizationId } = await settled()
       const [record] = await deps.collections.usage.find({ organizationId }, { sort: { position: 1 }, limit: 1 })
       await deps.collections.usage.findOneAndUpdate({ _id: record!._id }, { $inc: { amount: 1 } })
@@ -131,7 +131,7 @@ for (const { name, open } of STORES) {
       ])
     })
 
-    it('finds a total that is not the sum of its records, and one that is gone', async () => {
+    it('finds a total that is not the sum of its records, and a missing total', async () => {
       const { organizationId } = await settled()
       const [total] = await deps.collections.usageTotals.find({ organizationId }, { sort: { position: 1 }, limit: 1 })
       await deps.collections.usageTotals.findOneAndUpdate({ _id: total!._id }, { $set: { 'quantities.inputTokens': '5' } })
@@ -146,7 +146,7 @@ for (const { name, open } of STORES) {
       expect(await found()).toEqual([{ kind: 'total', expected: 'chat_completion by m on 2026-11-21', found: null }])
     })
 
-    it('looks at more entries and records than a page holds', async () => {
+    it('checks more entries and records than a page holds', async () => {
       const owner = await newOrganization()
       // Three pages of entries; the one total has more records than a page.
       for (let i = 0; i < 1_010; i++) {
@@ -160,7 +160,7 @@ for (const { name, open } of STORES) {
       expect((await found()).map(({ kind }) => kind)).toEqual(['total'])
     }, 60_000)
 
-    it('takes money that moves for no fault', async () => {
+    it('reports no fault for money that moves during the check', async () => {
       const owner = await newOrganization()
       let isOver = false
       const moving = (async () => {
@@ -172,7 +172,7 @@ for (const { name, open } of STORES) {
       await moving
     }, 60_000)
 
-    it('is the operator’s alone, and takes no cursor but its own', async () => {
+    it('is for the operator only, and accepts only its own cursors', async () => {
       await expect(verifyLedger(deps, createPrincipal('org_a', ['admin']), null)).rejects.toMatchObject({ code: 'permission_denied' })
       const state = { sequence: 1, balance: 'x', available: '0', held: '0', isSound: true }
       for (const position of [{ at: 'entries', organizationId: 'o', state }, { at: 'totals' }, { at: 'nowhere', after: '' }, null]) {

@@ -27,7 +27,7 @@ const ISSUER = 'https://id.example'
 const DAY_MS = 86_400_000
 
 for (const { name, open } of STORES)
-  describe(`people on ${name}`, () => {
+  describe(`Members on ${name}`, () => {
     let store: DocumentStore
     let clock: ManualClock
     let deps: BillingDeps
@@ -61,7 +61,7 @@ for (const { name, open } of STORES)
     const as = async (member: Member) => (await principalOfKey(deps, member.organizationId, member.apiKeyId))!
     const code = (of: string) => ({ code: of })
 
-    it('an invitation makes a member, whose key has the scopes of the role and no secret', async () => {
+    it('accepting an invitation creates a member, whose key has the scopes of the role and no secret', async () => {
       const member = await join('ann', 'editor')
       expect(member).toMatchObject({ organizationId, email: 'ann@example.org', name: 'ann', role: 'editor', removedAt: null })
       expect(await as(member)).toMatchObject({ scopes: ['inference', 'knowledge:read', 'knowledge:write', 'agents'], isEnded: false })
@@ -76,7 +76,7 @@ for (const { name, open } of STORES)
       expect(await as(member)).toMatchObject({ requestsPerMinute: 5 })
     })
 
-    it('an invitation lets in once, in its time, and only who has the address, verified', async () => {
+    it('an invitation works once, before it expires, and only for the verified address', async () => {
       const invite = (email: string) => inviteMember(deps, first, { email, role: 'viewer' })
       const { token } = await invite('ann@example.org')
       expect(await arrive('eve', { invitation: token })).toBe('invitation_invalid')
@@ -101,7 +101,7 @@ for (const { name, open } of STORES)
       { of: 'a Cyrillic letter', invited: 'ann@example.org', has: '\u0430nn@example.org' },
       { of: 'a letter in full width', invited: 'ann@example.org', has: 'ann@ex\uFF41mple.org' },
       { of: 'a dotless i', invited: 'imi@example.org', has: '\u0131mi@example.org' },
-    ])('an address that only looks alike, by $of, is another one', async ({ invited, has }) => {
+    ])('an address that only looks alike, by $of, is another address', async ({ invited, has }) => {
       const { token } = await inviteMember(deps, first, { email: invited, role: 'viewer' })
       expect(await arrive('eve', { invitation: token, verifiedEmail: has })).toBe('invitation_invalid')
     })
@@ -113,7 +113,7 @@ for (const { name, open } of STORES)
       },
     )
 
-    it('only owners make, change and remove owners, and nobody gives more than they have', async () => {
+    it('only owners create, change and remove owners, and nobody grants more than they have', async () => {
       const owner = await join('own', 'owner')
       const admin = await join('adm', 'admin', await as(owner))
       const viewer = await join('vie', 'viewer', await as(admin))
@@ -139,7 +139,7 @@ for (const { name, open } of STORES)
       expect(await as(viewer)).toMatchObject({ scopes: ['billing:read'] })
     })
 
-    it('an admin makes no key that stands as high as an owner of one that stood lower', async () => {
+    it('an admin cannot raise a lower key to the rank of an owner', async () => {
       const { apiKey: robot } = await createApiKey(deps, first, { name: 'robot', scopes: ['inference'] })
       const byAdmin = await as(await join('adm', 'admin'))
       const { key } = await rotateApiKey(deps, byAdmin, robot._id)
@@ -150,7 +150,7 @@ for (const { name, open } of STORES)
       expect(await updateApiKey(deps, byAdmin, { id: own._id, scopes: ['admin'] })).toMatchObject({ scopes: ['admin'] })
     })
 
-    it('a key with limits invites and promotes nobody, because a member would not have the limits', async () => {
+    it('a limited key invites and promotes nobody, because a member would not have the limits', async () => {
       const viewer = await join('vie', 'viewer')
       for (const limits of [
         { modelAllowlist: ['m'] },
@@ -167,7 +167,7 @@ for (const { name, open } of STORES)
       }
     })
 
-    it('an invitation ends when the key that made it gets limits', async () => {
+    it('an invitation ends when the key that created it is limited', async () => {
       for (const [name, limits] of [
         ['list', { modelAllowlist: ['m'] }],
         ['rate', { requestsPerMinute: 5 }],
@@ -181,7 +181,7 @@ for (const { name, open } of STORES)
       }
     })
 
-    it('the last owner stays an owner, whoever asks and however many at once', async () => {
+    it('the last owner stays an owner under concurrent changes by anyone', async () => {
       const one = await join('one', 'owner')
       await expect(removeMember(deps, first, { id: one._id, revokeCreatedKeys: false })).rejects.toMatchObject(code('in_use'))
       await expect(updateMember(deps, await as(one), { id: one._id, role: 'admin' })).rejects.toMatchObject(code('in_use'))
@@ -197,7 +197,7 @@ for (const { name, open } of STORES)
       expect((await deps.collections.organizations.findOne({ _id: organizationId }))?.owners).toEqual([owners[0]!.node._id])
     })
 
-    it('an admin who changes a member while others make them the one owner changes no owner', async () => {
+    it('an admin who changes a member while others promote that member to the only owner changes no owner', async () => {
       for (const change of ['update', 'remove'] as const) {
         const admin = await join(`adm-${change}`, 'admin')
         const [one, two] = [await join(`one-${change}`, 'owner'), await join(`two-${change}`, 'viewer')]
@@ -238,7 +238,7 @@ for (const { name, open } of STORES)
       return { ...deps, collections: { ...deps.collections, organizations } }
     }
 
-    it('many changes of one role at once leave the key with the scopes of the last', async () => {
+    it('many concurrent changes of one role leave the key with the scopes of the last', async () => {
       const member = await join('ann', 'viewer')
       const roles = ['editor', 'owner', 'billing', 'admin', 'viewer', 'editor'] as const
       await join('boss', 'owner')
@@ -256,7 +256,7 @@ for (const { name, open } of STORES)
       )
     })
 
-    it('a removed member is out with their key, their keys stay, and only a new invitation lets them in', async () => {
+    it('a removed member loses access with their key, their other keys remain, and only a new invitation readmits them', async () => {
       await join('own', 'owner')
       const member = await join('ann', 'admin')
       const { apiKey, key } = await createApiKey(deps, await as(member), { name: 'robot', scopes: ['admin'] })
@@ -290,7 +290,7 @@ for (const { name, open } of STORES)
       expect(await revokeSession(deps, await as(owner), owners.session._id)).toEqual(owners.session)
     })
 
-    it('a removed member does not come back by an older invitation as another account with the same address', async () => {
+    it('a removed member cannot return by an older invitation from another account with the same address', async () => {
       const member = await join('ann', 'viewer')
       const [same, other] = [
         await inviteMember(deps, first, { email: 'Ann@example.org', role: 'editor' }),
@@ -304,7 +304,7 @@ for (const { name, open } of STORES)
       expect(await arrive('ann-2', { ...second, invitation: token })).toMatchObject({ role: 'viewer' })
     })
 
-    it('an issuer puts people into organizations that there are, with the role that they get there at first', async () => {
+    it('an issuer assigns people to existing organizations, with an initial role', async () => {
       const other = await newTenant()
       expect(await arrive('ann', { assigned: ['org_unknown'], assignedRole: 'admin' })).toBe('not_a_member')
       const member = await arrive('ann', { assigned: [organizationId], assignedRole: 'editor' })
@@ -315,7 +315,7 @@ for (const { name, open } of STORES)
       expect(await arrive('ann', { organizationId: other.organizationId })).toBe('not_a_member')
     })
 
-    it('a person of two organizations lands where they were last, and can name the other', async () => {
+    it('a person of two organizations enters the last one used, and can name the other', async () => {
       const here = await join('ann', 'viewer')
       const other = await newTenant()
       clock.advance(1_000)
@@ -336,7 +336,7 @@ for (const { name, open } of STORES)
       await expect(updateMember(deps, first, { id: there._id, role: 'viewer' })).rejects.toMatchObject(code('not_found'))
     })
 
-    it('a suspended organization says so, a deleted one is gone with its people', async () => {
+    it('members of a suspended organization are told that it is suspended, and those of a deleted one no longer exist', async () => {
       const member = await join('ann', 'viewer')
       await suspendOrganization(deps, OPERATOR, { organizationId })
       expect(await arrive('ann')).toBe('organization_suspended')
@@ -346,7 +346,7 @@ for (const { name, open } of STORES)
       expect(await deps.collections.members.findOne({ _id: member._id })).toBeNull()
     })
 
-    it('holds at most 100 open invitations, and forgets old ones', async () => {
+    it('an organization has at most 100 open invitations, and old ones are deleted', async () => {
       for (let i = 0; i < 100; i++) await inviteMember(deps, first, { email: `p${i}@example.org`, role: 'viewer' })
       await expect(inviteMember(deps, first, { email: 'x@example.org', role: 'viewer' })).rejects.toMatchObject(code('invalid_request'))
       clock.advance(38 * DAY_MS)
@@ -354,7 +354,7 @@ for (const { name, open } of STORES)
       expect((await listInvitations(deps, first, organizationId, { first: 100 })).edges).toHaveLength(1)
     })
 
-    it('keeps the 100 invitations that were revoked last', async () => {
+    it('retains the last 100 revoked invitations', async () => {
       const created: string[] = []
       for (let i = 0; i < 103; i++) {
         const { invitation } = await inviteMember(deps, first, { email: `p${i}@example.org`, role: 'viewer' })
@@ -370,7 +370,7 @@ for (const { name, open } of STORES)
       expect(retained.map(({ _id }) => _id)).toEqual([open.invitation._id, ...created.slice(3)])
     })
 
-    it('an invitation from before a removal does not let the person in again', async () => {
+    it('an invitation from before a removal does not readmit the person', async () => {
       const { token } = await inviteMember(deps, first, { email: 'ann@example.org', role: 'admin' })
       const member = await join('ann', 'admin')
       clock.advance(1_000)

@@ -20,7 +20,7 @@ const OPERATOR = createPrincipal('org_00000000000000000000000000000001', ['admin
 const ENDED = { code: 'invalid_api_key', message: 'You are not signed in, or your session has ended. Sign in again.' }
 
 for (const { name, open } of STORES)
-  describe(`sessions on ${name}`, () => {
+  describe(`Sessions on ${name}`, () => {
     let store: DocumentStore
     let clock: ManualClock
     let deps: BillingDeps
@@ -41,7 +41,7 @@ for (const { name, open } of STORES)
     const ids = async (of: Parameters<typeof listSessions>[1]) =>
       (await listSessions(deps, of, { first: 100 })).edges.map(({ node }) => node._id)
 
-    it('stand for their key as it is now, and survive a restart', async () => {
+    it('reflect the current rules of their key, and survive a restart', async () => {
       const { admin, reader, readerId } = await createTenant()
       const { session, token } = await openSession(deps, reader, 'Browser'.repeat(100))
       expect(session).toMatchObject({ apiKeyId: readerId, memberId: null, expiresAt: new Date(clock.now().getTime() + SESSION_MS) })
@@ -66,7 +66,7 @@ for (const { name, open } of STORES)
         await expect(principalOfSession(deps, wrong)).rejects.toMatchObject(ENDED)
     })
 
-    it('end after 12 hours, and then leave the store', async () => {
+    it('end after 12 hours, and are then deleted', async () => {
       const { admin, reader } = await createTenant()
       const { token } = await openSession(deps, reader, null)
       clock.advance(SESSION_MS - 1)
@@ -79,7 +79,7 @@ for (const { name, open } of STORES)
       expect(await ids(admin)).toEqual([])
     })
 
-    it('end with their key, by its revocation, a new secret, its expiry or that of its parent', async () => {
+    it('end with their key when it is revoked, rotated or expires, or when its parent expires', async () => {
       for (const end of [
         async (tenant: Awaited<ReturnType<typeof createTenant>>) => void (await revokeApiKey(deps, tenant.admin, tenant.readerId)),
         async (tenant: Awaited<ReturnType<typeof createTenant>>) => void (await rotateApiKey(deps, tenant.admin, tenant.readerId)),
@@ -97,7 +97,7 @@ for (const { name, open } of STORES)
       await expect(principalOfSession(deps, token)).rejects.toMatchObject(ENDED)
     })
 
-    it('end with the key that theirs descends from', async () => {
+    it('end with the ancestor of their key', async () => {
       const { admin } = await createTenant()
       const parent = await createApiKey(deps, admin, { name: 'parent', scopes: ['admin'] })
       const child = await createApiKey(deps, await principalOfApiKey(deps, parent.key), { name: 'child' })
@@ -107,7 +107,7 @@ for (const { name, open } of STORES)
       expect(await ids(admin)).toEqual([])
     })
 
-    it('wait while their organization is suspended, and end with it', async () => {
+    it('pause while their organization is suspended, and end with it', async () => {
       const { id, key, admin } = await createTenant()
       const { token } = await openSession(deps, key, null)
       await suspendOrganization(deps, OPERATOR, { organizationId: id })
@@ -139,7 +139,7 @@ for (const { name, open } of STORES)
       expect((await principalOfSession(deps, otherSession.token)).organizationId).toBe(theirs.id)
     })
 
-    it('of one key are 50 at most: the oldest ends', async () => {
+    it('are limited to 50 per key, and the oldest ends', async () => {
       const { admin, reader } = await createTenant()
       const who = await principalOfApiKey(deps, reader)
       const first = await openSessionOf(deps, who, { memberId: null, userAgent: null })

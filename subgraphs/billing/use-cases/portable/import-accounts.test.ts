@@ -20,7 +20,7 @@ const EVE = {
 }
 
 for (const { name, open } of STORES)
-  describe(`accounts that are imported into ${name}`, () => {
+  describe(`Account import into ${name}`, () => {
     let from: DocumentStore
     let to: DocumentStore
     let there: BillingDeps
@@ -63,7 +63,7 @@ for (const { name, open } of STORES)
       return importing
     }
 
-    it('are suspended until the end, cannot be resumed before it, and then have a new key and an empty wallet', async () => {
+    it('suspends the organization until the end without a way to resume it, then issues a new key and an empty wallet', async () => {
       const { organization, apiKey, key } = await createOrganization(there, OPERATOR, { name: 'Moves' })
       const { _id } = organization
       await there.collections.apiKeys.findOneAndUpdate({ _id: apiKey._id }, { $set: { scopes: ['admin', 'operator'] } })
@@ -106,7 +106,7 @@ for (const { name, open } of STORES)
       await expect(importInto(_id, `exp_${'b'.repeat(32)}`).state()).rejects.toThrow(/is here already/)
     })
 
-    it('have no key or member that acts by, descends from or belongs to another organization', async () => {
+    it('refuses keys and members that act by, descend from or belong to another organization', async () => {
       const victim = await createOrganization(here, OPERATOR, { name: 'Victim' })
       const { organization, apiKey } = await createOrganization(there, OPERATOR, { name: 'Evil' })
       const [_id, ofVictim] = [`mem_${'1'.repeat(32)}`, `mem_${'2'.repeat(32)}`]
@@ -146,7 +146,7 @@ for (const { name, open } of STORES)
       }
     }
 
-    it('have as many keys and spend limits as an organization may have, and the limits come in one write', async () => {
+    it('accepts as many keys and spend limits as an organization may have, and writes the limits at once', async () => {
       const { organizationId, lines } = await withKeys(1_100, 2_000)
       await importLines(lines, organizationId)
       const wallet = await here.collections.wallets.findOne({ _id: organizationId })
@@ -154,7 +154,7 @@ for (const { name, open } of STORES)
       expect(wallet).toMatchObject({ revision: 1, spending: { [`key_${'0'.repeat(32)}`]: { limit: { amount: 7, period: 'day' } } } })
     })
 
-    it('are refused before anything is written if they have more keys or spend limits, in however many parts', async () => {
+    it('refuses more keys or spend limits before anything is written, in any number of parts', async () => {
       const keys = await withKeys(1_101, 0)
       const limits = await withKeys(1, 0, 3_101)
       for (const [{ organizationId, lines }, kind, problem] of [
@@ -168,7 +168,7 @@ for (const { name, open } of STORES)
       }
     })
 
-    it('have no spend limit of a key that they do not have', async () => {
+    it('refuses a spend limit of a key that is not imported', async () => {
       const { organizationId, lines } = await withKeys(1, 0)
       const stray = JSON.stringify({ _id: `key_${'f'.repeat(32)}`, amount: 7, period: 'day' })
       const strange = new Map([...lines, ['billing/spend-limits', [...lines.get('billing/spend-limits')!, stray]]])
@@ -176,7 +176,7 @@ for (const { name, open } of STORES)
       expect(await here.collections.wallets.findOne({ _id: organizationId })).toMatchObject({ spending: {} })
     })
 
-    it('tell their plan, limits and suspension before anything is written', async () => {
+    it('reports the plan, limits and suspension before anything is written', async () => {
       const { organization } = await createOrganization(there, OPERATOR, { name: 'Rules' })
       const set = { limits: { concurrency: 3 }, suspendedAt: new Date(0), suspensionReason: 'unpaid' }
       await there.collections.organizations.findOneAndUpdate({ _id: organization._id }, { $set: set })
@@ -188,7 +188,7 @@ for (const { name, open } of STORES)
       expect(await here.collections.organizations.findOne({ _id: organization._id })).toBeNull()
     })
 
-    it('have a key that came while they were exported, with its spend limit, and no limit of a key that is gone', async () => {
+    it('imports a key created during the export with its spend limit, and no limit of a deleted key', async () => {
       const { organization } = await createOrganization(there, OPERATOR, { name: 'Busy' })
       const [late, gone] = [`key_${'0'.repeat(32)}`, `key_${'1'.repeat(32)}`]
       const { write } = await accountsOf(there.collections, organization._id)
@@ -212,7 +212,7 @@ for (const { name, open } of STORES)
       expect(written.join()).not.toContain(gone)
     })
 
-    it('have the keys of members who came while they were exported', async () => {
+    it('imports the keys of members who joined during the export', async () => {
       const { organization } = await createOrganization(there, OPERATOR, { name: 'Busy' })
       const { _id: organizationId } = organization
       const [_id, memberId] = [`key_${'0'.repeat(32)}`, `mem_${'4'.repeat(32)}`]
@@ -233,7 +233,7 @@ for (const { name, open } of STORES)
       expect(memberKinds).toEqual(['billing/api-keys', 'billing/api-keys', 'billing/members'])
     })
 
-    it('can be deleted before the end, and are then not imported under the same id', async () => {
+    it('can be deleted before the end, and is then not imported under the same ID', async () => {
       const { organization } = await createOrganization(there, OPERATOR, { name: 'Half' })
       const importing = await importLines(await exported(organization._id), organization._id)
       await deleteOrganization(here, OPERATOR, organization._id)

@@ -4,7 +4,7 @@ import { API_KEY, ORGANIZATION } from './kinds.ts'
 const AT = '2026-01-01T00:00:00.000Z'
 const MOST = 2 ** 31 - 1
 
-it('limits are numbers that the API can express', () => {
+it('exported limits are numbers that the API can express', () => {
   const organization = { name: 'A', residencyPolicy: 'unrestricted', plan: 'self-hosted', createdAt: AT }
   const ofCalls = ['requestsPerMinute', 'tokensPerMinute', 'concurrency']
   for (const limit of [...ofCalls, 'vectors', 'maxFileBytes']) {

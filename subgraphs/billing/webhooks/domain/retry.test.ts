@@ -4,12 +4,12 @@ import { MAX_TRIES, retryWaitMs } from './retry.ts'
 
 const DAY_MS = 86_400_000
 
-it('waits longer and longer, at most a day, and at last no more', () => {
+it('the retry delay grows up to a day, and ends after the last attempt', () => {
   const longest = Array.from({ length: MAX_TRIES }, (_, i) => retryWaitMs(i + 1, 1_000, null, 1))
   expect(longest).toEqual([5_000, 30_000, 180_000, 1_080_000, 6_480_000, 38_880_000, DAY_MS, DAY_MS, DAY_MS, null])
 })
 
-it('is jittered between nothing and that, unless the endpoint asks for more', () => {
+it('the retry delay has full jitter, unless the endpoint asks for a longer one', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: MAX_TRIES - 1 }),

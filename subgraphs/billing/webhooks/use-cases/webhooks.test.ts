@@ -16,8 +16,8 @@ import { sweepWebhooks } from './sweep-webhooks.ts'
 
 const DAY_MS = 86_400_000
 
-for (const { name, open } of await storesAndMongo('webhooks'))
-  describe(`webhooks on ${name}`, () => {
+for (const { name, open } of await storesAndMongo('Webhooks'))
+  describe(`Webhooks on ${name}`, () => {
     let store: DocumentStore
     let clock: ManualClock
     let receivers: FakeReceivers
@@ -41,7 +41,7 @@ for (const { name, open } of await storesAndMongo('webhooks'))
       return deliveries.map(({ status }) => status).toSorted()
     }
 
-    it('keep a page once, whoever hands it over how often, and none from where the feed is not', async () => {
+    it('store a page of events once, under repeated and concurrent delivery, and none from outside the position of the feed', async () => {
       await newEndpoint(world, 'https://a.test/', organizationId)
       const other = openSender(store, clock, receivers)
       const results = await Promise.all([
@@ -55,7 +55,7 @@ for (const { name, open } of await storesAndMongo('webhooks'))
       expect(numbers()).toEqual([1, 2])
     })
 
-    it('go in the order of each document, whichever of two processes sends, and beside one another for others', async () => {
+    it('preserve the order of each document across two processes, and deliver different documents concurrently', async () => {
       await newEndpoint(world, 'https://a.test/', organizationId)
       const other = openSender(store, clock, receivers)
       const documents = Array.from({ length: 40 }, (_, i) => `doc_${i % 5}`)
@@ -77,7 +77,7 @@ for (const { name, open } of await storesAndMongo('webhooks'))
       expect(new Set(receivers.sent.map(({ id }) => id)).size).toBe(documents.length)
     })
 
-    it('hold back a document behind a failure, until it is taken or was tried often enough', async () => {
+    it('hold back a document behind a failed event, until it is accepted or has no attempts left', async () => {
       const id = await newEndpoint(world, 'https://a.test/', organizationId)
       await hand(world, organizationId, null, ['doc_1', 'doc_1', 'doc_2'])
       receivers.answering = ({ number }) => (number === 1 ? 500 : 200)
@@ -96,7 +96,7 @@ for (const { name, open } of await storesAndMongo('webhooks'))
       expect(await statuses(id)).toEqual(['delivered', 'delivered', 'failed'])
     })
 
-    it('are switched off by five days of failures, and by 410', async () => {
+    it('are disabled after five days of failures, and by 410', async () => {
       const id = await newEndpoint(world, 'https://a.test/', organizationId)
       await hand(world, organizationId, null, ['doc_1'])
       receivers.answering = () => null
@@ -123,7 +123,7 @@ for (const { name, open } of await storesAndMongo('webhooks'))
       expect(numbers()).toEqual([1, 1, 1, 1, 2])
     })
 
-    it('ping an endpoint whenever it is asked for, with one event a minute', async () => {
+    it('ping an endpoint on request, with at most one event a minute', async () => {
       const id = await newEndpoint(world, 'https://a.test/', organizationId)
       const admin = createPrincipal(organizationId, ['admin'])
       const { webhookEvents, webhookDeliveries } = world.deps.collections
@@ -146,7 +146,7 @@ for (const { name, open } of await storesAndMongo('webhooks'))
       expect(await storedCounts()).toEqual([2, 2])
     })
 
-    it('leave no pings of endpoints that come and go', async () => {
+    it('leave no pings of endpoints that are created and deleted', async () => {
       const admin = createPrincipal(organizationId, ['admin'])
       const stays = await newEndpoint(world, 'https://a.test/', organizationId)
       await pingEndpoint(world.deps, admin, stays)
@@ -160,7 +160,7 @@ for (const { name, open } of await storesAndMongo('webhooks'))
       expect(events.map(({ subject }) => subject)).toEqual([stays])
     })
 
-    it('are all sent once more, those of each document in their order, whether they were sent before or not', async () => {
+    it('are all redelivered on request, in the order of each document, whether or not they were sent before', async () => {
       await newEndpoint(world, 'https://a.test/', organizationId)
       const documents = Array.from({ length: 12 }, (_, i) => `doc_${i % 3}`)
       await hand(world, organizationId, null, documents)
@@ -184,7 +184,7 @@ for (const { name, open } of await storesAndMongo('webhooks'))
       await again(late)
     })
 
-    it('come when they were asked for after a 429, at the earliest', async () => {
+    it('wait after a 429 for at least the requested delay', async () => {
       await newEndpoint(world, 'https://a.test/', organizationId)
       await hand(world, organizationId, null, ['doc_1'])
       receivers.headers = { 'retry-after': '3600' }
@@ -198,7 +198,7 @@ for (const { name, open } of await storesAndMongo('webhooks'))
       expect(numbers()).toEqual([1, 1])
     })
 
-    it('are sent again by the same id when a process died at it', async () => {
+    it('are redelivered with the same ID after a crash during delivery', async () => {
       await newEndpoint(world, 'https://a.test/', organizationId)
       await hand(world, organizationId, null, ['doc_1', 'doc_1'])
       const requested = Promise.withResolvers<void>()
@@ -217,7 +217,7 @@ for (const { name, open } of await storesAndMongo('webhooks'))
       expect(numbers()).toEqual([1, 2])
     })
 
-    it('go on to others while one endpoint is silent, of which four at once are under way', async () => {
+    it('continue to other endpoints while one does not respond, with at most four concurrent deliveries to it', async () => {
       await newEndpoint(world, 'https://silent.test/', organizationId)
       await newEndpoint(world, 'https://well.test/', organizationId)
       const stuck = Promise.withResolvers<number>()
@@ -241,7 +241,7 @@ for (const { name, open } of await storesAndMongo('webhooks'))
       expect(receivers.sent).toHaveLength(24)
     })
 
-    it('go on to another organization while all endpoints of one are silent', async () => {
+    it('continue to other organizations while no endpoint of one responds', async () => {
       const other = `org_${randomHex(32)}`
       const silent = Promise.withResolvers<null>()
       receivers.answering = ({ url }) => (url.includes('silent') ? silent.promise : 204)
@@ -258,7 +258,7 @@ for (const { name, open } of await storesAndMongo('webhooks'))
       await world.sender.idle()
     })
 
-    it('reach no other organization, and nobody once the endpoint is deleted', async () => {
+    it('reach no other organization, and stop once the endpoint is deleted', async () => {
       const id = await newEndpoint(world, 'https://a.test/', organizationId)
       const otherOrganizationId = `org_${randomHex(32)}`
       await newEndpoint(world, 'https://b.test/', otherOrganizationId)
@@ -275,7 +275,7 @@ for (const { name, open } of await storesAndMongo('webhooks'))
       expect(await world.deps.collections.webhookLanes.find({ endpointId: id }, { limit: 1 })).toEqual([])
     })
 
-    it('are signed twice for a day after a rotation', async () => {
+    it('are signed with both secrets for a day after a rotation', async () => {
       const id = await newEndpoint(world, 'https://a.test/', organizationId)
       const signatures: string[] = []
       const open = receivers.open.bind(receivers)
@@ -292,7 +292,7 @@ for (const { name, open } of await storesAndMongo('webhooks'))
       expect(signatures.map((signature) => signature.split(' ').length)).toEqual([2, 1])
     })
 
-    it('are forgotten after 14 days', async () => {
+    it('are deleted after 14 days', async () => {
       const id = await newEndpoint(world, 'https://a.test/', organizationId)
       receivers.answering = () => 500
       await hand(world, organizationId, null, ['doc_1'])
@@ -306,8 +306,8 @@ for (const { name, open } of await storesAndMongo('webhooks'))
     })
   })
 
-describe('webhooks', () => {
-  it('go nowhere inside, whatever a name leads to by then', async () => {
+describe('Webhook delivery', () => {
+  it('never connects to internal addresses, whatever a name resolves to by then', async () => {
     const store = new MemoryDocumentStore()
     let address = '93.184.215.14'
     let whenResolved = async () => undefined as unknown
@@ -357,7 +357,7 @@ describe('webhooks', () => {
     })
   })
 
-  it('lose nothing and keep their order when any call of the store fails, or its answer is lost', async () => {
+  it('loses no event and preserves order when any call of the store fails or its response is lost', async () => {
     for (const effect of ['failed', 'lost answer'] as const)
       for (let nth = 1; nth <= 40; nth++) {
         const store = new MemoryDocumentStore()

@@ -9,7 +9,7 @@ it.each([
   { text: 'ع', count: 7.5 * MIB, fits: true },
   { text: 'ع', count: 8 * MIB, fits: false },
   { text: '漢', count: 5.4 * MIB, fits: false },
-])('counts the bytes of a document: $count times $text', ({ text, count, fits }) => {
+])('measures the bytes of a document: $count times $text', ({ text, count, fits }) => {
   const document = { _id: 'x', text: text.repeat(count) }
   if (fits) expect(JSON.parse(encodeDocument(document))).toEqual(document)
   else expect(() => encodeDocument(document)).toThrow(/bytes is larger than 16777216/)

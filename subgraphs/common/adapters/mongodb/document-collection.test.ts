@@ -49,7 +49,7 @@ function collectionOn(respond: (call: number) => unknown) {
 
 const duplicate = () => new MongoServerError({ message: 'E11000', code: 11_000 })
 
-describe('a query', () => {
+describe('MongoDB queries', () => {
   it.each([
     { filter: {}, sort: {}, hint: { _id: 1 }, order: { _id: 1 } },
     { filter: { org: 'x' }, sort: { at: -1 }, hint: { org: 1, at: 1, _id: 1 }, order: { at: -1, _id: -1 } },
@@ -62,7 +62,7 @@ describe('a query', () => {
       order: { 'job.dueAt': 1, _id: 1 },
     },
   ] satisfies { filter: Filter; sort: Record<string, 1 | -1>; hint: object; order: object }[])(
-    'by $filter sorted by $sort names its index and asks for its order',
+    'by $filter sorted by $sort use an index that has their order',
     async ({ filter, sort, hint, order }) => {
       const { calls, items } = collectionOn(() => [])
       await items.find(filter, { sort, limit: 10 })
@@ -73,7 +73,7 @@ describe('a query', () => {
   )
 })
 
-describe('reads of one organization while MongoDB is slow', () => {
+describe('Reads of one organization while MongoDB is slow', () => {
   const filter = { organizationId: 'org_a' }
   const code = (read: Promise<unknown>) =>
     read.then(
@@ -84,11 +84,11 @@ describe('reads of one organization while MongoDB is slow', () => {
   it.each([
     { what: 'long pages', read: (items: MongoCollection<StoredDocument>) => items.find(filter, { limit: 101 }) },
     {
-      what: 'pages that pass over many entries',
+      what: 'pages that skip many entries',
       read: (items: MongoCollection<StoredDocument>) => items.find({ ...filter, code: 'a' }, { sort: { at: 1 }, limit: 1 }),
     },
     { what: 'counts', read: (items: MongoCollection<StoredDocument>) => items.countDocuments(filter) },
-  ])('leave connections to others, and wait in a bounded queue: $what', async ({ read }) => {
+  ])('leave connections to others, and wait in a limited queue: $what', async ({ read }) => {
     const { promise, resolve } = Promise.withResolvers<unknown>()
     const { calls, items } = collectionOn(() => promise)
     const reads = Array.from({ length: 16 + 1_000 + 5 }, () => code(read(items)))
@@ -105,10 +105,10 @@ describe('reads of one organization while MongoDB is slow', () => {
   })
 })
 
-describe('an upsert', () => {
+describe('MongoDB upsert', () => {
   const upsert = (items: MongoCollection<StoredDocument>) => items.findOneAndUpdate({ _id: 'a' }, { $inc: { n: 1 } }, { upsert: true })
 
-  it('that lost a race is done again, on the document that won', async () => {
+  it('that lost a race is retried on the document that won', async () => {
     const { calls, items } = collectionOn((call) => (call === 1 ? duplicate() : { _id: 'a' }))
     expect(await upsert(items)).toEqual({ _id: 'a' })
     expect(calls).toHaveLength(2)
@@ -121,7 +121,7 @@ describe('an upsert', () => {
   })
 })
 
-describe('a write', () => {
+describe('Failed MongoDB write', () => {
   const timeout = { ok: 1, writeConcernError: { code: 64, errmsg: 'waiting for replication timed out' } }
   const network = new MongoNetworkError('connection 1 closed')
   it.each([
@@ -130,7 +130,7 @@ describe('a write', () => {
     { what: 'lost its connection', error: network },
     { what: 'lost its connection in a batch', error: new MongoBulkWriteError(network, { getWriteConcernError: () => undefined } as never) },
     { what: 'met a full disk', error: new MongoServerError({ message: 'no space left', code: 14_031 }) },
-  ])('that $what may be repeated by its caller, and is not repeated here', async ({ error }) => {
+  ])('that $what is repeatable by its caller, and is not retried here', async ({ error }) => {
     const { calls, items } = collectionOn(() => error)
     await expect(items.findOneAndUpdate({ _id: 'a' }, { $inc: { n: 1 } })).rejects.toMatchObject({
       code: 'service_unavailable',
@@ -140,7 +140,7 @@ describe('a write', () => {
     expect(calls).toHaveLength(1)
   })
 
-  it('that the server refuses for another reason is a defect, as it is', async () => {
+  it('that the server refuses for another reason is passed on as a defect', async () => {
     const error = new MongoServerError({ message: 'Cannot apply $inc', code: 14 })
     await expect(collectionOn(() => error).items.insertOne({ _id: 'a', org: 'x', code: 'c' } as StoredDocument)).rejects.toBe(error)
   })

@@ -11,8 +11,8 @@ interface Item extends StoredDocument {
   readonly n?: number
 }
 
-await onEngine('KIS_TEST_MONGODB_URL', 'what the document store keeps in MongoDB', (url) => {
-  describe('what the document store keeps in MongoDB', () => {
+await onEngine('KIS_TEST_MONGODB_URL', 'MongoDB document store', (url) => {
+  describe('MongoDB document store', () => {
     const database = newDatabaseName()
     const client = new MongoClient(url)
     const db = client.db(database)
@@ -26,7 +26,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'what the document store keeps in MongoDB
       await client.close()
     })
 
-    it('are indexes in whose order every page lies, and sparse ones without the documents that lack the field', async () => {
+    it('creates indexes in the order of every page, and sparse ones without documents that lack the field', async () => {
       const spec: CollectionSpec = {
         name: 'indexed',
         indexes: [
@@ -47,7 +47,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'what the document store keeps in MongoDB
       })
     })
 
-    it('are the same indexes, however many processes start at once', async () => {
+    it('creates the same indexes, however many processes start at once', async () => {
       const spec: CollectionSpec = { name: 'at_once', indexes: [{ fields: ['code'], unique: true }, { fields: ['n'] }] }
       const stores = await Promise.all(Array.from({ length: 5 }, () => openMongoDocumentStore({ url, database, log: silentLog })))
       await Promise.all(stores.map((each, i) => each.collection<Item>(spec).insertOne({ _id: `${i}`, code: `${i}`, n: i })))
@@ -55,7 +55,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'what the document store keeps in MongoDB
       await Promise.all(stores.map((each) => each[Symbol.asyncDispose]()))
     })
 
-    it('are whole numbers of 64 bits, exact up to the largest safe one', async () => {
+    it('stores whole numbers of 64 bits, exact up to the largest safe one', async () => {
       const items = store.collection<Item>({ name: 'numbers', indexes: [] })
       await items.insertOne({ _id: 'a', n: 2 ** 31 - 1 })
       for (const by of [1, Number.MAX_SAFE_INTEGER - 2 ** 31 - 1, 1]) await items.findOneAndUpdate({ _id: 'a' }, { $inc: { n: by } })
@@ -63,7 +63,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'what the document store keeps in MongoDB
       expect((await db.collection('numbers').findOne({}, { promoteLongs: false }))?.n).toEqual(Long.fromNumber(Number.MAX_SAFE_INTEGER))
     })
 
-    it('are all documents of a batch but one whose unique key is taken, which is said', async () => {
+    it('stores all documents of a batch except one whose unique key is taken, and reports it', async () => {
       const items = store.collection<Item>({ name: 'batches', indexes: [{ fields: ['code'], unique: true }] })
       await items.insertOne({ _id: 'a', code: 'a' })
       const batch = ['a', 'b', 'c'].map((_id) => ({ _id, code: _id === 'c' ? 'a' : _id }))
@@ -71,14 +71,14 @@ await onEngine('KIS_TEST_MONGODB_URL', 'what the document store keeps in MongoDB
       expect((await items.find({}, { limit: 10 })).map(({ _id }) => _id)).toEqual(['a', 'b'])
     })
 
-    it('is one document of many upserts at once, none of which fails', async () => {
+    it('creates one document from many concurrent upserts, none of which fails', async () => {
       const items = store.collection<Item>({ name: 'upserts', indexes: [{ fields: ['code'], unique: true }] })
       const upsert = (_id: string) => items.findOneAndUpdate({ code: 'c' }, { $inc: { n: 1 }, $setOnInsert: { _id } }, { upsert: true })
       await Promise.all(Array.from({ length: 50 }, (_, i) => upsert(`${i}`)))
       expect(await items.find({}, { limit: 10 })).toMatchObject([{ code: 'c', n: 50 }])
     })
 
-    it('is read by turns, so that long reads of one organization do not keep another waiting', async () => {
+    it('reads in turns, so that long reads of one organization do not keep another waiting', async () => {
       const items = store.collection<Item & { readonly organizationId: string }>({
         name: 'turns',
         indexes: [{ fields: ['organizationId'] }],
@@ -94,7 +94,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'what the document store keeps in MongoDB
       await Promise.all(many)
     })
 
-    it('has no ids that MongoDB has made, and no index that it would read otherwise than SQLite', async () => {
+    it('has no IDs that MongoDB generates, and no index that it would read otherwise than SQLite', async () => {
       const items = store.collection<Item>({ name: 'ids', indexes: [{ fields: ['code'], unique: true }] })
       await expect(items.findOneAndUpdate({ code: 'x' }, { $inc: { n: 1 } }, { upsert: true })).rejects.toThrow(/no _id/)
       const sparse = { fields: ['code', 'n'], unique: true, sparse: true }

@@ -31,7 +31,7 @@ const OPERATION_MS = 3_000
 /** The driver does not check a server again within this time, even on request. */
 const MIN_HEARTBEAT_MS = 500
 
-await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB client that outlives its driver’s faults', (url) => {
+await onEngine('KIS_TEST_MONGODB_URL', 'Resilient MongoDB client', (url) => {
   async function connected() {
     const proxy = await MongoProxy.start(url)
     const client = new ResilientClient(proxy.through(url), {
@@ -56,7 +56,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB client that outlives its drive
       () => false,
     )
 
-  it('finds a server again although its monitor has stopped for good', async () => {
+  it('finds a server again although its monitor has stopped permanently', async () => {
     const { proxy, client, ping, server } = await connected()
     await new Promise((resolve) => setTimeout(resolve, MIN_HEARTBEAT_MS))
     let polls = 0
@@ -70,7 +70,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a MongoDB client that outlives its drive
     await eventually(() => resolves(ping))
   })
 
-  it('ends an operation that the driver never ends, and has its connection back', async () => {
+  it('ends an operation that the driver never ends, and frees its connection', async () => {
     const { client, ping, server } = await connected()
     const [{ socket }] = server.pool.connections.toArray() as [{ socket: Socket }]
     socket.destroy()

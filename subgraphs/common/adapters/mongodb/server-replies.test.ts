@@ -31,7 +31,7 @@ async function openOn(replies: Readonly<Record<string, Reply | (() => Promise<Re
 const failure = (code: number, errmsg = 'played') => ({ ok: 0, code, codeName: 'Played', errmsg })
 
 it.each([24, 43, 46, 112, 150, 175, 202, 276, 285, 365, 384, 462, 11601])(
-  'takes code %i for an outage, of reads and of writes',
+  'treats code %i as an outage, for reads and writes',
   async (code) => {
     const { store } = await openOn({ find: failure(code), findAndModify: failure(code) })
     const items = store.collection(SPEC)
@@ -52,7 +52,7 @@ it.each(['listed', 'new'])('waits for an index that is still being built: %s', a
   await ready
 })
 
-it('gives an index more time than any other reply', async () => {
+it('allows an index more time than any other reply', async () => {
   await using server = await playMongo(async () => {
     await new Promise((resolve) => setTimeout(resolve, 500))
     return undefined
@@ -70,7 +70,7 @@ it('ends the wait for an index when it is closed', async () => {
   await read
 })
 
-it('says that an index is missing, which somebody has dropped or a server is still building', async () => {
+it('reports that an index is missing, which was dropped or is still being built', async () => {
   const { store } = await openOn({
     find: failure(2, 'planner returned error :: caused by :: hint provided does not correspond to an existing index'),
   })
@@ -80,7 +80,7 @@ it('says that an index is missing, which somebody has dropped or a server is sti
   })
 })
 
-it('leaves another bad value as it is', async () => {
+it('passes on another bad value', async () => {
   const { store } = await openOn({ find: failure(2) })
   await expect(store.collection(SPEC).findOne({ organizationId: 'a' })).rejects.toBeInstanceOf(MongoServerError)
 })
@@ -89,7 +89,7 @@ it.each([
   { server: 'a standalone server', hello: { setName: undefined }, warns: true },
   { server: 'a member of a replica set', hello: {}, warns: false },
   { server: 'a router of shards', hello: { setName: undefined, msg: 'isdbgrid' }, warns: false },
-])('warns of what is lost with a standalone server, and of no other: $server', async ({ hello, warns }) => {
+])('warns of the limits of a standalone server, and of no other: $server', async ({ hello, warns }) => {
   const { lines } = await openOn({}, hello)
   const warnings = lines.filter(({ level }) => level > 30).map(({ msg }) => msg)
   expect(warnings).toEqual(warns ? [expect.stringMatching(/standalone server.*its disk is lost.*takes over.*not repeated/)] : [])

@@ -32,7 +32,7 @@ async function connectTo(reply: (command: string, body: BSON.Document) => Reply 
   return { client, commands }
 }
 
-it('reads documents and bytes of all databases at the moment of its first read', async () => {
+it('reads documents and bytes of all databases at the time of its first read', async () => {
   const file = new BSON.ObjectId()
   const { client, commands } = await connectTo((_command, { find, aggregate, readConcern }) => {
     if (find === 'starts') return found([], { atClusterTime: AT })
@@ -64,7 +64,7 @@ it('reads documents and bytes of all databases at the moment of its first read',
   }
 })
 
-it('says which parameter keeps the moment longer, when the server has forgotten it', async () => {
+it('names the parameter that extends the retention, when the server has discarded the snapshot', async () => {
   const failure = { ok: 0, code: 239, codeName: 'SnapshotTooOld', errmsg: 'Read timestamp is older than the oldest available timestamp' }
   const { client } = await connectTo((command, { find }) =>
     find === 'starts' ? found([], { atClusterTime: AT }) : command === 'find' ? failure : undefined,
@@ -82,12 +82,12 @@ it.each([
   },
   { server: 'a server without this level', reply: { ok: 0, code: 72, codeName: 'InvalidOptions', errmsg: 'snapshot is not supported' } },
   { server: 'a server that passes over the level', reply: found([]) },
-])('knows that $server shows no moment', async ({ reply }) => {
+])('detects that $server supports no snapshot', async ({ reply }) => {
   const { client } = await connectTo((command) => (command === 'find' ? reply : undefined))
   expect(await startSnapshot(client, 'kis')).toBe(null)
 })
 
-it('takes an outage for no answer', async () => {
+it('does not treat an outage as a lack of support', async () => {
   const { client } = await connectTo((command) => (command === 'find' ? { ok: 0, code: 189, errmsg: 'stepped down' } : undefined))
   await expect(startSnapshot(client, 'kis')).rejects.toMatchObject({ code: 'service_unavailable' })
 })

@@ -31,12 +31,12 @@ function opened<T>(run: (database: DatabaseSync) => T): T {
   }
 }
 
-it('reads both ends of tables of every kind, with numbers larger than those of JavaScript', () => {
+it('reads both ends of tables of every kind, with numbers above the safe integers of JavaScript', () => {
   expect(opened((database) => findCorruptionAtStart(database, file))).toBe(null)
   opened(readEnds)
 })
 
-it('says in one line what SQLite says of an overwritten page', () => {
+it('reports in one line what SQLite says of an overwritten page', () => {
   const bytes = readFileSync(file)
   bytes.fill(7, bytes.length - 4096)
   writeFileSync(file, bytes)

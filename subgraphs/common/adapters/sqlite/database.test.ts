@@ -42,7 +42,7 @@ it('a file is open in one store of a process at a time', async () => {
   await again.ping(AbortSignal.timeout(30_000))
 })
 
-it('a file whose making was cut off is still new, so that no other file is missed beside it', async () => {
+it('a file whose creation was interrupted is still new, so that no other file is missed beside it', async () => {
   const own = { id: 'inst_1' }
   await mkdir(dirname(file))
   {
@@ -73,7 +73,7 @@ it('a file whose making was cut off is still new, so that no other file is misse
   expect(await folderOf().inspect()).toMatchObject({ installation: { id: 'inst_1' }, lost: [] })
 })
 
-it('a file whose making was cut off before its first commit is still new', async () => {
+it('a file whose creation was interrupted before its first commit is still new', async () => {
   await mkdir(dirname(file))
   const source = join(folder, 'source.sqlite')
   using database = new DatabaseSync(source)
@@ -87,7 +87,7 @@ it('a file whose making was cut off before its first commit is still new', async
   await store.ping(AbortSignal.timeout(30_000))
 })
 
-it('a file that another process has open is refused at once, and is free when that is killed', async () => {
+it('a file that another process has open is refused immediately, and is free when that process is killed', async () => {
   await (await open())[Symbol.asyncDispose]()
   const child = spawn(process.execPath, [WRITE_UNTIL_KILLED, file, '0'], { stdio: ['ignore', 'pipe', 'inherit'] })
   try {
@@ -102,7 +102,7 @@ it('a file that another process has open is refused at once, and is free when th
   await store.ping(AbortSignal.timeout(30_000))
 })
 
-it('a process that is killed while it opens what a killed one has left misses no log at the next start', async () => {
+it('a process killed while it opens the file of a killed one misses no log at the next start', async () => {
   await (await open())[Symbol.asyncDispose]()
   const child = spawn(process.execPath, [WRITE_UNTIL_KILLED, file, '0'], { stdio: ['ignore', 'pipe', 'inherit'] })
   await once(child.stdout, 'data')
@@ -120,7 +120,7 @@ it('a process that is killed while it opens what a killed one has left misses no
   await store.ping(AbortSignal.timeout(30_000))
 })
 
-it('a store whose writer is at work to the end is closed in order, and its log is there until that is noted', async () => {
+it('a store that writes to the end is closed in order, and its log exists until that is recorded', async () => {
   await (await open())[Symbol.asyncDispose]()
   {
     using lock = new FileLock(file)
@@ -139,7 +139,7 @@ it('a store whose writer is at work to the end is closed in order, and its log i
   expect(lock.missingLog).toBe(null)
 })
 
-it('a file of a newer version is refused and left as it is', async () => {
+it('a file of a newer version is refused and unchanged', async () => {
   await (await open())[Symbol.asyncDispose]()
   run('PRAGMA user_version=2')
   await expect(open()).rejects.toThrow(/schema version 2; this program knows 1/)
@@ -157,7 +157,7 @@ it('a file of another kind is refused', async () => {
   await expect(open()).rejects.toThrow(/is damaged \(file is not a database\)/)
 })
 
-it('a storage that may be mended is told apart from what no waiting mends', async () => {
+it('distinguishes storage that may recover from errors that waiting cannot fix', async () => {
   await writeFile(join(folder, 'inner'), '')
   await expect(open()).rejects.toMatchObject({ problems: [expect.stringMatching(/the folder of .* cannot be created: ENOTDIR|EEXIST/)] })
   await rm(join(folder, 'inner'))

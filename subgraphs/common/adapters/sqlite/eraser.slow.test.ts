@@ -55,7 +55,7 @@ async function openTestStore() {
   }
 }
 
-it.concurrent('erases what was deleted, and the copies that moves between pages left, while the store is used', async () => {
+it.concurrent('erases deleted content, and copies left by page moves, while the store is used', async () => {
   await using testStore = await openTestStore()
   await testStore.fill()
   expect(testStore.copies()).not.toEqual({})
@@ -75,7 +75,7 @@ it.concurrent('erases what was deleted right before the end, and removes the log
   await testStore.reopen()
 }, 420_000)
 
-it.concurrent('delays no write while a reader keeps the log, and cuts the log once the reader is gone', async () => {
+it.concurrent('delays no write while a reader retains the log, and truncates the log once the reader is gone', async () => {
   await using testStore = await openTestStore()
   await testStore.fill()
   const reader = new DatabaseSync(testStore.file, { readOnly: true })
@@ -92,7 +92,7 @@ it.concurrent('delays no write while a reader keeps the log, and cuts the log on
   await eventually(testStore.isErased, SOON_MS)
 }, 420_000)
 
-it.concurrent('erases after the start what an earlier process left that erased nothing', async () => {
+it.concurrent('erases at the start what an earlier process deleted and did not erase', async () => {
   await using testStore = await openTestStore()
   await testStore.fill()
   await testStore.close()

@@ -35,7 +35,7 @@ async function checked(checks: FileChecks): Promise<readonly CheckedFile[]> {
   }
 }
 
-it('finds files in order while they are written, and says what is wrong with one of which a page was overwritten', async () => {
+it('finds no fault in files that are being written, and reports an overwritten page', async () => {
   const whole = await createDatabase('a.sqlite')
   const broken = await createDatabase('b.sqlite')
   const page = 8
@@ -58,7 +58,7 @@ it('finds files in order while they are written, and says what is wrong with one
   expect((await checks.check(null)).files).toEqual([first])
 })
 
-it('has nothing to say where there are no files, of what is no file, and takes no foreign cursor', async () => {
+it('reports nothing without files and for other files, and refuses the cursor of another list', async () => {
   expect(await new FileChecks([]).check(null)).toEqual({ files: [], next: null })
   await using checks = new FileChecks([join(folder, 'absent.sqlite')])
   expect(await checked(checks)).toEqual([{ name: 'absent.sqlite', problems: ['unable to open database file'] }])

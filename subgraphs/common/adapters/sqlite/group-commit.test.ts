@@ -26,7 +26,7 @@ const IOERR_WRITE = 778
 const IOERR_FSYNC = 1034
 const CONSTRAINT_UNIQUE = 2067
 
-describe('a batch of writes', () => {
+describe('Group commit', () => {
   it('is one transaction', () => {
     const database = new FakeDatabase()
     const commits = new GroupCommit(database)
@@ -47,7 +47,7 @@ describe('a batch of writes', () => {
     { what: 'a full disk', errcode: FULL },
     { what: 'a failed write', errcode: IOERR_WRITE },
   ]) {
-    it(`fails whole by ${what} at the commit, and the next one works`, () => {
+    it(`fails as a whole after ${what} at the commit, and the next one works`, () => {
       const database = new FakeDatabase()
       const commits = new GroupCommit(database)
       database.failures.set('COMMIT', errcode)
@@ -58,7 +58,7 @@ describe('a batch of writes', () => {
     })
   }
 
-  it('fails whole when the storage fails in the middle, even if SQLite has undone it already', () => {
+  it('fails as a whole when the storage fails midway, even if SQLite has rolled back already', () => {
     const database = new FakeDatabase()
     const commits = new GroupCommit(database)
     const later: unknown[] = []
@@ -77,7 +77,7 @@ describe('a batch of writes', () => {
     expect(database.log).toEqual(['BEGIN IMMEDIATE'])
   })
 
-  it('goes on after a write that only failed itself', () => {
+  it('continues after a write that only failed itself', () => {
     const database = new FakeDatabase()
     const commits = new GroupCommit(database)
     commits.batch(() => {
@@ -93,7 +93,7 @@ describe('a batch of writes', () => {
     expect(database.log).toEqual(['BEGIN IMMEDIATE', 'COMMIT'])
   })
 
-  it('is refused for good after a failed fsync, since another might succeed without having written', () => {
+  it('is refused permanently after a failed fsync, since another might succeed without having written', () => {
     const database = new FakeDatabase()
     const commits = new GroupCommit(database)
     database.failures.set('COMMIT', IOERR_FSYNC)

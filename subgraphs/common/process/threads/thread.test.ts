@@ -25,8 +25,8 @@ function startThreads({ file = QUESTIONS, maxThreads = 1, limits, ...options }: 
   }
 }
 
-describe('threads in which organizations take turns', () => {
-  it('one thread runs one call after another, and continues after one that throws', async () => {
+describe('Worker threads with fair turns', () => {
+  it('run one call after another, and continue after one that throws', async () => {
     await using threads = startThreads()
     expect(await threads.ask('org_a', 'count')).toBe(1)
     await expect(threads.ask('org_a', 'throw')).rejects.toMatchObject({ name: 'RangeError', message: 'no answer', data: { code: 7 } })
@@ -36,7 +36,7 @@ describe('threads in which organizations take turns', () => {
   it.each([
     ['time', 'spin'],
     ['memory', 'fill'],
-  ])('a call that takes too much %s ends the thread, and the next has a new one', async (limit, question) => {
+  ])('a call that uses too much %s ends the thread, and the next has a new one', async (limit, question) => {
     await using threads = startThreads({ limits: limit === 'time' ? { cpuMs: 200 } : { cpuMs: 60_000, wallMs: 60_000 } })
     expect(await threads.ask('org_a', 'count')).toBe(1)
     const failed = threads.ask('org_a', question)
@@ -45,12 +45,12 @@ describe('threads in which organizations take turns', () => {
     expect(await next).toBe(1)
   })
 
-  it('limits wall time, too', async () => {
+  it('limit wall time as well', async () => {
     await using threads = startThreads({ limits: { wallMs: 200 } })
     await expect(threads.ask('org_a', 'spin')).rejects.toBeInstanceOf(ThreadLimitExceeded)
   })
 
-  it('organizations take turns', async () => {
+  it('serve organizations in turns', async () => {
     await using threads = startThreads()
     const order: string[] = []
     const request = (organizationId: string) => threads.ask(organizationId, 'count').then(() => order.push(organizationId))
@@ -58,7 +58,7 @@ describe('threads in which organizations take turns', () => {
     expect(order).toEqual(['org_a', 'org_a', 'org_b', 'org_a', 'org_b'])
   })
 
-  it('one organization uses all threads but one, which the next finds free', async () => {
+  it('leave one thread free of the organization that uses all others', async () => {
     let spinning: Promise<unknown>[]
     {
       await using threads = startThreads({ maxThreads: 3, limits: { wallMs: 5_000 } })
@@ -68,7 +68,7 @@ describe('threads in which organizations take turns', () => {
     expect(await Promise.all(spinning)).toEqual(['ended', 'ended', 'ended'])
   })
 
-  it('refuses a call while as many of its organization wait as it says, and no other', async () => {
+  it('refuse a call while its organization has too many waiting, and no other', async () => {
     await using threads = startThreads()
     const requests = Array.from({ length: 5 }, () => threads.ask('org_a', 'count'))
     const refused = expect(requests[4]).rejects.toMatchObject({
@@ -81,7 +81,7 @@ describe('threads in which organizations take turns', () => {
     expect(await Promise.all(requests.slice(0, 4))).toHaveLength(4)
   })
 
-  it('forgets a call whose caller has left, and runs the others', async () => {
+  it('drop a call whose caller has disconnected, and run the others', async () => {
     await using threads = startThreads({ limits: { cpuMs: 200 } })
     const leaving = new AbortController()
     const left = ['spin', 'count'].map((question) => threads.ask('org_a', question, 3, leaving.signal))
@@ -91,14 +91,14 @@ describe('threads in which organizations take turns', () => {
     expect(await next).toBe(1)
   })
 
-  it('ends an idle thread, and starts it again for the next call', async () => {
+  it('end an idle thread, and restart it for the next call', async () => {
     await using threads = startThreads({ idleMs: 1 })
     expect(await threads.ask('org_a', 'count')).toBe(1)
     await sleep(100)
     expect(await threads.ask('org_a', 'count')).toBe(1)
   })
 
-  it('is unavailable when its code does not load or its thread dies', async () => {
+  it('are unavailable when their code does not load or their thread dies', async () => {
     const unavailable = { code: 'service_unavailable', message: 'The test is unavailable at the moment.' }
     for (const name of ['fails', 'fills']) {
       await using broken = startThreads({ file: fixture(name) })
@@ -109,7 +109,7 @@ describe('threads in which organizations take turns', () => {
     expect(await threads.ask('org_a', 'count')).toBe(1)
   })
 
-  it('fails what runs and what waits when it ends, and runs no more', async () => {
+  it('fail running and waiting calls on close, and run no more', async () => {
     const threads = startThreads()
     await threads.ask('org_a', 'count')
     const requests = [threads.ask('org_a', 'spin'), threads.ask('org_a', 'count')].map((each) =>
@@ -120,7 +120,7 @@ describe('threads in which organizations take turns', () => {
     await expect(threads.ask('org_a', 'count')).rejects.toMatchObject({ code: 'service_unavailable' })
   })
 
-  it('waits for a running call without limits when it ends', async () => {
+  it('wait for a running call without limits on close', async () => {
     const threads = new FairThreads('test', { maxThreads: 1 })
     const running = threads.call<number>(QUESTIONS, 'count', { organizationId: 'org_a' })
     await threads[Symbol.asyncDispose]()
@@ -128,7 +128,7 @@ describe('threads in which organizations take turns', () => {
   })
 })
 
-describe('a thread that serves files', () => {
+describe('Worker thread for files', () => {
   const start = () => {
     const thread = new Thread()
     return {
@@ -137,7 +137,7 @@ describe('a thread that serves files', () => {
     }
   }
 
-  it('keeps the state of each file, and runs calls that arrive together in batches', async () => {
+  it('preserves the state of each file, and batches calls that arrive together', async () => {
     await using thread = start()
     expect(await Promise.all(['a', 'abc', 'a', 'a', 'a'].map((file) => thread.call(file, 'next')))).toEqual([1, 3, 2, 3, 4])
     expect(await Promise.all([thread.call('a', 'batches'), thread.call('abc', 'batches')])).toEqual([3, 2])
@@ -150,7 +150,7 @@ describe('a thread that serves files', () => {
     expect(failed).toMatchObject({ reason: { name: 'RangeError', message: 'no number' } })
   })
 
-  it('closes a file after the calls before it, and opens it again', async () => {
+  it('closes a file after the earlier calls, and reopens it', async () => {
     await using thread = start()
     expect(await Promise.all([thread.call('a', 'next'), thread.call('a', 'next'), thread.call('a', 'close')])).toEqual([1, 2, undefined])
     expect(await thread.call('a', 'next')).toBe(1)
@@ -164,7 +164,7 @@ describe('a thread that serves files', () => {
     expect(await thread.call('a', 'next')).toBe(1)
   })
 
-  it('waits for all calls when it ends, and runs no more', async () => {
+  it('waits for all calls on close, and runs no more', async () => {
     const thread = start()
     const calls = Array.from({ length: 10 }, () => thread.call('a', 'next'))
     await thread[Symbol.asyncDispose]()

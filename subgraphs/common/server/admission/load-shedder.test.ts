@@ -26,14 +26,14 @@ function loadShedder() {
   return { loadShedder: it, queue, time, isRefused }
 }
 
-describe('LoadShedder', () => {
-  it('takes on a burst whole, however old its queue gets', () => {
+describe('Load shedder', () => {
+  it('admits a whole burst, however old its queue gets', () => {
     const { queue, isRefused } = loadShedder()
     queue.ageMs = 2_500
     expect(Array.from({ length: 1_000 }, () => isRefused())).not.toContain(true)
   })
 
-  it('starts a burst in the order in which it came, eight requests in each turn of the event loop', async () => {
+  it('starts a burst in order, eight requests per event-loop tick', async () => {
     const { loadShedder: it } = loadShedder()
     const started: number[] = []
     const releases = Array.from({ length: 20 }, (_, i) => it.enter(BUSY, '', () => started.push(i)))
@@ -49,7 +49,7 @@ describe('LoadShedder', () => {
     expect(started.at(-1)).toBe(20)
   })
 
-  it('starts the requests of a key that has few running ones at once, whatever waits', () => {
+  it('starts requests of a key with few running ones immediately, whatever waits', () => {
     const { loadShedder: it, isRefused } = loadShedder()
     for (let i = 0; i < 100; i++) isRefused()
     let isStarted = false
@@ -67,7 +67,7 @@ describe('LoadShedder', () => {
     expect(isRefused()).toBe(false)
   })
 
-  it('queues 32 requests while it cuts a queue, and others when those have started', async () => {
+  it('queues 32 requests while it sheds a queue, and others when those have started', async () => {
     const { queue, isRefused } = loadShedder()
     queue.isStanding = true
     const refused = () => Array.from({ length: 50 }, () => isRefused()).filter(Boolean).length
@@ -85,7 +85,7 @@ describe('LoadShedder', () => {
     expect(refused()).toBe(10)
   })
 
-  it('takes on a key that has few requests under way, whatever the others do', () => {
+  it('admits a key that has few requests in flight, whatever the others do', () => {
     const { loadShedder: it, queue, isRefused } = loadShedder()
     Object.assign(queue, { isStanding: true, ageMs: 900 })
     const ends = Array.from({ length: 8 }, () => it.enter(QUIET, '', () => {}))
@@ -95,7 +95,7 @@ describe('LoadShedder', () => {
     expect([isRefused(QUIET), isRefused(QUIET)]).toEqual([false, true])
   })
 
-  it('counts an access token by itself once it was accepted, and invented ones as one', () => {
+  it('counts an accepted access token by itself, and invented ones as one', () => {
     const { loadShedder: it, queue, isRefused } = loadShedder()
     Object.assign(queue, { isStanding: true, ageMs: 900 })
     const token = (name: string) => `Bearer eyJhbGciOiJSUzI1NiJ9.${Buffer.from(name).toString('base64url')}.c2lnbmF0dXJl`
@@ -109,7 +109,7 @@ describe('LoadShedder', () => {
     expect(isRefused('x.'.repeat(10_000))).toBe(true)
   })
 
-  it('counts invented keys and sessions by their subscriber, and a right one by itself once it was accepted', () => {
+  it('counts invented keys and sessions by client network, and an accepted one by itself', () => {
     const { loadShedder: it, queue, isRefused } = loadShedder()
     Object.assign(queue, { isStanding: true, ageMs: 900 })
     const accepted = (sent: readonly string[], address?: string) => sent.filter((key) => !isRefused(key, address)).length
@@ -124,7 +124,7 @@ describe('LoadShedder', () => {
     expect(accepted(Array.from({ length: 10 }, () => keys[0]!))).toBe(8)
   })
 
-  it('goes on cutting until nothing was refused for a second', () => {
+  it('continues to shed until nothing was refused for a second', () => {
     const { queue, time, isRefused } = loadShedder()
     Object.assign(queue, { isStanding: true, ageMs: 400 })
     expect(isRefused()).toBe(true)
@@ -135,7 +135,7 @@ describe('LoadShedder', () => {
     expect(isRefused()).toBe(false)
   })
 
-  it('counts a key as one however it is sent, and all that is no key as one', () => {
+  it('counts a key as one however it is sent, and everything that is not a key as one', () => {
     const { queue, isRefused } = loadShedder()
     Object.assign(queue, { isStanding: true, ageMs: 900 })
     for (const sent of [BUSY, `Bearer ${BUSY}`, `bEARER   ${BUSY} `, `Bearer\t${BUSY}`]) expect(isRefused(sent)).toBe(true)

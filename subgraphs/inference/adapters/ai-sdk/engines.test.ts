@@ -41,8 +41,8 @@ const errorCode = (promise: Promise<unknown>) =>
 
 afterEach(() => vi.unstubAllEnvs())
 
-describe('the connection', () => {
-  it('ends with engine_timeout when the vendor does not begin to answer, or falls silent, and hangs up', async () => {
+describe('Vendor connection', () => {
+  it('fails with engine_timeout and closes when the vendor does not respond or stops sending', async () => {
     await using cloud = await VendorCloud.start()
     await using engines = await enginesOn(cloud, { kind: 'anthropic', timeouts: { ...TIMEOUTS, headersMs: 200, streamHeadersMs: 200 } })
     cloud.answering = () => undefined
@@ -65,7 +65,7 @@ describe('the connection', () => {
     await Promise.all(cloud.received.map(({ closed }) => closed))
   })
 
-  it('reads no answer without end', async () => {
+  it('limits the size of a response', async () => {
     await using cloud = await VendorCloud.start()
     await using engines = await enginesOn(cloud, { kind: 'google' })
     cloud.answering = (response) => {
@@ -81,7 +81,7 @@ describe('the connection', () => {
     await cloud.last.closed
   })
 
-  it.each(['complete', 'stream'] as const)('tells a call that ends without a connection from one that was sent: %s', async (call) => {
+  it.each(['complete', 'stream'] as const)('distinguishes a failure to connect from a request that was sent: %s', async (call) => {
     await using cloud = await VendorCloud.start()
     cloud.answering = () => undefined
     await using engines = await enginesOn(cloud, { kind: 'anthropic' })
@@ -104,7 +104,7 @@ describe('the connection', () => {
   const WIRES = { anthropic: ANTHROPIC_WIRE, google: GOOGLE_WIRE, mistral: MISTRAL_WIRE, cohere: COHERE_WIRE, bedrock: BEDROCK_WIRE }
   const createSettings = (kind: (typeof ALL)[number]) => ({ kind, ...(kind === 'bedrock' && { region: 'eu-west-1' }) })
 
-  it.each(ALL)('of %s reads no event without end', async (kind) => {
+  it.each(ALL)('of %s limits the size of an event', async (kind) => {
     await using cloud = await VendorCloud.start()
     await using engines = await enginesOn(cloud, createSettings(kind))
     const isFrames = kind === 'bedrock'
@@ -128,7 +128,7 @@ describe('the connection', () => {
     expect(sent).toBeLessThan(32 * 2 ** 20)
   })
 
-  it.each(ALL)('of %s takes long events, and events that are split anywhere', async (kind) => {
+  it.each(ALL)('of %s accepts long events, and events split at any byte', async (kind) => {
     await using cloud = await VendorCloud.start()
     await using engines = await enginesOn(cloud, createSettings(kind))
     const text = ['م'.repeat(500_000), '🌙 é']
@@ -144,7 +144,7 @@ describe('the connection', () => {
     expect(read === text.join('')).toBe(true)
   })
 
-  it('that brings nothing but comments ends with engine_timeout, and is hung up', async () => {
+  it('closes with engine_timeout when it brings nothing but comments', async () => {
     await using cloud = await VendorCloud.start()
     await using engines = await enginesOn(cloud, { kind: 'anthropic', timeouts: { ...TIMEOUTS, bodyIdleMs: 300 } })
     cloud.answering = beginning(ANTHROPIC_WIRE, { text: ['Hel', 'lo'] }, 4, (response) => {
@@ -158,7 +158,7 @@ describe('the connection', () => {
     await cloud.last.closed
   })
 
-  it('takes no answer that is packed', async () => {
+  it('refuses a compressed response', async () => {
     await using cloud = await VendorCloud.start()
     await using engines = await enginesOn(cloud, { kind: 'mistral' })
     cloud.answering = (response) => {
@@ -179,7 +179,7 @@ describe('the connection', () => {
     expect(cloud.received).toHaveLength(1)
   })
 
-  it('takes keys and addresses from its settings only, never from the environment', async () => {
+  it('reads keys and addresses only from its settings, never from the environment', async () => {
     for (const name of ['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'AWS_BEARER_TOKEN_BEDROCK', 'AWS_SESSION_TOKEN', 'AWS_ACCESS_KEY_ID'])
       vi.stubEnv(name, 'from-the-environment')
     for (const name of ['ANTHROPIC_BASE_URL', 'AWS_ENDPOINT_URL', 'AWS_ENDPOINT_URL_BEDROCK_RUNTIME'])
@@ -196,7 +196,7 @@ describe('the connection', () => {
     expect(cloud.last.headers.authorization).toContain('Credential=AKIA0/')
   })
 
-  it('keeps accounts and keys of the operator out of messages', async () => {
+  it('keeps accounts and keys of the operator out of error messages', async () => {
     await using cloud = await VendorCloud.start()
     const message = 'User arn:aws:iam::123456789012:user/kis with AKIAIOSFODNN7EXAMPLE may not use key sk-ant-api03-abcdef'
     cloud.answering = (response) => response.writeHead(400, { 'content-type': 'application/json' }).end(JSON.stringify({ message }))
@@ -204,7 +204,7 @@ describe('the connection', () => {
     await expect(engines.chat.complete(CALL, REQUEST, NEVER)).rejects.toMatchObject({ message: 'User … with … may not use key …' })
   })
 
-  it('of Bedrock sends a bearer key, or a session’s token, where there is one', async () => {
+  it('sends a bearer key or a session token to Bedrock when configured', async () => {
     await using cloud = await VendorCloud.start()
     cloud.answering = saying(BEDROCK_WIRE, { text: ['Hi.'] })
     await using byKey = await enginesOn(cloud, { kind: 'bedrock', region: 'eu-west-1', apiKey: 'bedrock-key' })
@@ -217,8 +217,8 @@ describe('the connection', () => {
   })
 })
 
-describe('a chat', () => {
-  it('whose schema the vendor takes as a tool answers with text, plain and streamed', async () => {
+describe('Vendor chat', () => {
+  it('returns text for a schema that the vendor takes as a tool, plain and streamed', async () => {
     await using cloud = await VendorCloud.start()
     await using engines = await enginesOn(cloud, { kind: 'bedrock', region: 'eu-west-1' })
     cloud.answering = saying(BEDROCK_WIRE, { calls: [{ id: 't1', name: 'json', arguments: ['{"city":', '"Riyadh"}'] }], ends: 'tools' })
@@ -236,7 +236,7 @@ describe('a chat', () => {
     expect(choices.at(-1)?.finish_reason).toBe('stop')
   })
 
-  it('whose prompt Gemini blocks is an empty answer by the filter', async () => {
+  it('returns an empty reply with the reason content_filter for a prompt that Gemini blocks', async () => {
     await using cloud = await VendorCloud.start()
     await using engines = await enginesOn(cloud, { kind: 'google' })
     const blocked = { promptFeedback: { blockReason: 'PROHIBITED_CONTENT' }, usageMetadata: { promptTokenCount: 7, totalTokenCount: 7 } }
@@ -257,7 +257,7 @@ describe('a chat', () => {
     ])
   })
 
-  it('that the vendor overloads at its first event fails before it begins, and may be repeated', async () => {
+  it('fails before the stream begins, and may be retried, when the vendor is overloaded at its first event', async () => {
     await using cloud = await VendorCloud.start()
     await using engines = await enginesOn(cloud, { kind: 'anthropic' })
     cloud.answering = (response) => response.writeHead(200, { 'content-type': 'text/event-stream' }).end(ANTHROPIC_WIRE.brokenEvent)
@@ -268,7 +268,7 @@ describe('a chat', () => {
     })
   })
 
-  it('whose pieces are signed by Gemini keeps the signature in a stream', async () => {
+  it('preserves the signatures of Gemini in a stream', async () => {
     await using cloud = await VendorCloud.start()
     await using engines = await enginesOn(cloud, { kind: 'google' })
     cloud.answering = saying(GOOGLE_WIRE, { calls: [{ id: 'fc_1', name: 'clock', arguments: [] }], ends: 'tools' })
@@ -278,7 +278,7 @@ describe('a chat', () => {
   })
 })
 
-describe('embeddings', () => {
+describe('Vendor embeddings', () => {
   const texts = ['السلام عليكم', 'peace']
   const vectors = [
     [3, 4],
@@ -346,7 +346,7 @@ describe('embeddings', () => {
     },
   ]
 
-  it.each(cases)('of $kind, $model: the texts in order, vectors of length 1, tokens as the vendor says or counted', async (each) => {
+  it.each(cases)('of $kind, $model: return the texts in order, vectors of length 1, and the tokens reported or counted', async (each) => {
     await using cloud = await VendorCloud.start()
     await using engines = await enginesOn(cloud, { kind: each.kind, region: 'eu-west-1' })
     cloud.answering = (response, { body }) => {
@@ -370,7 +370,7 @@ describe('embeddings', () => {
     expect(engines.embedding.maxBatch).toBeGreaterThanOrEqual(2)
   })
 
-  it('tell the vendor of a query, and of shorter vectors that it can make', async () => {
+  it('pass on the query purpose, and the dimensions that the vendor supports', async () => {
     await using cloud = await VendorCloud.start()
     await using engines = await enginesOn(cloud, { kind: 'cohere' })
     cloud.answering = (response) =>
@@ -385,7 +385,7 @@ describe('embeddings', () => {
     })
   })
 
-  it('refuse too few vectors, another width, and tokens', async () => {
+  it('refuse too few vectors, other dimensions, and tokens', async () => {
     await using cloud = await VendorCloud.start()
     await using engines = await enginesOn(cloud, { kind: 'mistral' })
     for (const data of [
@@ -399,7 +399,7 @@ describe('embeddings', () => {
     expect(await errorCode(engines.embedding.embed(call({}), [[1, 2]], NEVER))).toBe('unsupported_value')
   })
 
-  it('that fail in one request end the others', async () => {
+  it('cancel the other requests when one fails', async () => {
     await using cloud = await VendorCloud.start()
     await using engines = await enginesOn(cloud, { kind: 'bedrock', region: 'eu-west-1' })
     cloud.answering = (response, { body }) => {
@@ -412,7 +412,7 @@ describe('embeddings', () => {
     await Promise.all(cloud.received.map(({ closed, body }) => (body.inputText === 'bad' ? undefined : closed)))
   })
 
-  it('are nothing that Anthropic has', async () => {
+  it('are refused for Anthropic, which has none', async () => {
     await using cloud = await VendorCloud.start()
     await using engines = await enginesOn(cloud, { kind: 'anthropic' })
     expect(await errorCode(engines.embedding.embed(call({}), texts, NEVER))).toBe('engine_error')

@@ -36,7 +36,7 @@ function catchRefusal(kind: VendorKind, request: ProtocolObject): Pick<KisError,
   throw new Error('it was not refused')
 }
 
-describe('a request is refused, on every vendor, for', () => {
+describe('Request translation for every vendor refuses', () => {
   const call = (fields: object) => ({ role: 'assistant', content: null, tool_calls: [{ id: 'c1', type: 'function', ...fields }] })
   it.each<[string, ProtocolObject, string, string]>([
     ['several choices', { n: 2 }, 'unsupported_value', 'n'],
@@ -51,18 +51,23 @@ describe('a request is refused, on every vendor, for', () => {
     ],
     ['an unknown effort', { reasoning_effort: 'heroic' }, 'unsupported_value', 'reasoning_effort'],
     [
-      'the result of an unknown call',
+      'the result of an unknown tool call',
       { messages: [...MESSAGES, { role: 'tool', tool_call_id: 'c9', content: 'x' }] },
       'invalid_request',
       'messages[1].tool_call_id',
     ],
     [
-      'a call of another type',
+      'a tool call of another type',
       { messages: [...MESSAGES, call({ type: 'custom', custom: { name: 'f', input: '' } })] },
       'unsupported_value',
       'messages[1].tool_calls[0].type',
     ],
-    ['the older role of functions', { messages: [{ role: 'function', name: 'f', content: 'x' }] }, 'unsupported_value', 'messages[0].role'],
+    [
+      'the deprecated function role',
+      { messages: [{ role: 'function', name: 'f', content: 'x' }] },
+      'unsupported_value',
+      'messages[0].role',
+    ],
     [
       'a data: URI without a type',
       { messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'data:,x' } }] }] },
@@ -74,8 +79,8 @@ describe('a request is refused, on every vendor, for', () => {
   })
 })
 
-describe('a request', () => {
-  it('is not warned about for bookkeeping, or for values that ask for nothing', () => {
+describe('Request translation', () => {
+  it('does not warn about bookkeeping fields, or values that request nothing', () => {
     const quiet = {
       ...{ user: 'u', metadata: { a: 'b' }, store: true, service_tier: 'auto', safety_identifier: 's', prompt_cache_key: 'k', n: 1 },
       ...{ logprobs: false, top_logprobs: 0, logit_bias: {}, modalities: ['text'], frequency_penalty: 0, presence_penalty: 0, top_p: 1 },
@@ -90,7 +95,7 @@ describe('a request', () => {
     }
   })
 
-  it('says by name what is left out, and drops it: no field of a caller becomes an option of the vendor', () => {
+  it('drops unsupported fields with a warning that names them: no field of a caller becomes an option of the vendor', () => {
     for (const kind of KINDS) {
       const { options, warned } = translated(kind, {
         logprobs: true,
@@ -104,7 +109,7 @@ describe('a request', () => {
     }
   })
 
-  it('keeps instructions where they are, or moves them to the front for the vendors that have them only there', () => {
+  it('leaves instructions in place, or moves them to the front for vendors that accept them only there', () => {
     const messages = [
       { role: 'user', content: 'a' },
       { role: 'developer', content: 'b' },
@@ -115,7 +120,7 @@ describe('a request', () => {
     for (const kind of ['mistral', 'cohere'] as const) expect(translateRoles(kind)).toEqual(['user', 'system', 'user'])
   })
 
-  it('shows a model the arguments that it wrote even if they are no JSON', () => {
+  it('passes on the arguments that a model wrote even if they are not valid JSON', () => {
     const calls = [{ id: 'c1', type: 'function', function: { name: 'clock', arguments: '{"zone": ' } }]
     const { prompt } = translated('anthropic', {
       messages: [...MESSAGES, { role: 'assistant', content: 'Hm.', tool_calls: calls }],
@@ -126,7 +131,7 @@ describe('a request', () => {
     ])
   })
 
-  it('gives a vendor ids of calls that it takes, the same for a call and its result', () => {
+  it('maps tool call IDs to ones that the vendor accepts, the same for a call and its result', () => {
     const id = 'call|with:signs'
     const messages = [
       ...MESSAGES,
@@ -141,7 +146,7 @@ describe('a request', () => {
     }
   })
 
-  it('narrows tools to the allowed ones, and takes a missing schema for one without parameters', () => {
+  it('reduces tools to the allowed ones, and accepts a missing schema for a tool without parameters', () => {
     const tools = [TOOL, { type: 'function', function: { name: 'weather', strict: true } }]
     const choice = {
       type: 'allowed_tools',
@@ -152,7 +157,7 @@ describe('a request', () => {
     expect(options.tools).toEqual([{ type: 'function', name: 'weather', strict: true, inputSchema: { type: 'object', properties: {} } }])
   })
 
-  it('asks for JSON in words, with a warning, where the vendor has no mode for it', () => {
+  it('requests JSON in the prompt, with a warning, where the vendor has no mode for it', () => {
     for (const kind of KINDS) {
       const { options, warned } = translated(kind, { response_format: { type: 'json_object' } })
       const mentionsJson = options.prompt.some(({ role, content }) => role === 'system' && String(content).includes('JSON'))
@@ -162,7 +167,7 @@ describe('a request', () => {
     }
   })
 
-  it('keeps the tools of a conversation that has used them, even if none may be called', () => {
+  it('retains the tools that a conversation has used, even if none may be called', () => {
     const messages = [
       ...MESSAGES,
       { role: 'assistant', content: null, tool_calls: [{ id: 'c1', type: 'function', function: { name: 'clock', arguments: '{}' } }] },
@@ -173,14 +178,14 @@ describe('a request', () => {
     expect(translated('google', { messages, tools: [TOOL], tool_choice: 'none' }).options.toolChoice).toEqual({ type: 'none' })
   })
 
-  it('asks for one call at a time where the vendor can, and else says so', () => {
+  it('disables parallel tool calls where the vendor can, and otherwise warns', () => {
     const request = { tools: [TOOL], parallel_tool_calls: false }
     expect(translated('anthropic', request).options.providerOptions).toEqual({ anthropic: { disableParallelToolUse: true } })
     expect(translated('mistral', request).options.providerOptions).toEqual({ mistral: { parallelToolCalls: false } })
     expect(translated('google', request).warned).toEqual(['parallel_tool_calls'])
   })
 
-  it('reads an image from a data: URI, and calls it what its bytes are', () => {
+  it('reads an image from a data: URI, and takes its type from its bytes', () => {
     const content = [
       { type: 'image_url', image_url: { url: 'DATA:image/PNG;base64,AAAA' } },
       { type: 'image_url', image_url: { url: dataUri(GIF, 'image/jpeg') } },
@@ -197,7 +202,7 @@ describe('reasoning_effort', () => {
   const budget = { anthropic: 'claude-haiku-4-5', bedrock: 'eu.anthropic.claude-sonnet-4-5-20250929-v1:0' } as const
 
   it.each(['claude-sonnet-4-6', 'claude-opus-4-8', 'claude-opus-5', 'claude-sonnet-5-5', 'gemini-3-pro'])(
-    'is an effort for %s',
+    'becomes an effort for %s',
     (model) => {
       expect(translated('anthropic', { reasoning_effort: 'max', max_tokens: 900 }, model).options).toMatchObject({
         reasoning: 'xhigh',
@@ -212,13 +217,13 @@ describe('reasoning_effort', () => {
     'claude-sonnet-4-5-20250929',
     'claude-haiku-4-5@20251001',
     'claude-3-7-sonnet-latest',
-  ])('is a budget for %s', (model) => {
+  ])('becomes a token budget for %s', (model) => {
     const { options } = translated('anthropic', { reasoning_effort: 'high', max_completion_tokens: 10_000 }, model)
     expect(options.reasoning).toBeUndefined()
     expect(options.providerOptions).toEqual({ anthropic: { thinking: { type: 'enabled', budgetTokens: 6_000 } } })
   })
 
-  it('never lets reasoning and answer together exceed the bound that money is held for', () => {
+  it('never lets reasoning and reply together exceed the held limit', () => {
     for (const kind of ['anthropic', 'bedrock'] as const) {
       for (const effort of ['minimal', 'low', 'medium', 'high', 'xhigh', 'max']) {
         for (const limit of [100, 1_024, 1_025, 5_000, 64_000]) {
@@ -234,7 +239,7 @@ describe('reasoning_effort', () => {
     }
   })
 
-  it('is left out where Claude refuses to think: a tool must be called, or the reasoning of this turn was not sent back', () => {
+  it('is left out where Claude refuses to reason: a tool is forced, or the reasoning of this turn was not sent back', () => {
     const forced = { tools: [TOOL], tool_choice: 'required', reasoning_effort: 'high' }
     expect(translated('anthropic', forced, 'claude-opus-4-8')).toMatchObject({ warned: ['reasoning_effort'] })
     const assistant = {
@@ -250,23 +255,23 @@ describe('reasoning_effort', () => {
     expect([signed.warned, signed.options.maxOutputTokens]).toEqual([[], 3_600])
   })
 
-  it('stays below the effort at which Nova takes no bound', () => {
+  it('stays below the effort at which Nova accepts no limit', () => {
     const { options, warned } = translated('bedrock', { reasoning_effort: 'high', max_tokens: 500 }, 'amazon.nova-2-lite-v1:0')
     expect([options.reasoning, options.maxOutputTokens, warned]).toEqual(['medium', 500, ['reasoning_effort']])
   })
 
-  it('or not, an answer is bounded by what money is held for', () => {
+  it('a reply is limited to what the hold covers, with or without it', () => {
     for (const kind of KINDS) expect(translated(kind, {}, 'm', 8_000).options.maxOutputTokens).toBe(8_000)
   })
 })
 
-describe('an answer', () => {
+describe('Response translation', () => {
   const finish = (unified: 'stop' | 'content-filter' | 'tool-calls' | 'other', raw = 'x') => ({ unified, raw }) as const
   const completed = (kind: VendorKind, fields: object) =>
     toCompletion(VENDORS[kind], { content: [], finishReason: finish('stop'), usage: USAGE, warnings: [], ...fields } as never, FACTS)
   const readMessage = (completion: ProtocolObject) => (completion.choices as [{ message: ProtocolObject; finish_reason: string }])[0]
 
-  it('says why it is a refusal, where the vendor does', () => {
+  it('includes the reason of a refusal where the vendor gives one', () => {
     const providerMetadata = { anthropic: { stopDetails: { type: 'refusal', explanation: 'Not this.' } } }
     expect(readMessage(completed('anthropic', { finishReason: finish('content-filter', 'refusal'), providerMetadata }))).toMatchObject({
       message: { content: null, refusal: 'Not this.' },
@@ -274,18 +279,18 @@ describe('an answer', () => {
     })
   })
 
-  it('ends with `tool_calls` whenever it calls tools, whatever the vendor says', () => {
+  it('ends with `tool_calls` whenever the model calls tools, whatever the vendor reports', () => {
     const content = [{ type: 'tool-call', toolCallId: 'c1', toolName: 'clock', input: '{}' }]
     for (const reason of [finish('stop'), finish('other'), finish('tool-calls')])
       expect(readMessage(completed('google', { content, finishReason: reason })).finish_reason).toBe('tool_calls')
   })
 
-  it('has no usage where the vendor reports none, so that it is counted', () => {
+  it('has no usage where the vendor reports none, so that tokens are counted', () => {
     const none = { inputTokens: {}, outputTokens: {} }
     expect(completed('google', { usage: none })).not.toHaveProperty('usage')
   })
 
-  it('tells what was written to the cache from what was read of it', () => {
+  it('separates tokens written to the cache from tokens read from it', () => {
     const inputTokens = { total: 20, noCache: 13, cacheRead: 4, cacheWrite: 3 }
     expect(completed('anthropic', { usage: { ...USAGE, inputTokens } }).usage).toMatchObject({
       prompt_tokens: 20,
@@ -293,7 +298,7 @@ describe('an answer', () => {
     })
   })
 
-  it('is billed at Cohere by what Cohere bills', () => {
+  it('bills Cohere by its billed units', () => {
     const raw = { billed_units: { input_tokens: 3, output_tokens: 1 }, tokens: { input_tokens: 70, output_tokens: 1 } }
     expect(completed('cohere', { usage: { ...USAGE, raw } }).usage).toMatchObject({
       prompt_tokens: 3,
@@ -302,7 +307,7 @@ describe('an answer', () => {
     })
   })
 
-  it('carries the signatures that its vendor wants back, plain and streamed, and gives them back', () => {
+  it('carries the signatures that the vendor requires, plain and streamed, and sends them back', () => {
     const signed = { anthropic: { signature: 'sig' } }
     const hidden = { anthropic: { redactedData: 'opaque' } }
     const details = [
@@ -341,7 +346,7 @@ describe('an answer', () => {
     expect(translated('bedrock', { messages }).options.prompt[1]?.content).toEqual([{ type: 'text', text: 'Noon.' }])
   })
 
-  it('that a vendor signs in thousands of pieces ends the answer, because each piece goes out with all before it', () => {
+  it('ends a reply that a vendor signs in thousands of pieces, because each piece is sent with all before it', () => {
     const writer = new ChunkWriter(VENDORS.anthropic, FACTS, ERRORS)
     const write = (id: number) =>
       writer.write({ type: 'reasoning-start', id: String(id), providerMetadata: { anthropic: { redactedData: 'x' } } })
@@ -349,7 +354,7 @@ describe('an answer', () => {
     expect(() => Array.from({ length: 5_000 }, (_, id) => write(500 + id))).toThrow('too much signed reasoning')
   })
 
-  it('carries Gemini’s signature on the call of a tool, and gives it back', () => {
+  it('carries the signature of Gemini on a tool call, and sends it back', () => {
     const content = [
       { type: 'tool-call', toolCallId: 'c1', toolName: 'clock', input: '{}', providerMetadata: { google: { thoughtSignature: 'sig' } } },
     ]

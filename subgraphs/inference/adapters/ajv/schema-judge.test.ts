@@ -47,18 +47,18 @@ const ATTACKS: readonly [string, object, string][] = [
   ['items that must differ', { uniqueItems: true }, JSON.stringify(Array.from({ length: 60_000 }, (_, i) => ({ i })))],
 ]
 
-describe('AjvSchemaJudge', () => {
+describe('JSON Schema validation', () => {
   it.each([
-    ['at its root', { $async: true, type: 'string' }],
-    ['where it refers to', { properties: { a: { $ref: '#/$defs/a' } }, $defs: { a: { $async: true, type: 'string' } } }],
-  ])('judges nothing by a schema that asks for promises %s, and goes on', async (_where, schema) => {
+    ['at the root', { $async: true, type: 'string' }],
+    ['in a referenced schema', { properties: { a: { $ref: '#/$defs/a' } }, $defs: { a: { $async: true, type: 'string' } } }],
+  ])('accepts no value by a schema with promises %s, and continues', async (_where, schema) => {
     const judge = judgeWith()
     await expect(judge.judge('org_a', schema, '5', signal)).rejects.toThrow(SchemaFailure)
     expect(await judge.judge('org_a', { type: 'string' }, '5', signal)).toHaveLength(1)
     expect(await judge.judge('org_b', { type: 'string' }, '"a"', signal)).toEqual([])
   })
 
-  it('gives the first ten faults with their places, none for a value that meets the schema', async () => {
+  it('returns the first ten faults with their paths, and none for a valid value', async () => {
     const judge = judgeWith()
     const schema = { type: 'array', items: { type: 'number', description: 'A year.' } }
     expect(await judge.judge('org_a', schema, '[1, 2]', signal)).toEqual([])
@@ -73,7 +73,7 @@ describe('AjvSchemaJudge', () => {
     })
   })
 
-  it.each(ATTACKS)('ends %s, while the event loop turns, and judges the next', async (_what, schema, value) => {
+  it.each(ATTACKS)('stops %s without blocking the event loop, and judges the next value', async (_what, schema, value) => {
     const judge = judgeWith()
     const attack = judge.judge('org_a', { ...schema }, value, signal)
     const next = judge.judge('org_a', TEXT_OF_DIGITS, '"x"', signal)
@@ -85,15 +85,15 @@ describe('AjvSchemaJudge', () => {
   })
 
   it.each<readonly [string, object, string]>([
-    ['a schema that is nothing but itself', { $ref: '#' }, '1'],
-    ['a value nested a hundred thousand deep', { items: { $ref: '#' } }, `${'['.repeat(100_000)}${']'.repeat(100_000)}`],
-  ])('fails %s, and judges the next in the same thread', async (_what, schema, value) => {
+    ['a schema that only refers to itself', { $ref: '#' }, '1'],
+    ['a value nested a hundred thousand levels deep', { items: { $ref: '#' } }, `${'['.repeat(100_000)}${']'.repeat(100_000)}`],
+  ])('fails %s, and judges the next value in the same thread', async (_what, schema, value) => {
     const judge = judgeWith()
     await expect(judge.judge('org_a', schema as { type: string }, value, signal)).rejects.toBeInstanceOf(SchemaFailure)
     expect(await judge.judge('org_a', TEXT_OF_DIGITS, '"1"', signal)).toEqual([])
   })
 
-  it('ends what takes too much memory', async () => {
+  it('stops what uses too much memory', async () => {
     const judge = judgeWith({ cpuMs: 60_000, wallMs: 60_000, heapMb: 48 })
     const items = JSON.stringify(Array.from({ length: 400_000 }, () => 1))
     const schema = { items: { allOf: Array.from({ length: 50 }, () => ({ type: 'string' })) } }
@@ -103,7 +103,7 @@ describe('AjvSchemaJudge', () => {
     expect(await judge.judge('org_a', TEXT_OF_DIGITS, '"1"', signal)).toEqual([])
   })
 
-  it('judges by a pattern in linear time, however it is written', async () => {
+  it('matches any pattern in linear time', async () => {
     const judge = judgeWith({ cpuMs: 10_000 })
     const schema = { pattern: '^(a+)+$', propertyNames: { pattern: '^(a|a)*$' }, patternProperties: { '^(a|aa)+$': { type: 'number' } } }
     const text = `${'a'.repeat(100_000)}!`
@@ -119,27 +119,27 @@ describe('AjvSchemaJudge', () => {
     ['^\\p{L}{2,3}$', '"سور"', '"Muscat"'],
     ['^(?<year>[12]\\d{3})-\\d\\d$', '"1931-07"', '"31-07"'],
     ['b', '"abc"', '"ac"'],
-  ])('takes the pattern %s as JSON Schema writes it', async (pattern, good, bad) => {
+  ])('accepts the pattern %s in JSON Schema syntax', async (pattern, good, bad) => {
     const judge = judgeWith()
     expect(await judge.judge('org_a', { pattern }, good, signal)).toEqual([])
     expect(await judge.judge('org_a', { pattern }, bad, signal)).toMatchObject([{ keyword: 'pattern' }])
   })
 
-  it('knows two patterns of one schema apart', async () => {
+  it('distinguishes two patterns of one schema', async () => {
     const schema = { properties: { a: { pattern: '^a$' }, b: { pattern: '^b$' } } }
     expect(await judgeWith().judge('org_a', schema, '{"a": "a", "b": "b"}', signal)).toEqual([])
   })
 
   it.each([
-    ['a pattern that looks ahead', { pattern: '^(?=.*x)y' }, /the pattern "\^\(\?=\.\*x\)y" has syntax that `pattern` does not know/],
-    ['a pattern that refers back', { patternProperties: { '(a)\\1': {} } }, /the pattern "\(a\)\\\\1"/],
-    ['a type that there is not', { type: 'text' }, /not a JSON Schema/],
-    ['a document elsewhere', { $ref: 'https://example.test/schema.json' }, /not a JSON Schema/],
+    ['a lookahead pattern', { pattern: '^(?=.*x)y' }, /the pattern "\^\(\?=\.\*x\)y" has syntax that `pattern` does not know/],
+    ['a backreference pattern', { patternProperties: { '(a)\\1': {} } }, /the pattern "\(a\)\\\\1"/],
+    ['an unknown type', { type: 'text' }, /not a JSON Schema/],
+    ['a remote reference', { $ref: 'https://example.test/schema.json' }, /not a JSON Schema/],
   ])('refuses a schema with %s', async (_what, schema, message) => {
     await expect(judgeWith().check('org_a', schema, signal)).rejects.toThrow(message)
   })
 
-  it('lets an organization that uses up its deadlines wait for itself alone', async () => {
+  it('makes an organization that uses up its deadlines wait alone', async () => {
     const judge = judgeWith()
     let ended = 0
     const attacks = Array.from({ length: 30 }, () => judge.judge('org_a', WAYS, DEEP, signal).catch(() => (ended += 1)))
@@ -149,7 +149,7 @@ describe('AjvSchemaJudge', () => {
     await Promise.all(attacks)
   })
 
-  it('forgets a question whose caller has left, and refuses more than it can keep', async () => {
+  it('drops a request whose caller has disconnected, and refuses more than its queue holds', async () => {
     const judge = judgeWith()
     const leaving = new AbortController()
     const left = [judge.judge('org_a', WAYS, DEEP, leaving.signal), judge.judge('org_a', WAYS, DEEP, leaving.signal)]

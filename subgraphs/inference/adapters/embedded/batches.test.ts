@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { toBatches } from './batches.ts'
 
-it('puts every text into one batch, within the bounds of size and padding, whatever the lengths', () => {
+it('puts every text into one batch, within the limits of size and padding, for any lengths', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ min: 2, max: 512 }), { maxLength: 100 }), (lengths) => {
       const batches = toBatches(lengths)
@@ -18,7 +18,7 @@ it('puts every text into one batch, within the bounds of size and padding, whate
   )
 })
 
-it('fills batches of short texts, and leaves long ones alone', () => {
+it('fills batches with short texts, and puts long ones alone', () => {
   expect(toBatches([20, 200, 20, 21, 202, 20])).toEqual([[0, 2, 5, 3], [1], [4]])
   expect(toBatches(Array.from({ length: 64 }, () => 16))).toHaveLength(4)
   expect(toBatches([])).toEqual([])

@@ -45,7 +45,7 @@ describe('e5-small-ar-en', () => {
   afterAll(() => engines[Symbol.asyncDispose]())
   const embed = async (texts: readonly string[]) => (await embedding.embed(CALL, texts, NEVER)).vectors
 
-  it('gives the reference vectors and cosines', async () => {
+  it('returns the reference vectors and cosines', async () => {
     expect(await engines.problems()).toEqual([])
     const vectors = await embed(reference.texts.map(({ text }) => text))
     for (const [index, { neutral_embedding_first8: expected }] of reference.texts.entries()) {
@@ -58,7 +58,7 @@ describe('e5-small-ar-en', () => {
     }
   })
 
-  it('gives the recorded vectors and token embeddings, in Arabic and English, of all lengths', async () => {
+  it('returns the recorded vectors and token embeddings, in Arabic and English, at all lengths', async () => {
     for (const { purpose, text, tokens: count, ...recorded } of RECORDED.texts) {
       const { vectors, tokenEmbeddings, tokens } = await embedding.embed({ ...CALL, purpose, withTokenEmbeddings: true }, [text], NEVER)
       expect({ text, tokens }).toEqual({ text, tokens: count })
@@ -71,7 +71,7 @@ describe('e5-small-ar-en', () => {
     }
   })
 
-  it('gives token states if asked, which find what answers across the languages', async () => {
+  it('returns token embeddings on request, which match answers across languages', async () => {
     const embedTokens = async (purpose: 'query' | 'passage', texts: readonly string[]) =>
       (await embedding.embed({ ...CALL, purpose, withTokenEmbeddings: true }, texts, NEVER)).tokenEmbeddings!
     const texts = ['تغلق المكتبة في التاسعة مساء.', 'النحاس يوصل الكهرباء أفضل من الحديد.'].map((text) => `passage: ${text}`)
@@ -95,7 +95,7 @@ describe('e5-small-ar-en', () => {
     expect(Math.abs(closeness(alone!) / closeness(relevant!) - 1)).toBeLessThanOrEqual(0.02)
   })
 
-  it('puts a text nearest to its like, across the languages', async () => {
+  it('puts a text nearest to its equivalent across languages', async () => {
     const [question, arabicQuestion, english, arabic, unrelated] = (await embed([
       'query: When does the library close?',
       'query: متى تغلق المكتبة؟',
@@ -108,14 +108,14 @@ describe('e5-small-ar-en', () => {
     }
   })
 
-  it('counts tokens without marks, and what it embeds', async () => {
+  it('counts tokens without special tokens, and with them for what it embeds', async () => {
     const counts = await embedding.countTokens(['', ...reference.texts.map(({ text }) => text)], NEVER)
     expect(counts).toEqual([0, ...reference.texts.map(({ input_ids: ids }) => ids.length - 2)])
     const { tokens, source } = await embedding.embed(CALL, [reference.texts[0]!.text], NEVER)
     expect({ tokens, source }).toEqual({ tokens: 8, source: 'counted' })
   })
 
-  it('counts a long text in pieces as it counts it whole', async () => {
+  it('counts a long text in parts like the whole text', async () => {
     const text = `${'The cat sat on the mat, 25 times. '.repeat(600)}${'جلست القطة على السجادة. '.repeat(600)}`
     const whole = new Tokenizer(
       JSON.parse(readFileSync(new URL('tokenizer.json', MODEL), 'utf8')),
@@ -125,14 +125,14 @@ describe('e5-small-ar-en', () => {
     expect(await embedding.countTokens([text, 'x'], NEVER)).toEqual([expected, 1])
   })
 
-  it('cuts a text after 512 tokens', async () => {
+  it('truncates a text after 512 tokens', async () => {
     const long = 'passage: '.concat('water '.repeat(700))
     const [cut, longer] = (await embed([long, `${long} and something else entirely`])) as [Float32Array, Float32Array]
     expect(longer).toEqual(cut)
     expect((await embedding.embed(CALL, [long], NEVER)).tokens).toBe(510)
   })
 
-  it('takes token lists, with marks or without, and refuses tokens that it does not have', async () => {
+  it('accepts token lists with or without special tokens, and refuses unknown tokens', async () => {
     const { text, input_ids: ids } = reference.texts[0]!
     const [fromText] = await embed([text])
     const { vectors, tokens } = await embedding.embed(CALL, [ids, ids.slice(1, -1)], NEVER)
@@ -141,7 +141,7 @@ describe('e5-small-ar-en', () => {
     await expect(embedding.embed(CALL, [[5, 200_000]], NEVER)).rejects.toMatchObject({ code: 'invalid_request', param: 'input' })
   })
 
-  it('gives a text the same vector alone, beside others, and by its tokens', async () => {
+  it('returns the same vector for a text alone, in a batch, and as tokens', async () => {
     const texts = ['query: tea', 'passage: tea leaves', 'query: شاي أخضر', 'passage: '.concat('water and salt '.repeat(60)), 'query: a']
     const tokens = await embedding.tokenize!(texts, NEVER)
     expect(tokens.map(({ length }) => length)).toEqual(await embedding.countTokens(texts, NEVER))
@@ -154,7 +154,7 @@ describe('e5-small-ar-en', () => {
     }
   })
 
-  it('gives shorter vectors of length 1 when asked, and refuses longer ones', async () => {
+  it('returns vectors of fewer dimensions with length 1 on request, and refuses more dimensions', async () => {
     const { vectors } = await embedding.embed({ ...CALL, dimensions: 100 }, ['query: tea'], NEVER)
     expect(vectors[0]).toHaveLength(100)
     expect(dot(vectors[0]!, vectors[0]!)).toBeCloseTo(1, 5)
@@ -163,18 +163,18 @@ describe('e5-small-ar-en', () => {
     })
   })
 
-  it('embeds an empty text and no text', async () => {
+  it('embeds an empty text, and an empty list', async () => {
     expect((await embed(['']))[0]).toHaveLength(384)
     expect(await embed([])).toEqual([])
   })
 
-  it('embeds very many texts that are hardly a token long', async () => {
+  it('embeds a large number of one-token texts', async () => {
     const vectors = await embed(Array.from({ length: 600 }, (_, index) => (index % 2 === 0 ? '' : 'a')))
     expect(vectors).toHaveLength(600)
     expect(dot(vectors[1]!, vectors[599]!)).toBeCloseTo(1, 5)
   })
 
-  it('gives each text its own vector, however many calls are on their way', async () => {
+  it('assigns each text its own vector under concurrent calls', async () => {
     const texts = Array.from({ length: 24 }, (_, index) => `passage: ${index} ${'and more words '.repeat(index)}`)
     const together = await embed(texts)
     const controller = new AbortController()
@@ -196,7 +196,7 @@ describe('e5-small-ar-en', () => {
     await batch
   })
 
-  it("rejects with the caller's own reason when it leaves", async () => {
+  it("rejects with the caller's own reason when it disconnects", async () => {
     const controller = new AbortController()
     const call = embedding.embed(CALL, ['x', 'y'], controller.signal)
     controller.abort()
@@ -210,7 +210,7 @@ describe('e5-small-ar-en', () => {
   })
 })
 
-describe('a model that fails', () => {
+describe('Failure of the embedded model', () => {
   const folder = temporaryFolder()
 
   it('is reported, and fails calls with a clear error, when its files are missing', async () => {
@@ -222,7 +222,7 @@ describe('a model that fails', () => {
     })
   })
 
-  it('works again when its files have been mended', async () => {
+  it('ends when its files are repaired', async () => {
     const directory = join(folder, 'mended')
     cpSync(MODEL, directory, { recursive: true })
     truncateSync(join(directory, 'model.onnx'), 1_000_000)
@@ -246,7 +246,7 @@ describe('a model that fails', () => {
     expect(await thread.problems()).toEqual([expect.stringContaining('no build for this system')])
   })
 
-  it('is loaded by its first call, and its files are looked at before', async () => {
+  it('its files are checked at the start, and the first call loads them', async () => {
     const file = join(folder, 'first.ts')
     const started = join(folder, 'started')
     writeFileSync(
@@ -262,7 +262,7 @@ describe('a model that fails', () => {
     expect(existsSync(started)).toBe(true)
   })
 
-  it('fails pending calls when its thread dies, starts again, and gives up for a while when it dies again and again', async () => {
+  it('fails pending calls when its thread dies, restarts it, and stops for a while after repeated deaths', async () => {
     const file = join(folder, 'mortal.ts')
     writeFileSync(
       file,
@@ -286,7 +286,7 @@ describe('a model that fails', () => {
     expect(await engine.countTokens(['a'], NEVER)).toEqual([1])
   })
 
-  it('serves a query before documents of others, and runs nothing more of a call that has left', async () => {
+  it('a query runs before documents of others, and nothing more of a disconnected call runs', async () => {
     const file = join(folder, 'counting.ts')
     // The thread's vectors show how many batches preceded them.
     writeFileSync(
@@ -319,7 +319,7 @@ describe('a model that fails', () => {
     expect(await embedOne('passage')).toBeLessThanOrEqual(before + 4)
   })
 
-  it('fails what is pending when it is closed', async () => {
+  it('closing fails pending calls', async () => {
     const engines = await open(MODEL)
     const pending = engines.embedding
       .embed(

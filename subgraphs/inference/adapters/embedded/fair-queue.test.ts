@@ -29,7 +29,7 @@ function timed() {
   return { end: () => ending.abort(), order, run }
 }
 
-it('serves a small call before the rest of a large one that came first', async () => {
+it('serves a small call before the rest of an earlier large one', async () => {
   const { order, run } = timed()
   const large = run('a', 20, 40, { name: 'large' })
   await nextTick()
@@ -40,7 +40,7 @@ it('serves a small call before the rest of a large one that came first', async (
   expect(order).toHaveLength(22)
 })
 
-it('shares the time between organizations, however much one has asked for', async () => {
+it('shares the time fairly between organizations, whatever the size of their queues', async () => {
   const { end, order, run } = timed()
   const flood = Array.from({ length: 50 }, (_, i) => run('a', 1 + (i % 20), 40))
   await nextTick()
@@ -54,7 +54,7 @@ it('shares the time between organizations, however much one has asked for', asyn
   await Promise.allSettled(flood)
 })
 
-it('lets who asks for little wait for one job, however many others are busy, and again each time', async () => {
+it('makes a light user wait for one job at most, every time and with any number of busy users', async () => {
   const { end, order, run } = timed()
   const flood = Array.from({ length: 20 }, (_, i) => run(`busy ${i}`, 1_000, 40))
   await nextTick()
@@ -68,7 +68,7 @@ it('lets who asks for little wait for one job, however many others are busy, and
   await Promise.allSettled(flood)
 })
 
-it('lets a query wait for the running job alone, also of an organization that has much to do, and of many at once', async () => {
+it('makes a query wait for the running job only, even for a busy organization and among many queries', async () => {
   const { end, order, run } = timed()
   const flood = Array.from({ length: 20 }, (_, i) => run(`busy ${i}`, 1_000, 80))
   for (let tick = 0; tick < 30; tick++) await nextTick()
@@ -79,7 +79,7 @@ it('lets a query wait for the running job alone, also of an organization that ha
   await Promise.allSettled(flood)
 })
 
-it('runs documents although queries never end, and gives them a fair part of the time', async () => {
+it('runs documents beside endless queries, with a fair share of the time', async () => {
   const { end, order, run } = timed()
   const queries = Array.from({ length: 1_000 }, () => run('a', 1, 100, { isQuery: true, name: 'query' }))
   await nextTick()
@@ -90,7 +90,7 @@ it('runs documents although queries never end, and gives them a fair part of the
   await Promise.allSettled(queries)
 })
 
-it('gives nobody more than a share who comes again and again', async () => {
+it('limits repeated callers to their share', async () => {
   const { end, order, run } = timed()
   const flood = run('a', 1_000, 40)
   await nextTick()
@@ -100,7 +100,7 @@ it('gives nobody more than a share who comes again and again', async () => {
   await Promise.allSettled([flood])
 })
 
-it('finishes a large call although small ones never end', async () => {
+it('finishes a large call beside endless small ones', async () => {
   const { run } = timed()
   let isOver = false
   const feed = async () => {
@@ -112,7 +112,7 @@ it('finishes a large call although small ones never end', async () => {
   await Promise.all(feeding)
 })
 
-it('begins no job of a cancelled call and continues with the others', async () => {
+it('starts no job of a cancelled call and continues with the others', async () => {
   const { order, run } = timed()
   const controller = new AbortController()
   const reason = new Error('the caller has left')
@@ -126,7 +126,7 @@ it('begins no job of a cancelled call and continues with the others', async () =
   await expect(run('a', 1, 1, { signal: controller.signal })).rejects.toBe(reason)
 })
 
-it('fails the job that fails, and only that', async () => {
+it('fails only the job that fails', async () => {
   const queue = new FairQueue()
   const job = { organizationId: 'a', isQuery: false, size: 1 }
   const failing = queue.run(job, NEVER, () => {

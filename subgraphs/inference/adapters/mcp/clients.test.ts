@@ -22,7 +22,7 @@ const clients = (waits = { listMs: 10_000, callMs: 10_000 }) =>
   mcpClientsOver(new Egress({ allowed: new Set([server.hostAndPort]) }), new Set([server.hostAndPort]), waits)
 const failure = (message: string) => expect.objectContaining({ name: 'McpFailure', message: expect.stringContaining(message) })
 
-it('lists and calls the tools of a server made by the SDK, with the headers that it is given', async () => {
+it('lists and calls the tools of an SDK server with the given headers', async () => {
   await using connection = await clients().connect(server.toUrl('good'), { authorization: 'Bearer secret' }, 'org_a', letAll, never)
   expect(await connection.listTools(never)).toEqual([
     { name: 'find_customer', description: 'Finds a customer by name.', inputSchema: server.tools[0]!.inputSchema },
@@ -42,7 +42,7 @@ for (const [behaviour, said] of [
   ['html', 'by the protocol'],
   ['failing', 'by the protocol'],
 ] as const) {
-  it(`is done with a ${behaviour} server after a bounded time, and leaves no connection`, async () => {
+  it(`ends the session with a ${behaviour} server within a limited time, and leaves no connection`, async () => {
     await using connection = await clients({ listMs: 10_000, callMs: said === 'did not answer in time' ? 300 : 10_000 }).connect(
       server.toUrl(behaviour),
       {},
@@ -56,7 +56,7 @@ for (const [behaviour, said] of [
   })
 }
 
-it('sends nothing once it may not leave, neither the end of the session nor a cancellation', async () => {
+it('sends nothing once data may not leave, neither the end of the session nor a cancellation', async () => {
   for (const isAllowed of [true, false]) {
     server.methods.length = 0
     let mayRequest = true
@@ -80,7 +80,7 @@ it('sends nothing once it may not leave, neither the end of the session nor a ca
   }
 })
 
-it('ends a call with its caller', async () => {
+it('ends a call when its caller disconnects', async () => {
   await using connection = await clients().connect(server.toUrl('silent'), {}, 'org_a', letAll, never)
   const stop = new AbortController()
   const call = connection.callTool('find_customer', {}, stop.signal)
@@ -92,7 +92,7 @@ it('ends a call with its caller', async () => {
   await eventually(() => server.waiting === 0)
 })
 
-it('asks no address that is not public, unless the operator has named it', async () => {
+it('connects only to public addresses, unless the operator has named the address', async () => {
   const strict = mcpClientsOver(new Egress(), new Set())
   expect(strict.allows(server.toUrl('good'))).toBe(false)
   expect(clients().allows(server.toUrl('good'))).toBe(true)
@@ -101,7 +101,7 @@ it('asks no address that is not public, unless the operator has named it', async
   expect(server.headers).toEqual([])
 })
 
-it('bounds the list of tools, whatever the server says', async () => {
+it('limits the list of tools, whatever the server sends', async () => {
   const { tools } = server
   server.tools = Array.from({ length: 500 }, (_, at) => ({ name: `tool_${at}`, inputSchema: { type: 'object' as const } }))
   await using connection = await clients().connect(server.toUrl('good'), {}, 'org_a', letAll, never)

@@ -65,12 +65,12 @@ const KINDS: readonly (readonly [string, string, ToBody])[] = [
 
 for (const [kind, type, toBody] of KINDS) {
   for (const [what, method, result] of [
-    ['parts of an answer', 'tools/call', { content: Array(80_000).fill({}) }],
-    ['numbers in an answer', 'tools/call', { content: [], structuredContent: { a: Array(200_000).fill(1) } }],
+    ['content parts of a result', 'tools/call', { content: Array(80_000).fill({}) }],
+    ['numbers in a result', 'tools/call', { content: [], structuredContent: { a: Array(200_000).fill(1) } }],
     ['tools', 'tools/list', { tools: Array(80_000).fill({}) }],
     ['tools that are numbers', 'tools/list', { tools: Array(200_000).fill(1) }],
   ] as const) {
-    it(`refuses too many ${what} as ${kind}, in few words, and goes on`, async () => {
+    it(`refuses too many ${what} as ${kind} with a short error, and continues`, async () => {
       const server = hostileServer()
       await using connection = await server.connect()
       server.respond(method, type, (id) => toBody(id, result))
@@ -85,7 +85,7 @@ for (const [kind, type, toBody] of KINDS) {
     })
   }
 
-  it(`refuses a greeting of too many values as ${kind}`, async () => {
+  it(`refuses an initialize result with too many values as ${kind}`, async () => {
     const server = hostileServer()
     server.respond('initialize', type, (id) =>
       toBody(id, { ...INITIALIZED, serverInfo: { name: 'x', version: '1', icons: Array(200_000).fill(1) } }),
@@ -95,7 +95,7 @@ for (const [kind, type, toBody] of KINDS) {
     expect(written(error).length).toBeLessThan(3_000)
   })
 
-  it(`tells in few words that values are wrong in ${kind}`, async () => {
+  it(`reports wrong values in ${kind} with a short error`, async () => {
     const server = hostileServer()
     server.respond('initialize', type, (id) =>
       toBody(id, { ...INITIALIZED, serverInfo: { name: 'x', version: '1', icons: Array(5_000).fill(1) } }),
@@ -128,16 +128,16 @@ for (const [kind, type, toBody] of KINDS) {
 
 it.each([
   ['brackets in comments', (id: unknown) => asEvent(id, { content: Array(80_000).fill({}) }).replace('[', '[\n: ]}}}]}\ndata: ')],
-  ['a comment with an open quotation mark', (id: unknown) => `: {"\\\n${asEvent(id, { content: Array(80_000).fill({}) })}`],
+  ['a comment with an unclosed quotation mark', (id: unknown) => `: {"\\\n${asEvent(id, { content: Array(80_000).fill({}) })}`],
   ['lines of one value each', (id: unknown) => asEvent(id, { content: Array(80_000).fill({}) }).replaceAll('},{', '}\n: ]\ndata: ,{')],
-])('is not misled by %s', async (_what, toBody) => {
+])('is not confused by %s', async (_what, toBody) => {
   const server = hostileServer()
   await using connection = await server.connect()
   server.respond('tools/call', 'text/event-stream', toBody)
   expect(written(await caught(connection.callTool('a', {}, never)))).toContain('The answer is too large.')
 })
 
-it('reads a message over several lines, after others that nobody asked for', async () => {
+it('reads a message over several lines, after unrelated messages', async () => {
   const server = hostileServer()
   await using connection = await server.connect()
   const notice = { jsonrpc: '2.0', method: 'notifications/message', params: { level: 'info', data: 'on it' } }
@@ -150,7 +150,7 @@ it('reads a message over several lines, after others that nobody asked for', asy
 
 const PING = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'ping' })
 
-it('answers few of the requests that a server sends as events beside its answer', async () => {
+it('responds to a limited number of requests that a server sends in its event stream', async () => {
   const server = hostileServer()
   await using connection = await server.connect()
   server.respond('tools/call', 'text/event-stream', (id) => `data: ${PING}\n\n`.repeat(15_000) + asEvent(id, GOOD))
@@ -159,7 +159,7 @@ it('answers few of the requests that a server sends as events beside its answer'
   expect(server.methods.length).toBeLessThan(210)
 })
 
-describe('a list of messages', () => {
+describe('JSON-RPC batch', () => {
   /** Returns the messages that reach the SDK in response to a call. */
   async function passed(toBody: (id: unknown) => string) {
     const server = hostileServer()
@@ -174,7 +174,7 @@ describe('a list of messages', () => {
   }
   const succeeded = { outcome: { text: 'Sur', isError: false }, messages: 1, replies: 0 }
 
-  it('counts for its answer only, whatever is beside it', async () => {
+  it('is matched by the response to the call, whatever else it contains', async () => {
     const same = (id: unknown) => JSON.stringify({ jsonrpc: '2.0', id, method: 'ping' })
     expect(await passed((id) => `[${`${PING},`.repeat(3_000)}${same(id)},null,1,${asJson(id, GOOD)}]`)).toEqual(succeeded)
   })
@@ -190,7 +190,7 @@ describe('a list of messages', () => {
   it.each([
     ['is empty', () => '[]'],
     ['has only requests of the server', () => `[${PING}]`],
-    ['answers another request', () => `[${asJson('another', GOOD)}]`],
+    ['has the response to another request', () => `[${asJson('another', GOOD)}]`],
   ])('fails the call at once when it %s', async (_what, toBody) => {
     const { outcome, messages, replies } = await passed(toBody)
     expect(outcome).toMatchObject({ name: 'McpFailure', message: 'It did not answer by the protocol.' })
@@ -207,7 +207,7 @@ it('fails at once when JSON is broken', async () => {
   expect(error).toMatchObject({ name: 'McpFailure', message: 'It did not answer by the protocol.' })
 })
 
-it('repeats of a server’s own error only its beginning', async () => {
+it('truncates the error text of a server', async () => {
   const server = hostileServer()
   await using connection = await server.connect()
   const long = 'x'.repeat(500_000)
@@ -224,7 +224,7 @@ it('repeats of a server’s own error only its beginning', async () => {
 
 it.each([
   [
-    'names what is no text',
+    'describes what is not text',
     {
       content: [
         { type: 'text', text: 'a' },
@@ -233,8 +233,8 @@ it.each([
     },
     'a\n[image left out]',
   ],
-  ['takes the structure if there is nothing else', { structuredContent: { a: 1 } }, '{"a":1}'],
-  ['takes an empty answer', {}, ''],
+  ['uses the structured content if there is nothing else', { structuredContent: { a: 1 } }, '{"a":1}'],
+  ['accepts an empty result', {}, ''],
 ])('%s', async (_what, result, text) => {
   const server = hostileServer()
   await using connection = await server.connect()
@@ -244,8 +244,8 @@ it.each([
 
 it.each([
   ['parts', { content: 'text' }],
-  ['a part', { content: [null] }],
-  ['a text', { content: [{ type: 'text' }] }],
+  ['content part', { content: [null] }],
+  ['text part', { content: [{ type: 'text' }] }],
 ])('refuses malformed %s', async (_what, result) => {
   const server = hostileServer()
   await using connection = await server.connect()
@@ -253,7 +253,7 @@ it.each([
   expect(await caught(connection.callTool('a', {}, never))).toMatchObject({ message: 'It did not answer by the protocol.' })
 })
 
-it('repeats no secret of its headers that a server tells in an error', async () => {
+it('redacts its secret headers from the error of a server', async () => {
   const secret = 'tenants-secret-1234'
   const server = hostileServer()
   await using connection = await server.connect({ authorization: `Bearer ${secret}` })

@@ -26,7 +26,7 @@ it.each([
   expect(await read(fixture(name))).toEqual({ format, durationMs })
 })
 
-it('a WAV file is as long as it says', async () => {
+it('a WAV file has the duration that it states', async () => {
   expect(await read(wav(2.5))).toEqual({ format: 'wav', durationMs: 2_500 })
 })
 
@@ -50,7 +50,7 @@ const chunk = (id: string, content: Buffer) => {
   head.writeUInt32LE(content.length, 4)
   return Buffer.concat([head, content])
 }
-it('a compressed WAV file is no shorter than so many bytes can be, and one of samples no longer for what follows them', async () => {
+it('a compressed WAV file is at least as long as its bytes allow, and a sample-based one ignores trailing bytes', async () => {
   const seconds = 4
   const { length } = wav(seconds)
   // A compressed format at an absurd rate.
@@ -60,7 +60,7 @@ it('a compressed WAV file is no shorter than so many bytes can be, and one of sa
   expect(await read(Buffer.concat([wav(seconds), cover]))).toMatchObject({ durationMs: 4_000 })
 })
 
-it('a FLAC file that was written as a stream is as long as its bytes would be without compression', async () => {
+it('a streamed FLAC file is as long as its bytes would be without compression', async () => {
   const file = fixture('tone.flac')
   // The number of samples, in 36 bits of STREAMINFO.
   file.writeUIntBE(file[21]! & 0xf0, 21, 1)
@@ -76,14 +76,14 @@ it.each([
   ['tone.m4a', 138_000],
   ['tone.ogg', 156_000],
   ['tone.webm', 138_000],
-])('%s is no shorter than so many bytes can be: %s ms', async (name, leastMs) => {
+])('%s is at least as long as its bytes allow: %s ms', async (name, leastMs) => {
   const more = Buffer.alloc(10_000_000, 0x55)
   if (name === 'tone.m4a') more.write('free', more.writeUInt32BE(more.length))
   const file = Buffer.concat([fixture(name), more])
   expect((await read(file))!.durationMs).toBeGreaterThan(leastMs)
 })
 
-it('a picture in a file is none of its sound', async () => {
+it('an image in an audio file does not count as audio', async () => {
   const image = Buffer.concat([Buffer.from('\0image/png\0\x03\0', 'latin1'), Buffer.alloc(1_000_000, 1)])
   const frame = Buffer.alloc(10)
   frame.write('APIC')
@@ -95,24 +95,24 @@ it('a picture in a file is none of its sound', async () => {
 
 it.each<readonly [string, Buffer]>([
   ['nothing', Buffer.alloc(0)],
-  ['a byte', Buffer.of(0xff)],
+  ['one byte', Buffer.of(0xff)],
   ['a text', Buffer.from('just a text')],
   ['AAC without a container', Buffer.of(0xff, 0xf1, 0x50, 0x80, 0, 0, 0, 0)],
   ...['OggS', 'fLaC', 'RIFF....WAVE', '....ftyp', '\x1a\x45\xdf\xa3', 'ID3'].map(
     (head) => [`${JSON.stringify(head)} and no sound`, filled(1_000, 0x41, head)] as const,
   ),
-])('%s is not sound', async (_name, bytes) => {
+])('%s is not audio', async (_name, bytes) => {
   expect(await read(bytes)).toBeNull()
 })
 
-it('a file that holds its parser up is given up, and others are read after it', async () => {
+it('a file that blocks the parser is cancelled, and later files are read', async () => {
   const reader = createAudioReader(4_000)
   const bad = filled(25 * 1024 * 1024, 0xff, '\xff\xfb')
   expect(await Promise.all([bad, bad].map((file) => reader.read(file, 'org_a', signal)))).toEqual([null, null])
   expect(await reader.read(wav(1), 'org_a', signal)).toEqual({ format: 'wav', durationMs: 1_000 })
 })
 
-it('files that hold their parser up keep only their own organization waiting, in a bounded queue', async () => {
+it('files that block the parser delay only their own organization, in a limited queue', async () => {
   const reader = createAudioReader()
   const leaving = new AbortController()
   const bad = filled(25 * 1024 * 1024, 0xff, '\xff\xfb')

@@ -72,7 +72,7 @@ function chunk(content: string | null, finishReason: string | null = null, more:
 const usageChunk = { ...chunk(null), choices: [], usage: { prompt_tokens: 3, completion_tokens: 2, total_tokens: 5 } }
 const event = (value: unknown) => `data: ${JSON.stringify(value)}\n\n`
 
-describe('a plain completion', () => {
+describe('Chat completion over HTTP', () => {
   const completion = {
     id: 'chatcmpl-1',
     object: 'chat.completion',
@@ -84,7 +84,7 @@ describe('a plain completion', () => {
     x_vendor: { kept: true },
   }
 
-  it('sends the request whole with the engine model and gives the answer whole', async () => {
+  it('sends the whole request with the engine model and returns the whole response', async () => {
     const { vendor, chat } = await engineFor((response) => respondJson(response, 200, completion))
     expect(await chat.complete(CALL, REQUEST, NEVER)).toEqual(completion)
     const { request, body } = vendor.received[0]!
@@ -93,14 +93,14 @@ describe('a plain completion', () => {
     expect(request.headers).toMatchObject({ authorization: `Bearer ${KEY}`, 'accept-encoding': 'identity', 'x-client-request-id': 'req_1' })
   })
 
-  it('uses its connections again', async () => {
+  it('reuses its connections', async () => {
     const { vendor, chat } = await engineFor((response) => respondJson(response, 200, completion))
     for (let index = 0; index < 6; index += 1) await chat.complete(CALL, REQUEST, NEVER)
     // A call in the same tick as the end of the last one opens a second connection.
     expect(new Set(vendor.received.map(({ request }) => request.socket)).size).toBeLessThanOrEqual(2)
   })
 
-  it('puts the query of the base address behind every path', async () => {
+  it('adds the query of the base URL to every path', async () => {
     const { vendor } = await engineFor((response) => respondJson(response, 200, completion))
     await using engines = createOpenAiEngines({
       name: 'azure',
@@ -118,21 +118,21 @@ describe('a plain completion', () => {
     { name: 'not an object', respond: (response: ServerResponse) => respondJson(response, 200, [1]) },
     { name: 'without choices', respond: (response: ServerResponse) => respondJson(response, 200, { ok: true }) },
     { name: 'an empty list of choices', respond: (response: ServerResponse) => respondJson(response, 200, { choices: [], usage: {} }) },
-    { name: 'a choice that is none', respond: (response: ServerResponse) => respondJson(response, 200, { choices: [null] }) },
-    { name: 'an error under status 200', respond: (response: ServerResponse) => respondJson(response, 200, { error: { message: 'no' } }) },
+    { name: 'a malformed choice', respond: (response: ServerResponse) => respondJson(response, 200, { choices: [null] }) },
+    { name: 'an error with status 200', respond: (response: ServerResponse) => respondJson(response, 200, { error: { message: 'no' } }) },
     { name: 'a redirect', respond: (response: ServerResponse) => void response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end() },
     {
       name: 'cut',
       respond: (response: ServerResponse) => void response.writeHead(200, { 'content-length': 100 }).write('{', () => response.destroy()),
     },
   ]) {
-    it(`fails with engine_error for an answer that is ${name}`, async () => {
+    it(`fails with engine_error for a response that is ${name}`, async () => {
       const { chat } = await engineFor(respond)
       expect(await catchError(chat.complete(CALL, REQUEST, NEVER))).toMatchObject({ code: 'engine_error' })
     })
   }
 
-  it('fails with engine_error for an answer that is larger than the limit, which is ours', async () => {
+  it('fails with engine_error for a response above the size limit of the service', async () => {
     const { chat } = await engineFor((response) => void response.end(Buffer.alloc(21 * 2 ** 20, ' ')))
     const error = await catchError(chat.complete(CALL, REQUEST, NEVER))
     expect(error).toBeInstanceOf(ResponseTooLarge)
@@ -140,7 +140,7 @@ describe('a plain completion', () => {
   })
 })
 
-describe("a vendor's refusal", () => {
+describe('Vendor errors', () => {
   const refusals = [
     {
       status: 400,
@@ -226,7 +226,7 @@ describe("a vendor's refusal", () => {
     { status: 504, body: {}, expected: { code: 'engine_timeout' } },
   ]
   for (const { status, body, headers, expected } of refusals) {
-    it(`of status ${status} with ${JSON.stringify(body).slice(0, 60)} is ${expected.code}, streamed or not`, async () => {
+    it(`with status ${status} and ${JSON.stringify(body).slice(0, 60)} become ${expected.code}, plain and streamed`, async () => {
       const { chat } = await engineFor((response) => respondJson(response, status, body, headers))
       const plain = await catchError(chat.complete(CALL, REQUEST, NEVER))
       const streamed = await catchError(chat.stream(CALL, REQUEST, NEVER))
@@ -237,7 +237,7 @@ describe("a vendor's refusal", () => {
     })
   }
 
-  it("never shows the operator's key or address", async () => {
+  it("never show the operator's key or address", async () => {
     const { vendor, chat } = await engineFor((response) =>
       respondJson(response, 400, { error: { message: `key ${KEY} of org-abcdefgh at ${vendor.baseUrl}`, param: vendor.baseUrl } }),
     )
@@ -245,7 +245,7 @@ describe("a vendor's refusal", () => {
     expect(JSON.stringify([error.message, error.extensions])).not.toMatch(/127\.0\.0\.1|operators-key|abcdefgh/)
   })
 
-  it('is engine_unavailable when nobody listens, without the address', async () => {
+  it('become engine_unavailable when nothing listens, without the address', async () => {
     const { vendor, chat } = await engineFor(() => undefined)
     await vendor[Symbol.asyncDispose]()
     opened = opened.filter((resource) => resource !== vendor)
@@ -256,7 +256,7 @@ describe("a vendor's refusal", () => {
     }
   })
 
-  it('is engine_timeout when the vendor stays silent', async () => {
+  it('become engine_timeout when the vendor does not respond', async () => {
     const { vendor, chat } = await engineFor(() => undefined, { headersMs: 50, streamHeadersMs: 50 })
     for (const call of ['complete', 'stream'] as const) {
       const error = await catchError(chat[call](CALL, REQUEST, NEVER))
@@ -267,8 +267,8 @@ describe("a vendor's refusal", () => {
   })
 })
 
-describe('a stream', () => {
-  it('asks for usage, keeps other stream options, and gives the chunks whole', async () => {
+describe('Chat stream over HTTP', () => {
+  it('requests usage, preserves other stream options, and passes on whole chunks', async () => {
     const chunks = [chunk('Hel', null, { x_vendor: [1] }), chunk('lo', 'stop'), usageChunk]
     const { vendor, chat } = await engineFor((response) => {
       startStream(response)
@@ -285,7 +285,7 @@ describe('a stream', () => {
     })
   })
 
-  it('gives what arrived together as one item, and nothing later than it arrived', async () => {
+  it('yields chunks that arrived together as one item, without delay', async () => {
     let release: (() => void) | undefined
     const { chat } = await engineFor((response) => {
       startStream(response)
@@ -299,7 +299,7 @@ describe('a stream', () => {
     expect((await iterator.next()).done).toBe(true)
   })
 
-  it('reads characters and line ends that are split between packets', async () => {
+  it('decodes characters and line ends that are split between packets', async () => {
     const chunks = [chunk('سلام 🌙 é'), chunk('ok', 'stop')]
     const bytes = Buffer.from(`: ping\r\n\r\n${chunks.map(event).join('').replaceAll('\n', '\r\n')}data: [DONE]\r\n\r\n`)
     const { chat } = await engineFor((response) => {
@@ -319,7 +319,7 @@ describe('a stream', () => {
 
   for (const { name, rest } of [
     { name: 'a malformed line', rest: 'data: {"broken\n\ndata: [DONE]\n\n' },
-    { name: 'a chunk that is no object', rest: 'data: 5\n\ndata: [DONE]\n\n' },
+    { name: 'a chunk that is not an object', rest: 'data: 5\n\ndata: [DONE]\n\n' },
     { name: 'the end before the end mark', rest: '' },
     { name: 'the end in the middle of a line', rest: 'data: {"id":' },
     { name: 'the end without usage', rest: event(chunk(null, 'stop')) },
@@ -337,10 +337,10 @@ describe('a stream', () => {
   }
 
   for (const [where, failed] of [
-    ['at its top', { error: { message: `bad ${KEY}`, code: KEY, type: KEY, param: KEY } }],
+    ['at the top level', { error: { message: `bad ${KEY}`, code: KEY, type: KEY, param: KEY } }],
     ['in a choice', { choices: [{ index: 0, delta: {}, finish_reason: 'error', error: { message: `bad ${KEY}`, code: KEY } }] }],
   ] as const)
-    it(`with an error ${where}, after the first chunk or in place of an answer, never shows the operator's key`, async () => {
+    it(`with an error ${where}, after the first chunk or in place of a response, never shows the operator's key`, async () => {
       const { chat } = await engineFor((response, { body }) => {
         if ((body as { stream?: boolean }).stream !== true) return respondJson(response, 200, failed)
         startStream(response)
@@ -354,7 +354,7 @@ describe('a stream', () => {
       }
     })
 
-  it('takes a clean end without the end mark when nothing is missing', async () => {
+  it('accepts a clean end without the end mark when nothing is missing', async () => {
     const { chat } = await engineFor((response) => {
       startStream(response)
       response.end(event(chunk('a', 'stop')) + event(usageChunk))
@@ -364,7 +364,7 @@ describe('a stream', () => {
     expect(error).toMatchObject({ code: 'engine_error' })
   })
 
-  it('fails with engine_error when the socket is cut', async () => {
+  it('fails with engine_error when the connection breaks', async () => {
     const { chat } = await engineFor((response) => {
       startStream(response)
       response.write(event(chunk('a')), () => response.destroy())
@@ -372,7 +372,7 @@ describe('a stream', () => {
     expect(await readAll(chat)).toMatchObject({ chunks: [chunk('a')], error: { code: 'engine_error' } })
   })
 
-  it("gives an error in the stream with the vendor's code", async () => {
+  it("passes on an error in the stream with the vendor's code", async () => {
     const { chat } = await engineFor((response) => {
       startStream(response)
       response.end(event(chunk('a')) + event({ error: { message: 'overloaded', type: 'server_error', code: 'server_is_overloaded' } }))
@@ -380,7 +380,7 @@ describe('a stream', () => {
     expect(await readAll(chat)).toMatchObject({ chunks: [chunk('a')], error: { code: 'engine_error', vendorCode: 'server_is_overloaded' } })
   })
 
-  it('gives what the vendor says in the stream of the request as the fault of the request', async () => {
+  it('reports an error of the vendor about the request as a request error', async () => {
     const { chat } = await engineFor((response) => {
       startStream(response)
       response.end(event({ error: { message: 'too long', param: 'messages', code: 'context_length_exceeded' } }))
@@ -388,12 +388,12 @@ describe('a stream', () => {
     expect(await readAll(chat)).toMatchObject({ error: { code: 'context_length_exceeded', param: 'messages', vendorCode: null } })
   })
 
-  it('rejects before the first event when the vendor answers with JSON', async () => {
+  it('rejects before the first event when the vendor responds with JSON', async () => {
     const { chat } = await engineFor((response) => respondJson(response, 200, { error: { message: 'no', code: 'odd' } }))
     expect(await catchError(chat.stream(CALL, REQUEST, NEVER))).toMatchObject({ code: 'engine_error', vendorCode: 'odd' })
   })
 
-  it('fails with engine_timeout when the vendor falls silent, and hangs up', async () => {
+  it('fails with engine_timeout and closes the connection when the vendor stops sending', async () => {
     const { vendor, chat } = await engineFor(
       (response) => {
         startStream(response)
@@ -405,7 +405,7 @@ describe('a stream', () => {
     await vendor.received[0]!.closed
   })
 
-  it('uses its connections again when they have been read to the end', async () => {
+  it('reuses its connections once they were read to the end', async () => {
     const { vendor, chat } = await engineFor((response) => {
       startStream(response)
       response.end(`${event(chunk('a', 'stop'))}data: [DONE]\n\n`)
@@ -415,7 +415,7 @@ describe('a stream', () => {
     expect(new Set(vendor.received.map(({ request }) => request.socket)).size).toBeLessThanOrEqual(2)
   })
 
-  it('gives a chunk of 3 MiB whole', async () => {
+  it('yields a chunk of 3 MiB whole', async () => {
     const long = chunk('م'.repeat(1_500_000), 'stop')
     const { chat } = await engineFor((response) => {
       startStream(response)
@@ -424,7 +424,7 @@ describe('a stream', () => {
     expect(await readAll(chat)).toMatchObject({ chunks: [chunk('a'), long], error: undefined })
   })
 
-  it('reads 64 MiB that come as one piece', async () => {
+  it('reads 64 MiB that arrive in one piece', async () => {
     const one = chunk('x'.repeat(1_000_000))
     const { chat } = await engineFor((response) => {
       startStream(response)
@@ -438,7 +438,7 @@ describe('a stream', () => {
   it.each([
     ['a line that does not end', () => 'x'.repeat(2 ** 16)],
     ['an event that does not end', () => `data: ${'x'.repeat(2 ** 16)}\n`],
-  ])('fails with engine_error for %s, and hangs up', async (_name, piece) => {
+  ])('fails with engine_error for %s, and closes the connection', async (_name, piece) => {
     const { vendor, chat } = await engineFor((response) => {
       startStream(response)
       response.write(`${event(chunk('a'))}data: `)
@@ -458,7 +458,7 @@ describe('a stream', () => {
     ['comments', ': still thinking\n\n'],
     ['single bytes of a line', ' '],
     ['events without data', 'event: ping\n\n'],
-  ])('fails with engine_timeout when nothing but %s comes for too long, and hangs up', async (_name, piece) => {
+  ])('fails with engine_timeout when only %s arrive for too long, and closes the connection', async (_name, piece) => {
     const { vendor, chat } = await engineFor(
       (response) => {
         startStream(response)
@@ -472,7 +472,7 @@ describe('a stream', () => {
     await vendor.received[0]!.closed
   })
 
-  it('does not take a slow reader for a silent vendor', async () => {
+  it('does not mistake a slow reader for a silent vendor', async () => {
     const { chat } = await engineFor(
       (response) => {
         startStream(response)
@@ -487,7 +487,7 @@ describe('a stream', () => {
     expect((await iterator.next()).done ?? false).toBe(true)
   })
 
-  it('fails with engine_error for an answer that is packed, also one that is not streamed', async () => {
+  it('fails with engine_error for a compressed response, plain and streamed', async () => {
     const { chat } = await engineFor((response) => {
       response.writeHead(200, { 'content-type': 'text/event-stream', 'content-encoding': 'gzip' })
       response.end(gzipSync(Buffer.alloc(2 ** 20)))
@@ -496,7 +496,7 @@ describe('a stream', () => {
       expect(error).toMatchObject({ code: 'engine_error', message: expect.stringContaining('compressed') })
   })
 
-  it('fails with engine_error for headers that are too large, and is not asked again', async () => {
+  it('fails with engine_error for oversized headers, without a retry', async () => {
     const { chat } = await engineFor((response) => {
       for (let index = 0; index < 40; index++) response.setHeader(`x-${index}`, 'x'.repeat(1_000))
       respondJson(response, 200, {})
@@ -505,7 +505,7 @@ describe('a stream', () => {
       expect(error).toMatchObject({ code: 'engine_error' })
   })
 
-  it('keeps every chunk of a long answer for a reader that is slower', async () => {
+  it('delivers every chunk of a long reply to a slow reader', async () => {
     const chunks = Array.from({ length: 4_000 }, (_, index) => chunk(`${index} ${'x'.repeat(1_000)}`))
     const { chat } = await engineFor((response) => {
       startStream(response)
@@ -521,8 +521,8 @@ describe('a stream', () => {
   })
 })
 
-describe('a caller that leaves', () => {
-  it('closes the connection of a plain call and gets its own reason', async () => {
+describe('Disconnect of the caller', () => {
+  it('closes the connection of a plain call, which rejects with the reason of the caller', async () => {
     const controller = new AbortController()
     const { vendor, chat } = await engineFor(() => controller.abort())
     const error = await chat.complete(CALL, REQUEST, controller.signal).catch((thrown: unknown) => thrown)
@@ -530,14 +530,14 @@ describe('a caller that leaves', () => {
     await vendor.received[0]!.closed
   })
 
-  it('sends nothing when it has left before', async () => {
+  it('before the call sends nothing', async () => {
     const { vendor, chat } = await engineFor(() => undefined)
     await expect(chat.complete(CALL, REQUEST, AbortSignal.abort())).rejects.toThrow(NeverSent)
     await expect(chat.stream(CALL, REQUEST, AbortSignal.abort())).rejects.toThrow(NeverSent)
     expect(vendor.received).toHaveLength(0)
   })
 
-  it.each(['complete', 'stream'] as const)('while there is no connection yet sends nothing, and is told so: %s', async (method) => {
+  it.each(['complete', 'stream'] as const)('before the connection exists sends nothing, and is reported so: %s', async (method) => {
     const { vendor, chat } = await engineFor(() => undefined)
     const leaving = new AbortController()
     const outcome = chat[method](CALL, REQUEST, leaving.signal).catch((thrown: unknown) => thrown)
@@ -552,7 +552,7 @@ describe('a caller that leaves', () => {
     { name: 'return()', disconnect: (_: AbortController, iterator: AsyncIterableIterator<unknown>) => void iterator.return!() },
     { name: 'an abort', disconnect: (controller: AbortController) => controller.abort() },
   ]) {
-    it(`closes the connection of a stream by ${name}, also while next() is pending`, async () => {
+    it(`closes the connection of a stream by ${name}, even while next() is pending`, async () => {
       const controller = new AbortController()
       const { vendor, chat } = await engineFor((response) => {
         startStream(response)
@@ -567,7 +567,7 @@ describe('a caller that leaves', () => {
     })
   }
 
-  it('closes the connection of a stream whose header has not come', async () => {
+  it('closes the connection of a stream before its headers arrive', async () => {
     const controller = new AbortController()
     const { vendor, chat } = await engineFor(() => controller.abort())
     expect(isAbort(await chat.stream(CALL, REQUEST, controller.signal).catch((thrown: unknown) => thrown))).toBe(true)
@@ -575,7 +575,7 @@ describe('a caller that leaves', () => {
   })
 })
 
-describe('against aimock', () => {
+describe('With aimock', () => {
   async function mocked() {
     const mock = new LLMock({ port: 0 })
     mock.onMessage('hello', { content: 'Hi there! How can I help?' })
@@ -601,7 +601,7 @@ describe('against aimock', () => {
     expect(chunks.at(-1)).toMatchObject({ choices: [], usage: { total_tokens: expect.any(Number) } })
   })
 
-  it('gives tool calls, plain and streamed', async () => {
+  it('returns tool calls, plain and streamed', async () => {
     const chat = await mocked()
     const completion = await chat.complete(CALL, createBody('weather'), NEVER)
     expect(completion.choices).toMatchObject([

@@ -26,7 +26,7 @@ const toBody = (...vectors: unknown[]) => ({
   usage: { prompt_tokens: 7, total_tokens: 7 },
 })
 
-it('asks for base64 and gives vectors of length 1', async () => {
+it('requests base64 and returns vectors of length 1', async () => {
   const { vendor, embedding } = await engineFor(toBody(base64(3, 4)))
   const { vectors, tokens, source } = await embedding.embed(CALL, ['text'], NEVER)
   expect([...vectors[0]!]).toEqual([Math.fround(0.6), Math.fround(0.8)])
@@ -35,14 +35,14 @@ it('asks for base64 and gives vectors of length 1', async () => {
   expect(vendor.received[0]!.body).toEqual({ model: 'vendor-model', input: ['text'], encoding_format: 'base64' })
 })
 
-it('takes plain numbers too, and passes on dimensions and token lists', async () => {
+it('accepts plain numbers, and passes on dimensions and token lists', async () => {
   const { vendor, embedding } = await engineFor(toBody([0, 2]))
   const { vectors } = await embedding.embed({ ...CALL, dimensions: 2 }, [[1, 2, 3]], NEVER)
   expect([...vectors[0]!]).toEqual([0, 1])
   expect(vendor.received[0]!.body).toMatchObject({ input: [[1, 2, 3]], dimensions: 2 })
 })
 
-it('brings vectors into the order of the texts', async () => {
+it('sorts vectors into the order of the texts', async () => {
   const { embedding } = await engineFor({
     data: [
       { index: 1, embedding: [0, 1] },
@@ -61,17 +61,17 @@ for (const { name, body, dimensions = null } of [
   { name: 'too few vectors', body: toBody([1, 0]) },
   { name: 'too many vectors', body: toBody([1], [1], [1]) },
   { name: 'no data', body: { object: 'list' } },
-  { name: 'vectors of different widths', body: toBody([1, 0], [1, 0, 0]) },
-  { name: 'another width than was asked for', body: toBody([1, 0, 0], [1, 0, 0]), dimensions: 2 },
+  { name: 'vectors of different dimensions', body: toBody([1, 0], [1, 0, 0]) },
+  { name: 'other dimensions than were requested', body: toBody([1, 0, 0], [1, 0, 0]), dimensions: 2 },
   { name: 'NaN', body: toBody(base64(1, 0), base64(Number.NaN, 0)) },
   { name: 'infinity', body: toBody(base64(1, 0), base64(Number.POSITIVE_INFINITY, 0)) },
   { name: 'a zero vector', body: toBody([1, 0], [0, 0]) },
   { name: 'an empty vector', body: toBody([], []) },
   { name: 'null among the numbers', body: toBody([1, 0], [1, null]) },
   { name: 'broken base64', body: toBody('!!!!', '????') },
-  { name: 'base64 of no whole numbers', body: toBody('AAA=', 'AAA=') },
+  { name: 'base64 of incomplete numbers', body: toBody('AAA=', 'AAA=') },
   {
-    name: 'an index twice',
+    name: 'a duplicate index',
     body: {
       data: [
         { index: 0, embedding: [1] },
@@ -80,7 +80,7 @@ for (const { name, body, dimensions = null } of [
     },
   },
   {
-    name: 'an index that was not asked',
+    name: 'an index outside the request',
     body: {
       data: [
         { index: 0, embedding: [1] },
@@ -98,7 +98,7 @@ for (const { name, body, dimensions = null } of [
   })
 }
 
-it('estimates tokens from above, also of long texts', async () => {
+it('overestimates tokens, even of long texts', async () => {
   const { embedding } = await engineFor({})
   const counts = await embedding.countTokens(
     ['', 'How much protein per day?', 'كم البروتين الذي يحتاجه الجسم يومياً؟', '中文', 'x'.repeat(1_000_000)],
@@ -117,7 +117,7 @@ it.each([-1, 0.5, 2 ** 40, Number.NaN, '7', null])('counts the tokens where the 
   expect(await embedding.embed(CALL, ['text'], NEVER)).toMatchObject({ tokens: 1, source: 'counted' })
 })
 
-it('refuses an answer that is larger than the vectors of its texts can be', async () => {
+it('refuses a response that is larger than the vectors of its texts can be', async () => {
   const { embedding } = await engineFor({ ...toBody(base64(3, 4)), note: 'x'.repeat(1_200_000) })
   await expect(embedding.embed(CALL, ['text'], NEVER)).rejects.toMatchObject({
     message: 'The engine `acme` gave an answer that is too large.',

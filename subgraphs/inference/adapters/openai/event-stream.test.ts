@@ -13,7 +13,7 @@ function read(pieces: readonly Buffer[], maxLength = 1_000): (readonly [string, 
 for (const { name, stream, expected } of [
   { name: 'reads an event', stream: 'data: a\n\n', expected: [['', 'a']] },
   {
-    name: 'takes one space off, and none where there is none',
+    name: 'removes one space after the colon, if there is one',
     stream: 'data:a\n\ndata:  b\n\n',
     expected: [
       ['', 'a'],
@@ -22,7 +22,7 @@ for (const { name, stream, expected } of [
   },
   { name: 'joins the data lines of one event', stream: 'data: a\ndata: b\n\n', expected: [['', 'a\nb']] },
   {
-    name: 'takes CRLF and CR for line ends',
+    name: 'accepts CRLF and CR as line ends',
     stream: 'data: a\r\n\r\ndata: b\r\r',
     expected: [
       ['', 'a'],
@@ -35,7 +35,7 @@ for (const { name, stream, expected } of [
     expected: [['', 'a']],
   },
   {
-    name: 'gives the name of an event',
+    name: 'returns the name of an event',
     stream: 'event: error\ndata: a\n\ndata: b\n\n',
     expected: [
       ['error', 'a'],
@@ -44,7 +44,7 @@ for (const { name, stream, expected } of [
   },
   { name: 'skips a byte order mark', stream: '\ufeffdata: a\n\n', expected: [['', 'a']] },
   {
-    name: 'understands a stream without its last line end',
+    name: 'accepts a stream without its last line end',
     stream: 'data: a\n\ndata: [DONE]',
     expected: [
       ['', 'a'],
@@ -65,7 +65,7 @@ function cutAt(bytes: Buffer, lengths: readonly number[]): Buffer[] {
   return [...pieces, bytes.subarray(from)]
 }
 
-it('gives the same events however the bytes are cut', () => {
+it('yields the same events at any split of the bytes', () => {
   const data = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 12 }).map((text) => text.replace(/[\r\n\ufeff]/g, '_'))
   const lineEnd = fc.constantFrom('\n', '\r\n', '\r')
   const cuts = fc.array(fc.nat(40), { maxLength: 12 })
@@ -77,7 +77,7 @@ it('gives the same events however the bytes are cut', () => {
   )
 })
 
-it('takes CR and CRLF for LF, in any order and wherever they are cut', () => {
+it('treats CR and CRLF like LF, in any order and at any split', () => {
   const parts = fc.array(fc.constantFrom('\r', '\n', '\r\n', 'data: a', 'data', 'event: b', ': c', 'ب'), { maxLength: 20 })
   const cuts = fc.array(fc.nat(6), { maxLength: 20 })
   fc.assert(
@@ -92,7 +92,7 @@ it.each([
   ['LF', '\n'],
   ['CR', '\r'],
   ['CRLF', '\r\n'],
-])('looks at each character of many lines that end with %s a few times', (_what, ends) => {
+])('reads many lines that end with %s in linear time', (_what, ends) => {
   const bytes = Buffer.from(ends.repeat(10_000))
   let checks = 0
   const { indexOf } = String.prototype
@@ -109,7 +109,7 @@ it.each([
   expect(checks).toBeLessThan(4 * bytes.length)
 })
 
-it('refuses a line that never ends, and an event of endless lines', () => {
+it('limits the length of a line and of an event', () => {
   expect(() => read([Buffer.alloc(600, 'a'), Buffer.alloc(600, 'a')])).toThrow(EventStreamError)
   expect(() => read([Buffer.from('data: 0123456789\n'.repeat(100))])).toThrow(EventStreamError)
 })

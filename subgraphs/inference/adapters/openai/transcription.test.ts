@@ -36,8 +36,8 @@ async function readAll(stream: Promise<AsyncIterable<readonly ProtocolObject[]>>
   }
 }
 
-describe('a streamed transcript', () => {
-  it('is the events whole; the last one ends it, also where the vendor keeps the connection open', async () => {
+describe('Streamed transcription over HTTP', () => {
+  it('yields whole events and ends with the last, even if the vendor leaves the connection open', async () => {
     const { vendor, stream } = await engineFor((response) => {
       startStream(response)
       response.write(event(DELTA) + event(DONE) + event({ type: 'after the end' }))
@@ -59,12 +59,12 @@ describe('a streamed transcript', () => {
     expect(await readAll(stream())).toMatchObject({ events: [DELTA], error: { code: 'engine_error' } })
   })
 
-  it('of a server that does not stream is refused before the first event', async () => {
+  it('is refused before the first event by a server that does not stream', async () => {
     const { stream } = await engineFor((response) => respondJson(response, 200, { text: 'Hello' }))
     await expect(stream()).rejects.toMatchObject({ code: 'engine_error' })
   })
 
-  it('is ended at the vendor when its reader leaves', async () => {
+  it('is closed at the vendor when its reader disconnects', async () => {
     const { vendor, stream } = await engineFor((response) => {
       startStream(response)
       response.write(event(DELTA))

@@ -26,8 +26,8 @@ async function rerank(protocol: RerankProtocol, options: Partial<RerankEngineOpt
   return await engine.rerank.rerank(CALL, 'annual leave', DOCUMENTS, signal)
 }
 
-describe.each(RERANK_PROTOCOLS)('a server that speaks as %s', (protocol) => {
-  it('gives a score for each document, in the order of the documents', async () => {
+describe.each(RERANK_PROTOCOLS)('Rerank server with the protocol %s', (protocol) => {
+  it('returns a score for each document, in the order of the documents', async () => {
     expect(await rerank(protocol)).toMatchObject({ scores: [0, 1, 0] })
     expect(vendor.received).toMatchObject([{ path: `/${protocol}/rerank`, authorization: 'Bearer secret' }])
   })
@@ -41,7 +41,7 @@ describe.each(RERANK_PROTOCOLS)('a server that speaks as %s', (protocol) => {
     ['no scores', { body: { meta: {} } }, 'no scores for 3'],
     ['the same index twice', { body: twice(protocol) }, 'wrong indices'],
     ['scores that are no numbers', { body: wordy(protocol) }, 'not a number'],
-  ])('that gives %s fails', async (_name, misbehaviour, message) => {
+  ])('fails when it returns %s', async (_name, misbehaviour, message) => {
     vendor.misbehaviour = misbehaviour
     await expect(rerank(protocol)).rejects.toMatchObject({ code: 'engine_error', message: expect.stringContaining(message) })
   })
@@ -60,20 +60,20 @@ describe.each(RERANK_PROTOCOLS)('a server that speaks as %s', (protocol) => {
     expect(error.message).not.toMatch(/secret|127\.0\.0\.1/)
   })
 
-  it('that answers nothing fails in time, and is left when the caller leaves', async () => {
+  it('fails at its deadline without a response, and is closed when the caller disconnects', async () => {
     vendor.misbehaviour = 'hang'
     await expect(rerank(protocol, { timeouts: { ...TIMEOUTS, headersMs: 50 } })).rejects.toMatchObject({ code: 'engine_timeout' })
     await expect(rerank(protocol, {}, AbortSignal.timeout(20))).rejects.toMatchObject({ name: 'TimeoutError' })
   })
 })
 
-it('each shape says what it says of usage', async () => {
+it('reads the usage of each protocol', async () => {
   expect(await rerank('cohere')).toMatchObject({ searchUnits: 1, tokens: null })
   expect(await rerank('jina')).toMatchObject({ searchUnits: null, tokens: 3 + 5 + 2 + 3 * 2 })
   expect(await rerank('tei')).toMatchObject({ searchUnits: null, tokens: null })
 })
 
-it('each shape gets its own fields, and the model by its name at the vendor', async () => {
+it("sends each protocol its own fields, and the vendor's name of the model", async () => {
   for (const protocol of RERANK_PROTOCOLS) await rerank(protocol)
   const query = 'annual leave'
   expect(vendor.received.map(({ body }) => body)).toEqual([
@@ -83,7 +83,7 @@ it('each shape gets its own fields, and the model by its name at the vendor', as
   ])
 })
 
-it('aimock’s Cohere is understood', async () => {
+it('reads a Cohere response from aimock', async () => {
   const mock = await LLMock.create({ port: 0 })
   mock.onRerank(
     'annual leave',

@@ -18,7 +18,7 @@ const SHAPES: readonly ((secret: string) => unknown)[] = [
   (secret) => ({ error: { message: `${'x'.repeat(994)} ${secret}`, code: `${'x'.repeat(50)}${secret}` } }),
 ]
 
-describe("a vendor's error", () => {
+describe('Vendor error', () => {
   it.each([200, 400, 401, 404, 413, 422, 429, 500, 503, 504, 529])('of status %s has no secret of the operator in any field', (status) => {
     const user = Buffer.from(`user:${KEY}`)
     const encoded = [user.toString('base64'), user.toString('hex'), [...KEY].map((char) => `&#${char.charCodeAt(0)};`).join('')]
@@ -39,24 +39,24 @@ describe("a vendor's error", () => {
       }
   })
 
-  it.each(['bad code', 'a\u202eb', '<script>', 'x'.repeat(65), 'a:b', 'رمز', ''])('has no code like %j', (code) => {
+  it.each(['bad code', 'a\u202eb', '<script>', 'x'.repeat(65), 'a:b', 'رمز', ''])('removes a code like %j', (code) => {
     for (const error of [errors.ofEvent(500, { error: { code } }), errors.ofErrorObject({ error: { code } })])
       expect(error.vendorCode).toBeNull()
   })
 
-  it.each(['slow_down', 'DeploymentNotFound', 'rate-limit.v2', 1301])('keeps a code like %j', (code) => {
+  it.each(['slow_down', 'DeploymentNotFound', 'rate-limit.v2', 1301])('preserves a code like %j', (code) => {
     expect(errors.ofEvent(500, { error: { code } }).vendorCode).toBe(String(code))
   })
 
-  it.each(['two words', 'a/b', 'x'.repeat(65), '<b>', '', 7])('has no parameter like %j', (param) => {
+  it.each(['two words', 'a/b', 'x'.repeat(65), '<b>', '', 7])('removes a parameter like %j', (param) => {
     for (const status of [400, 422]) expect(errors.ofEvent(status, { error: { message: 'no', param } }).param).toBeNull()
   })
 
-  it.each(['messages[0].content', 'top_k', 'response_format'])('keeps a parameter like %j', (param) => {
+  it.each(['messages[0].content', 'top_k', 'response_format'])('preserves a parameter like %j', (param) => {
     expect(errors.ofEvent(400, { error: { message: 'no', param } }).param).toBe(param)
   })
 
-  it('whose message has the key in another form is told in words of ours', () => {
+  it('gets a generic message if its own has the key in another encoding', () => {
     const message = `Refused: ${Buffer.from(`user:${KEY}`).toString('base64')}`
     expect(errors.ofEvent(400, { error: { message } }).message).toBe('The engine `acme` refused the request as invalid.')
     expect(errors.ofErrorObject({ error: { message } }).message).toBe('The engine `acme` failed.')

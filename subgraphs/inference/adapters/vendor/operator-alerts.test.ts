@@ -3,7 +3,7 @@ import { systemClock } from '../../../common/process/clock.ts'
 import { type Log, silentLog } from '../../../common/process/log.ts'
 import { operatorAlerts } from './operator-alerts.ts'
 
-it('tells each kind of fault as an error, once in ten minutes', () => {
+it('logs each kind of fault as an error, once in ten minutes', () => {
   const lines: unknown[] = []
   let ms = 0
   const clock = { ...systemClock, now: () => new Date(ms) }

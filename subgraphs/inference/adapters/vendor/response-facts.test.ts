@@ -5,7 +5,7 @@ const KEY = 'operators-key-1234'
 const redact = factsRedactor([KEY, 'short'])
 const hidden = Buffer.from(`user:${KEY}`).toString('base64')
 
-it('removes keys from each fact of an answer, whatever its name and form', () => {
+it('removes keys from each metadata field of a response, whatever its name and type', () => {
   const response = {
     id: KEY,
     more: { deep: [`a ${KEY} b`, [hidden, 'default']] },
@@ -19,7 +19,7 @@ it('removes keys from each fact of an answer, whatever its name and form', () =>
     })
 })
 
-it('removes names of fields with a key, and long facts with one', () => {
+it('removes field names that contain a key, and long values that contain one', () => {
   const long = `${'A'.repeat(9_000)} ${KEY}`
   for (let times = 0; times < 2; times++)
     expect(redact({ id: 'a', [KEY]: 1, choices: [{ index: 0, [hidden]: { deep: KEY }, note: long, list: [long, 'b'] }] })).toEqual({
@@ -28,7 +28,7 @@ it('removes names of fields with a key, and long facts with one', () => {
     })
 })
 
-it('leaves the texts of the model and signatures of vendors as they are', () => {
+it('preserves the texts of the model and the signatures of vendors', () => {
   const delta = { content: KEY, reasoning_content: KEY, tool_calls: [{ function: { arguments: KEY } }] }
   const message = { content: [{ type: 'text', text: KEY }], refusal: null, reasoning_details: [{ signature: hidden }] }
   const response = {
@@ -39,7 +39,7 @@ it('leaves the texts of the model and signatures of vendors as they are', () => 
   expect(redact(structuredClone(response))).toEqual(response)
 })
 
-it('searches a limited number of facts, which it then removes', () => {
+it('searches a limited number of fields, and removes the rest', () => {
   const facts = Array.from({ length: 30_000 }, (_, at) => `fact-number-${at}`)
   const { more } = redact({ more: [...facts] }) as { more: string[] }
   expect([more[0], more.at(-1)]).toEqual(['fact-number-0', '…'])

@@ -21,10 +21,10 @@ function findProblems(text: string): readonly string[] {
   }
 }
 
-describe('the catalog of the project', () => {
+describe('Model catalog of the project', () => {
   const text = readFileSync(new URL('../../../../catalog.yaml', import.meta.url), 'utf8')
 
-  it('offers the embedded models without any setting, and turns the other engines on by the environment', () => {
+  it('offers the embedded models without any setting, and enables other engines by the environment', () => {
     const on = (env: Record<string, string>) => parseCatalog(text, 'catalog.yaml', env).engines.filter((engine) => engine.on)
     expect(on({}).map(({ name }) => name)).toEqual(['embedded'])
     expect(on({ OPENAI_API_KEY: 'sk-1', OLLAMA_BASE_URL: 'http://127.0.0.1:11434/v1' })).toMatchObject([
@@ -34,7 +34,7 @@ describe('the catalog of the project', () => {
     ])
   })
 
-  it('knows every vendor, and each is on once its own settings are there', () => {
+  it('lists every vendor, and enables each by its own settings', () => {
     const engines = (env: Record<string, string>) =>
       parseCatalog(text, 'catalog.yaml', env).engines.flatMap(({ name, on }) => (on && name !== 'embedded' ? [name] : []))
     expect(engines({ ANTHROPIC_API_KEY: 'k' })).toEqual(['anthropic'])
@@ -52,7 +52,7 @@ describe('the catalog of the project', () => {
       expect(models.some(({ engine }) => engine === kind)).toBe(true)
   })
 
-  it('gives prices in nano-USD per million tokens', () => {
+  it('has prices in nano-USD per million tokens', () => {
     const { models } = parseCatalog(text, 'catalog.yaml', {})
     expect(models.find(({ id }) => id === 'gpt-4o-mini')?.price).toEqual({
       input: 150_000_000n,
@@ -66,25 +66,25 @@ describe('the catalog of the project', () => {
     expect(models.find(({ id }) => id === 'e5-small-ar-en')).toMatchObject({ dimensions: 384, cosineSpread: 0.03, queryPrefix: 'query: ' })
   })
 
-  it('has the built-in plan as it is built in', () => {
+  it('has the same plan as the built-in one', () => {
     expect(parseCatalog(text, 'catalog.yaml', {}).plans).toEqual(parseCatalog('', 'catalog.yaml', {}).plans)
   })
 })
 
-describe('a catalog is refused for', () => {
+describe('Model catalog refuses', () => {
   it.each<[string, string, string]>([
     ['bad YAML', 'engines: {', 'c.yaml:1: '],
     ['a list instead of a mapping', '[]', 'c.yaml:1: the file: must be a mapping'],
-    ['an engine there twice', `${ENGINES}  near: { kind: embedded, badge: local }\n`, 'c.yaml:4: Map keys must be unique'],
+    ['a duplicate engine', `${ENGINES}  near: { kind: embedded, badge: local }\n`, 'c.yaml:4: Map keys must be unique'],
     ['an unknown field', `${ENGINES}modles: []\n`, 'c.yaml:4: modles: is not a field'],
     [
       'an engine of an unknown kind',
       'engines:\n  a: { kind: oracle, badge: local }\n',
       'c.yaml:2: engines.a.kind: must be one of openai, azure, anthropic,',
     ],
-    ['an engine that is no mapping', 'engines:\n  a: 5\n', 'c.yaml:2: engines.a: must be a mapping'],
-    ['a model that is no mapping', `${ENGINES}models:\n  - null\n`, 'c.yaml:5: models[0]: must be a mapping'],
-    ['an alias that is no text', withModel(`${CHAT}, aliases: [null]`), 'c.yaml:5: models[0].aliases: must hold text'],
+    ['an engine that is not a mapping', 'engines:\n  a: 5\n', 'c.yaml:2: engines.a: must be a mapping'],
+    ['a model that is not a mapping', `${ENGINES}models:\n  - null\n`, 'c.yaml:5: models[0]: must be a mapping'],
+    ['an alias that is not text', withModel(`${CHAT}, aliases: [null]`), 'c.yaml:5: models[0].aliases: must hold text'],
     ['an engine without a badge', 'engines:\n  a: { kind: embedded }\n', 'c.yaml:2: engines.a.badge: is missing'],
     ['an engine without an address', 'engines:\n  a: { kind: openai, badge: local }\n', 'c.yaml:2: engines.a.base_url: is missing'],
     [
@@ -93,7 +93,7 @@ describe('a catalog is refused for', () => {
       'c.yaml:2: engines.a.base_url: is not an http',
     ],
     [
-      'a wait of nothing',
+      'a timeout of zero',
       'engines:\n  a: { kind: embedded, badge: local, first_byte_seconds: 0 }\n',
       'c.yaml:2: engines.a.first_byte_seconds: must be a whole number from 1 to 900',
     ],
@@ -125,7 +125,7 @@ describe('a catalog is refused for', () => {
     ],
     ['a model without an id', withModel(CHAT.replace('id: a, ', '')), 'c.yaml:5: models[0].id: is missing'],
     ['a reserved id', withModel(CHAT.replace('id: a', 'id: agent/a')), 'c.yaml:5: models[0].id: begins with a prefix'],
-    ['a model there twice', `${withModel(CHAT)}  - { ${CHAT} }\n`, 'c.yaml:6: models[1].id: `a` occurs twice'],
+    ['a duplicate model', `${withModel(CHAT)}  - { ${CHAT} }\n`, 'c.yaml:6: models[1].id: `a` occurs twice'],
     ['an unknown engine', withModel(CHAT.replace('far', 'nowhere')), 'c.yaml:5: models[0].engine: there is no engine `nowhere`'],
     [
       'embeddings of a vendor that has none',
@@ -145,20 +145,20 @@ describe('a catalog is refused for', () => {
       'c.yaml:5: models[0].dimensions: is missing',
     ],
     [
-      'a chat model whose most output is unknown',
+      'a chat model with unknown maximum output',
       withModel(CHAT.replace('max_output_tokens: 10, ', '')),
       'c.yaml:5: models[0].max_output_tokens: is missing',
     ],
     ['half a token', withModel(`${CHAT}, context_window: 0.5`), 'c.yaml:5: models[0].context_window: must be a whole number'],
     ['a spread of zero', withModel(`${CHAT}, cosine_spread: 0`), 'c.yaml:5: models[0].cosine_spread: must be a number above zero'],
-    ['a fallback that is not there', withModel(`${CHAT}, fallbacks: [b]`), 'c.yaml:5: models[0].fallbacks[0]: there is no other model `b`'],
+    ['a missing fallback', withModel(`${CHAT}, fallbacks: [b]`), 'c.yaml:5: models[0].fallbacks[0]: there is no other model `b`'],
     [
       'a model that falls back to itself',
       withModel(`${CHAT}, fallbacks: [a]`),
       'c.yaml:5: models[0].fallbacks[0]: there is no other model `a`',
     ],
     [
-      'a fallback named twice',
+      'a duplicate fallback',
       `${withModel(`${CHAT}, fallbacks: [b, b]`)}  - { ${CHAT.replace('id: a', 'id: b')} }\n`,
       'c.yaml:5: models[0].fallbacks[1]: `b` occurs twice',
     ],
@@ -212,7 +212,7 @@ describe('a catalog is refused for', () => {
       'c.yaml:5: models[0].price.tiers[0].cached_input: is missing',
     ],
     [
-      'a tier without a bound',
+      'a tier without a threshold',
       withModel(CHAT.replace('price: {', 'price: { tiers: [{ input: "2", output: "3" }],')),
       'c.yaml:5: models[0].price.tiers[0].above_input_tokens: is missing',
     ],
@@ -242,12 +242,12 @@ describe('a catalog is refused for', () => {
     expect(findProblems(text)).toEqual([expect.stringContaining(problem)])
   })
 
-  it('all its problems at once', () => {
+  it('all problems at once', () => {
     expect(findProblems('engines:\n  a: { kind: oracle, badge: moon }\nmodels: 5\nplans: []\n')).toHaveLength(4)
   })
 })
 
-it('a variable gives its value, its default, or nothing', () => {
+it('a variable resolves to its value, its default, or an empty text', () => {
   const text = `engines: { a: { kind: openai, badge: local, base_url: "\${URL:-http://a.test}/v1", api_key: "\${KEY}" } }`
   const [bare] = parseCatalog(text, 'c', { URL: '' }).engines
   expect([bare?.baseUrl, bare?.apiKey, bare?.on]).toEqual(['http://a.test/v1', null, false])
@@ -267,7 +267,7 @@ it.each<[string, readonly string[]]>([
   expect(parseCatalog(`engines: { a: ${engine} }`, 'c', {}).engines[0]).toMatchObject({ missing, on: missing.length === 0 })
 })
 
-it('engines fetch images where they are in the cloud, and servers of the OpenAI protocol where the file says so', () => {
+it('cloud engines fetch images by default, and OpenAI-compatible servers where the file says so', () => {
   const engines = (badge: string, setting = '') => `engines: { a: { kind: openai, badge: ${badge}, base_url: "http://a.test"${setting} } }`
   const fetchesImages = (text: string) => parseCatalog(text, 'c', {}).engines[0]?.fetchesImages
   expect(['cloud', 'regional', 'local'].map((badge) => fetchesImages(engines(badge)))).toEqual([true, false, false])
@@ -286,7 +286,7 @@ it('engines fetch images where they are in the cloud, and servers of the OpenAI 
   )
 })
 
-it('a plan has the defaults of the built-in one only where null would be no limit at all', () => {
+it('a plan uses the defaults of the built-in one only where null would mean no limit', () => {
   const { plans } = parseCatalog('plans:\n  small: { vectors: 3, max_file_bytes: 2000 }\n', 'c', {})
   expect(plans.map(({ code }) => code)).toEqual(['self-hosted', 'small'])
   expect(plans[1]).toEqual({
@@ -304,7 +304,7 @@ it('a plan has the defaults of the built-in one only where null would be no limi
   })
 })
 
-it('a plan has no limit above the greatest Int, which no answer could say', () => {
+it('a limit of a plan is at most the greatest Int, which GraphQL can express', () => {
   for (const field of ['vectors', 'max_file_bytes', 'requests_per_minute', 'tokens_per_minute', 'concurrency', 'ocr_pages']) {
     expect(() => parseCatalog(`plans:\n  large: { ${field}: 2147483648 }\n`, 'c', {})).toThrow(
       `plans.large.${field}: must be a whole number`,
@@ -316,13 +316,13 @@ it('a plan has no limit above the greatest Int, which no answer could say', () =
   })
 })
 
-it('a plan has a turn of 1 to 10 documents', () => {
+it('a plan has a fair-queue turn of 1 to 10 documents', () => {
   expect(parseCatalog('plans:\n  large: { ingestion_weight: 10 }\n', 'c', {}).plans[1]).toMatchObject({ ingestionWeight: 10 })
   for (const weight of [0, 11])
     expect(() => parseCatalog(`plans:\n  none: { ingestion_weight: ${weight} }\n`, 'c', {})).toThrow('a whole number from 1 to 10')
 })
 
-it('a plan has a price of a page that billing can count', () => {
+it('a plan has a page price that billing can count', () => {
   const plan = (price: string) => parseCatalog(`plans:\n  large: { ocr_pages: 0, ocr_page_price: ${price} }\n`, 'c', {}).plans[1]
   expect(plan('"0.001500000"')).toMatchObject({ ocrPages: 0, ocrPagePrice: '0.0015' })
   expect(plan('"9"')).toMatchObject({ ocrPagePrice: '9' })
@@ -335,7 +335,7 @@ it('a plan allows at least one call', () => {
     expect(() => parseCatalog(`plans:\n  none: { ${limit}: 0 }\n`, 'c', {})).toThrow(`${limit}: must be a whole number from 1 to`)
 })
 
-describe('the file', () => {
+describe('Catalog file', () => {
   let folder: string
   beforeAll(() => {
     folder = mkdtempSync(join(tmpdir(), 'catalog-'))
@@ -348,7 +348,7 @@ describe('the file', () => {
     expect(readCatalogFile(file, {}).models).toMatchObject([{ id: 'a', engineModel: 'a', price: { cachedInput: 1_000_000_000n } }])
   })
 
-  it('that is not there is one clear problem', () => {
+  it('is reported as one clear problem when it is missing', () => {
     expect(() => readCatalogFile(join(folder, 'absent.yaml'), {})).toThrow(CatalogError)
   })
 })

@@ -10,9 +10,9 @@ const strict = { type: 'object', properties: { city: { type: 'string' } }, requi
 const withMessage = (message: unknown) => ({ messages: [message] })
 const withPart = (part: unknown) => withMessage({ role: 'user', content: [{ type: 'text', text: 'a' }, part] })
 
-describe('a chat request is refused for', () => {
+describe('Chat request refuses', () => {
   it.each<[string, unknown, string, string]>([
-    ['no object', 'hello', 'invalid_type', 'request'],
+    ['null instead of an object', 'hello', 'invalid_type', 'request'],
     ['no model', { model: undefined }, 'missing_required_parameter', 'model'],
     ['an empty model', { model: '' }, 'missing_required_parameter', 'model'],
     ['a model of another type', { model: 5 }, 'invalid_type', 'model'],
@@ -20,16 +20,11 @@ describe('a chat request is refused for', () => {
     ['messages of another type', { messages: 'hi' }, 'invalid_type', 'messages'],
     ['an empty list of messages', { messages: [] }, 'invalid_request', 'messages'],
     ['2,049 messages', { messages: Array(2_049).fill(user) }, 'array_above_max_length', 'messages'],
-    ['a message that is no object', withMessage('hi'), 'invalid_type', 'messages[0]'],
+    ['a message that is not an object', withMessage('hi'), 'invalid_type', 'messages[0]'],
     ['no role', withMessage({ content: 'a' }), 'missing_required_parameter', 'messages[0].role'],
     ['an unknown role', withMessage({ role: 'robot', content: 'a' }), 'unsupported_value', 'messages[0].role'],
     ['no content', withMessage({ role: 'user' }), 'missing_required_parameter', 'messages[0].content'],
-    [
-      'an assistant that says nothing',
-      withMessage({ role: 'assistant', content: null }),
-      'missing_required_parameter',
-      'messages[0].content',
-    ],
+    ['an empty assistant message', withMessage({ role: 'assistant', content: null }), 'missing_required_parameter', 'messages[0].content'],
     ['content of another type', withMessage({ role: 'user', content: 5 }), 'invalid_type', 'messages[0].content'],
     ['no content parts', withMessage({ role: 'user', content: [] }), 'invalid_request', 'messages[0].content'],
     [
@@ -39,13 +34,13 @@ describe('a chat request is refused for', () => {
       'messages[0].tool_call_id',
     ],
     [
-      'a result of a call that nobody made',
+      'a result of an unknown tool call',
       { messages: [user, { role: 'tool', tool_call_id: 'a', content: 'b' }] },
       'invalid_request',
       'messages[1].tool_call_id',
     ],
     [
-      'a result before its call',
+      'a result before its tool call',
       {
         messages: [
           { role: 'tool', tool_call_id: 'a', content: 'b' },
@@ -57,21 +52,21 @@ describe('a chat request is refused for', () => {
     ],
     ['a part without a type', withPart({ text: 'a' }), 'missing_required_parameter', 'messages[0].content[1].type'],
     [
-      'a part whose tokens nobody can tell',
+      'a part whose tokens cannot be counted',
       withPart({ type: 'input_audio', input_audio: {} }),
       'unsupported_value',
       'messages[0].content[1].type',
     ],
     ['a text part without text', withPart({ type: 'text' }), 'missing_required_parameter', 'messages[0].content[1].text'],
-    ['an image without an address', withPart({ type: 'image_url' }), 'missing_required_parameter', 'messages[0].content[1].image_url'],
+    ['an image without a URL', withPart({ type: 'image_url' }), 'missing_required_parameter', 'messages[0].content[1].image_url'],
     [
-      'an image that is a file',
+      'an image by file ID',
       withPart({ type: 'image_url', image_url: { url: 'file:///etc/passwd' } }),
       'invalid_request',
       'messages[0].content[1].image_url.url',
     ],
     [
-      'an odd image detail',
+      'an unknown image detail',
       withPart({ type: 'image_url', image_url: { ...image.image_url, detail: 'huge' } }),
       'unsupported_value',
       'messages[0].content[1].image_url.detail',
@@ -84,9 +79,9 @@ describe('a chat request is refused for', () => {
     ],
     ['n of 0', { n: 0 }, 'integer_below_min_value', 'n'],
     ['n of 129', { n: 129 }, 'integer_above_max_value', 'n'],
-    ['half a choice', { n: 0.5 }, 'invalid_type', 'n'],
-    ['a warm temperature', { temperature: 9 }, 'invalid_request', 'temperature'],
-    ['a temperature in words', { temperature: 'warm' }, 'invalid_type', 'temperature'],
+    ['a fractional n', { n: 0.5 }, 'invalid_type', 'n'],
+    ['a temperature above 2', { temperature: 9 }, 'invalid_request', 'temperature'],
+    ['a temperature as text', { temperature: 'warm' }, 'invalid_type', 'temperature'],
     ['top_p above 1', { top_p: 1.1 }, 'invalid_request', 'top_p'],
     ['a frequency penalty below -2', { frequency_penalty: -2.1 }, 'invalid_request', 'frequency_penalty'],
     ['a presence penalty above 2', { presence_penalty: 2.1 }, 'invalid_request', 'presence_penalty'],
@@ -97,7 +92,7 @@ describe('a chat request is refused for', () => {
     ['a stop that is a number', { stop: 5 }, 'invalid_type', 'stop'],
     ['a stop among others that is a number', { stop: ['a', 5] }, 'invalid_type', 'stop[1]'],
     ['a bias above 100', { logit_bias: { 50256: 101 } }, 'invalid_request', 'logit_bias.50256'],
-    ['a bias that is no object', { logit_bias: 5 }, 'invalid_type', 'logit_bias'],
+    ['a bias that is not an object', { logit_bias: 5 }, 'invalid_type', 'logit_bias'],
     [
       '17 pairs of metadata',
       { metadata: Object.fromEntries(Array.from({ length: 17 }, (_, i) => [`k${i}`, 'v'])) },
@@ -120,7 +115,7 @@ describe('a chat request is refused for', () => {
       'tools[0].function.name',
     ],
     ['129 tools', { tools: Array(129).fill(tool) }, 'array_above_max_length', 'tools'],
-    ['an odd tool choice', { tool_choice: 'perhaps' }, 'unsupported_value', 'tool_choice'],
+    ['an unknown tool choice', { tool_choice: 'perhaps' }, 'unsupported_value', 'tool_choice'],
     ['a function without a name', { functions: [{}] }, 'missing_required_parameter', 'functions[0].name'],
     ['an unknown response format', { response_format: { type: 'xml' } }, 'unsupported_value', 'response_format.type'],
     [
@@ -148,7 +143,7 @@ describe('a chat request is refused for', () => {
       'response_format.json_schema.schema',
     ],
     [
-      'a strictness in words',
+      'a strict flag as text',
       { response_format: { type: 'json_schema', json_schema: { name: 'a', strict: 'yes', schema: {} } } },
       'invalid_type',
       'response_format.json_schema.strict',
@@ -159,7 +154,7 @@ describe('a chat request is refused for', () => {
       'invalid_request',
       'tools[0].function.parameters.additionalProperties',
     ],
-    ['JSON without a word of it in the messages', { response_format: { type: 'json_object' } }, 'invalid_request', 'messages'],
+    ['a JSON format that the messages do not mention', { response_format: { type: 'json_object' } }, 'invalid_request', 'messages'],
     ['max_tokens of -1', { max_tokens: -1 }, 'integer_below_min_value', 'max_tokens'],
     ['max_tokens of 1e308', { max_tokens: 1e308 }, 'integer_above_max_value', 'max_tokens'],
     ['max_tokens of 2^63 as text', { max_tokens: '9223372036854775808' }, 'invalid_type', 'max_tokens'],
@@ -172,8 +167,8 @@ describe('a chat request is refused for', () => {
     ['a million choices', { n: 1_000_000 }, 'integer_above_max_value', 'n'],
     ['100,000 stops', { stop: Array(100_000).fill('a') }, 'array_above_max_length', 'stop'],
     ['a seed of 2^63', { seed: 2 ** 63 }, 'integer_above_max_value', 'seed'],
-    ['a bias of what is no token', { logit_bias: { hello: 1 } }, 'invalid_request', 'logit_bias'],
-    ['a bias of nothing', { logit_bias: { 1: null } }, 'invalid_type', 'logit_bias.1'],
+    ['a bias of an invalid token', { logit_bias: { hello: 1 } }, 'invalid_request', 'logit_bias'],
+    ['a null bias', { logit_bias: { 1: null } }, 'invalid_type', 'logit_bias.1'],
     [
       '1,025 biases',
       { logit_bias: Object.fromEntries(Array.from({ length: 1_025 }, (_, i) => [i, 1])) },
@@ -181,18 +176,18 @@ describe('a chat request is refused for', () => {
       'logit_bias',
     ],
     ['logprobs that are a number', { logprobs: 5 }, 'invalid_type', 'logprobs'],
-    ['a model of a name without end', { model: 'm'.repeat(301) }, 'string_above_max_length', 'model'],
-    ['an author of a name without end', withMessage({ ...user, name: 'n'.repeat(65) }), 'string_above_max_length', 'messages[0].name'],
-    ['an image in an instruction', withMessage({ role: 'system', content: [image] }), 'unsupported_value', 'messages[0].content[0].type'],
-    ['stream options in words', { stream: true, stream_options: 'usage' }, 'invalid_request', 'stream'],
+    ['an overlong model name', { model: 'm'.repeat(301) }, 'string_above_max_length', 'model'],
+    ['an overlong author name', withMessage({ ...user, name: 'n'.repeat(65) }), 'string_above_max_length', 'messages[0].name'],
+    ['an image in a system message', withMessage({ role: 'system', content: [image] }), 'unsupported_value', 'messages[0].content[0].type'],
+    ['stream options as text', { stream: true, stream_options: 'usage' }, 'invalid_request', 'stream'],
     [
-      'a forced tool that is not there',
+      'a missing forced tool',
       { tools: [tool], tool_choice: { type: 'function', function: { name: 'other' } } },
       'invalid_request',
       'tool_choice.function.name',
     ],
-    ['a tool required of none', { tool_choice: 'required' }, 'invalid_request', 'tool_choice'],
-    ['a function call in other words', { functions: [{ name: 'f' }], function_call: 'maybe' }, 'unsupported_value', 'function_call'],
+    ['a required tool call without tools', { tool_choice: 'required' }, 'invalid_request', 'tool_choice'],
+    ['a malformed function choice', { functions: [{ name: 'f' }], function_call: 'maybe' }, 'unsupported_value', 'function_call'],
     [
       'an unknown effort where it is supported',
       { reasoning_effort_if_supported: 'x' },
@@ -201,12 +196,12 @@ describe('a chat request is refused for', () => {
     ],
     ['an unknown effort', { reasoning_effort: 'heroic' }, 'unsupported_value', 'reasoning_effort'],
     ['an unknown verbosity', { verbosity: 3 }, 'invalid_type', 'verbosity'],
-    ['a prediction of nothing', { prediction: {} }, 'unsupported_value', 'prediction.type'],
+    ['an empty prediction', { prediction: {} }, 'unsupported_value', 'prediction.type'],
     ['a long safety identifier', { safety_identifier: 'i'.repeat(65) }, 'string_above_max_length', 'safety_identifier'],
-    ['a spoken answer', { modalities: ['text', 'audio'] }, 'unsupported_value', 'modalities[1]'],
+    ['audio output', { modalities: ['text', 'audio'] }, 'unsupported_value', 'modalities[1]'],
     ['a voice', { audio: { voice: 'alloy', format: 'mp3' } }, 'unsupported_value', 'audio'],
-    ['a search of the web', { web_search_options: {} }, 'unsupported_value', 'web_search_options'],
-    ['a tier that the catalog has no price of', { service_tier: 'priority' }, 'unsupported_value', 'service_tier'],
+    ['web search', { web_search_options: {} }, 'unsupported_value', 'web_search_options'],
+    ['a service tier without a price in the catalog', { service_tier: 'priority' }, 'unsupported_value', 'service_tier'],
     ['such a tier by its newer name', { service_tier: 'fast' }, 'unsupported_value', 'service_tier'],
   ])('%s', (_name, fields, code, param) => {
     const request = typeof fields === 'object' ? { model: 'chat', messages: [user], ...fields } : fields
@@ -214,17 +209,17 @@ describe('a chat request is refused for', () => {
   })
 })
 
-describe('a chat request passes whole with', () => {
+describe('Chat request accepts', () => {
   it.each<[string, object, boolean]>([
     [
-      'nulls for what is left out',
+      'nulls for omitted fields',
       { n: null, stop: null, temperature: null, tools: null, metadata: null, stream: null, stream_options: null },
       false,
     ],
     ['unknown fields', { vendor_extra: { anything: [1] }, messages: [{ ...user, odd: true }] }, false],
     ['every role', { messages: ['developer', 'system', 'user', 'assistant'].map((role) => ({ role, content: 'a' })) }, false],
     [
-      'parts, calls of tools and their answers',
+      'content parts, tool calls and their results',
       {
         messages: [
           {
@@ -247,18 +242,18 @@ describe('a chat request passes whole with', () => {
     ['a schema', { response_format: { type: 'json_schema', json_schema: { name: 'a', schema: { type: 'object' } } } }, false],
     ['a strict schema', { response_format: { type: 'json_schema', json_schema: { name: 'a', strict: true, schema: strict } } }, false],
     [
-      'JSON that is spoken of',
+      'a JSON format that the messages mention',
       { messages: [{ ...user, content: [{ type: 'text', text: 'As JSON' }] }], response_format: { type: 'json_object' } },
       false,
     ],
-    ['a tool of no arguments', { tools: [{ type: 'function', function: { name: 'f', strict: true } }], tool_choice: 'required' }, false],
+    ['a tool without arguments', { tools: [{ type: 'function', function: { name: 'f', strict: true } }], tool_choice: 'required' }, false],
     [
       'an effort and a verbosity',
       { reasoning_effort: 'minimal', verbosity: 'low', modalities: ['text'], prediction: { type: 'content', content: 'a' } },
       false,
     ],
     [
-      'tools of kinds to come',
+      'unknown tool types',
       { tools: [tool, { type: 'custom', custom: {} }], tool_choice: { type: 'function', function: { name: 'look_up' } } },
       false,
     ],
@@ -273,9 +268,9 @@ it.each<[string, object, string | null]>([
   ['images', withPart(image), 'messages[0].content[1]'],
   ['tools', { tools: [tool] }, 'tools'],
   ['functions', { functions: [tool.function] }, 'functions'],
-  ['no tools after all', { tools: [] }, null],
-  ['an answer by a schema', { response_format: { type: 'json_schema', json_schema: { name: 'a' } } }, 'response_format'],
-])('a model that can only talk is asked for %s', (_name, fields, param) => {
+  ['an empty list of tools', { tools: [] }, null],
+  ['a response schema', { response_format: { type: 'json_schema', json_schema: { name: 'a' } } }, 'response_format'],
+])('a text-only model accepts a request with %s', (_name, fields, param) => {
   const { catalog } = parts().deps
   const request = checkChatRequest({ model: 'plain', messages: [user], ...fields }, false)
   const check = () => checkAgainstModel(request, catalog.find('plain')!)
@@ -284,7 +279,7 @@ it.each<[string, object, string | null]>([
   expect(() => checkAgainstModel(request, catalog.find('chat')!)).not.toThrow()
 })
 
-it('a cache is asked for of models alone whose price of writing to it is known, and for five minutes', () => {
+it('prompt caching is requested for five minutes, only from models with a known cache-write price', () => {
   const { catalog } = parts().deps
   const chat = catalog.find('chat')!
   const request = checkChatRequest({ model: 'chat', messages: [user], cache_control: { type: 'ephemeral', ttl: '1h' } }, false)
@@ -296,11 +291,17 @@ it('a cache is asked for of models alone whose price of writing to it is known, 
 })
 
 it.each<[string, string, object, object, string[]]>([
-  ['a model that reasons', 'reasoner', { reasoning_effort_if_supported: 'low' }, { reasoning_effort: 'low' }, []],
-  ['a model that does not', 'plain', { reasoning_effort_if_supported: 'low' }, {}, ['reasoning_effort']],
-  ['who asks for both', 'reasoner', { reasoning_effort: 'high', reasoning_effort_if_supported: 'low' }, { reasoning_effort: 'high' }, []],
-  ['who asks for it outright', 'plain', { reasoning_effort: 'high' }, { reasoning_effort: 'high' }, []],
-])('an effort where it is supported is sent as %s wants it', (_name, id, fields, expected, heard) => {
+  ['a reasoning model', 'reasoner', { reasoning_effort_if_supported: 'low' }, { reasoning_effort: 'low' }, []],
+  ['a model without reasoning', 'plain', { reasoning_effort_if_supported: 'low' }, {}, ['reasoning_effort']],
+  [
+    'a caller who sends both forms',
+    'reasoner',
+    { reasoning_effort: 'high', reasoning_effort_if_supported: 'low' },
+    { reasoning_effort: 'high' },
+    [],
+  ],
+  ['a caller who sends the vendor form', 'plain', { reasoning_effort: 'high' }, { reasoning_effort: 'high' }, []],
+])('a supported effort is sent in the form for %s', (_name, id, fields, expected, heard) => {
   const catalog = `
 engines: { near: { kind: embedded, badge: local } }
 models:

@@ -25,13 +25,13 @@ const listCalls = (chunks: readonly ProtocolObject[]) =>
     ({ choices }) => (choices as readonly { delta: { tool_calls?: readonly unknown[] } }[])[0]?.delta.tool_calls ?? [],
   )
 
-describe('chunks', () => {
-  it('that are whole stay as they are', () => {
+describe('Chunk completion', () => {
+  it('leaves whole chunks unchanged', () => {
     const chunks = [opening, delta({ content: 'Hi' }, { logprobs: { content: [] } }), { ...last, system_fingerprint: 'fp' }, end()]
     expect(completed(chunks)).toEqual(chunks)
   })
 
-  it('have no name or fact that does not look like one', () => {
+  it('removes malformed names and metadata', () => {
     for (const odd of ['two words', 'x'.repeat(10_000), '\u202e']) {
       const spoiled = { id: odd, object: odd, created: head.created, model: odd, system_fingerprint: odd, service_tier: odd }
       const call = { index: 0, id: odd, type: odd, function: { name: 'f', arguments: '{}' } }
@@ -51,23 +51,23 @@ describe('chunks', () => {
     }
   })
 
-  it('have one id, time and model, those of the first', () => {
+  it('sets the ID, time and model of the first chunk on all', () => {
     const others = { ...delta({ content: 'b' }), id: 'other', created: 1_750_000_009, model: '' }
     const got = completed([delta({ role: 'assistant', content: 'a' }), others, last])
     expect(got.map(({ id, created, model }) => [id, created, model])).toEqual(Array(4).fill(['theirs', 1_750_000_000, 'their-model']))
   })
 
-  it('have names of ours where the engine has none', () => {
+  it('creates names where the engine has none', () => {
     const [first] = completed([{ choices: [{ delta: { role: 'assistant', content: 'a' } }] }])
     expect(first).toMatchObject({ id: 'chatcmpl-made', object: 'chat.completion.chunk', created: 1_795_000_000, model: 'our-model' })
   })
 
-  it('without a name that say nothing wait for the name', () => {
+  it('delays nameless empty chunks until the name arrives', () => {
     const filtered = { id: '', object: '', created: 0, model: '', choices: [], prompt_filter_results: [1] }
     expect(completed([filtered, opening, last]).slice(0, 2)).toEqual([{ ...head, choices: [], prompt_filter_results: [1] }, opening])
   })
 
-  it('begin with the role in each choice, and say it once', () => {
+  it('puts the role into the first chunk of each choice, once', () => {
     const two = (index: number, content: object) => ({ ...head, choices: [{ index, delta: content, finish_reason: null }] })
     const got = completed([
       two(0, { content: 'a' }),
@@ -83,7 +83,7 @@ describe('chunks', () => {
     expect(got[3]).toEqual(two(1, { content: 'c' }))
   })
 
-  it('end each choice, by calls of tools where there were any', () => {
+  it('sets a finish reason for each choice, tool_calls where there were any', () => {
     const called = { index: 1, delta: { tool_calls: [{ index: 0, id: 'a', type: 'function', function: { name: 'f', arguments: '' } }] } }
     const got = completed([opening, { ...head, choices: [{ ...called, finish_reason: '' }] }])
     expect(got.slice(-3).map(({ choices }) => choices)).toMatchObject([
@@ -96,22 +96,22 @@ describe('chunks', () => {
 
   it.each<[string, readonly ProtocolObject[]]>([
     ['once, in a last chunk without choices', [opening, last, end()]],
-    ['once, where it comes with a choice', [opening, { ...last, usage }]],
-    ['once, where every chunk has it', [{ ...opening, usage: { ...usage, completion_tokens: 0 } }, { ...last, usage }, end()]],
-    ['once, where it comes first', [end({ ...usage, prompt_tokens: 1 }), opening, last, end()]],
-  ])('have the usage %s', (_name, chunks) => {
+    ['once, if it comes with a choice', [opening, { ...last, usage }]],
+    ['once, if every chunk has it', [{ ...opening, usage: { ...usage, completion_tokens: 0 } }, { ...last, usage }, end()]],
+    ['once, if it comes first', [end({ ...usage, prompt_tokens: 1 }), opening, last, end()]],
+  ])('reports the usage %s', (_name, chunks) => {
     const got = completed(chunks)
     expect(got.filter((chunk) => chunk.usage)).toEqual([end()])
     expect(got.at(-1)).toEqual(end())
   })
 
-  it('have the count of what was used where the engine says nothing of it', () => {
+  it('reports the counted usage if the engine reports none', () => {
     const counted = end({ prompt_tokens: 7, completion_tokens: 3, total_tokens: 10 })
     expect(completed([opening, { ...last, usage: {} }]).at(-1)).toEqual(counted)
     expect(completed([opening, last, { ...head, choices: [], usage: null }]).at(-1)).toEqual(counted)
   })
 
-  it('are none where nothing was said', () => expect(completed([])).toEqual([]))
+  it('yields nothing for an empty stream', () => expect(completed([])).toEqual([]))
 })
 
 interface AnyChoice {
@@ -121,7 +121,7 @@ interface AnyChoice {
 }
 const readChoices = ({ choices }: ProtocolObject) => choices as readonly AnyChoice[]
 
-describe('whatever an engine sends', () => {
+describe('Chunk completion of any stream', () => {
   const piece = fc.record(
     {
       index: fc.constantFrom<unknown>(0, 1, 2, null),
@@ -156,7 +156,7 @@ describe('whatever an engine sends', () => {
     { requiredKeys: [] },
   )
 
-  it('its chunks have one name, the role first, no word lost, every choice ended, and the usage once at the end', () => {
+  it('yields one name, the role first, every word, an end of every choice, and the usage once at the end', () => {
     fc.assert(
       fc.property(fc.array(chunk, { minLength: 1, maxLength: 12 }), (chunks) => {
         const got = completed(chunks as readonly ProtocolObject[])
@@ -183,7 +183,7 @@ describe('whatever an engine sends', () => {
     )
   })
 
-  it('each call of a tool has its id and type in its first piece only, and no arguments are lost', () => {
+  it('yields the ID and type of each tool call in its first chunk only, and all arguments', () => {
     fc.assert(
       fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
         const got = listCalls(calls(...pieces)) as readonly {
@@ -205,7 +205,7 @@ describe('whatever an engine sends', () => {
     )
   })
 
-  it('it is read to the end', () => {
+  it('reads the stream to the end', () => {
     fc.assert(
       fc.property(
         fc.array(fc.dictionary(fc.constantFrom('id', 'choices', 'usage', 'model'), fc.jsonValue()), { maxLength: 5 }),
@@ -217,35 +217,35 @@ describe('whatever an engine sends', () => {
   })
 })
 
-describe('calls of tools', () => {
+describe('Tool calls in chunks', () => {
   const first = (index: number, id = `call_${index}`) => ({ index, id, type: 'function', function: { name: `f${index}`, arguments: '' } })
   const more = (index: number, text: string) => ({ index, function: { arguments: text } })
 
-  it('that are whole stay as they are, side by side', () => {
+  it('remain unchanged when they are whole and interleaved', () => {
     const pieces = [first(0), first(1), more(0, '{'), more(1, '['), more(1, ']'), more(0, '}')]
     expect(listCalls(calls(...pieces))).toEqual(pieces)
   })
 
-  it('that all say index 0 get indices of their own', () => {
+  it('that all have index 0 get their own indices', () => {
     const got = listCalls(calls(first(0, 'a'), more(0, '{}'), { ...first(0, 'b') }, more(0, '[]')))
     expect(got).toEqual([first(0, 'a'), more(0, '{}'), { ...first(0, 'b'), index: 1 }, more(1, '[]')])
   })
 
-  it('without an index are told apart by id and name', () => {
+  it('without an index are distinguished by ID and name', () => {
     const { index: _, ...a } = first(0, 'a')
     const { index: __, ...b } = first(0, 'b')
     const got = listCalls(calls(a, { function: { arguments: '{}' } }, b, { id: 'a', function: { arguments: '!' } }))
     expect(got).toEqual([first(0, 'a'), more(0, '{}'), { ...first(0, 'b'), index: 1 }, more(0, '!')])
   })
 
-  it('say id, type and name once, whatever the engine repeats', () => {
+  it('have ID, type and name once, whatever the engine repeats', () => {
     const got = listCalls(
       calls(first(0), { ...first(0), function: { name: 'f0', arguments: '{' } }, { ...more(0, '}'), id: 'another', type: 'function' }),
     )
     expect(got).toEqual([first(0), more(0, '{'), more(0, '}')])
   })
 
-  it('get what the engine left out', () => {
+  it('get the fields that the engine left out', () => {
     expect(listCalls(calls({ index: 0, function: { name: 'f' } }, { index: 0, function: { arguments: '{}' } }))).toEqual([
       { index: 0, id: 'call-made', type: 'function', function: { name: 'f', arguments: '' } },
       more(0, '{}'),

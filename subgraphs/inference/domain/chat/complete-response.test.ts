@@ -15,13 +15,13 @@ const said = {
   usage: { prompt_tokens: 1, completion_tokens: 2, total_tokens: 3 },
 }
 
-describe('an answer', () => {
-  it('that has every key is as the engine gave it, with what the protocol does not know', () => {
+describe('Response completion', () => {
+  it('leaves a complete response unchanged, with unknown fields', () => {
     const whole = { ...said, system_fingerprint: 'fp', usage: { ...said.usage, total_tokens: 9, queue_time: 0.1 } }
     expect(completedResponse(whole, names, believed(whole.usage))).toEqual(whole)
   })
 
-  it('gets the keys that the engine left out, and nothing else', () => {
+  it('adds the keys that the engine left out, and nothing else', () => {
     const response = {
       choices: [{ message: { content: 'Hi' } }, { index: 1, message: { refusal: 'No.', reasoning: 'hm' }, finish_reason: 'eos' }],
     }
@@ -42,10 +42,10 @@ describe('an answer', () => {
     ['white space', 'two words'],
     ['invisible characters', 'a\u202eb'],
     ['markup', '<b>'],
-    ['no end', 'x'.repeat(10_000)],
+    ['too many characters', 'x'.repeat(10_000)],
     ['no text', 7],
     ['fields', {}],
-  ])('has no name or fact with %s', (_what, odd) => {
+  ])('removes names and metadata with %s', (_what, odd) => {
     const call = { id: odd, type: odd, function: { name: 'f', arguments: '{}' } }
     const choice = { index: 0, message: { role: odd, content: null, tool_calls: [call] }, finish_reason: odd }
     const response = { ...said, id: odd, object: odd, model: odd, system_fingerprint: odd, service_tier: odd, choices: [choice] }
@@ -70,7 +70,7 @@ describe('an answer', () => {
     })
   })
 
-  it('keeps the names and facts of real engines', () => {
+  it('preserves the names and metadata of real engines', () => {
     for (const model of ['meta-llama/Llama-3.3-70B:free', 'models/gemini-2.5@001', 'accounts/a~b/models/c|d+e=,'])
       for (const fact of ['fp_44709d6fcb', 'default', 'on_demand', null]) {
         const response = { ...said, id: 'gen-1:a/b+c=', model, system_fingerprint: fact, service_tier: fact }
@@ -82,12 +82,12 @@ describe('an answer', () => {
     ...['stop', 'length', 'tool_calls', 'content_filter', 'function_call'].map((reason) => [reason, reason] as const),
     ...[['model_length', 'length'] as const, ['MAX_TOKENS', 'length'] as const, ['SAFETY', 'content_filter'] as const],
     ...['end_turn', 'eos', 'a key', ''].map((reason) => [reason, 'stop'] as const),
-  ])('that ends with %j ends with %j', (reason, expected) => {
+  ])('maps the finish reason %j to %j', (reason, expected) => {
     const response = completedResponse({ ...said, choices: [{ ...said.choices[0], finish_reason: reason }] }, names, counted)
     expect(response.choices).toMatchObject([{ finish_reason: expected }])
   })
 
-  it('names calls of tools that have no id, and ends with them where it says no end', () => {
+  it('creates IDs of tool calls without one, and the finish reason tool_calls where there is none', () => {
     const call = { function: { name: 'f', arguments: '{}' } }
     const response = completedResponse({ ...said, choices: [{ index: 0, message: { tool_calls: [call] } }] }, names, counted)
     expect(response.choices).toMatchObject([
@@ -98,7 +98,7 @@ describe('an answer', () => {
     ])
   })
 
-  it('gets the sum of its usage, and its count where the usage is no usage, or zero for something', () => {
+  it('reports the sum of the usage, and counted tokens where it is malformed or zero for some text', () => {
     const usage = { prompt_tokens: 4, completion_tokens: 5 }
     expect(completedResponse({ ...said, usage }, names, believed(usage)).usage).toEqual({ ...usage, total_tokens: 9 })
     const zero = { prompt_tokens: 9, completion_tokens: 0, prompt_tokens_details: { cached_tokens: 2 } }

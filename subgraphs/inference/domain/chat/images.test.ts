@@ -17,7 +17,7 @@ function catchFailure(run: () => unknown): KisError | null {
   return null
 }
 
-describe('a data: URI', () => {
+describe('Images in data: URIs', () => {
   it.each([
     ['a PNG', dataUri(png())],
     ['a JPEG', dataUri(JPEG, 'image/jpeg')],
@@ -31,19 +31,19 @@ describe('a data: URI', () => {
     ],
     ['a GIF', dataUri(GIF, 'image/gif')],
     ['a WebP', dataUri(WEBP, 'image/webp')],
-    ['one that is called otherwise', dataUri(GIF, 'image/png')],
+    ['one with a wrong declared type', dataUri(GIF, 'image/png')],
     ['one with parameters', dataUri(png(), 'image/png;name=a.png')],
-    ['one in capitals', `DATA:IMAGE/PNG;BASE64,${png().toString('base64')}`],
-    ['base64 in lines', dataUri(png()).replace(/.{40}/g, '$&\r\n')],
+    ['one in capital letters', `DATA:IMAGE/PNG;BASE64,${png().toString('base64')}`],
+    ['base64 with line breaks', dataUri(png()).replace(/.{40}/g, '$&\r\n')],
     ['base64 in the alphabet of URLs, without padding', `data:image/png;base64,${png().toString('base64url')}`],
     ['40 million pixels', dataUri(png(1, 1, { claims: [8_000, 5_000] }))],
-  ])('holds %s', (_name, url) => expect(catchFailure(() => checkImageUrl(url, PARAM))).toBeNull())
+  ])('accept %s', (_name, url) => expect(catchFailure(() => checkImageUrl(url, PARAM))).toBeNull())
 
   const whole = png().toString('base64')
   it.each([
     ['text', dataUri(Buffer.from('hello'), 'text/plain'), 'unsupported_file_type'],
     ['an SVG', dataUri(Buffer.from('<svg/>'), 'image/svg+xml'), 'unsupported_file_type'],
-    ['text that is called a PNG', dataUri(Buffer.from('hello, this is text')), 'unsupported_file_type'],
+    ['text that is declared as a PNG', dataUri(Buffer.from('hello, this is text')), 'unsupported_file_type'],
     ['a PNG that ends in its header', dataUri(png().subarray(0, 20)), 'unsupported_file_type'],
     ['a JPEG without a frame', dataUri(JPEG.subarray(0, 20), 'image/jpeg'), 'unsupported_file_type'],
     [
@@ -52,7 +52,7 @@ describe('a data: URI', () => {
       'unsupported_file_type',
     ],
     [
-      'a JPEG of segments without end',
+      'a JPEG of endless segments',
       dataUri(Buffer.concat([JPEG.subarray(0, 20), Buffer.from('ffe00002'.repeat(2_000), 'hex'), JPEG.subarray(20)]), 'image/jpeg'),
       'unsupported_file_type',
     ],
@@ -64,23 +64,23 @@ describe('a data: URI', () => {
     ['nothing', 'data:image/png;base64,', 'unsupported_file_type'],
     ['no base64', 'data:image/png,%89PNG', 'invalid_request'],
     ['no comma', 'data:image/png;base64', 'invalid_request'],
-    ['nothing at all', 'data:', 'invalid_request'],
-    ['a beginning without end', `data:image/png;${'a=b;'.repeat(100)}base64,${whole}`, 'invalid_request'],
+    ['an empty text', 'data:', 'invalid_request'],
+    ['an incomplete prefix', `data:image/png;${'a=b;'.repeat(100)}base64,${whole}`, 'invalid_request'],
     ['base64 with other characters', `data:image/png;base64,${whole.slice(0, 20)}*${whole.slice(21)}`, 'invalid_request'],
-    ['base64 that is cut', `data:image/png;base64,${whole.slice(0, -3)}`, 'invalid_request'],
+    ['truncated base64', `data:image/png;base64,${whole.slice(0, -3)}`, 'invalid_request'],
     ['60,000 × 60,000 pixels', dataUri(png(1, 1, { claims: [60_000, 60_000] })), 'payload_too_large'],
     ['a width of 2^32 - 1', dataUri(png(1, 1, { claims: [2 ** 32 - 1, 2 ** 32 - 1] })), 'payload_too_large'],
-    ['no pixels', dataUri(png(1, 1, { claims: [0, 5] })), 'invalid_request'],
-    ['more bytes than it may', dataUri(Buffer.concat([png(), Buffer.alloc(MAX_IMAGE_BYTES)])), 'payload_too_large'],
-  ])('is refused that holds %s', (_name, url, code) => {
+    ['an image without pixels', dataUri(png(1, 1, { claims: [0, 5] })), 'invalid_request'],
+    ['more bytes than the limit', dataUri(Buffer.concat([png(), Buffer.alloc(MAX_IMAGE_BYTES)])), 'payload_too_large'],
+  ])('refuse %s', (_name, url, code) => {
     expect(catchFailure(() => checkImageUrl(url, PARAM))).toMatchObject({ code, param: PARAM })
   })
 
-  it.each(['file:///etc/passwd', 'ftp://a/b', 'blob:x', '', 'javascript:1', 'a.png'])('%s is neither one nor an address', (url) =>
+  it.each(['file:///etc/passwd', 'ftp://a/b', 'blob:x', '', 'javascript:1', 'a.png'])('%s is neither one nor a URL', (url) =>
     expect(catchFailure(() => checkImageUrl(url, PARAM))).toMatchObject({ code: 'invalid_request', param: PARAM }),
   )
 
-  it('is judged for any text and any bytes, without another failure', () => {
+  it('fail with a KisError only, for any text and any bytes', () => {
     const bytes = fc.oneof(
       fc.uint8Array({ maxLength: 64 }),
       fc.tuple(fc.constantFrom(png(), GIF, JPEG, WEBP), fc.nat(80)).map(([whole, end]) => whole.subarray(0, end)),
@@ -96,10 +96,10 @@ describe('a data: URI', () => {
   })
 })
 
-it('the type of bytes is told by the bytes', () =>
+it('the type of an image is read from its bytes', () =>
   expect([png(), JPEG, GIF, WEBP].map((bytes) => checkImage(bytes, PARAM))).toEqual(['image/png', 'image/jpeg', 'image/gif', 'image/webp']))
 
-it('images of a request are found with their paths, and get other addresses without a change of the rest', () => {
+it('images of a request are found with their paths and replaced without a change of the rest', () => {
   const part = (url: string) => ({ type: 'image_url', image_url: { url, detail: 'low' } })
   const request = {
     model: 'm',
@@ -127,7 +127,7 @@ it('images of a request are found with their paths, and get other addresses with
   expect(request).toEqual(before)
 })
 
-it('sends images to vendors in standard base64 of one line', () => {
+it('images are sent to vendors in standard base64 on one line', () => {
   const toRequest = (url: string) => ({ model: 'm', messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url } }] }] })
   const standard = toRequest(dataUri(png()))
   const inLines = toRequest(`data:image/png;base64,${png().toString('base64url').replace(/.{40}/g, '$&\n')}`)

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { findEarlierQuestion, isFollowUp, isOverview, readSmallTalk } from './question.ts'
 
-describe('small talk', () => {
+describe('Small talk', () => {
   it.each([
     [
       'greeting',
@@ -42,16 +42,16 @@ describe('small talk', () => {
       ],
     ],
     ['farewell', ['bye', 'Thanks, bye!', 'مع السلامة', 'إلى اللقاء', 'شكرا، مع السلامة']],
-  ] as const)('is %s', (kind, messages) => {
+  ] as const)('includes %s', (kind, messages) => {
     expect(messages.map((message) => [message, readSmallTalk(message)])).toEqual(messages.map((message) => [message, kind]))
   })
 
   it.each([
     ...['Hi, when is lunch?', 'thanks, and where is the office?', 'What is a greeting?', 'Great Britain', 'good leave policy', ''],
     ...['شكرا، متى يفتح المكتب؟', 'السلام عليكم، كم سعر التذكرة؟', 'ما معنى شكرا؟', 'من هو تمام سلام؟', 'سلامة العمال'],
-  ])('is not what asks something: %j', (message) => expect(readSmallTalk(message)).toBeNull())
+  ])('excludes a question: %j', (message) => expect(readSmallTalk(message)).toBeNull())
 
-  it('is told in bounded time', () => {
+  it('is detected in linear time', () => {
     const begun = process.cpuUsage()
     for (const pump of ['bye ', 'ok ', 'الله ', 'هلا ', 'يا هلا ', 'الشكر لك ', 'thank you ', 'good day ', 'and ', 'ا'])
       for (const end of ['x', 'سؤال', '']) readSmallTalk(`${pump.repeat(200).slice(0, 150)} ${end}`)
@@ -59,25 +59,25 @@ describe('small talk', () => {
   })
 })
 
-describe('a follow-up', () => {
+describe('Follow-up questions', () => {
   it.each([
     ...['and in 2021?', 'What about the second?', 'And who signs it?', 'Why?', 'How much does it cost?', 'or for students'],
     ...['وماذا عن الثانية؟', 'وفي عام ٢٠٢١؟', 'وكم سعر التذكرة؟', 'لماذا؟', 'طيب ومتى يغلق؟', 'ماذا عن الأطفال؟', 'ومن يوقّعه؟'],
-  ])('is %j', (message) => expect(isFollowUp(message)).toBe(true))
+  ])('include %j', (message) => expect(isFollowUp(message)).toBe(true))
 
   it.each([
     ...['How many days of paid leave do I get?', 'Who approves travel?', 'Andorra has how many people?'],
     ...['متى يفتح المتحف؟', 'وزارة التعليم أين تقع؟', 'كم عدد الموظفين في جدة؟', ''],
     'and '.repeat(100),
-  ])('is not %j', (message) => expect(isFollowUp(message)).toBe(false))
+  ])('exclude %j', (message) => expect(isFollowUp(message)).toBe(false))
 
-  it('refers to the last question that can be understood alone', () => {
+  it('refer to the last question that is clear alone', () => {
     expect(findEarlierQuestion(['Hi', 'What was the revenue in 2020?', 'and in 2021?', 'thanks'])).toBe('What was the revenue in 2020?')
     expect(findEarlierQuestion(['شكرا'])).toBe('')
   })
 })
 
-describe('a question for an overview', () => {
+describe('Overview questions', () => {
   it.each([
     ...[
       'What is in this collection?',
@@ -86,10 +86,10 @@ describe('a question for an overview', () => {
       'What are these documents about?',
     ],
     ...['ماذا يوجد في هذه المجموعة؟', 'لخّص المستند', 'ما محتوى هذا الملف؟', 'عن ماذا تتحدث هذه الوثائق؟', 'أعطني ملخصا للمستندات'],
-  ])('is %j', (message) => expect(isOverview(message)).toBe(true))
+  ])('include %j', (message) => expect(isOverview(message)).toBe(true))
 
   it.each(['What does the document say about leave?', 'Summarise the travel policy', 'ماذا يقول المستند عن الإجازات؟', 'What is this?'])(
-    'is not %j',
+    'exclude %j',
     (message) => expect(isOverview(message)).toBe(false),
   )
 })

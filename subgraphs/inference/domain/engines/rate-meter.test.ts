@@ -5,8 +5,8 @@ import { RateMeter } from './rate-meter.ts'
 
 const MINUTE_MS = 60_000
 
-describe('a meter', () => {
-  it('lets exactly the limit pass at once, then one for each part of the minute', () => {
+describe('Rate meter', () => {
+  it('admits exactly the limit at once, then one call for each part of the minute', () => {
     const meter = new RateMeter()
     for (let i = 0; i < 5; i++) {
       expect(meter.waitMs(1, 5, 0)).toBe(0)
@@ -18,7 +18,7 @@ describe('a meter', () => {
     expect([meter.remaining(5, 12_000), meter.resetMs(5, 12_000)]).toEqual([1, 48_000])
   })
 
-  it('lets more than the whole limit in when it is empty, and has it paid off afterwards', () => {
+  it('admits a call larger than the whole limit when it is empty, and recovers before the next', () => {
     const meter = new RateMeter()
     expect(meter.waitMs(150, 100, 0)).toBe(0)
     meter.consume(150, 100, 0)
@@ -26,14 +26,14 @@ describe('a meter', () => {
     expect(meter.waitMs(150, 100, 0)).toBe(90_000)
   })
 
-  it('goes by a limit that changes, from what has been taken', () => {
+  it('applies a changed limit to what has been taken', () => {
     const meter = new RateMeter()
     meter.consume(10, 10, 0)
     expect(meter.remaining(100, 0)).toBe(90)
     expect(meter.waitMs(1, 5, 0)).toBe(72_000)
   })
 
-  it('drains nothing while its clock is set back, and drains on from there', () => {
+  it('drains nothing while its clock is set back, and resumes from there', () => {
     const meter = new RateMeter()
     meter.consume(60, 60, 3_600_000)
     expect(meter.waitMs(1, 60, 0)).toBe(1_000)
@@ -51,8 +51,8 @@ const calls = fc.array(
   { maxLength: 60 },
 )
 
-describe('over any time', () => {
-  it('no more passes than the limit and the pace of that time, less what came back in it, whatever calls used in the end', () => {
+describe('Rate meter over any time', () => {
+  it('admits at most the limit and the rate of that time, less what was returned, whatever calls used', () => {
     fc.assert(
       fc.property(calls, fc.integer({ min: 1, max: 400 }), fc.integer({ min: 0, max: 30_000 }), (requested, limit, lastsMs) => {
         const meter = new RateMeter()
@@ -81,7 +81,7 @@ describe('over any time', () => {
     )
   })
 
-  it('waiting as long as it says is enough, and a millisecond less is not', () => {
+  it('reports a wait that is enough, and a millisecond less is not', () => {
     fc.assert(
       fc.property(calls, fc.integer({ min: 1, max: 400 }), fc.integer({ min: 1, max: 8 }), (requested, limit, replicas) => {
         const meter = new RateMeter()
@@ -100,7 +100,7 @@ describe('over any time', () => {
     )
   })
 
-  it('a call whose use is corrected at once leaves what the use alone would have left', () => {
+  it('an immediate correction leaves the same state as the actual use alone', () => {
     fc.assert(
       fc.property(calls, fc.integer({ min: 1, max: 400 }), (requested, limit) => {
         const [corrected, exact] = [new RateMeter(), new RateMeter()]
@@ -117,7 +117,7 @@ describe('over any time', () => {
     )
   })
 
-  it('nothing passes a limit of 0, and it says to ask again in a minute', () => {
+  it('a limit of 0 admits nothing, and reports a wait of a minute', () => {
     const meter = new RateMeter()
     for (const now of [0, 1_000_000]) {
       expect([meter.waitMs(1, 0, now), meter.remaining(0, now), meter.resetMs(0, now)]).toEqual([60_000, 0, 60_000])

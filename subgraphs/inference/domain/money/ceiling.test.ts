@@ -11,31 +11,31 @@ import { chatCeiling, chatTokensConsumed, embeddingCeiling } from './ceiling.ts'
 const user = { role: 'user', content: 'Hello' }
 const createRequest = (fields: object) => checkChatRequest({ model: 'chat', messages: [user], ...fields }, false)
 
-describe('what a chat call takes of a limit of tokens', () => {
+describe('Tokens that a chat call takes from the rate limit', () => {
   // The model has at most 4,000 tokens of output; the input has 50.
   it.each<[string, object, number | null, number]>([
-    ['is its input and what it asks for', { max_tokens: 2_000 }, 100_000, 2_050],
-    ["is no more than the model's longest answer", { max_tokens: 9_000 }, 100_000, 4_050],
-    ['is what it asks for also where the limit is smaller', { max_tokens: 2_000 }, 1_000, 2_050],
-    ['counts every choice', { max_tokens: 7, n: 3 }, 100_000, 71],
-    ['is the usual length where it asks for nothing', {}, 100_000, 1_074],
-    ['is the usual length of every choice', { n: 2 }, 100_000, 2_098],
-    ['is what the limit has room for where that is less', {}, 500, 500],
-    ['is its input at least', {}, 40, 50],
-    ['is the usual length without a limit', {}, null, 1_074],
+    ['are its input and the requested output', { max_tokens: 2_000 }, 100_000, 2_050],
+    ["are at most the model's longest output", { max_tokens: 9_000 }, 100_000, 4_050],
+    ['are the requested output even if the limit is smaller', { max_tokens: 2_000 }, 1_000, 2_050],
+    ['count every choice', { max_tokens: 7, n: 3 }, 100_000, 71],
+    ['are the usual length without a requested output', {}, 100_000, 1_074],
+    ['are the usual length of every choice', { n: 2 }, 100_000, 2_098],
+    ['are the rest of the limit if that is less', {}, 500, 500],
+    ['are its input at least', {}, 40, 50],
+    ['are the usual length without a limit', {}, null, 1_074],
   ])('%s', (_name, fields, perMinute, tokens) => {
     const model = { ...parts().deps.catalog.find('chat')!, maxOutputTokens: 4_000, contextWindow: 8_000 }
     expect(chatTokensConsumed(model, createRequest(fields), 50, perMinute)).toBe(tokens)
   })
 })
 
-describe('the ceiling of a chat call', () => {
+describe('Ceiling of a chat call', () => {
   // The model has a window of 1,000 tokens, and at most 100 of output.
   it.each<[string, object, number]>([
-    ["is the model's own output when nothing is asked", {}, 100],
+    ["is the model's maximum output by default", {}, 100],
     ['follows max_tokens', { max_tokens: 7 }, 7],
-    ['follows max_completion_tokens before max_tokens', { max_tokens: 7, max_completion_tokens: 9 }, 9],
-    ['never goes above what the model gives', { max_tokens: 5_000 }, 100],
+    ['prefers max_completion_tokens to max_tokens', { max_tokens: 7, max_completion_tokens: 9 }, 9],
+    ['is never above the maximum output of the model', { max_tokens: 5_000 }, 100],
     ['counts every choice', { max_tokens: 7, n: 3 }, 21],
   ])('%s', (_name, fields, outputTokens) => {
     const model = parts().deps.catalog.find('chat')!
@@ -54,7 +54,7 @@ describe('the ceiling of a chat call', () => {
       'm',
     )!
 
-  it('is the window where only that is known', () => {
+  it('is the context window where only that is known', () => {
     const model = createModel('kind: chat, context_window: 500, price: { input: "1", output: "1" }')
     expect(chatCeiling(model, createRequest({}), 0).outputTokens).toBe(500)
   })
@@ -66,8 +66,8 @@ describe('the ceiling of a chat call', () => {
   })
 })
 
-describe('input tokens', () => {
-  it('count text, calls, tools and schema, and images by their number', () => {
+describe('Input tokens', () => {
+  it('count text, tool calls, tools and schema, and images by their number', () => {
     const size = (fields: object) => measureInput(createRequest(fields) as ChatRequest)
     const base = size({}).textTokens
     expect(base).toBe(6)
@@ -95,7 +95,7 @@ describe('input tokens', () => {
     }
   })
 
-  it('are never fewer than what their lengths say', () => {
+  it('are never fewer than the length of the text implies', () => {
     const piece = fc.oneof(fc.string({ unit: 'binary' }), fc.constantFrom('abcd ', ' ', '\n', 'ab 12 ', '    ', 'مرحبا', '你好'))
     const text = fc.array(piece, { maxLength: 60 }).map((pieces) => pieces.join(''))
     const content = fc.oneof(
@@ -113,7 +113,7 @@ describe('input tokens', () => {
     )
   })
 
-  it('refuse a schema without a bottom', () => {
+  it('refuse an endlessly nested schema', () => {
     let schema: object = {}
     for (let depth = 0; depth < 50_000; depth++) schema = { not: schema }
     expect(() => measureInput(createRequest({ tools: [{ type: 'function', function: { name: 'a', parameters: schema } }] }))).toThrow(
@@ -124,7 +124,7 @@ describe('input tokens', () => {
 
 it.each<[string, object, number]>([
   ['a word', { content: 'Hello' }, 1],
-  ['nothing yet', { role: 'assistant', content: '' }, 0],
+  ['empty content', { role: 'assistant', content: '' }, 0],
   ['reasoning', { reasoning_content: 'so' }, 1],
   ['text in parts', { content: [{ type: 'text', text: 'Hello' }, null, 'no part'] }, 1],
   ['reasoning in parts', { content: [{ type: 'thinking', thinking: [{ type: 'text', text: 'so' }] }] }, 1],
@@ -139,14 +139,14 @@ it.each<[string, object, number]>([
     },
     1,
   ],
-  ['reasoning in two fields, once', { reasoning: 'so', reasoning_content: 'so', reasoning_details: [{ text: 'so' }] }, 1],
-  ['reasoning in details and blocks, once', { reasoning_details: [{ text: 'so' }], thinking_blocks: [{ thinking: 'so' }] }, 1],
+  ['reasoning in two fields, counted once', { reasoning: 'so', reasoning_content: 'so', reasoning_details: [{ text: 'so' }] }, 1],
+  ['reasoning in details and blocks, counted once', { reasoning_details: [{ text: 'so' }], thinking_blocks: [{ thinking: 'so' }] }, 1],
   ['reasoning in blocks', { thinking_blocks: [{ type: 'thinking', thinking: 'so' }] }, 1],
   ['reasoning in the field of Copilot', { reasoning_text: 'so' }, 1],
   ['signed reasoning, which repeats what came before', { reasoning_details: [{ text: 'so', signature: 'c2ln' }, null] }, 0],
   ['reasoning that the vendor hides', { reasoning_details: [{ type: 'reasoning.encrypted', data: 'c2VjcmV0' }] }, 0],
-  ['a call of a tool with free text', { tool_calls: [{ index: 0, type: 'custom', custom: { name: 'f', input: 'x' } }] }, 2],
-  ['a call of a tool', { tool_calls: [{ index: 0, function: { name: 'f', arguments: '' } }] }, 1],
+  ['a tool call with free text', { tool_calls: [{ index: 0, type: 'custom', custom: { name: 'f', input: 'x' } }] }, 2],
+  ['a tool call', { tool_calls: [{ index: 0, function: { name: 'f', arguments: '' } }] }, 1],
   ['a whole sentence at once', { content: 'The green tea is brewed at eighty degrees.' }, 13],
 ])('counts the tokens of a chunk with %s', (_name, delta, tokens) => {
   const count = { tokens: 0, fewest: 0, units: 0 }
@@ -163,7 +163,7 @@ it('counts the tokens of a response whose content is in parts', () => {
   expect(countCompletionTokens({ choices: [{ message: { content } }] })).toBe(2 * whole)
 })
 
-it('counts reasoning of a response once, whichever of its fields is longest', () => {
+it('counts reasoning of a response once, by its longest field', () => {
   const whole = countCompletionTokens({ choices: [{ message: { content: 'Hello' } }] })
   const details = [{ type: 'reasoning.text', text: 'Hello', signature: 'c2ln' }]
   for (const message of [
@@ -173,7 +173,7 @@ it('counts reasoning of a response once, whichever of its fields is longest', ()
     expect(countCompletionTokens({ choices: [{ message }] })).toBe(whole)
 })
 
-it('an answer that is not one of the protocol has no tokens', () => {
+it('a response outside the protocol has no tokens', () => {
   for (const response of [{}, { choices: null }, { choices: [{}] }, { choices: [{ message: null }] }])
     expect(countCompletionTokens(response)).toBe(0)
 })

@@ -15,12 +15,12 @@ it.each<[string, object | null, object | undefined]>([
     { inputTokens: 3, cachedInputTokens: 4, cacheWriteTokens: 3, outputTokens: 1 },
   ],
   [
-    'more in the buckets than there is',
+    'more in the buckets than in the total',
     { prompt_tokens: 10, completion_tokens: 1, prompt_tokens_details: { cached_tokens: 8, cache_write_tokens: 8 } },
     { inputTokens: 0, cachedInputTokens: 8, cacheWriteTokens: 2, outputTokens: 1 },
   ],
-  ['more than an integer of GraphQL in all', { prompt_tokens: 2 ** 31 - 1, completion_tokens: 1 }, undefined],
-  ['a count that is none', { prompt_tokens: -1, completion_tokens: 1 }, undefined],
-])('usage with %s is in disjoint buckets that sum to the prompt', (_name, usage, expected) => {
+  ['more than a GraphQL integer in total', { prompt_tokens: 2 ** 31 - 1, completion_tokens: 1 }, undefined],
+  ['a malformed count', { prompt_tokens: -1, completion_tokens: 1 }, undefined],
+])('usage with %s is split into disjoint buckets that sum to the prompt', (_name, usage, expected) => {
   expect(reportedUsage({ usage })).toEqual(expected)
 })

@@ -8,8 +8,8 @@ const check = (value: unknown) => workflowDefinition(value, 'input.definition')
 const nested = (levels: number): unknown => JSON.parse('['.repeat(levels) + ']'.repeat(levels))
 const branch = { id: 'check', type: 'branch', cases: [{ name: 'yes', when: { left: { $ref: 'inputs.a' }, op: 'eq', right: 1 } }] }
 
-describe('a definition', () => {
-  it('of every type of node is taken', () => {
+describe('Workflow definition', () => {
+  it('with every type of node is accepted', () => {
     const nodes = [
       { id: 'heard', type: 'transcribe', model: 'whisper', file_id: '{{ inputs.file }}', language: 'ar' },
       {
@@ -51,17 +51,17 @@ describe('a definition', () => {
   for (const [what, value, code, param] of [
     ['nothing', undefined, 'missing_required_parameter', ''],
     ['a text', 'x', 'invalid_type', ''],
-    ['a value that is nested for ever', flow([text('a', '')], { output: nested(5_000) }), 'invalid_request', ''],
+    ['an endlessly nested value', flow([text('a', '')], { output: nested(5_000) }), 'invalid_request', ''],
     ['no nodes', flow([]), 'invalid_request', '.nodes'],
     ['51 nodes', flow(Array.from({ length: 51 }, (_, i) => text(`n${i}`, ''))), 'array_above_max_length', '.nodes'],
     ['no output', { nodes: [text('a', '')] }, 'missing_required_parameter', '.output'],
     ['an unknown field', flow([text('a', '')], { other: 1 }), 'unknown_parameter', '.other'],
     ['an unknown type', flow([{ id: 'a', type: 'shell' }]), 'unsupported_value', '.nodes[0].type'],
     ['a field of another type', flow([text('a', '', { model: 'm' })]), 'unknown_parameter', '.nodes[0].model'],
-    ['an id with a point', flow([text('a.b', '')]), 'unsupported_value', '.nodes[0].id'],
-    ['an id twice', flow([text('a', ''), text('a', '')]), 'invalid_request', '.nodes[1].id'],
-    ['a reference to no node', flow([text('a', '{{ nodes.b.text }}')]), 'invalid_request', '.nodes[0].template'],
-    ['a reference to no output', flow([text('a', ''), text('b', '{{ nodes.a.result }}')]), 'invalid_request', '.nodes[1].template'],
+    ['an ID with a dot', flow([text('a.b', '')]), 'unsupported_value', '.nodes[0].id'],
+    ['a duplicate ID', flow([text('a', ''), text('a', '')]), 'invalid_request', '.nodes[1].id'],
+    ['a reference to an unknown node', flow([text('a', '{{ nodes.b.text }}')]), 'invalid_request', '.nodes[0].template'],
+    ['a reference to an unknown output', flow([text('a', ''), text('b', '{{ nodes.a.result }}')]), 'invalid_request', '.nodes[1].template'],
     ['an output without a schema', flow([text('a', ''), text('b', '{{ nodes.a.output }}')]), 'invalid_request', '.nodes[1].template'],
     [
       'an unknown input',
@@ -69,28 +69,38 @@ describe('a definition', () => {
       'invalid_request',
       '.nodes[0].template',
     ],
-    ['an output of no node', flow([text('a', '')], { output: { a: [{ $ref: 'nodes.c.text' }] } }), 'invalid_request', '.output.a[0]'],
-    ['no expression', flow([text('a', '{{ inputs. }}')]), 'invalid_request', '.nodes[0].template'],
-    ['braces that stay open', flow([text('a', '{{ inputs.a ')]), 'invalid_request', '.nodes[0].template'],
+    [
+      'an output of an unknown node',
+      flow([text('a', '')], { output: { a: [{ $ref: 'nodes.c.text' }] } }),
+      'invalid_request',
+      '.output.a[0]',
+    ],
+    ['an empty expression', flow([text('a', '{{ inputs. }}')]), 'invalid_request', '.nodes[0].template'],
+    ['unclosed braces', flow([text('a', '{{ inputs.a ')]), 'invalid_request', '.nodes[0].template'],
     ['an item outside a map', flow([text('a', '{{ item }}')]), 'invalid_request', '.nodes[0].template'],
     ['a node that waits for itself', flow([text('a', '{{ nodes.a.text }}')]), 'invalid_request', '.nodes[0].template'],
     [
-      'a circle',
+      'a cycle',
       flow([text('a', '{{ nodes.c.text }}'), text('b', '{{ nodes.a.text }}'), text('c', '', { after: ['b'] })]),
       'invalid_request',
       '.nodes[1].template',
     ],
-    ['a gate of no node', flow([text('a', '', { after: ['b'] })]), 'invalid_request', '.nodes[0].after[0]'],
-    ['a gate of no branch', flow([text('a', ''), text('b', '', { after: ['a.yes'] })]), 'invalid_request', '.nodes[1].after[0]'],
-    ['a gate of no case', flow([branch, text('b', '', { after: ['check.no'] })]), 'invalid_request', '.nodes[1].after[0]'],
+    ['a gate on an unknown node', flow([text('a', '', { after: ['b'] })]), 'invalid_request', '.nodes[0].after[0]'],
     [
-      'a comparison that there is not',
+      'a gate on a node that is no branch',
+      flow([text('a', ''), text('b', '', { after: ['a.yes'] })]),
+      'invalid_request',
+      '.nodes[1].after[0]',
+    ],
+    ['a gate on an unknown case', flow([branch, text('b', '', { after: ['check.no'] })]), 'invalid_request', '.nodes[1].after[0]'],
+    [
+      'an unknown comparison',
       flow([{ ...branch, cases: [{ name: 'x', when: { left: 1, op: 'like' } }] }]),
       'unsupported_value',
       '.nodes[0].cases[0].when.op',
     ],
     [
-      'a condition on no node',
+      'a condition on an unknown node',
       flow([{ ...branch, cases: [{ name: 'x', when: { not: { left: '{{ nodes.z.text }}', op: 'exists' } } }] }]),
       'invalid_request',
       '.nodes[0].cases[0].when.not.left',
@@ -107,8 +117,8 @@ describe('a definition', () => {
       'string_above_max_length',
       '.nodes[0].response_schema',
     ],
-    ['no money', flow([text('a', '')], { max_cost_usd: '0' }), 'unsupported_value', '.max_cost_usd'],
-    ['too much time', flow([text('a', '')], { max_seconds: 21_601 }), 'integer_above_max_value', '.max_seconds'],
+    ['a cap of zero', flow([text('a', '')], { max_cost_usd: '0' }), 'unsupported_value', '.max_cost_usd'],
+    ['an excessive time limit', flow([text('a', '')], { max_seconds: 21_601 }), 'integer_above_max_value', '.max_seconds'],
   ] as const) {
     it(`with ${what} is refused at its path`, () => {
       expect(() => check(value)).toThrow(expect.objectContaining({ code, param: `input.definition${param}` }))
@@ -116,7 +126,7 @@ describe('a definition', () => {
   }
 })
 
-describe('a condition', () => {
+describe('Branch condition', () => {
   const scope = { inputs: { n: 5, t: 'abc', list: [1, 2] }, nodes: {} }
   for (const [condition, expected] of [
     [{ left: { $ref: 'inputs.n' }, op: 'gt', right: 4 }, true],

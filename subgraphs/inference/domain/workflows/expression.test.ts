@@ -17,7 +17,7 @@ const scope: Scope = {
   index: 0,
 }
 
-describe('an expression', () => {
+describe('Workflow expression', () => {
   for (const [text, value] of [
     ['inputs.name', 'Sur'],
     ['inputs["odd name"]', 1],
@@ -43,7 +43,7 @@ describe('an expression', () => {
     ['true', true],
     ['-1.5', -1.5],
   ] as const) {
-    it(`\`${text}\` gives ${JSON.stringify(value)}`, () => expect(evaluate(parseExpression(text), scope)).toEqual(value))
+    it(`\`${text}\` evaluates to ${JSON.stringify(value)}`, () => expect(evaluate(parseExpression(text), scope)).toEqual(value))
   }
 
   for (const text of [
@@ -60,36 +60,36 @@ describe('an expression', () => {
     'inputs.a()',
     '1 + 1',
   ]) {
-    it(`\`${text}\` is none`, () => expect(() => parseExpression(text)).toThrow(SyntaxError))
+    it(`\`${text}\` is invalid`, () => expect(() => parseExpression(text)).toThrow(SyntaxError))
   }
 
-  it('that rests on a skipped node alone has no value', () => {
+  it('that depends only on a skipped node has no value', () => {
     expect(() => evaluate(parseExpression('nodes.gone.text'), scope)).toThrow(RestsOnSkipped)
   })
 
-  it('refuses what its functions cannot take', () => {
+  it('refuses inputs that its functions do not accept', () => {
     expect(() => evaluate(parseExpression('inputs.count | first'), scope)).toThrow(expect.objectContaining({ code: 'invalid_request' }))
   })
 
-  it('gives no list without a bound', () => {
+  it('limits the lists that it creates', () => {
     const wide = { inputs: new Array(101).fill(new Array(100).fill(0)), nodes: {} }
     expect(() => evaluate(parseExpression('inputs[*][*]'), wide)).toThrow(expect.objectContaining({ code: 'run_limit_exceeded' }))
   })
 })
 
-describe('a template', () => {
-  it('is rendered with its expressions', () => {
+describe('Workflow template', () => {
+  it('replaces its expressions with their values', () => {
     expect(renderText('{{inputs.name}}: {{ inputs.count }} {{ inputs.tags }}{{ inputs.nothing }} {{ "}}" }} { }', scope)).toBe(
       'Sur: 3 ["a","b"] }} { }',
     )
   })
 
-  it('keeps types where a reference stands alone', () => {
+  it('preserves the type of a single reference', () => {
     const value = { n: { $ref: 'inputs.count' }, list: [{ $ref: 'inputs.tags' }, '{{ inputs.count }}'], $ref: 1 }
     expect(renderValue(value, scope)).toEqual({ n: 3, list: [['a', 'b'], '3'], $ref: 1 })
   })
 
-  it('is bounded', () => {
+  it('limits the size of its result', () => {
     const long = { inputs: { text: 'x'.repeat(200_000) }, nodes: {} }
     expect(() => renderText('{{ inputs.text }}{{ inputs.text }}', long)).toThrow(expect.objectContaining({ code: 'run_limit_exceeded' }))
   })

@@ -8,8 +8,8 @@ import { renderText, renderValue } from './template.ts'
 const LONG = 'x'.repeat(250_000)
 const limit = expect.objectContaining({ code: 'run_limit_exceeded' })
 
-describe('jsonLength', () => {
-  it('is the length that JSON has, or tells that there is more', () => {
+describe('JSON length', () => {
+  it('is the length of the JSON, or reports that it is longer', () => {
     fc.assert(
       fc.property(fc.jsonValue(), fc.nat(60), (value, most) => {
         const { length } = JSON.stringify(value)
@@ -19,14 +19,14 @@ describe('jsonLength', () => {
     )
   })
 
-  it('stops to count where there is more, however often a value is in another', () => {
+  it('stops counting at the limit, however often a value is repeated in another', () => {
     let value: unknown = 'x'
     for (let level = 0; level < 40; level++) value = [value, value]
     expect(jsonLength(value, 65_536)).toBeGreaterThan(65_536)
   })
 })
 
-describe('what a short template makes of long values', () => {
+describe('Render budget', () => {
   const names = Object.fromEntries(Array.from({ length: 20_000 }, (_, i) => [`n${i}`, 1]))
   const scope: Scope = { inputs: { x: LONG, list: Array.from({ length: 10_000 }, () => 'y'), names }, nodes: {} }
   const many = (template: string) => Array.from({ length: 2_000 }, () => template)
@@ -39,19 +39,19 @@ describe('what a short template makes of long values', () => {
     ['parts of lists', many('{{ inputs.list | take(10000) | length }}')],
     ['paths to many', many('{{ inputs.list[*] | length }}')],
     ['a long separator', `{{ inputs.list | join("${'-'.repeat(900)}") | truncate(1) }}`],
-  ])('is refused while it is made: %s', (_what, template) => {
+  ])('stops a short template while it expands: %s', (_what, template) => {
     const begun = process.cpuUsage()
     expect(() => renderValue(template, scope)).toThrow(limit)
     expect(process.cpuUsage(begun).user / 1_000).toBeLessThan(2_000)
   })
 
-  it('is refused in the conditions of a branch together', () => {
+  it('stops the conditions of a branch by their total', () => {
     const one = { left: { $ref: 'inputs.x' }, op: 'ne', right: { $ref: 'inputs.x' } } as const
     expect(holds(one, scope)).toBe(false)
     expect(() => holds({ any: many('').map(() => one) }, scope)).toThrow(limit)
   })
 
-  it('is made where it is no more than a node may read', () => {
+  it('allows a result up to what a node may read', () => {
     const budget = new RenderBudget()
     for (let i = 0; i < 8; i++) expect(renderText('{{ inputs.x | upper }}', scope, budget)).toHaveLength(LONG.length)
   })

@@ -26,7 +26,7 @@ function served(world: ReturnType<typeof parts>): ServedDeps {
   return { ...world.deps, runs, workflowRuns, chatStreams: new ChatStreams(world.deps) }
 }
 
-it('begins the text anew after a blank line when another process makes the call again, and cites in the new text', async () => {
+it('restarts the text after a blank line when another process repeats the call, and cites in the new text', async () => {
   const before = parts({ balance: 10_000_000_000n })
   const { billing, store } = before
   const first = served(before)

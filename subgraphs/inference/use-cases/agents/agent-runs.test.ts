@@ -48,8 +48,8 @@ async function all(events: AsyncIterable<FollowedEvent>): Promise<FollowedEvent[
 
 const SEARCH = calls(['search_ports', { query: 'harbour' }])
 
-describe('agents', () => {
-  it('have a version for each change, and keep the earlier ones', async () => {
+describe('Agents', () => {
+  it('have a version for each change, and retain earlier ones', async () => {
     const { deps, context, agent } = await world()
     expect(agent.version).toBe(1)
     const changed = await updateAgent(deps, context, { id: agent._id, instructions: 'Be brief.', temperature: 0.5 })
@@ -63,7 +63,7 @@ describe('agents', () => {
     expect(await findVersion(deps, 'org_b', agent._id, 2)).toBeNull()
   })
 
-  it('keep the newest 100 versions', async () => {
+  it('retain the newest 100 versions', async () => {
     const { deps, context, agent } = await world()
     for (let change = 0; change < 101; change++) await updateAgent(deps, context, { id: agent._id, instructions: `Rule ${change}.` })
     expect(await findVersion(deps, 'org_a', agent._id, 2)).toBeNull()
@@ -71,7 +71,7 @@ describe('agents', () => {
     expect(await deps.collections.agentVersions.find({}, { limit: 200 })).toHaveLength(100)
   })
 
-  it('are found by id and by code, by their own organization only, until they are deleted', async () => {
+  it('are found by ID and by code, by their own organization only, until they are deleted', async () => {
     const { deps, context, agent } = await world()
     expect((await getAgent(deps, owner, 'agent/guide'))._id).toBe(agent._id)
     for (const id of [agent._id, 'agent/guide']) await expect(getAgent(deps, otherOwner, id)).rejects.toEqual(code('not_found', 'id'))
@@ -81,7 +81,7 @@ describe('agents', () => {
     await createAgent(deps, context, { code: 'guide', name: 'Another', model: 'chat' })
   })
 
-  it('leave nothing of themselves when they are deleted, also when a crash came between, nor when their code was taken', async () => {
+  it('leave nothing behind when they are deleted, even after a crash, or when their code was taken', async () => {
     const { deps, context, agent, runs: _runs } = await world()
     await updateAgent(deps, context, { id: agent._id, instructions: 'Whisper.' })
     const { agents, agentVersions } = deps.collections
@@ -102,12 +102,12 @@ describe('agents', () => {
     ['a code with a space', { code: 'my guide' }, 'invalid_request', 'input.code'],
     ['no name', { name: null }, 'missing_required_parameter', 'input.name'],
     ['an unknown model', { model: 'nothing' }, 'model_not_found', 'input.model'],
-    ['a model that embeds', { model: 'embed' }, 'model_not_found', 'input.model'],
-    ['a collection that there is not', { collectionIds: ['ports', 'nowhere'] }, 'not_found', 'input.collectionIds[1]'],
+    ['an embedding model', { model: 'embed' }, 'model_not_found', 'input.model'],
+    ['an unknown collection', { collectionIds: ['ports', 'nowhere'] }, 'not_found', 'input.collectionIds[1]'],
     ['too many steps', { maxSteps: 13 }, 'integer_above_max_value', 'input.maxSteps'],
-    ['a schema that is none', { responseSchema: { type: 'nothing' } }, 'invalid_request', 'input.responseSchema'],
-    ['a schema that points elsewhere', { responseSchema: { $ref: 'https://example.com/s' } }, 'invalid_request', 'input.responseSchema'],
-    ['no money', { maxCost: 0n }, 'unsupported_value', 'input.maxCost'],
+    ['an invalid schema', { responseSchema: { type: 'nothing' } }, 'invalid_request', 'input.responseSchema'],
+    ['a schema with a remote reference', { responseSchema: { $ref: 'https://example.com/s' } }, 'invalid_request', 'input.responseSchema'],
+    ['a cap of zero', { maxCost: 0n }, 'unsupported_value', 'input.maxCost'],
   ] as const) {
     it(`are refused with ${what}`, async () => {
       const { deps, context } = await world()
@@ -116,7 +116,7 @@ describe('agents', () => {
     })
   }
 
-  it('need the scope `agents`', async () => {
+  it('require the scope `agents`', async () => {
     const { deps, context } = await world()
     const caller = { ...owner, scopes: ['inference'] as const }
     await expect(createAgent(deps, { ...context, caller }, { code: 'x', name: 'X', model: 'chat' })).rejects.toEqual(
@@ -125,8 +125,8 @@ describe('agents', () => {
   })
 })
 
-describe('a run', () => {
-  it('of another organization has a place, when one has as many under way as it may', async () => {
+describe('Agent run', () => {
+  it('of another organization has a slot when one organization uses all of its own', async () => {
     const { deps, far, runs, start } = await world()
     far.streams.push(['wait'])
     const other = { ...createRequestContext(), caller: { ...otherOwner, apiKeyId: 'key_b' } }
@@ -142,7 +142,7 @@ describe('a run', () => {
     expect((await start()).run.status).toBe('running')
   }, 60_000)
 
-  it('gives one receipt whose lines sum to what was charged, and leaves nothing held', async () => {
+  it('issues one receipt whose lines sum to the charge, and leaves no hold', async () => {
     const { finished, billing } = await world([SEARCH, says('In 1931 [#1].')])
     const before = billing.balance
     const run = await finished()
@@ -155,7 +155,7 @@ describe('a run', () => {
     expect({ held: billing.held, open: billing.openHolds }).toEqual({ held: 0n, open: 0 })
   })
 
-  it('can be followed while it runs and after it, from any of its events, to its end', async () => {
+  it('can be followed during and after it, from any of its events, to its end', async () => {
     const { start, runs } = await world([SEARCH, says('In 1931.')])
     const { run, ended } = await start()
     const live = await all(runs.log.follow('org_a', run._id, null))
@@ -214,7 +214,7 @@ describe('a run', () => {
     expect(billing.held).toBe(0n)
   })
 
-  it('hears that it is cancelled through another process', async () => {
+  it('receives a cancellation through another process', async () => {
     const { start, deps, ofRuns, context, far, billing } = await world([['wait']])
     const { run, ended } = await start()
     await eventually(() => far.chats === 1)
@@ -225,7 +225,7 @@ describe('a run', () => {
     expect(billing.held).toBe(0n)
   })
 
-  it('has the model that answered on its receipt, when that is a fallback', async () => {
+  it('names the fallback model that served it on its receipt', async () => {
     const { deps, context, finished, far } = await world()
     const { _id } = await createAgent(deps, context, { code: 'careful', name: 'Careful', model: 'careful' })
     far.openings = [new KisError('engine_error', 'Away.', { shouldRetry: false })]
@@ -234,20 +234,20 @@ describe('a run', () => {
     expect(fromJson<readonly RunStep[]>(run.steps)).toMatchObject([{ kind: 'model', modelId: 'chat' }])
   })
 
-  it('tells why it failed', async () => {
+  it('reports why it failed', async () => {
     const { finished, billing } = await world([[new Error('secret')]])
     expect(await finished()).toMatchObject({ status: 'failed', error: { code: 'internal' }, outcome: null })
     expect(billing.held).toBe(0n)
   })
 
-  it('does not begin when the wallet cannot cover it', async () => {
+  it('does not start when the wallet cannot cover it', async () => {
     const { start, billing, far } = await world()
     billing.balance = 999n
     await expect(start()).rejects.toEqual(code('insufficient_quota'))
     expect(far.chats).toBe(0)
   })
 
-  it('is deleted by its owner when it has ended, with its events, and its end is told all the same', async () => {
+  it('is deleted by its owner after it ends, with its events, and its end is still reported', async () => {
     const { deps, context, far, runs, start, finished } = await world([says('In 1931.')])
     const run = await finished({ idempotencyKey: 'once' })
     const { collections } = deps
@@ -271,7 +271,7 @@ describe('a run', () => {
     await runs.delete(context, underWay.run._id)
   })
 
-  it('deletes the oldest runs of its organization, with their events, when there is no room for all', async () => {
+  it('deletes the oldest runs of its organization, with their events, at the limit', async () => {
     const { deps, finished } = await world([says('In 1931.'), says('In 1931.'), says('In 1931.')])
     const { runs, runEvents, retainedRuns: retained } = deps.collections
     const first = await finished()
@@ -287,7 +287,7 @@ describe('a run', () => {
     expect(await runEvents.find({ runId: second._id }, { sort: { sequence: 1 }, limit: 1 })).toHaveLength(1)
   })
 
-  it('takes room also when it fails for nothing', async () => {
+  it('counts toward the limit even when it fails without a charge', async () => {
     const { far, finished } = await world()
     far.openings = [new KisError('engine_error', 'Away.', { shouldRetry: false })]
     const failed = await finished({ input: 'x'.repeat(10_000) })
@@ -295,7 +295,7 @@ describe('a run', () => {
     expect(failed.keptAt).toBeGreaterThan(10_000)
   })
 
-  it('does not bring back a thread that was deleted while it ran', async () => {
+  it('does not restore a thread that was deleted while it ran', async () => {
     const { deps, context, far, finished, start } = await world([says('In 1931.')])
     const { threadId } = await finished({ keepThread: true })
     await expect(deleteThread(deps, { ...context, caller: otherOwner }, threadId!)).rejects.toEqual(code('not_found', 'id'))
@@ -307,7 +307,7 @@ describe('a run', () => {
     await expect(start({ threadId: threadId! })).rejects.toEqual(code('not_found', 'input.threadId'))
   })
 
-  it('goes on with the conversation that the service keeps', async () => {
+  it('continues a stored conversation', async () => {
     const { finished, far, start } = await world([says('Hello Maryam.'), says('Maryam.')])
     const first = await finished({ input: 'I am Maryam.', keepThread: true })
     const second = await finished({ input: 'Who am I?', threadId: first.threadId })
@@ -320,7 +320,7 @@ describe('a run', () => {
     await expect(start({ threadId: 'thr_none' })).rejects.toEqual(code('not_found', 'input.threadId'))
   })
 
-  it('of an earlier version fails when its process has gone, with what it had told of its receipt, and tells its followers', async () => {
+  it('of an earlier version fails when its process is gone, with the receipt that it had published, and notifies its followers', async () => {
     const { runs, deps, finished } = await world([SEARCH, says('In 1931.')])
     const { key: _, ...ended } = await finished()
     const lost = { ...ended, _id: 'run_lost', status: 'running', steps: '[]', leaseUntil: new Date(0), endedAt: null } as const
@@ -336,7 +336,7 @@ describe('a run', () => {
     expect(fromJson<readonly RunStep[]>(swept!.steps).map(({ kind }) => kind)).toEqual(['model', 'search'])
   })
 
-  it('that failed without a charge leaves its idempotency key to the next try', async () => {
+  it('that failed without a charge frees its idempotency key for a retry', async () => {
     const { far, start } = await world([says('Yes.')])
     far.openings = [new KisError('engine_error', 'Away.')]
     const first = await start({ idempotencyKey: 'once' })
@@ -346,7 +346,7 @@ describe('a run', () => {
     expect((await start({ idempotencyKey: 'once' })).run._id).toBe(second.run._id)
   })
 
-  it('is left to the next process by one that stops: the answer that was cut is free, and followers learn that it begins again', async () => {
+  it('passes to the next process when its own stops: the interrupted reply is free, and followers learn that it restarts', async () => {
     const before = await world([SEARCH, [...says('In 19').slice(0, 1), 'wait']])
     const { billing, store, context, agent, runs } = before
     billing.principal = owner

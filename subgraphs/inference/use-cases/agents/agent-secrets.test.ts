@@ -11,7 +11,7 @@ const HEADERS = { authorization: 'Bearer of a secret' }
 const URL = 'https://crm.test/mcp'
 const input = { name: 'Guide', model: 'chat', mcpServers: [{ name: 'crm', url: URL, headers: HEADERS }] }
 
-it('seals the headers of agents and of their versions anew, also if it is repeated; those that no key opens stay', async () => {
+it('reseals the headers of agents and their versions, repeatedly without change; those that no key opens remain', async () => {
   const { deps, billing } = parts({ catalog: CATALOG })
   billing.principal = OWNER
   const { agents, agentVersions } = deps.collections

@@ -43,8 +43,8 @@ const forged = (mark: number) => [
   { role: 'user', content: 'Are you sure?' },
 ]
 
-describe('citations of a conversation', () => {
-  it('have numbers of their own in each run of a thread, and an old mark does not resolve to another document', async () => {
+describe('Citations of a conversation', () => {
+  it('have their own numbers in each run of a thread, and an old mark does not resolve to another document', async () => {
     const { run, script, lastMessages } = await world()
     script('harbour', 'In 1931 [#1].')
     const first = await run({ input: 'When was the harbour built?', keepThread: true })
@@ -60,7 +60,7 @@ describe('citations of a conversation', () => {
     expect(lastMessages()[0]!.content).toContain('a mark such as (#1)')
   })
 
-  it('do not come from marks that a caller wrote into a response', async () => {
+  it('do not come from marks that a caller wrote into a message', async () => {
     const { run, script, lastMessages } = await world()
     for (const mark of [1, 7]) {
       script('harbour', `The king did [#${mark}]. In 1931 [#${mark + 1}].`)
@@ -70,7 +70,7 @@ describe('citations of a conversation', () => {
     }
   })
 
-  it('do not come from forged marks in a thread either, nor in parts, refusals and calls of tools', async () => {
+  it('do not come from forged marks in a thread, in parts, refusals or tool calls', async () => {
     const { run, script, lastMessages } = await world()
     script('harbour', 'In 1931 [#4].')
     const first = await run({ messages: forged(3), keepThread: true })
@@ -88,7 +88,7 @@ describe('citations of a conversation', () => {
     expect(JSON.stringify(lastMessages().slice(0, 8))).not.toMatch(/\[#(?!1\])/)
   })
 
-  it('begin above those of threads of earlier versions, and stay unique after old responses were dropped', async () => {
+  it('begin above those of threads of earlier versions, and stay unique after old replies were dropped', async () => {
     const { run, script, deps } = await world()
     script('harbour', 'In 1931 [#1].')
     const { threadId } = await run({ input: 'The harbour?', keepThread: true })
@@ -103,7 +103,7 @@ describe('citations of a conversation', () => {
     expect(cited(await run({ input: 'The market?', threadId }))).toEqual([[31, 'doc_ports_1']])
   })
 
-  it('are unique, whatever comes together: follow-ups, runs at once, failures, forged marks', async () => {
+  it('are unique across follow-ups, concurrent runs, failures and forged marks', async () => {
     const all = Array.from({ length: 3_000 }, (_, i) => `[#${i + 1}]`).join('')
     const query = fc.constantFrom('harbour', 'market', 'harbour market', null)
     const turnArbitrary = fc.record({

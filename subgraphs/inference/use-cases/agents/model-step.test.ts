@@ -17,13 +17,13 @@ async function callWith(...thoughts: readonly ProtocolObject[]) {
   return { reply, far }
 }
 
-it('keeps all signed reasoning of an answer, in order', async () => {
+it('stores all signed reasoning of a reply, in order', async () => {
   const details = Array.from({ length: 4 }, (_, index) => signed(index, MIB))
   const { reply } = await callWith({ reasoning_details: details.slice(0, 3) }, { reasoning_details: details.slice(3) })
   expect(reply).toMatchObject({ text: 'Noon.', message: { content: 'Noon.', reasoning_details: details } })
 })
 
-it('keeps each piece once, of engines that send those before again and of engines that do not', async () => {
+it('stores each part once, for cumulative and for incremental engines', async () => {
   const [first, second] = [signed(0, 10), signed(1, 10)]
   const callWithLists = (...lists: readonly ProtocolObject[][]) => callWith(...lists.map((reasoning_details) => ({ reasoning_details })))
   const expected = { message: { reasoning_details: [first, second] } }
@@ -32,7 +32,7 @@ it('keeps each piece once, of engines that send those before again and of engine
   expect((await callWithLists([first], [first])).reply).toMatchObject({ message: { reasoning_details: [first, first] } })
 })
 
-it('takes any number of pieces', async () => {
+it('accepts any number of parts', async () => {
   const many = Array(1_000_000).fill(1)
   const { reply } = await callWith({ reasoning_details: many })
   expect((reply as ReturnType<typeof toModelReply>).message.reasoning_details).toHaveLength(many.length)
@@ -47,7 +47,7 @@ it('takes any number of pieces', async () => {
 it.each([
   ['reasoning', (index: number) => ({ reasoning_details: [signed(index, 4 * MIB)] })],
   ['calls', (index: number) => ({ tool_calls: [{ index, function: { name: 'f' }, extra_content: signed(index, 4 * MIB) }] })],
-])('refuses more signatures of %s than an answer has, and stops the engine', async (_what, toDelta) => {
+])('refuses more signatures of %s than a reply has, and cancels the engine', async (_what, toDelta) => {
   const { reply, far } = await callWith(...Array.from({ length: 9 }, (_, index) => toDelta(index)))
   expect(reply).toMatchObject({
     code: 'engine_error',

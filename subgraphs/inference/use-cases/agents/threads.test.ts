@@ -4,7 +4,7 @@ import { ReadBudget } from '../../../common/documents/long-records.ts'
 import { openCollections } from '../tables.ts'
 import { listThreads } from './threads.ts'
 
-it('lists no thread that has expired, also before it is deleted', async () => {
+it('lists no expired thread, even before it is deleted', async () => {
   const collections = openCollections(new MemoryDocumentStore())
   const now = new Date('2027-01-01T00:00:00Z')
   const id = (last: string) => `thr_${last.padStart(32, '0')}`

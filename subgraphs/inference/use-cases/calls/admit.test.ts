@@ -31,7 +31,7 @@ for (const [way, call] of Object.entries(WAYS)) {
 
     // Everything is wrong at first; fixing one thing after the other shows the order of the checks.
     const steps: [string, Caller | null, string, boolean, string][] = [
-      ['a service that acts for nobody', { service: 'knowledge' }, 'nope', true, 'invalid_api_key'],
+      ['a service without a caller', { service: 'knowledge' }, 'nope', true, 'invalid_api_key'],
       ['no caller', null, 'nope', true, 'invalid_api_key'],
       ...(isForServices
         ? []
@@ -40,7 +40,7 @@ for (const [way, call] of Object.entries(WAYS)) {
             ['a bad request', somebody, 'nope', true, 'invalid_request'],
           ] as [string, Caller, string, boolean, string][])),
       ['an unknown model', somebody, 'nope', false, 'model_not_found'],
-      ['a model whose engine is off', somebody, 'unplugged', false, 'model_not_found'],
+      ['a model of a disabled engine', somebody, 'unplugged', false, 'model_not_found'],
       [
         'a model outside the allowlist, of the wrong kind',
         without({ modelAllowlist: [], residencyPolicy: 'local_only' }),
@@ -50,7 +50,7 @@ for (const [way, call] of Object.entries(WAYS)) {
       ],
       ['a model of the wrong kind, outside the policy', without({ residencyPolicy: 'local_only' }), otherKind, false, 'model_not_found'],
       [
-        'a model outside the policy, without money',
+        'a model outside the policy, without balance',
         without({ residencyPolicy: 'local_only' }),
         ownModel,
         false,
@@ -59,16 +59,16 @@ for (const [way, call] of Object.entries(WAYS)) {
       ['a regional policy and a cloud model', without({ residencyPolicy: 'regional' }), ownModel, false, 'residency_policy_violation'],
       ...(isForServices
         ? []
-        : ([['no rate, and no money', without({ tokensPerMinute: 1 }), ownModel, false, 'rate_limit_exceeded']] as [
+        : ([['no rate, and no balance', without({ tokensPerMinute: 1 }), ownModel, false, 'rate_limit_exceeded']] as [
             string,
             Caller,
             string,
             boolean,
             string,
           ][])),
-      ['no money', somebody, ownModel, false, 'insufficient_quota'],
+      ['no balance', somebody, ownModel, false, 'insufficient_quota'],
     ]
-    it.each(steps)('of %s is refused, and no engine is called', async (_name, caller, model, bad, code) => {
+    it.each(steps)('with %s is refused, and no engine is called', async (_name, caller, model, bad, code) => {
       const under = parts({ balance: 0n })
       await expect(call(under, caller, model, bad)).rejects.toMatchObject({ code })
       expect([under.far.chats, under.far.embeds, under.near.chats, under.near.embeds]).toEqual([0, 0, 0, 0])

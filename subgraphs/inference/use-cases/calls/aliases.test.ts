@@ -14,8 +14,8 @@ models:
 `
 const request = (model: string) => ({ model, messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 })
 
-describe('an alias', () => {
-  it.each(['new', 'best', 'gpt-4o'])('is its model: %s', async (name) => {
+describe('Model alias', () => {
+  it.each(['new', 'best', 'gpt-4o'])('resolves to its model: %s', async (name) => {
     const { deps, billing, far } = parts({ catalog: CATALOG })
     expect(await createChatCompletion(deps, createRequestContext(), request(name))).toMatchObject({
       modelId: 'new',
@@ -46,7 +46,7 @@ describe('an alias', () => {
     expect(models.filter((model) => isOffered(model, { ...somebody, modelAllowlist })).some(({ id }) => id === 'new')).toBe(isAllowed)
   })
 
-  it('leads around no residency policy', async () => {
+  it('does not bypass a residency policy', async () => {
     const { deps, far } = parts({ catalog: CATALOG })
     const response = createChatCompletion(
       deps,

@@ -45,7 +45,7 @@ function limitedTo(fields: Partial<Principal> & { readonly concurrency?: number 
   }
 }
 
-describe('work that is no call of a model', () => {
+describe('Rate limits beside model calls', () => {
   const NONE_LEFT = { code: 'rate_limit_exceeded', retryAfterMs: 60_000, rateLimits: { requests: { limit: 1, remaining: 0 } } }
 
   it.each([
@@ -54,7 +54,7 @@ describe('work that is no call of a model', () => {
       name: 'a quote of a reranking',
       quote: (deps: RunDeps, context: RequestContext) => quoteRerank(deps, context, { model: 'rank', query: 'a', documents: ['b'] }),
     },
-  ])('counts as a request, but takes no tokens: $name', async ({ quote }) => {
+  ])('count a request without tokens: $name', async ({ quote }) => {
     const { deps, createContext, advance } = limitedTo({ requestsPerMinute: 1, tokensPerMinute: 1_000 })
     await quote(deps, createContext())
     expect(deps.limits.readState(createContext().caller as Principal)).toMatchObject({
@@ -66,7 +66,7 @@ describe('work that is no call of a model', () => {
     await quote(deps, createContext())
   })
 
-  it('counts the replay of a response, also as a stream', async () => {
+  it('count the replay of a response, plain and streamed', async () => {
     const { deps, createContext, advance } = limitedTo({ requestsPerMinute: 1 })
     const sent = { operation: 'chat_completion', request: hello, idempotencyKey: 'k' } as const
     const chat = () => onceForKey(deps, createContext(), sent, (context) => createChatCompletion(deps, context, hello))
@@ -87,7 +87,7 @@ describe('work that is no call of a model', () => {
     }
   })
 
-  it('counts against the limits of the keys that the key descends from', async () => {
+  it('count against the limits of ancestor keys', async () => {
     const { limits, caller } = limitedTo({
       requestsPerMinute: 2,
       ancestorRates: [{ apiKeyId: 'p', requestsPerMinute: 2, tokensPerMinute: 1 }],
@@ -97,7 +97,7 @@ describe('work that is no call of a model', () => {
     await expect(limits.consumeRequest({ ...caller, apiKeyId: 'child-3' })).rejects.toMatchObject({ retryAfterMs: 30_000 })
   })
 
-  it('owes at most one request for refused bodies, and reads no other until it is paid', async () => {
+  it('charge at most one request for refused bodies, and accept no other body until it is paid', async () => {
     const { limits, caller, advance } = limitedTo({ requestsPerMinute: 2 })
     for (let refused = 0; refused < 2; refused++) {
       limits.requireNoDebt(caller)
@@ -112,7 +112,7 @@ describe('work that is no call of a model', () => {
     limits.requireNoDebt(caller)
   })
 
-  it('never stops a key without limits', async () => {
+  it('never stop a key without limits', async () => {
     const { limits, caller } = limitedTo({})
     for (let count = 0; count < 3; count++) {
       await limits.consumeRequest(caller)
@@ -122,10 +122,10 @@ describe('work that is no call of a model', () => {
   })
 })
 
-describe('a key that descends from others', () => {
+describe('Rate limits of a descendant key', () => {
   const parent = { apiKeyId: 'parent', requestsPerMinute: 2, tokensPerMinute: 1_000 }
 
-  it('makes calls within its rates and theirs, however many keys there are, and a refusal takes nothing', async () => {
+  it('apply together with those of its ancestors, for any number of keys, and a refusal takes nothing', async () => {
     const { deps, caller, advance } = limitedTo({ requestsPerMinute: 2, ancestorRates: [parent] })
     const call = (apiKeyId: string) => createChatCompletion(deps, createRequestContext({ ...caller, apiKeyId }), hello)
     await call('child-1')
@@ -141,7 +141,7 @@ describe('a key that descends from others', () => {
     await expect(call('child-1')).rejects.toMatchObject({ retryAfterMs: 30_000 })
   })
 
-  it('counts its tokens against theirs, by what the call used', async () => {
+  it('count its tokens against ancestors, by what the call used', async () => {
     const { deps, caller, far, limits } = limitedTo({ ancestorRates: [parent] })
     const left = () => limits.readState({ ...caller, ...parent, ancestorRates: [] })?.tokens?.remaining
     far.completions = [completion({ usage: usage(300, 200) })]
@@ -158,8 +158,8 @@ describe('a key that descends from others', () => {
   })
 })
 
-describe('requests a minute', () => {
-  it('are answered up to the limit, then refused until exactly the time that is told, and a refusal takes nothing', async () => {
+describe('Requests per minute', () => {
+  it('are admitted up to the limit, then refused until exactly the reported time, and a refusal takes nothing', async () => {
     const { deps, createContext, advance, billing, far } = limitedTo({ requestsPerMinute: 3 })
     for (const remaining of [2, 1, 0])
       expect((await createChatCompletion(deps, createContext(), hello)).rateLimits).toMatchObject({
@@ -191,7 +191,7 @@ describe('requests a minute', () => {
     expect(left()).toBe(7)
   })
 
-  it('are those of one key', async () => {
+  it('are counted per key', async () => {
     const { deps, caller } = limitedTo({ requestsPerMinute: 1 })
     await createChatCompletion(deps, createRequestContext(caller), hello)
     await createChatCompletion(deps, createRequestContext({ ...caller, apiKeyId: 'key_b' }), hello)
@@ -199,8 +199,8 @@ describe('requests a minute', () => {
   })
 })
 
-describe('tokens a minute', () => {
-  it('are taken for the worst case and corrected by what was used', async () => {
+describe('Tokens per minute', () => {
+  it('are taken for the worst case and corrected by the use', async () => {
     const under = limitedTo({ tokensPerMinute: 100 })
     under.far.completions = ['wait']
     const gone = new AbortController()
@@ -217,7 +217,7 @@ describe('tokens a minute', () => {
     })
   })
 
-  it('come back whole when the engine fails, or there is no money', async () => {
+  it('are returned in full when the engine fails, or the wallet is empty', async () => {
     const under = limitedTo({ tokensPerMinute: 100 })
     under.far.completions = [new KisError('engine_error', 'failed')]
     await expect(createChatCompletion(under.deps, under.createContext(), hello)).rejects.toMatchObject({
@@ -231,7 +231,7 @@ describe('tokens a minute', () => {
     })
   })
 
-  it('that were used beyond what was taken are paid off before the next call', async () => {
+  it('used beyond the estimate are recovered before the next call', async () => {
     const under = limitedTo({ tokensPerMinute: 60 })
     under.far.completions = [completion({ usage: usage(20, 100) })]
     await createChatCompletion(under.deps, under.createContext(), hello)
@@ -243,7 +243,7 @@ describe('tokens a minute', () => {
     await createChatCompletion(under.deps, under.createContext(), hello)
   })
 
-  it('of an absurd report are a debt of ten minutes, not of years', async () => {
+  it('of an absurd report create a debt of ten minutes, not of years', async () => {
     const under = limitedTo({ tokensPerMinute: 60 })
     under.far.completions = [completion({ usage: usage(20, 2 ** 31 - 1) })]
     await createChatCompletion(under.deps, under.createContext(), hello)
@@ -251,7 +251,7 @@ describe('tokens a minute', () => {
     await createChatCompletion(under.deps, under.createContext(), hello)
   })
 
-  it('of a request that never fits are refused for good', async () => {
+  it('refuse permanently a request that never fits', async () => {
     const { deps, createContext, far, tokensLeft } = limitedTo({ tokensPerMinute: 15 })
     await expect(createChatCompletion(deps, createContext(), hello)).rejects.toMatchObject({
       code: 'rate_limit_exceeded',
@@ -262,7 +262,7 @@ describe('tokens a minute', () => {
     expect([far.chats, tokensLeft]).toEqual([0, 15])
   })
 
-  it('of a request without a bound fit into a small limit', async () => {
+  it('admit a request without a maximum to a small limit', async () => {
     const under = limitedTo({ tokensPerMinute: 30 })
     under.far.completions = [completion({ usage: usage(6, 4) })]
     const { max_tokens: _, ...unbounded } = hello
@@ -275,7 +275,7 @@ describe('tokens a minute', () => {
     { how: 'is cut by the engine', steps: [...stream(2), new KisError('engine_error', 'cut')], pulled: 99, disconnects: false, used: 0 },
     { how: 'is left after its first event', steps: [...stream(2), 'wait'], pulled: 1, disconnects: true, used: 6 + 1 },
     { how: 'is left before its first event', steps: stream(2), pulled: 0, disconnects: true, used: 0 },
-  ])('of a stream that $how are those that were used, and its place is free', async ({ steps, pulled, disconnects, used }) => {
+  ])('of a stream that $how are those that were used, and its slot is free', async ({ steps, pulled, disconnects, used }) => {
     const under = limitedTo({ tokensPerMinute: 100, concurrency: 1 })
     under.far.steps = steps
     const events = streamChatCompletion(under.deps, under.createContext(), hello)
@@ -294,8 +294,8 @@ describe('tokens a minute', () => {
   })
 })
 
-describe('calls of one organization at once', () => {
-  it('are refused beyond the plan, whatever their key, and a refusal takes nothing', async () => {
+describe('Concurrent calls of one organization', () => {
+  it('are refused above the plan, with any of its keys, and a refusal takes nothing', async () => {
     const { deps, caller, far, createContext, advance } = limitedTo({ concurrency: 2, requestsPerMinute: 4 })
     far.completions = ['wait']
     const gone = new AbortController()
@@ -323,7 +323,7 @@ describe('calls of one organization at once', () => {
     expect(deps.load.calls).toBe(0)
   })
 
-  it('are freed when the caller disconnects while the hold is being placed', async () => {
+  it('are released when the caller disconnects while the hold is being placed', async () => {
     const under = limitedTo({ concurrency: 1, tokensPerMinute: 100 })
     const events = streamChatCompletion(under.deps, under.createContext(), hello)
     const first = events.next()
@@ -334,7 +334,7 @@ describe('calls of one organization at once', () => {
   })
 })
 
-describe('an overloaded process', () => {
+describe('Load shedding', () => {
   const calm = { lagMs: 0, utilisation: 0.2, memory: 0.3 }
   const kinds = ['background', 'embeddings', 'chat'] as const
   const refused = (load: LoadShedder) =>
@@ -356,7 +356,7 @@ describe('an overloaded process', () => {
     { load: { ...calm, utilisation: 1, lagMs: 1_500 }, kinds: ['background', 'embeddings', 'chat'] },
     { load: { ...calm, memory: 0.78 }, kinds: ['background'] },
     { load: { ...calm, memory: 0.9 }, kinds: ['background', 'embeddings', 'chat'] },
-  ])('with $load sheds $kinds, once it has lasted', ({ load: heavy, kinds: shed }) => {
+  ])('with $load sheds $kinds, once the load lasts', ({ load: heavy, kinds: shed }) => {
     using load = new LoadShedder(() => calm)
     for (let check = 1; check <= 3; check++) {
       load.note(heavy)
@@ -368,7 +368,7 @@ describe('an overloaded process', () => {
     expect(refused(load)).toEqual([])
   })
 
-  it('sheds the least important first as calls become many, and takes them again as they end', () => {
+  it('sheds the least important calls first as load rises, and admits them again as it falls', () => {
     using load = new LoadShedder(() => calm)
     const ends: (() => void)[] = []
     const fill = (calls: number) => {
@@ -384,7 +384,7 @@ describe('an overloaded process', () => {
     expect([load.calls, refused(load)]).toEqual([0, []])
   })
 
-  it('refuses a call before it looks at anything else of it', async () => {
+  it('refuses a call before any other check', async () => {
     const { deps, billing } = parts()
     for (let check = 0; check < 4; check++) deps.load.note({ ...calm, memory: 0.99 })
     await expect(createChatCompletion(deps, createRequestContext(null), 'nonsense')).rejects.toMatchObject({ code: 'service_unavailable' })
@@ -394,7 +394,7 @@ describe('an overloaded process', () => {
     expect(billing.writes).toEqual([])
   })
 
-  it('sees of itself what it needs', async () => {
+  it('measures the load of its own process', async () => {
     using load = new LoadShedder()
     const note = load.note.bind(load)
     const seen = new Promise((resolve) => {

@@ -22,8 +22,8 @@ async function all(events: AsyncIterable<ChatEvent>): Promise<ChatEvent[]> {
   return got
 }
 
-describe('a chat completion', () => {
-  it('is held, answered and charged, in this order', async () => {
+describe('Chat completion', () => {
+  it('is held, executed and charged, in this order', async () => {
     const { deps, billing, far } = parts()
     const response = await createChatCompletion(deps, createRequestContext(), hello)
     expect(response.response).toEqual(far.completions[0])
@@ -38,7 +38,7 @@ describe('a chat completion', () => {
 
   it.each([
     { name: 'cached input at its own price', fields: { usage: usage(20, 5, 10) }, charged: 25_000n, source: 'provider' },
-    { name: 'what was counted when usage is zero', fields: { usage: usage(0, 0) }, charged: 14_000n, source: 'counted' },
+    { name: 'the counted tokens when usage is zero', fields: { usage: usage(0, 0) }, charged: 14_000n, source: 'counted' },
     { name: 'the counted output when it is zero', fields: { usage: usage(20, 0, 10) }, charged: 23_000n, source: 'counted' },
     { name: 'the counted input when it is zero', fields: { usage: usage(0, 5) }, charged: 16_000n, source: 'counted' },
     {
@@ -47,10 +47,10 @@ describe('a chat completion', () => {
       charged: 20_000n,
       source: 'provider',
     },
-    { name: 'what was counted when usage is missing', fields: {}, charged: (6n + 4n * 2n) * 1_000n, source: 'counted' },
-    { name: 'what was counted when usage is null', fields: { usage: null }, charged: 14_000n, source: 'counted' },
-    { name: 'what was counted when usage is nonsense', fields: { usage: usage(-1, 0.5) }, charged: 14_000n, source: 'counted' },
-    { name: 'the hold and no more when usage is above it', fields: { usage: usage(1_000, 1_000) }, charged: 92_000n, source: 'provider' },
+    { name: 'the counted tokens when usage is missing', fields: {}, charged: (6n + 4n * 2n) * 1_000n, source: 'counted' },
+    { name: 'the counted tokens when usage is null', fields: { usage: null }, charged: 14_000n, source: 'counted' },
+    { name: 'the counted tokens when usage is malformed', fields: { usage: usage(-1, 0.5) }, charged: 14_000n, source: 'counted' },
+    { name: 'at most the hold when usage is above it', fields: { usage: usage(1_000, 1_000) }, charged: 92_000n, source: 'provider' },
   ])('charges $name', async ({ fields, charged, source }) => {
     const { deps, billing, far } = parts()
     far.completions = [completion(fields)]
@@ -59,7 +59,7 @@ describe('a chat completion', () => {
     expect(billing.openHolds).toBe(0)
   })
 
-  it('that the engine fails costs nothing', async () => {
+  it('costs nothing when the engine fails', async () => {
     const { deps, billing, far } = parts()
     far.completions = [engineFailed]
     await expect(createChatCompletion(deps, createRequestContext(), hello)).rejects.toBe(engineFailed)
@@ -67,7 +67,7 @@ describe('a chat completion', () => {
     expect(far.chats).toBe(1)
   })
 
-  it('whose caller leaves ends the engine and costs the input', async () => {
+  it('cancels the engine and charges the input when the caller disconnects', async () => {
     const { deps, billing, far } = parts()
     far.completions = ['wait']
     const leaving = new AbortController()
@@ -79,7 +79,7 @@ describe('a chat completion', () => {
     expect(billing.only).toMatchObject({ state: 'settled', charged: BigInt(INPUT) * 1_000n, used: { source: 'counted' } })
   })
 
-  it.each(['complete', 'stream'] as const)('whose caller leaves before the engine was asked costs nothing: %s', async (method) => {
+  it.each(['complete', 'stream'] as const)('costs nothing when the caller disconnects before the engine call: %s', async (method) => {
     const { deps, billing, far } = parts()
     const waits = Promise.withResolvers<void>()
     far.chat[method] = (_call: unknown, _request: unknown, signal: AbortSignal) =>
@@ -98,7 +98,7 @@ describe('a chat completion', () => {
     expect(billing.only).toMatchObject({ state: 'voided', charged: 0n })
   })
 
-  it('without money reaches no engine', async () => {
+  it('calls no engine without balance', async () => {
     const { deps, billing, far } = parts({ balance: 91_999n })
     await expect(createChatCompletion(deps, createRequestContext(), hello)).rejects.toMatchObject({ code: 'insufficient_quota' })
     expect([far.chats, billing.writes]).toEqual([0, ['placeHold']])
@@ -107,7 +107,7 @@ describe('a chat completion', () => {
   it.each([
     ['placeHold', 'lost'],
     ['placeHold', 'down'],
-  ] as const)('is refused when %s is %s: no engine is called, and nothing stays held', async (method, fault) => {
+  ] as const)('is refused when %s is %s: no engine is called, and no hold remains', async (method, fault) => {
     const { deps, billing, far } = parts()
     billing.fail(method, fault)
     await expect(createChatCompletion(deps, createRequestContext(), hello)).rejects.toMatchObject({ code: 'service_unavailable' })
@@ -115,14 +115,14 @@ describe('a chat completion', () => {
     expect([far.chats, billing.openHolds, billing.balance]).toEqual([0, 0, 1_000_000_000n])
   })
 
-  it('is charged once when answers of billing are lost', async () => {
+  it('is charged once when responses of billing are lost', async () => {
     const { deps, billing } = parts()
     billing.fail('settleHold', 'lost', 'down', 'lost')
     expect((await createChatCompletion(deps, createRequestContext(), hello)).cost).toBe(30_000n)
     expect(billing.balance).toBe(1_000_000_000n - 30_000n)
   })
 
-  it('is answered for exactly 7 of 200 calls when the money is for 7', async () => {
+  it('succeeds for exactly 7 of 200 concurrent calls when the balance covers 7', async () => {
     const { deps, billing, far } = parts({ balance: 92_000n * 7n })
     far.completions = [completion({ usage: usage(70, 10) })]
     const calls = await Promise.allSettled(Array.from({ length: 200 }, () => createChatCompletion(deps, createRequestContext(), hello)))
@@ -130,7 +130,7 @@ describe('a chat completion', () => {
     expect([far.chats, billing.openHolds, billing.balance]).toEqual([7, 0, 7n * 2_000n])
   })
 
-  it('with a schema is refused for a model that does not keep to schemas', async () => {
+  it('with a schema is refused for a model without structured output', async () => {
     const { deps, near, billing } = parts()
     const request = { ...hello, model: 'plain', response_format: { type: 'json_schema', json_schema: { name: 'a' } } }
     await expect(createChatCompletion(deps, createRequestContext(), request)).rejects.toMatchObject({
@@ -141,7 +141,7 @@ describe('a chat completion', () => {
     expect([near.chats, billing.holds.size]).toEqual([0, 0])
   })
 
-  it('with a schema falls back only to models that keep to schemas', async () => {
+  it('with a schema falls back only to models with structured output', async () => {
     const { deps, near, far } = parts({
       catalog: CATALOG.replace(
         'id: careful, engine: far, kind: chat,',
@@ -154,7 +154,7 @@ describe('a chat completion', () => {
     expect(near.chats).toBe(0)
   })
 
-  it('for JSON of any form goes to a model without response formats without it, and says so', async () => {
+  it('in JSON mode goes without the mode to a model without response formats, and warns', async () => {
     const { deps, near } = parts()
     const messages = [{ role: 'user', content: 'Answer as JSON.' }]
     const request = { ...hello, messages, model: 'plain', response_format: { type: 'json_object' }, extra: [1] }
@@ -163,10 +163,10 @@ describe('a chat completion', () => {
   })
 })
 
-describe('an engine that is down', () => {
+describe('Failing engine', () => {
   const careful = { ...hello, model: 'careful' }
 
-  it('is asked once more, then its fallbacks in order, each under a hold of its own', async () => {
+  it('is retried once, then its fallbacks in order, each under its own hold', async () => {
     const { deps, billing, far, near } = parts()
     far.completions = [engineDown]
     expect((await createChatCompletion(deps, createRequestContext(), careful)).modelId).toBe('plain')
@@ -174,7 +174,7 @@ describe('an engine that is down', () => {
     expect([...billing.holds.values()].map(({ state }) => state)).toEqual([...Array(4).fill('voided'), 'settled'])
   })
 
-  it('is not stood in for by a model outside the allowlist or the residency policy', async () => {
+  it('does not fall back to a model outside the allowlist or the residency policy', async () => {
     for (const caller of [
       { ...somebody, modelAllowlist: ['careful'] },
       { ...somebody, modelAllowlist: ['careful', 'chat'] },
@@ -186,7 +186,7 @@ describe('an engine that is down', () => {
     }
   })
 
-  it('is left alone after failures in a row, and the caller is told for how long', async () => {
+  it('is skipped after consecutive failures, and the caller learns for how long', async () => {
     const { deps, far } = parts()
     far.completions = [engineDown]
     for (let call = 0; call < 4; call++) await createChatCompletion(deps, createRequestContext(), hello).catch(() => undefined)
@@ -198,7 +198,7 @@ describe('an engine that is down', () => {
     expect(far.chats).toBe(reached)
   })
 
-  it('is not asked again when it answers something else', async () => {
+  it('is not retried after another error', async () => {
     const { deps, far } = parts()
     for (const code of ['invalid_request', 'engine_error', 'engine_timeout'] as const) {
       far.completions = [new KisError(code, 'no')]
@@ -209,8 +209,8 @@ describe('an engine that is down', () => {
   })
 })
 
-describe('a stream', () => {
-  it('does nothing before its first event, gives every chunk, and its price last', async () => {
+describe('Chat stream', () => {
+  it('does nothing before its first read, yields every chunk, and its cost last', async () => {
     const { deps, billing, far } = parts()
     const events = streamChatCompletion(deps, createRequestContext(), hello)
     await Promise.resolve()
@@ -246,7 +246,7 @@ describe('a stream', () => {
     ['nothing', []],
     ['a usage', [[usageChunk(20, 0)]]],
     ['chunks without choices', [[{ choices: [] }], [{ choices: [], usage: usage(20, 3) }]]],
-  ])('that ends with %s and no answer is a failure, and costs nothing', async (_name, steps) => {
+  ])('that ends with %s and no reply is a failure, and costs nothing', async (_name, steps) => {
     const { deps, billing, far } = parts()
     far.steps = steps
     await expect(all(streamChatCompletion(deps, createRequestContext(), hello))).rejects.toMatchObject({ code: 'engine_error' })
@@ -271,7 +271,7 @@ describe('a stream', () => {
     expect(far.chats).toBe(0)
   })
 
-  it('falls back while nothing was sent, and never after', async () => {
+  it('falls back before the first chunk, and never after it', async () => {
     const { deps, far, near } = parts()
     far.openings = [engineFailed, engineFailed]
     const events = await all(streamChatCompletion(deps, createRequestContext(), { ...hello, model: 'careful' }))
@@ -285,15 +285,15 @@ describe('a stream', () => {
 
   it.each<[string, Step[], number, bigint]>([
     // 4 characters per token, if a piece may be a single character.
-    ['by the piece', stream(1_000).slice(0, -1), 10, BigInt(INPUT + 10 * 2) * 1_000n],
+    ['counted by chunk', stream(1_000).slice(0, -1), 10, BigInt(INPUT + 10 * 2) * 1_000n],
     [
       'by its own report',
       [...stream(9).slice(0, -1), [{ choices: [{ index: 0, delta: { content: 'more' } }], usage: usage(20, 11) }], ...stream(9)],
       9,
       42_000n,
     ],
-    ['in one piece', [[{ choices: [{ index: 0, delta: { content: 'many words '.repeat(100) } }] }], ...stream(3)], 1, 26_000n],
-  ])('that goes on beyond its `max_tokens`, %s, is cut there with `length`', async (_name, steps, atLeast, charged) => {
+    ['in one chunk', [[{ choices: [{ index: 0, delta: { content: 'many words '.repeat(100) } }] }], ...stream(3)], 1, 26_000n],
+  ])('that exceeds its `max_tokens`, %s, is cut there with `length`', async (_name, steps, atLeast, charged) => {
     const { deps, billing, far } = parts()
     far.steps = [...steps, 'wait']
     const got = await all(streamChatCompletion(deps, createRequestContext(), hello))
@@ -307,7 +307,7 @@ describe('a stream', () => {
     expect([got.at(-1)?.cost, billing.only.charged, billing.openHolds, far.ended]).toEqual([charged, charged, 0, 1])
   })
 
-  it('of single characters is not taken for one that is too long', async () => {
+  it('of single characters is not mistaken for an overlong one', async () => {
     const { deps, far } = parts()
     const pieces = [...'ten tokens in some forty letters'].map((content) => [{ choices: [{ index: 0, delta: { content } }] }])
     far.steps = [...pieces, [usageChunk(20, 10)]]
@@ -315,7 +315,7 @@ describe('a stream', () => {
     expect(got.flatMap((event) => event.chunks).at(-2)).toMatchObject({ choices: [{ finish_reason: 'stop' }] })
   })
 
-  it('that is cut costs nothing, or what the vendor had reported', async () => {
+  it('that is cut costs nothing, or the usage that the vendor reported', async () => {
     for (const [steps, expected] of [
       [[...stream(2), engineFailed], { state: 'voided', charged: 0n }],
       [[...stream(2), [usageChunk(20, 2)], engineFailed], { state: 'settled', charged: 24_000n }],
@@ -330,7 +330,7 @@ describe('a stream', () => {
   const LENGTH = 8
   for (const how of ['return()', 'its signal'] as const) {
     for (let pulled = 0; pulled <= LENGTH; pulled++) {
-      it(`left by ${how} after ${pulled} chunks, while the next is awaited, ends the engine and costs those`, async () => {
+      it(`abandoned by ${how} after ${pulled} chunks, with the next one pending, cancels the engine and charges those`, async () => {
         const { deps, billing, far } = parts()
         far.steps = [...stream(pulled), 'wait']
         const leaving = new AbortController()
@@ -348,7 +348,7 @@ describe('a stream', () => {
     }
   }
 
-  it('left at any moment of its start leaves nothing held, and no engine running', async () => {
+  it('abandoned at any moment of its start leaves no hold and no running engine call', async () => {
     for (let ticks = 0; ticks < 12; ticks++) {
       const { deps, billing, far } = parts()
       far.openings = ['wait']
@@ -367,7 +367,7 @@ describe('a stream', () => {
     ['less than was delivered', usage(20, 2), 20 + 2 * 5, 'counted'],
     ['more than was delivered', usage(20, 7), 20 + 2 * 7, 'provider'],
     ['zero of all', usage(0, 0), INPUT + 2 * 5, 'counted'],
-  ])('left after an early usage of %s is charged the larger of that and the count', async (_name, early, charged, source) => {
+  ])('abandoned after an early usage of %s is charged the larger of that and the count', async (_name, early, charged, source) => {
     for (const isFailed of [false, true]) {
       const { deps, billing, far } = parts()
       const [first, ...rest] = stream(5) as (readonly ProtocolObject[])[]
@@ -383,7 +383,7 @@ describe('a stream', () => {
     }
   })
 
-  it('left after its usage has come is charged by it', async () => {
+  it('abandoned after its final usage is charged by it', async () => {
     const { deps, billing, far } = parts()
     far.steps = [...stream(1), [usageChunk(20, 9)], 'wait']
     const events = streamChatCompletion(deps, createRequestContext(), hello)
@@ -396,7 +396,7 @@ describe('a stream', () => {
     expect(billing.only).toMatchObject({ charged: 38_000n, used: { source: 'provider' } })
   })
 
-  it('tells billing of its progress every 64 tokens', async () => {
+  it('reports its progress to billing every 64 tokens', async () => {
     const { deps, billing, far } = parts()
     far.steps = [...stream(130), 'wait']
     const events = streamChatCompletion(deps, createRequestContext(), { ...hello, max_tokens: 100, n: 2 })
@@ -406,7 +406,7 @@ describe('a stream', () => {
     await events.return?.()
   })
 
-  it('tells billing of its progress after 2 s, and a lost checkpoint changes nothing', async () => {
+  it('reports its progress to billing after 2 s, and a lost checkpoint changes nothing', async () => {
     const { deps, billing, far } = parts()
     let nowMs = Date.now()
     const clock = { ...deps.clock, now: () => new Date(nowMs) }
@@ -421,7 +421,7 @@ describe('a stream', () => {
     expect(billing.only.charged).toBe(26_000n)
   })
 
-  it('is charged once when answers of billing are lost', async () => {
+  it('is charged once when responses of billing are lost', async () => {
     const { deps, billing } = parts()
     billing.fail('settleHold', 'lost', 'lost')
     expect((await all(streamChatCompletion(deps, createRequestContext(), hello))).at(-1)?.cost).toBe(26_000n)
@@ -429,7 +429,7 @@ describe('a stream', () => {
   })
 })
 
-describe('a call that a limit or a deadline of ours ends', () => {
+describe('Chat call that exceeds a limit or deadline of the service', () => {
   const stopped = () => new StoppedByLimit('engine_error', 'too much')
   const callOfTool = (index: number) => [
     { choices: [{ index: 0, delta: { tool_calls: [{ index, id: `c${index}`, function: { name: 'f', arguments: '' } }] } }] },
@@ -438,8 +438,8 @@ describe('a call that a limit or a deadline of ours ends', () => {
   it.each<[string, Step[], number]>([
     ['by the engine', [...stream(5), stopped()], 5],
     ['with an early usage of zero', [...stream(5), [usageChunk(20, 0)], stopped()], 5],
-    ['by a limit of calls of tools', [...stream(5), ...Array.from({ length: 1_025 }, (_, index) => callOfTool(index))], 1_030],
-  ])('as a stream, %s, is charged what was counted', async (_name, steps, output) => {
+    ['by a limit of tool calls', [...stream(5), ...Array.from({ length: 1_025 }, (_, index) => callOfTool(index))], 1_030],
+  ])('as a stream, %s, is charged the counted tokens', async (_name, steps, output) => {
     const { deps, billing, far } = parts()
     far.steps = steps
     const request = { ...hello, n: 100, max_tokens: 100 }
@@ -457,8 +457,8 @@ describe('a call that a limit or a deadline of ours ends', () => {
 
   it.each([
     ['its usage', { usage: usage(20, 5) }, 30_000n],
-    ['what was counted', {}, BigInt(INPUT + 2 * 1_025) * 1_000n],
-  ])('with a whole response of too many calls of tools is charged %s', async (_name, fields, charged) => {
+    ['the counted tokens', {}, BigInt(INPUT + 2 * 1_025) * 1_000n],
+  ])('in a plain response with too many tool calls is charged %s', async (_name, fields, charged) => {
     const { deps, billing, far } = parts()
     const tool_calls = Array(1_025).fill({ function: { name: 'f', arguments: '' } })
     far.completions = [completion({ choices: [{ index: 0, message: { tool_calls } }], ...fields })]
@@ -468,21 +468,21 @@ describe('a call that a limit or a deadline of ours ends', () => {
     expect(billing.only).toMatchObject({ state: 'settled', charged })
   })
 
-  it('because its response is too large is charged all of the output that is held', async () => {
+  it('with an oversized response is charged all held output', async () => {
     const { deps, billing, far } = parts()
     far.completions = [new ResponseTooLarge('engine_error', 'too large')]
     await expect(createChatCompletion(deps, createRequestContext(), hello)).rejects.toBeInstanceOf(ResponseTooLarge)
     expect(billing.only).toMatchObject({ charged: BigInt(INPUT + 10 * 2) * 1_000n, used: { source: 'counted' } })
   })
 
-  it('by the time of the whole call is charged its input', async () => {
+  it('by its total time is charged its input', async () => {
     const { deps, billing, far } = parts()
     far.completions = ['wait']
     await expect(createChatCompletion(deps, createRequestContext(), hello, 5)).rejects.toMatchObject({ code: 'engine_timeout' })
     expect([billing.only.charged, far.ended]).toEqual([BigInt(INPUT) * 1_000n, 1])
   })
 
-  it('before the engine was asked costs nothing', async () => {
+  it('before the engine was called costs nothing', async () => {
     const { deps, billing, far } = parts()
     const queued = (_call: unknown, _request: unknown, signal: AbortSignal) =>
       new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(new NeverSent(signal.reason))))
@@ -495,7 +495,7 @@ describe('a call that a limit or a deadline of ours ends', () => {
     expect([...billing.holds.values()].map(({ state }) => state)).toEqual(['voided', 'voided'])
   })
 
-  it('or that its reader gives up is charged also where a call that is cut would be free', async () => {
+  it('or is abandoned by its reader is charged even where an interrupted call would be free', async () => {
     const record = {
       isFreeWhenCut: true,
       holding: async () => undefined,
@@ -520,7 +520,7 @@ describe('a call that a limit or a deadline of ours ends', () => {
     }
   })
 
-  it('is answered by a fallback, and costs both', async () => {
+  it('is served by a fallback, and pays for both', async () => {
     for (const isStream of [false, true]) {
       const { deps, billing, far } = parts()
       far.completions = [stopped()]
@@ -537,7 +537,7 @@ describe('a call that a limit or a deadline of ours ends', () => {
   })
 })
 
-it('warns the operator of a usage of zero once a model and hour', async () => {
+it('warns the operator of a usage of zero once per model and hour', async () => {
   const warned: object[] = []
   let nowMs = Date.now()
   const clock = { ...systemClock, now: () => new Date(nowMs) }
@@ -555,7 +555,7 @@ it('warns the operator of a usage of zero once a model and hour', async () => {
   expect(warned).toHaveLength(2)
 })
 
-describe('a request whose longest output does not fit into a response', () => {
+describe('Chat request with an oversized maximum response', () => {
   // A token with 20 alternatives takes 64 bytes for each of 21, and 4 for itself.
   const catalog = CATALOG.replace('context_window: 1000, max_output_tokens: 100', 'max_output_tokens: 100000')
   const logprobs = { logprobs: true, top_logprobs: 20 }
@@ -580,7 +580,7 @@ describe('a request whose longest output does not fit into a response', () => {
     expect(billing.holds.size).toBe(0)
   })
 
-  it('is taken by an engine without log probabilities', async () => {
+  it('is accepted by an engine without log probabilities', async () => {
     const { deps, far } = parts({ catalog, balance: 10n ** 15n })
     Object.assign(far.chat, { hasLogprobs: false })
     await createChatCompletion(deps, createRequestContext(), { model: 'chat', messages: hello.messages, ...logprobs })

@@ -23,7 +23,7 @@ const WAYS: Record<string, (parts: Parts, caller: Caller) => Promise<unknown>> =
   'a transcription': ({ deps }, caller) => createTranscription(deps, createRequestContext(caller), { model: 'speech', contentBase64: wav }),
 }
 
-describe.each(Object.entries(WAYS))('%s by a caller whose rules were changed', (way, call) => {
+describe.each(Object.entries(WAYS))('%s after the rules of its caller changed', (way, call) => {
   const changed = (now: Partial<Principal> | null) => {
     const world = parts()
     world.billing.rules = 1
@@ -31,7 +31,7 @@ describe.each(Object.entries(WAYS))('%s by a caller whose rules were changed', (
     return world
   }
 
-  it('is made when the new ones permit it, and counts once', async () => {
+  it('proceeds when the new rules permit it, and counts once', async () => {
     const world = changed({})
     const limited = { ...somebody, requestsPerMinute: 10 }
     world.billing.principal = limited
@@ -45,7 +45,7 @@ describe.each(Object.entries(WAYS))('%s by a caller whose rules were changed', (
     expect(world.billing.writes.slice(length)).toEqual(['placeHold', 'settleHold'])
   })
 
-  it('is refused if it is an access token without the scope, whatever its key may do', async () => {
+  it('is refused for an access token without the scope, whatever its key may do', async () => {
     const world = changed({ scopes: ['admin'] })
     await expect(world.deps.principals.now({ ...somebody, scopes: ['billing:read'] })).resolves.toMatchObject({ scopes: ['billing:read'] })
     await expect(call(world, { ...somebody, scopes: ['billing:read'] })).rejects.toMatchObject({ code: 'permission_denied' })
@@ -55,9 +55,9 @@ describe.each(Object.entries(WAYS))('%s by a caller whose rules were changed', (
     ['another residency policy', { residencyPolicy: 'local_only' }, 'residency_policy_violation'],
     ['another allowlist', { modelAllowlist: [] }, 'model_not_found'],
     ['other scopes', { scopes: ['billing:read'] }, 'permission_denied'],
-    ['an end of the key', { isEnded: true }, 'invalid_api_key'],
-    ['another secret of the key', { rotations: 1 }, 'invalid_api_key'],
-    ['an end of the organization', null, 'invalid_api_key'],
+    ['the end of the key', { isEnded: true }, 'invalid_api_key'],
+    ['a new secret of the key', { rotations: 1 }, 'invalid_api_key'],
+    ['the end of the organization', null, 'invalid_api_key'],
   ])('is refused by %s, and no engine is called', async (_what, now, code) => {
     const world = changed(now)
     await expect(call(world, somebody)).rejects.toMatchObject({ code })
@@ -66,7 +66,7 @@ describe.each(Object.entries(WAYS))('%s by a caller whose rules were changed', (
     expect(world.deps.load.calls).toBe(0)
   })
 
-  it('is refused when its money was held just before the change, and it heard so long after', async () => {
+  it('is refused when its hold was placed just before the change, and the notice came long after', async () => {
     const world = parts()
     const { billing, far } = world
     const placeHold = billing.placeHold
@@ -85,7 +85,7 @@ describe.each(Object.entries(WAYS))('%s by a caller whose rules were changed', (
   })
 })
 
-it('a call that changes overtake again and again is asked to come later', async () => {
+it('a call overtaken by changes again and again is told to retry later', async () => {
   const world = parts()
   world.billing.rules = 1
   world.billing.findPrincipal = async () => somebody

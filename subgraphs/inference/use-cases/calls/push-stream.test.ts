@@ -10,7 +10,7 @@ async function all<Event>(events: AsyncIterable<Event>): Promise<Event[]> {
   return got
 }
 
-it('gives every event in order, and what the work comes to as the last one', () =>
+it('yields every event in order, and the result of the work as the last one', () =>
   fc.assert(
     fc.asyncProperty(fc.array(fc.nat()), fc.array(fc.boolean()), async (pushed, pauses) => {
       const events = streamEvents<number>(NEVER, async (push, signal) => {
@@ -25,7 +25,7 @@ it('gives every event in order, and what the work comes to as the last one', () 
     }),
   ))
 
-it('begins with the first next, and never goes on before its reader has asked for more', async () => {
+it('starts with the first next, and never continues before its reader requests more', async () => {
   let steps = 0
   const events = streamEvents<number>(NEVER, async (push, signal) => {
     for (; ; steps++) await push(steps, signal)
@@ -39,7 +39,7 @@ it('begins with the first next, and never goes on before its reader has asked fo
   await events.return?.()
 })
 
-it('fails where the work fails, also while nobody reads, and is over then', async () => {
+it('fails when the work fails, even without a reader, and then ends', async () => {
   const failed = Promise.withResolvers<void>()
   const events = streamEvents<number>(NEVER, async (push) => {
     const late = new AbortController()

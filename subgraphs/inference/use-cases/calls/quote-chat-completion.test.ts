@@ -5,16 +5,16 @@ import { quoteChatCompletion } from './quote-chat-completion.ts'
 
 const hello = { model: 'chat', messages: [{ role: 'user', content: 'Hello' }], max_tokens: 10 }
 
-describe('a quote of a chat completion', () => {
+describe('Quote of a chat completion', () => {
   it.each([
-    { name: 'of a short answer', request: hello },
-    { name: 'of three answers', request: { ...hello, n: 3 } },
-    { name: 'without a bound', request: { ...hello, max_tokens: undefined } },
+    { name: 'for a short reply', request: hello },
+    { name: 'for three replies', request: { ...hello, n: 3 } },
+    { name: 'without a maximum', request: { ...hello, max_tokens: undefined } },
     {
       name: 'with an image',
       request: { ...hello, messages: [{ role: 'user', content: [{ type: 'image_url', image_url: { url: 'https://a.test/b.png' } }] }] },
     },
-  ])('says what the call holds then: $name', async ({ request }) => {
+  ])('equals the hold of the call: $name', async ({ request }) => {
     const { deps, billing, far } = parts()
     const [quoted] = await quoteChatCompletion(deps, createRequestContext(), request)
     expect([billing.writes, far.chats]).toEqual([[], 0])
@@ -22,7 +22,7 @@ describe('a quote of a chat completion', () => {
     expect(quoted).toMatchObject({ model: { id: 'chat' }, amount: billing.only.amount, isCovered: true })
   })
 
-  it('counts the input and says the most of the output', async () => {
+  it('counts the input and reports the maximum output', async () => {
     const { deps } = parts()
     // "Hello" counts as 2 tokens, its message as 4 more; the hold adds a fifth and 64.
     expect(await quoteChatCompletion(deps, createRequestContext(), { ...hello, n: 2, stream: true })).toMatchObject([
@@ -30,7 +30,7 @@ describe('a quote of a chat completion', () => {
     ])
   })
 
-  it('tells of each fallback that would be asked, and of no other', async () => {
+  it('includes each fallback that may be called, and no other', async () => {
     const { deps } = parts()
     const idsFor = async (request: object, caller = somebody) =>
       (await quoteChatCompletion(deps, createRequestContext(caller), { ...hello, model: 'careful', ...request })).map(
@@ -40,7 +40,7 @@ describe('a quote of a chat completion', () => {
     expect(await idsFor({}, { ...somebody, modelAllowlist: ['careful', 'plain'] })).toEqual(['careful', 'plain'])
   })
 
-  it('is not an error when the wallet cannot pay', async () => {
+  it('is no error when the wallet cannot pay', async () => {
     const { deps } = parts({ balance: 91_999n })
     expect(await quoteChatCompletion(deps, createRequestContext(), hello)).toMatchObject([{ amount: 92_000n, isCovered: false }])
   })
@@ -56,12 +56,12 @@ describe('a quote of a chat completion', () => {
       code: 'residency_policy_violation',
     },
     {
-      name: 'of more than the window',
+      name: 'above the context window',
       request: { ...hello, messages: [{ role: 'user', content: 'word '.repeat(2_000) }] },
       caller: somebody,
       code: 'context_length_exceeded',
     },
-  ])('is refused as the call would be: $name', async ({ request, caller, code }) => {
+  ])('is refused like the call: $name', async ({ request, caller, code }) => {
     const { deps } = parts()
     await expect(quoteChatCompletion(deps, createRequestContext(caller), request)).rejects.toMatchObject({ code })
     await expect(createChatCompletion(deps, createRequestContext(caller), request)).rejects.toMatchObject({ code })

@@ -37,15 +37,15 @@ const CALLS = {
   },
 }
 
-describe.each(Object.entries(CALLS))('images of a %s answer', (_name, call) => {
-  it('go by their address to an engine that fetches them', async () => {
+describe.each(Object.entries(CALLS))('Images of a %s reply', (_name, call) => {
+  it('are passed by URL to an engine that fetches them', async () => {
     const world = parts()
     await call(world, createRequest(A, dataUri(png())))
     expect(world.far.requests[0]).toMatchObject(createRequest(A, dataUri(png())))
     expect(world.egress.fetched).toEqual([])
   })
 
-  it('come with their bytes to one that does not, each address fetched once', async () => {
+  it('are passed as bytes to other engines, with each URL fetched once', async () => {
     const world = blind()
     const request = {
       ...createRequest(A, B, A),
@@ -62,13 +62,13 @@ describe.each(Object.entries(CALLS))('images of a %s answer', (_name, call) => {
   })
 
   it.each([
-    ['nothing answers', new EgressError('unreachable'), 'invalid_request'],
-    ['another status than 200 is answered', 404, 'invalid_request'],
-    ['no image is', Buffer.from('<html>'), 'unsupported_file_type'],
-    ['an image of too many pixels is', png(1, 1, { claims: [60_000, 60_000] }), 'payload_too_large'],
-    ['too many bytes are', new EgressError('too_large'), 'payload_too_large'],
-    ['there is no room to ask', new EgressError('busy'), 'service_unavailable'],
-  ])('where %s at the address: nothing stays held and no engine is called', async (_case, page, code) => {
+    ['nothing responds at the URL', new EgressError('unreachable'), 'invalid_request'],
+    ['the status is not 200', 404, 'invalid_request'],
+    ['the URL has no image', Buffer.from('<html>'), 'unsupported_file_type'],
+    ['the image has too many pixels', png(1, 1, { claims: [60_000, 60_000] }), 'payload_too_large'],
+    ['the image has too many bytes', new EgressError('too_large'), 'payload_too_large'],
+    ['no fetch slot is free', new EgressError('busy'), 'service_unavailable'],
+  ])('are refused without a hold or an engine call: %s', async (_case, page, code) => {
     const world = blind()
     world.egress.pages.set(B, page)
     const { balance } = world.billing
@@ -79,7 +79,7 @@ describe.each(Object.entries(CALLS))('images of a %s answer', (_name, call) => {
     expect([world.far.chats, world.billing.held, world.billing.balance]).toEqual([0, 0n, balance])
   })
 
-  it('are fetched for no call that the rules in force refuse', async () => {
+  it('are not fetched for a call that the current rules refuse', async () => {
     const catalog = REGIONAL.replaceAll('badge: regional', 'badge: local')
     for (const world of [parts({ catalog }), blind({ catalog })]) {
       world.billing.principal = { ...somebody, residencyPolicy: 'local_only' }
@@ -89,7 +89,7 @@ describe.each(Object.entries(CALLS))('images of a %s answer', (_name, call) => {
     }
   })
 
-  it('go no further once the rules change while they are fetched', async () => {
+  it('stop when the rules change while they are fetched', async () => {
     const catalog = REGIONAL.replaceAll('badge: regional, fetches_images: true', 'badge: local')
     for (const urls of [[A], Array.from({ length: 5 }, (_, index) => `${A}?${index}`)]) {
       const world = blind({ catalog })
@@ -103,7 +103,7 @@ describe.each(Object.entries(CALLS))('images of a %s answer', (_name, call) => {
     }
   })
 
-  it('are looked for at no address that is not public, whoever would fetch it', async () => {
+  it('are refused at an address that is not public, whoever would fetch it', async () => {
     for (const world of [parts(), blind()]) {
       for (const url of [
         'http://127.0.0.1/',
@@ -120,7 +120,7 @@ describe.each(Object.entries(CALLS))('images of a %s answer', (_name, call) => {
     }
   })
 
-  it('are looked up before an engine outside the cloud fetches them, and go to none that leads inside or is unknown', async () => {
+  it('are resolved before an engine outside the cloud fetches them, and refused if internal or unknown', async () => {
     const world = parts({ catalog: REGIONAL })
     world.egress.pages.set(A, png())
     await call(world, createRequest(A, `${A}?again`, dataUri(png())))
@@ -135,7 +135,7 @@ describe.each(Object.entries(CALLS))('images of a %s answer', (_name, call) => {
     expect([world.far.chats, world.billing.openHolds]).toEqual([1, 0])
   })
 
-  it('of an organization whose data stays local come as data: URIs only', async () => {
+  it('of an organization with local residency are accepted as data: URIs only', async () => {
     const localCatalog = `
 engines: { near: { kind: embedded, badge: local }, far: { kind: embedded, badge: local } }
 models: [{ id: chat, engine: far, kind: chat, supports: [vision], max_output_tokens: 100, image_tokens: 50, price: { input: "1", output: "2" } }]`
@@ -149,7 +149,7 @@ models: [{ id: chat, engine: far, kind: chat, supports: [vision], max_output_tok
     }
   })
 
-  it('are bounded in number, in bytes together and at once', async () => {
+  it('are limited in number, in total bytes and in concurrency', async () => {
     const world = blind()
     const urls = Array.from({ length: 21 }, (_, index) => `https://images.test/${index}`)
     for (const url of urls) world.egress.pages.set(url, png())
@@ -164,14 +164,14 @@ models: [{ id: chat, engine: far, kind: chat, supports: [vision], max_output_tok
     await call(world, createRequest(...urls.slice(0, 2)))
   })
 
-  it('that fail end the fetches of the others', async () => {
+  it('cancel the fetches of the others when one fails', async () => {
     const world = blind()
     world.egress.pages.set(A, 'wait').set(B, 500)
     await expect(call(world, createRequest(A, B))).rejects.toMatchObject({ param: nameParam(2) })
     await eventually(() => world.egress.running === 0)
   })
 
-  it('are fetched for nobody who has left, and cost him nothing', async () => {
+  it('are not fetched for a disconnected caller, who pays nothing', async () => {
     const world = blind()
     world.egress.pages.set(A, 'wait')
     const stop = new AbortController()
@@ -184,7 +184,7 @@ models: [{ id: chat, engine: far, kind: chat, supports: [vision], max_output_tok
   })
 })
 
-it('images are fetched once for a model and its fallbacks, and not at all for a fallback that is not asked', async () => {
+it('images are fetched once for a model and its fallbacks, and not at all for an unused fallback', async () => {
   const catalog = `
 engines: { near: { kind: embedded, badge: local }, far: { kind: openai, base_url: "http://vendor.test/v1", badge: cloud } }
 models:

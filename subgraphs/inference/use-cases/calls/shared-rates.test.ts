@@ -65,14 +65,14 @@ function* roundRobin(all: readonly SharedRates[], calls: number) {
   for (let i = 0; i < calls; i++) yield all[i % all.length]!
 }
 
-describe('the requests of a key', () => {
+describe('Shared request limits of a key', () => {
   it.each([
     { limit: 1, processes: 3 },
     { limit: 7, processes: 2 },
     { limit: 60, processes: 3 },
     { limit: 600, processes: 3 },
     { limit: 6_000, processes: 3 },
-  ])('of $limit a minute are as many over $processes processes, wherever they come in', async ({ limit, processes: count }) => {
+  ])('of $limit a minute admit as many over $processes processes, on any process', async ({ limit, processes: count }) => {
     for (const spread of ['all at once', 'one after the other', 'at one process'] as const) {
       const { all } = processes(count)
       let admitted = 0
@@ -84,7 +84,7 @@ describe('the requests of a key', () => {
     }
   })
 
-  it('pass at the pace of the limit afterwards, whichever process had the first minute', async () => {
+  it('then admit at the rate of the limit, whichever process had the first minute', async () => {
     const { all, advance } = processes(3)
     expect(await countAdmitted(roundRobin(all.slice(0, 1), 1_000), key(600))).toBeGreaterThanOrEqual(570)
     let admitted = 0
@@ -95,7 +95,7 @@ describe('the requests of a key', () => {
     expect(Math.abs(admitted - 600)).toBeLessThanOrEqual(30)
   })
 
-  it('of a small limit tell every process what is left, and when the next one fits', async () => {
+  it('if small, report to every process what is left, and when the next request fits', async () => {
     const { all, advance } = processes(2)
     const [first, second] = all as [SharedRates, SharedRates]
     for (const [process, remaining] of [
@@ -114,7 +114,7 @@ describe('the requests of a key', () => {
     expect(await first.consume(key(3), 0)).toEqual({ requestMs: 20_000, tokenMs: 0 })
   })
 
-  it('of a large limit tell what is left, whichever process took it', async () => {
+  it('if large, report what is left, whichever process took it', async () => {
     const { all, advance } = processes(2)
     const [first, second] = all as [SharedRates, SharedRates]
     await second.consume(key(6_000), 0)
@@ -125,7 +125,7 @@ describe('the requests of a key', () => {
     for (const process of all) expect(Math.abs(process.read(key(6_000))!.requests!.remaining - 3_049)).toBeLessThanOrEqual(300)
   })
 
-  it('cost no question for each call, nor for each refusal', async () => {
+  it('need no store query for each call, nor for each refusal', async () => {
     const under = processes(2)
     for (const process of roundRobin(under.all, 6_000)) await process.consume(key(6_000), 0)
     expect(under.storeCalls).toBeLessThan(600)
@@ -137,7 +137,7 @@ describe('the requests of a key', () => {
     expect(without.storeCalls).toBe(0)
   })
 
-  it('that were given back are free for all processes', async () => {
+  it('free returned requests for all processes', async () => {
     const { all } = processes(2)
     const [first, second] = all as [SharedRates, SharedRates]
     expect(isFree(await first.consume(key(1), 0))).toBe(true)
@@ -147,8 +147,8 @@ describe('the requests of a key', () => {
   })
 })
 
-describe('the tokens of a key', () => {
-  it('are those of all processes, corrected by what was used', async () => {
+describe('Shared token limits of a key', () => {
+  it('count the tokens of all processes, corrected by the use', async () => {
     const { all, advance } = processes(2)
     const [first, second] = all as [SharedRates, SharedRates]
     const rates = key(null, 1_000)
@@ -168,7 +168,7 @@ describe('the tokens of a key', () => {
     expect(tokenMs).toBeLessThanOrEqual(43_500)
   })
 
-  it('stay taken while calls of descendants, which know the other limit alone, come in', async () => {
+  it('remain taken during calls of descendants, which know only the other limit', async () => {
     const { all, advance } = processes(3)
     const [first, second, third] = all as [SharedRates, SharedRates, SharedRates]
     expect(isFree(await first.consume(key(600, 1_000), 600))).toBe(true)
@@ -183,7 +183,7 @@ describe('the tokens of a key', () => {
     expect(isFree(await third.consume(key(600, 1_000), 600))).toBe(true)
   })
 
-  it('are taken with the request or not at all', async () => {
+  it('are taken together with the request or not at all', async () => {
     const { all } = processes(2)
     const [first, second] = all as [SharedRates, SharedRates]
     const rates = key(10, 100)
@@ -193,8 +193,8 @@ describe('the tokens of a key', () => {
   })
 })
 
-describe('without the store', () => {
-  it('a process admits its part of what it last knew to be left, and tells it when the store is back', async () => {
+describe('Shared rate limits without the store', () => {
+  it('a process admits its share of the last known rest, and reports it when the store is back', async () => {
     const { all, setAway, advance } = processes(2)
     const [first, second] = all as [SharedRates, SharedRates]
     expect(await countAdmitted(roundRobin(all, 20), key(60))).toBe(20)
@@ -211,7 +211,7 @@ describe('without the store', () => {
     expect(await countAdmitted(roundRobin(all, 100), key(60))).toBe(60)
   })
 
-  it('a call waits for it half a second, and the next ones not at all', async () => {
+  it('a call waits for the store half a second, and the next ones not at all', async () => {
     const under = processes(2)
     const { all, hang, advance } = under
     const back = Promise.withResolvers<void>()
@@ -236,7 +236,7 @@ describe('without the store', () => {
   })
 })
 
-it('forgets keys that have nothing taken', async () => {
+it('deletes keys that have nothing taken', async () => {
   const { all, records, advance } = processes(1)
   await all[0]!.consume(key(60), 0)
   await all[0]!.purgeIdle()

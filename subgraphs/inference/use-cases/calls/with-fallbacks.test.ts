@@ -52,8 +52,8 @@ const WAYS: Record<
   },
 }
 
-describe.each(Object.entries(WAYS))('%s', (_way, { fail, send }) => {
-  it('of a model that fails is that of its first fallback which suits, at the fallback’s price, and says so', async () => {
+describe.each(Object.entries(WAYS))('Fallback of %s', (_way, { fail, send }) => {
+  it('uses the first suitable model at its own price, and says so', async () => {
     const these = under()
     const { billing, far, near } = these
     fail(far, refused(401))
@@ -67,7 +67,7 @@ describe.each(Object.entries(WAYS))('%s', (_way, { fail, send }) => {
     ])
   })
 
-  it('names no model when the one that was asked for answers', async () => {
+  it('names no model when the requested one responds', async () => {
     expect((await send(under())).warnings).toEqual([])
   })
 
@@ -75,7 +75,7 @@ describe.each(Object.entries(WAYS))('%s', (_way, { fail, send }) => {
     ['the allowlist', 'regional', { modelAllowlist: ['main'] }],
     ['a regional residency policy', 'regional', { residencyPolicy: 'regional' }],
     ['a local residency policy', 'local', { residencyPolicy: 'local_only' }],
-  ] as const)('goes to no fallback outside %s', async (_name, badge, fields) => {
+  ] as const)('uses no model outside %s', async (_name, badge, fields) => {
     for (const failure of [down, refused(500)]) {
       const these = under(undefined, badge)
       fail(these.far, failure)
@@ -84,14 +84,14 @@ describe.each(Object.entries(WAYS))('%s', (_way, { fail, send }) => {
     }
   })
 
-  it('fails with the engine’s failure when the wallet is too small for the fallback', async () => {
+  it('fails with the error of the engine when the wallet is too small for it', async () => {
     const these = under(919_999n)
     fail(these.far, down)
     await expect(send(these)).rejects.toBe(down)
     expect([these.near.chats, these.billing.openHolds]).toEqual([0, 0])
   })
 
-  it('fails with the engine’s failure when the fallback refuses the request', async () => {
+  it('fails with the error of the engine when the fallback refuses the request', async () => {
     const these = under()
     fail(these.far, refused(401))
     fail(these.near, new KisError('invalid_request', 'no such field here'))
@@ -102,29 +102,29 @@ describe.each(Object.entries(WAYS))('%s', (_way, { fail, send }) => {
   it.each([
     ['an engine that is down', down, 2],
     ['a vendor’s 500', refused(500), 2],
-    ['a vendor that is full', new KisError('rate_limit_exceeded', 'full'), 2],
+    ['a vendor that is overloaded', new KisError('rate_limit_exceeded', 'full'), 2],
     ['a short wait', new KisError('rate_limit_exceeded', 'full', { retryAfterMs: 2_000 }), 2],
     ['a long wait', new KisError('rate_limit_exceeded', 'full', { retryAfterMs: 2_001 }), 1],
-    ['an answer that cannot be read', new KisError('engine_error', 'garbage'), 1],
+    ['an unreadable response', new KisError('engine_error', 'garbage'), 1],
     ['a refused key', refused(401), 1],
     ['silence', new KisError('engine_timeout', 'silent'), 1],
     ['a vendor’s own timeout', new EngineFailure('engine_timeout', 'status 408', { isRepeatable: true }), 2],
-    ['a connection that broke', new EngineFailure('engine_unavailable', 'reset', { isRepeatable: false }), 1],
-  ])('asks again after %s or not', async (_name, failure, tries) => {
+    ['a broken connection', new EngineFailure('engine_unavailable', 'reset', { isRepeatable: false }), 1],
+  ])('decides whether to retry after %s', async (_name, failure, tries) => {
     const these = under()
     fail(these.far, failure)
     await send(these)
     expect([these.far.chats, these.near.chats]).toEqual([tries, 1])
   })
 
-  it('refused as invalid goes nowhere else', async () => {
+  it('is not used for an invalid request', async () => {
     const these = under()
     fail(these.far, new KisError('context_length_exceeded', 'too long'))
     await expect(send(these)).rejects.toMatchObject({ code: 'context_length_exceeded' })
     expect([these.far.chats, these.near.chats]).toEqual([1, 0])
   })
 
-  it('repeated after a failure is charged once', async () => {
+  it('a call retried after a failure is charged once', async () => {
     const these = under()
     these.far.openings = [down]
     these.far.completions = [down, completion({ usage: usage(20, 3) })]
@@ -132,7 +132,7 @@ describe.each(Object.entries(WAYS))('%s', (_way, { fail, send }) => {
     expect([these.far.chats, these.near.chats, these.billing.balance]).toEqual([2, 0, 1_000_000_000n - 26_000n])
   })
 
-  it('is repeated for a tenth of the calls at most while an engine fails them all', async () => {
+  it('retries at most a tenth of the calls while an engine fails them all', async () => {
     const these = under()
     fail(these.far, refused(500))
     for (let call = 0; call < 40; call++) await send(these)
@@ -140,7 +140,7 @@ describe.each(Object.entries(WAYS))('%s', (_way, { fail, send }) => {
     expect([these.far.chats, these.near.chats]).toEqual([40 + 13, 40])
   })
 
-  it('goes to the fallback at once while the engine is left alone', async () => {
+  it('is used immediately while the engine is skipped', async () => {
     const these = under()
     fail(these.far, down)
     for (let call = 0; call < 3; call++) await send(these)
@@ -151,7 +151,7 @@ describe.each(Object.entries(WAYS))('%s', (_way, { fail, send }) => {
   })
 })
 
-it('a stream that fails after its first chunk gives what came and one error, and no other model is asked', async () => {
+it('a stream that fails after its first chunk yields the chunks and one error, without a fallback', async () => {
   const { deps, billing, far, near } = under()
   far.steps = [...stream(2), down]
   const events = streamChatCompletion(deps, createRequestContext(), request)
@@ -162,7 +162,7 @@ it('a stream that fails after its first chunk gives what came and one error, and
   expect([far.chats, near.chats, billing.openHolds]).toEqual([1, 0, 0])
 })
 
-it('a stream that fails after its usage came is charged by it, once', async () => {
+it('a stream that fails after its usage arrived is charged by it, once', async () => {
   const { deps, billing, far } = under()
   far.steps = [...stream(1), [usageChunk(20, 1)], down]
   const events = streamChatCompletion(deps, createRequestContext(), request)
@@ -171,7 +171,7 @@ it('a stream that fails after its usage came is charged by it, once', async () =
   expect(billing.only.charged).toBe(22_000n)
 })
 
-it('two models that stand in for each other are asked in turn once, not for ever', async () => {
+it('two models that are fallbacks of each other are called once each', async () => {
   const catalog = CATALOG.replace('price: { input: "10", output: "20" }', '$&, fallbacks: [main]').replace('BADGE', 'cloud')
   const these = parts({ catalog })
   these.far.completions = [refused(401)]
@@ -183,7 +183,7 @@ it('two models that stand in for each other are asked in turn once, not for ever
   expect([these.far.chats, these.near.chats]).toEqual([2, 2])
 })
 
-it('no model is asked once the time of the call is over', async () => {
+it('no model is called after the deadline of the call', async () => {
   const { deps, far, near } = under()
   let nowMs = 0
   const clock = { ...deps.clock, now: () => new Date(nowMs) }
@@ -195,11 +195,11 @@ it('no model is asked once the time of the call is over', async () => {
   expect(near.chats).toBe(0)
 })
 
-describe('a stream whose engine is silent for too long', () => {
+describe('Stream from a silent engine', () => {
   it.each([
-    ['before its header', { openings: ['wait' as const] }],
-    ['after its header', { steps: ['wait' as const] }],
-  ])('%s is ended and answered by the fallback, without a repeat', async (_name, script) => {
+    ['before its headers', { openings: ['wait' as const] }],
+    ['after its headers', { steps: ['wait' as const] }],
+  ])('%s is cancelled and served by the fallback, without a retry', async (_name, script) => {
     const { deps, billing, far, near } = under()
     Object.assign(far, script)
     const engines = new Map([...deps.engines].map(([name, engine]) => [name, name === 'far' ? { ...engine, firstByteMs: 5 } : engine]))
@@ -210,7 +210,7 @@ describe('a stream whose engine is silent for too long', () => {
     await events.return?.()
   })
 
-  it('after its first piece has no such limit', async () => {
+  it('has no such limit after its first chunk', async () => {
     const { deps, far } = under()
     far.steps = [...stream(1), 'wait']
     const engines = new Map([...deps.engines].map(([name, engine]) => [name, { ...engine, firstByteMs: 5 }]))

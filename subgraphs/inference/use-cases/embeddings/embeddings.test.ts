@@ -12,8 +12,8 @@ import { countTokens, describeEmbeddingModel } from './describe-embedding-model.
 import { closeEmbedding, embedChunks, openEmbedding } from './embed-document.ts'
 import { embedQuery } from './embed-query.ts'
 
-describe('embeddings', () => {
-  it('are made in batches of the engine, in order, under one hold, and charged by its usage', async () => {
+describe('Embeddings', () => {
+  it('are created in batches of the engine, in order, under one hold, and charged by its usage', async () => {
     const { deps, billing, near } = parts()
     near.createVector = (text) => Float32Array.from(text === 'query: c' ? [0, 1, 0, 0] : [1, 0, 0, 0])
     const { vectors, promptTokens, cost } = await createEmbeddings(deps, createRequestContext(), {
@@ -34,13 +34,13 @@ describe('embeddings', () => {
     ['embed', 'query: tea', 'query: tea'],
     ['embed', 'passage: tea', 'passage: tea'],
     ['embed-far', 'tea', 'tea'],
-  ])('%s sees `%s` as `%s`', async (model, input, seen) => {
+  ])('%s receives `%s` as `%s`', async (model, input, seen) => {
     const { deps, near, far } = parts()
     await createEmbeddings(deps, createRequestContext(), { model, input })
     expect([...near.embedded, ...far.embedded]).toEqual([[seen]])
   })
 
-  it('are shortened by the engine where the model can, else here, and have length 1', async () => {
+  it('are shortened by the engine if the model can, else by the service, and have length 1', async () => {
     const { deps, far, near } = parts()
     near.createVector = () => Float32Array.from([0.6, 0, 0.8, 0])
     for (const model of ['embed', 'embed-far']) {
@@ -51,7 +51,7 @@ describe('embeddings', () => {
     expect(far.embeds).toBe(1)
   })
 
-  it('a shortened vector has length 1, unless it has none', () => {
+  it('a shortened vector has length 1, unless it is zero', () => {
     fc.assert(
       fc.property(
         fc.array(fc.double({ min: -1, max: 1, noNaN: true }), { minLength: 2, maxLength: 50 }),
@@ -66,7 +66,7 @@ describe('embeddings', () => {
     )
   })
 
-  it('take tokens where the model does', async () => {
+  it('accept tokens where the model does', async () => {
     const { deps, far, near } = parts()
     expect((await createEmbeddings(deps, createRequestContext(), { model: 'embed-far', input: [1, 2, 3] })).vectors).toHaveLength(1)
     expect((await createEmbeddings(deps, createRequestContext(), { model: 'embed-far', input: [[1], [2, 3]] })).vectors).toHaveLength(2)
@@ -74,7 +74,7 @@ describe('embeddings', () => {
     expect(near.embeds).toBe(0)
   })
 
-  it('take the text of tokens where the model takes no tokens, with its prefix and its own count', async () => {
+  it('accept tokens as text where the model accepts none, with its prefix and its own count', async () => {
     const { deps, near } = parts()
     const tokens = [...'green tea'].map((character) => character.codePointAt(0)!)
     const { vectors, promptTokens } = await createEmbeddings(deps, createRequestContext(), { model: 'embed', input: tokens })
@@ -84,7 +84,7 @@ describe('embeddings', () => {
     expect(near.embedded).toEqual([['query: green tea'], ['query: green tea'], ['query: green tea', 'query: a']])
   })
 
-  it('leave it to the engine where an estimate is over the limit by no more than its error', async () => {
+  it('leave an estimate slightly above the limit to the engine', async () => {
     const { deps, far } = parts()
     await createEmbeddings(deps, createRequestContext(), { model: 'embed-far', input: 'word '.repeat(12_000) })
     await createEmbeddings(deps, createRequestContext(), { model: 'embed-far', input: Array(40).fill('word '.repeat(8_000)) })
@@ -101,29 +101,24 @@ describe('embeddings', () => {
     ['an empty text among others', { model: 'embed', input: ['a', ''] }, 'invalid_request', 'input[1]'],
     ['a number among texts', { model: 'embed', input: ['a', 1] }, 'invalid_type', 'input[1]'],
     ['a broken token', { model: 'embed-far', input: [1, 2.5] }, 'invalid_type', 'input[1]'],
-    ['a number that is no token', { model: 'embed', input: [[97], [97, 2_000_000]] }, 'invalid_value', 'input[1][1]'],
-    ['a number that is no token, in the one text', { model: 'embed', input: [97, 2_000_000] }, 'invalid_value', 'input[1]'],
+    ['an invalid token ID', { model: 'embed', input: [[97], [97, 2_000_000]] }, 'invalid_value', 'input[1][1]'],
+    ['an invalid token ID, in the only text', { model: 'embed', input: [97, 2_000_000] }, 'invalid_value', 'input[1]'],
     ['too many tokens to read', { model: 'embed', input: [...Array(38).fill(Array(8_108).fill(97))] }, 'context_length_exceeded', 'input'],
     ['an empty list of tokens', { model: 'embed-far', input: [[1], []] }, 'invalid_request', 'input[1]'],
     ['2,049 texts', { model: 'embed', input: Array(2_049).fill('a') }, 'array_above_max_length', 'input'],
     ['a text over the limit', { model: 'embed', input: ['a', long] }, 'context_length_exceeded', 'input[1]'],
-    ['the one text over the limit', { model: 'embed', input: long }, 'context_length_exceeded', 'input'],
+    ['a single text over the limit', { model: 'embed', input: long }, 'context_length_exceeded', 'input'],
     ['tokens over the limit', { model: 'embed-far', input: [[1], Array(8_193).fill(1)] }, 'context_length_exceeded', 'input[1]'],
     [
-      '300,001 tokens in all',
+      '300,001 tokens in total',
       { model: 'embed-far', input: [...Array(37).fill(Array(8_108).fill(1)), [1, 2, 3, 4, 5]] },
       'context_length_exceeded',
       'input',
     ],
-    [
-      'a text that is far over the limit by estimate',
-      { model: 'embed-far', input: 'word '.repeat(13_000) },
-      'context_length_exceeded',
-      'input',
-    ],
-    ['a model of a name without end', { model: 'm'.repeat(301), input: 'a' }, 'string_above_max_length', 'model'],
+    ['a text far over the limit by estimate', { model: 'embed-far', input: 'word '.repeat(13_000) }, 'context_length_exceeded', 'input'],
+    ['an overlong model name', { model: 'm'.repeat(301), input: 'a' }, 'string_above_max_length', 'model'],
     ['0 dimensions', { model: 'embed', input: 'a', dimensions: 0 }, 'integer_below_min_value', 'dimensions'],
-    ['more dimensions than there are', { model: 'embed', input: 'a', dimensions: 5 }, 'integer_above_max_value', 'dimensions'],
+    ['more dimensions than the model has', { model: 'embed', input: 'a', dimensions: 5 }, 'integer_above_max_value', 'dimensions'],
     ['a model of another kind', { model: 'chat', input: 'a' }, 'model_not_found', 'model'],
   ] as [string, { model: unknown; input: unknown }, string, string][])('refuse %s', async (_name, input, code, param) => {
     const { deps, billing, near } = parts()
@@ -134,7 +129,7 @@ describe('embeddings', () => {
   it.each([
     ['too short', () => unit(3)],
     ['too long', () => unit(5)],
-  ])('that come out %s are an error of the engine and cost nothing', async (_name, createVector) => {
+  ])('that are %s fail with an engine error and cost nothing', async (_name, createVector) => {
     const { deps, billing, near } = parts()
     near.createVector = createVector
     await expect(createEmbeddings(deps, createRequestContext(), { model: 'embed', input: 'a' })).rejects.toMatchObject({
@@ -143,7 +138,7 @@ describe('embeddings', () => {
     expect(billing.only.state).toBe('voided')
   })
 
-  it('that a limit or a deadline of ours ends cost the batches that were sent', async () => {
+  it('stopped by a limit or deadline of the service cost the batches that were sent', async () => {
     const { deps, billing, near } = parts()
     near.embedFailure = new StoppedByLimit('engine_timeout', 'late')
     await expect(createEmbeddings(deps, createRequestContext(), { model: 'embed', input: ['a', 'b', 'c', 'd'] })).rejects.toBe(
@@ -166,7 +161,7 @@ describe('embeddings', () => {
   it.each([
     ['embed', 16],
     ['embed-far', 4],
-  ])('of %s are charged by count where the reports of all batches are together more than an `Int`', async (model, tokens) => {
+  ])('of %s are charged by count where the total of all reports exceeds an `Int`', async (model, tokens) => {
     const { deps, billing, near, far } = parts()
     near.embedTokens = far.embedTokens = 600_000_000
     const { promptTokens } = await createEmbeddings(deps, createRequestContext(), { model, input: ['a', 'b', 'c', 'd'] })
@@ -174,7 +169,7 @@ describe('embeddings', () => {
     expect(billing.only.used).toMatchObject({ source: 'counted' })
   })
 
-  it('whose caller leaves cost the batches that were sent', async () => {
+  it('of a disconnected caller cost the batches that were sent', async () => {
     const { deps, billing, near } = parts()
     near.embedFailure = 'wait'
     const leaving = new AbortController()
@@ -191,7 +186,7 @@ describe('embeddings', () => {
   it.each([
     [1, 'voided', 0n],
     [2, 'settled', 12_000n],
-  ])('whose caller leaves before the engine was asked for batch %i do not cost that batch', async (batch, state, charged) => {
+  ])('of a caller who disconnects before batch %i is sent do not cost that batch', async (batch, state, charged) => {
     const { deps, billing, near } = parts()
     const { embed } = near.embedding
     const waits = Promise.withResolvers<void>()
@@ -212,8 +207,8 @@ describe('embeddings', () => {
   })
 })
 
-describe('a query', () => {
-  it('is embedded with its prefix and charged, for a key that may only search', async () => {
+describe('Query embedding', () => {
+  it('has its prefix and is charged, for a key that may only search', async () => {
     const { deps, billing, near } = parts()
     const searcher = { ...somebody, scopes: ['knowledge:read' as const] }
     const { vector, tokens } = await embedQuery(deps, createRequestContext(searcher), { modelId: 'embed', text: 'green tea' })
@@ -223,7 +218,7 @@ describe('a query', () => {
 
   const step = 'run_1/steps/2/embedding'
 
-  it('that is a step of a run is charged if its caller leaves, and a repeat gets its vector', async () => {
+  it('as a step of a run is charged if its caller disconnects, and a retry gets its vector', async () => {
     const { deps, billing, near } = parts()
     const { embed } = near.embedding
     const sent = Promise.withResolvers<void>()
@@ -248,7 +243,7 @@ describe('a query', () => {
     expect(near.embeds).toBe(1)
   })
 
-  it('that is a step of a run is free if its process stops, and another process makes it again', async () => {
+  it('as a step of a run is free if its process stops, and another process repeats it', async () => {
     const { deps, billing, near, store } = parts()
     near.embedFailure = 'wait'
     const query = { modelId: 'embed', text: 'green tea', step }
@@ -267,10 +262,10 @@ describe('a query', () => {
   })
 })
 
-describe('a document', () => {
+describe('Document embedding', () => {
   const batch = { modelId: 'embed', texts: ['a', 'b'], tokensBefore: 0 }
 
-  it('is embedded batch by batch under one hold, and charged once however often it is closed', async () => {
+  it('runs batch by batch under one hold, and is charged once however often it is closed', async () => {
     const { deps, billing, near } = parts()
     const holdId = await openEmbedding(deps, createRequestContext(), { modelId: 'embed', tokens: 100 })
     expect(billing.only.amount).toBe(100_000n)
@@ -284,7 +279,7 @@ describe('a document', () => {
     expect(billing.writes).toEqual(['placeHold', ...batches, 'settleHold', 'settleHold'])
   })
 
-  it("reaches no engine under a hold that has ended, or is not there, or is another organization's", async () => {
+  it("calls no engine under a hold that has ended, is missing, or is another organization's", async () => {
     const { deps, near } = parts()
     const holdId = await openEmbedding(deps, createRequestContext(), { modelId: 'embed', tokens: 100 })
     const otherContext = createRequestContext({ ...somebody, organizationId: 'org_b' })
@@ -296,7 +291,7 @@ describe('a document', () => {
     expect(near.embeds).toBe(0)
   })
 
-  it('is refused in batches of more than 64 passages, or with a passage over the limit', async () => {
+  it('is refused in batches of more than 64 chunks, or with a chunk over the limit', async () => {
     const { deps } = parts()
     const open = { modelId: 'embed', holdId: 'hold_x', tokensBefore: 0 }
     await expect(embedChunks(deps, createRequestContext(), { ...open, texts: Array(65).fill('a') })).rejects.toMatchObject({
@@ -310,9 +305,13 @@ describe('a document', () => {
   })
 
   it.each([
-    ['of ours', new StoppedByLimit('engine_timeout', 'late', { retryAfterMs: 7 }), { tokens: 8, code: 'engine_timeout', retryAfterMs: 7 }],
+    [
+      'of the service',
+      new StoppedByLimit('engine_timeout', 'late', { retryAfterMs: 7 }),
+      { tokens: 8, code: 'engine_timeout', retryAfterMs: 7 },
+    ],
     ['of the engine', new KisError('engine_timeout', 'late'), { tokens: undefined, code: 'engine_timeout' }],
-  ])('tells what was sent when a limit %s ends a batch', async (_whose, error, batches) => {
+  ])('reports what was sent when a limit %s ends a batch', async (_whose, error, batches) => {
     const { deps, near } = parts()
     const holdId = await openEmbedding(deps, createRequestContext(), { modelId: 'embed', tokens: 100 })
     near.embedFailure = error
@@ -321,7 +320,7 @@ describe('a document', () => {
     expect({ tokens, code, retryAfterMs }).toMatchObject(batches)
   })
 
-  it('keeps its hold when a batch fails, so that the batch can be repeated', async () => {
+  it('retains its hold when a batch fails, so that the batch can be retried', async () => {
     const { deps, billing, near } = parts()
     const holdId = await openEmbedding(deps, createRequestContext(), { modelId: 'embed', tokens: 100 })
     near.embedFailure = new KisError('engine_unavailable', 'down')
@@ -332,7 +331,7 @@ describe('a document', () => {
   })
 })
 
-it('an embedding model is described with what its marks and prefix take', async () => {
+it('the description of an embedding model includes the tokens of its marks and prefix', async () => {
   const { deps } = parts()
   expect(await describeEmbeddingModel(deps, createRequestContext(), 'embed')).toEqual({
     id: 'embed',

@@ -22,7 +22,7 @@ function chat(deps: RunDeps, idempotencyKey: string | null = 'k') {
 /** The writes of a call with a key: its record, the id of its hold, its result, its end. */
 const WRITES = ['record', 'hold', 'answer', 'end'] as const
 
-describe('a response that a repeat gets', () => {
+describe('Idempotent response', () => {
   const outcome = (value: object, events: readonly object[] = []) => ({ usage: null, value, events, failure: null })
   const text = (characters: number) => ({ text: 'large '.repeat(characters / 6) })
 
@@ -31,7 +31,7 @@ describe('a response that a repeat gets', () => {
       expect(await unpackOutcome(await packOutcome(outcomeToPack))).toEqual(outcomeToPack)
   })
 
-  it('is the bytes of a chat completion that is longer', async () => {
+  it('is the same bytes for a longer chat completion', async () => {
     const completion = { response: text(15_000_000), modelId: 'm' }
     const { value, response } = await unpackOutcome(await packOutcome(outcome(completion)))
     expect(value).toEqual({ response: {}, modelId: 'm' })
@@ -39,7 +39,7 @@ describe('a response that a repeat gets', () => {
     expect(await unpackResponse(response!)).toEqual(completion.response)
   })
 
-  it('is a conflict that says why when it is longer and no chat completion, or cannot be packed', async () => {
+  it('is a conflict with a reason for other longer responses, or ones that cannot be compressed', async () => {
     const random = { response: { text: randomBytes(4_000_000).toString('hex') } }
     for (const long of [text(6_000_000), random]) {
       const { value, failure } = await unpackOutcome(await packOutcome(outcome(long)))
@@ -51,10 +51,10 @@ describe('a response that a repeat gets', () => {
   })
 })
 
-describe('a call with an idempotency key whose store fails', () => {
+describe('Idempotent call whose store fails', () => {
   const faults = WRITES.flatMap((write, i) => (['failed', 'lost answer'] as const).map((effect) => ({ write, nth: i + 1, effect })))
 
-  it.each(faults)('at its $write ($effect) is charged at most once, also when it is repeated', async ({ write, nth, effect }) => {
+  it.each(faults)('at its $write ($effect) is charged at most once, even when it is repeated', async ({ write, nth, effect }) => {
     const store = new MemoryDocumentStore()
     const { deps, billing, far } = parts({ store })
     store.failCall(nth, effect)
@@ -67,7 +67,7 @@ describe('a call with an idempotency key whose store fails', () => {
     expect(await chat(deps)).toMatchObject({ cost: CHARGE, replayed: true })
   })
 
-  it('is refused while the store is away, and a call without a key is not', async () => {
+  it('is refused while the store is unavailable, and a call without a key is not', async () => {
     const store = new MemoryDocumentStore()
     const { deps, far } = parts({ store })
     store.failCall(1, 'failed')
@@ -76,7 +76,7 @@ describe('a call with an idempotency key whose store fails', () => {
     expect(far.chats).toBe(1)
   })
 
-  it('and whose money cannot be held for sure runs again when billing has said that nothing is held', async () => {
+  it('after an uncertain hold runs again once billing has confirmed that there is no hold', async () => {
     const { deps, billing, far } = parts()
     billing.fail('placeHold', 'lost')
     await expect(chat(deps)).rejects.toMatchObject({ code: 'service_unavailable' })
@@ -87,7 +87,7 @@ describe('a call with an idempotency key whose store fails', () => {
   })
 })
 
-it('a call with an idempotency key that a deadline of ours ends is charged once, and its repeat gets the failure', async () => {
+it('an idempotent call that a deadline of the service ends is charged once, and its repeat gets the failure', async () => {
   const { deps, billing, far } = parts()
   far.completions = [new StoppedByLimit('engine_timeout', 'late')]
   await expect(chat(deps)).rejects.toMatchObject({ code: 'engine_timeout' })
@@ -95,7 +95,7 @@ it('a call with an idempotency key that a deadline of ours ends is charged once,
   expect([far.chats, billing.only.charged]).toEqual([1, 6_000n])
 })
 
-it('a call with an idempotency key costs also what a fallback answered for', async () => {
+it('an idempotent call also pays for a fallback', async () => {
   const { deps, billing, far } = parts()
   far.completions = [new StoppedByLimit('engine_timeout', 'late'), completion()]
   const careful = { ...request, model: 'careful' }

@@ -4,7 +4,7 @@ import { toQuantities } from '../../domain/tokens/usage.ts'
 import { createRequestContext, parts, somebody } from '../../test-support/parts.ts'
 import { HOLD_TTL_SECONDS, openHold } from './hold.ts'
 
-describe('an open hold', () => {
+describe('Open hold', () => {
   beforeEach(() => void vi.useFakeTimers({ toFake: ['setInterval', 'clearInterval'] }))
   afterEach(() => void vi.useRealTimers())
 
@@ -17,7 +17,7 @@ describe('an open hold', () => {
   }
   const renewals = (writes: readonly string[]) => writes.filter((write) => write === 'checkpointHold').length
 
-  it('is renewed while the engine works, often enough to lose one renewal, and not after it is resolved', async () => {
+  it('is renewed while the engine works, often enough to lose one renewal, and not after it ends', async () => {
     const { billing, hold } = await opened()
     await vi.advanceTimersByTimeAsync(HOLD_TTL_SECONDS * 10 * 1_000)
     expect(renewals(billing.writes)).toBeGreaterThanOrEqual(20)
@@ -30,7 +30,7 @@ describe('an open hold', () => {
     expect(billing.writes).toHaveLength(length)
   })
 
-  it('is not renewed by a call that has left it to the next one', async () => {
+  it('is not renewed by a call that has handed it over to the next one', async () => {
     const { billing, hold } = await opened()
     hold.stopRenewal()
     await vi.advanceTimersByTimeAsync(HOLD_TTL_SECONDS * 10 * 1_000)

@@ -14,8 +14,8 @@ async function running(amount: bigint) {
   return { ...world, run, runContext: { ...context, runHoldId: run.id } }
 }
 
-describe('the calls of a run', () => {
-  it('are paid out of its hold, each by a hold of its own, and what they leave is free at its end', async () => {
+describe('Calls of a run', () => {
+  it('are paid from the run hold, each by its own hold, and the rest is released at the end', async () => {
     const { deps, billing, run, runContext } = await running(1_000_000n)
     const before = billing.balance
     const chat = await createChatCompletion(deps, runContext, QUESTION)
@@ -29,7 +29,7 @@ describe('the calls of a run', () => {
     expect(billing.held).toBe(0n)
   })
 
-  it('are refused, and reach no engine, when their worst case is above what is left', async () => {
+  it('are refused without an engine call when their worst case exceeds the rest', async () => {
     const { deps, billing, far, runContext } = await running(100n)
     await expect(createChatCompletion(deps, runContext, QUESTION)).rejects.toMatchObject({ code: 'run_limit_exceeded' })
     expect(far.calls).toEqual([])

@@ -24,7 +24,7 @@ function owned() {
   return world
 }
 
-it('an import takes what an export wrote, also runs of the operator, and seals headers for here', async () => {
+it('an import accepts what an export wrote, including runs of the operator, and reseals headers', async () => {
   const there = owned().deps
   const here = owned().deps
   const mcpServers = [{ name: 'crm', url: 'https://crm.test/mcp', headers: { authorization: 'Bearer of a secret' } }]
@@ -81,7 +81,7 @@ it('an export leaves out headers that cannot be opened, and says so', async () =
   expect(left).toEqual(['headers of MCP servers', 'headers of MCP servers'])
 })
 
-it('an agent of an archive has a schema that is no deeper than one of the API', () => {
+it('an agent of an archive has a schema of at most the depth that the API allows', () => {
   const agent = (depth: number) => {
     const responseSchema = JSON.parse(`${'{"not":'.repeat(depth)}{}${'}'.repeat(depth)}`)
     const definition = {

@@ -10,8 +10,8 @@ const REQUEST = { model: 'rank', query: 'tea', documents: ['a', 'bbb', 'cc', 'dd
 /** USD 2 per thousand search units. */
 const UNIT = 2_000_000n
 
-describe('reranking', () => {
-  it('asks the engine in its batches, orders by score, and charges the units that the engine reports', async () => {
+describe('Reranking', () => {
+  it('calls the engine in batches, orders by score, and charges the reported units', async () => {
     const { deps, billing, ranks } = parts()
     ranks.rerankings = [{ tokens: null, searchUnits: 1 }]
     const response = await createRerank(deps, createRequestContext(), REQUEST)
@@ -27,7 +27,7 @@ describe('reranking', () => {
     expect(billing.writes).toEqual(['placeHold', 'settleHold'])
   })
 
-  it('counts where the engine reports nothing: a unit for 100 documents, each 500 tokens of which count as one', async () => {
+  it('counts without a report: a unit for 100 documents, each 500 tokens of which count as one', async () => {
     const { deps, ranks } = parts({ balance: 10n ** 12n })
     ranks.maxBatch = 1_000
     const costOf = async (documents: readonly string[]) =>
@@ -37,7 +37,7 @@ describe('reranking', () => {
     expect(await costOf(Array(100).fill('word '.repeat(600)))).toBe(2n * UNIT)
   })
 
-  it('charges a model that is paid by the token by the tokens that the engine reports, or by the count', async () => {
+  it('charges a model priced by token by the reported tokens, or by the count', async () => {
     const { deps, ranks } = parts()
     ranks.maxBatch = 1_000
     ranks.rerankings = [{ tokens: 1_000_000, searchUnits: null }]
@@ -53,13 +53,13 @@ describe('reranking', () => {
     })
   })
 
-  it('gives the best `topN`', async () => {
+  it('returns the best `topN`', async () => {
     const { deps } = parts()
     const { results } = await createRerank(deps, createRequestContext(), { ...REQUEST, topN: 2 })
     expect(results.map(({ index }) => index)).toEqual([3, 1])
   })
 
-  it('asks the fallbacks where the engine fails, and then charges nothing for the failed call', async () => {
+  it('calls the fallbacks when the engine fails, and charges nothing for the failed call', async () => {
     const { deps, billing, ranks } = parts()
     ranks.maxBatch = 1_000
     ranks.rerankings = [new KisError('engine_error', 'down'), { tokens: null, searchUnits: 1 }]
@@ -81,7 +81,7 @@ describe('reranking', () => {
     expect(billing.only.used?.source).toBe('counted')
   })
 
-  it('charges what was sent when a limit or a deadline of ours ends the call', async () => {
+  it('charges what was sent when a limit or deadline of the service ends the call', async () => {
     const late = new StoppedByLimit('engine_timeout', 'late')
     const { deps, billing, ranks } = parts()
     for (const rerankings of [[late], [{ tokens: null, searchUnits: 1 }, late]]) {
@@ -110,17 +110,17 @@ describe('reranking', () => {
     ['no documents', { documents: [] }, 'invalid_request', 'documents'],
     ['1,001 documents', { documents: Array(1_001).fill('a') }, 'array_above_max_length', 'documents'],
     ['an empty document', { documents: ['a', ''] }, 'invalid_request', 'documents[1]'],
-    ['a document that is no text', { documents: [1] }, 'invalid_type', 'documents[0]'],
+    ['a document that is not text', { documents: [1] }, 'invalid_type', 'documents[0]'],
     ['a long document', { documents: ['a'.repeat(100_001)] }, 'string_above_max_length', 'documents[0]'],
-    ['long documents', { documents: Array(21).fill('a'.repeat(100_000)) }, 'string_above_max_length', 'documents'],
-    ['nothing to give', { topN: 0 }, 'integer_below_min_value', 'topN'],
+    ['documents that are too long in total', { documents: Array(21).fill('a'.repeat(100_000)) }, 'string_above_max_length', 'documents'],
+    ['topN of zero', { topN: 0 }, 'integer_below_min_value', 'topN'],
   ])('refuses %s', async (_name, fields, code, param) => {
     const { deps, ranks } = parts()
     await expect(createRerank(deps, createRequestContext(), { ...REQUEST, ...fields })).rejects.toMatchObject({ code, param })
     expect(ranks.reranked).toEqual([])
   })
 
-  it('keeps to allowlist and residency', async () => {
+  it('applies allowlist and residency', async () => {
     const { deps, ranks } = parts()
     const of = (more: object) => createRequestContext({ ...somebody, ...more })
     const other = createRerank(deps, of({ modelAllowlist: ['chat'] }), REQUEST)
@@ -135,7 +135,7 @@ describe('reranking', () => {
     expect(ranks.reranked).toEqual([])
   })
 
-  it('charges the passages of a step once, however often it is repeated', async () => {
+  it('charges the chunks of a step once, however often it is repeated', async () => {
     const { deps, ranks } = parts()
     ranks.rerankings = [{ tokens: null, searchUnits: 1 }]
     const input = { modelId: 'rank', query: 'tea', texts: ['a', 'bbb'], step: 'run_1/steps/2' }
@@ -144,7 +144,7 @@ describe('reranking', () => {
     expect(ranks.reranked).toHaveLength(1)
   })
 
-  it('charges the count where the reports of all batches are together more than an `Int`', async () => {
+  it('charges the count where the total of all reports exceeds an `Int`', async () => {
     const { deps, billing, ranks } = parts()
     ranks.maxBatch = 1
     ranks.rerankings = [{ tokens: null, searchUnits: 2 ** 30 }]
@@ -152,7 +152,7 @@ describe('reranking', () => {
     expect([searchUnits, billing.only.used]).toMatchObject([3, { source: 'counted' }])
   })
 
-  it('charges the passages of a step whose caller leaves', async () => {
+  it('charges the chunks of a step whose caller disconnects', async () => {
     const { deps, billing, ranks } = parts()
     const leaving = new AbortController()
     const { rerank } = ranks.rerank
@@ -167,8 +167,8 @@ describe('reranking', () => {
   })
 })
 
-describe('a quote of a reranking', () => {
-  it('says what the call holds then, and asks no engine', async () => {
+describe('Quote of a reranking', () => {
+  it('equals the hold of the call, and calls no engine', async () => {
     const { deps, billing, ranks } = parts()
     const [quoted] = await quoteRerank(deps, createRequestContext(), REQUEST)
     expect([billing.writes, ranks.calls]).toEqual([[], []])
@@ -182,7 +182,7 @@ describe('a quote of a reranking', () => {
     })
   })
 
-  it('is not an error when the wallet cannot pay', async () => {
+  it('is no error when the wallet cannot pay', async () => {
     const { deps } = parts({ balance: 2n * UNIT - 1n })
     expect(await quoteRerank(deps, createRequestContext(), REQUEST)).toMatchObject([{ amount: 2n * UNIT, isCovered: false }])
   })
@@ -198,7 +198,7 @@ describe('a quote of a reranking', () => {
       caller: { ...somebody, residencyPolicy: 'local_only' as const },
       code: 'residency_policy_violation',
     },
-  ])('is refused as the call would be: $name', async ({ request, caller, code }) => {
+  ])('is refused like the call: $name', async ({ request, caller, code }) => {
     const { deps } = parts()
     await expect(createRerank(deps, createRequestContext(caller), request)).rejects.toMatchObject({ code })
     await expect(quoteRerank(deps, createRequestContext(caller), request)).rejects.toMatchObject({ code })

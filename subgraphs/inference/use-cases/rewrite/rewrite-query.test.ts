@@ -14,7 +14,7 @@ const INPUT = {
 
 const said = (content: string) => completion({ usage: usage(20, 5), choices: [{ index: 0, message: { role: 'assistant', content } }] })
 
-it('has the model make one line of the question and its conversation, which it gets as data', async () => {
+it('has the model create one line from the question and its conversation, which are passed as data', async () => {
   const { deps, far } = parts()
   far.completions = [said('How many days of leave\n are there for part-time staff? ')]
   const { query, cost } = await rewriteQuery(deps, createRequestContext(), INPUT)
@@ -25,13 +25,13 @@ it('has the model make one line of the question and its conversation, which it g
   expect(far.requests[0]).toMatchObject({ max_completion_tokens: 512 })
 })
 
-it('fails where the model gives nothing', async () => {
+it('fails when the model returns nothing', async () => {
   const { deps, far } = parts()
   far.completions = [said(' ')]
   await expect(rewriteQuery(deps, createRequestContext(), INPUT)).rejects.toMatchObject({ code: 'engine_error' })
 })
 
-it('is a chat of the caller: it needs the scope, the model and the residency', async () => {
+it('runs as a chat of the caller: requires the scope, the model and the residency', async () => {
   const { deps, far } = parts()
   const of = (more: object) => rewriteQuery(deps, createRequestContext({ ...somebody, ...more }), INPUT)
   await expect(of({ scopes: ['knowledge:read'] })).rejects.toMatchObject({ code: 'permission_denied' })

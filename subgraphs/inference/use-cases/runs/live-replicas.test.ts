@@ -18,7 +18,7 @@ function processes() {
   }
 }
 
-it('counts the processes that have said lately that they live', async () => {
+it('counts the processes with a recent heartbeat', async () => {
   const { start, advance } = processes()
   const [first, second] = [start(), start()]
   expect(first.count).toBe(1)
@@ -33,7 +33,7 @@ it('counts the processes that have said lately that they live', async () => {
   expect(second.count).toBe(1)
 })
 
-it('keeps its last count while the store is lost', async () => {
+it('retains its last count while the store is unavailable', async () => {
   const { start, store } = processes()
   const [first, second] = [start(), start()]
   await second.beat()
@@ -45,7 +45,7 @@ it('keeps its last count while the store is lost', async () => {
   }
 })
 
-it('says goodbye', async () => {
+it('deregisters at shutdown', async () => {
   const { start } = processes()
   const [first, other] = [start(), start()]
   await first.beat()

@@ -18,7 +18,7 @@ function expectDescribed(events: readonly WebhookEvent[]): void {
   for (const { type, data } of events) expect([type, checks.get(type)!(data), checks.get(type)!.errors]).toEqual([type, true, null])
 }
 
-it('each end of a run, of an agent or a workflow, is told once, as it is described, and to its organization alone', async () => {
+it('each end of a run, of an agent or a workflow, is reported once, as specified, and only to its organization', async () => {
   const { deps, ofRuns, far, billing, knowledge } = parts({ balance: 10_000_000_000n })
   billing.principal = owner
   knowledge.add('ports', ['The harbour of Sur was built in 1931.'])

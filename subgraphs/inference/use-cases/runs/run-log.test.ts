@@ -57,7 +57,7 @@ it('is read once for all followers, and each receives what another process has w
   for (const result of await Promise.all(next)) expect(result.value).toMatchObject({ sequence: 2, event: { type: 'done' } })
 }, 60_000)
 
-it('is followed by one key fifty times at once, and again when it has left one', async () => {
+it('allows fifty followers of one key, and another after one leaves', async () => {
   const { here, ids } = await world(1)
   const follow = (apiKeyId: string) => here.followFor({ ...somebody, apiKeyId }, ids[0]!, null)
   const followed = Array.from({ length: 50 }, () => follow('key_a'))
@@ -69,7 +69,7 @@ it('is followed by one key fifty times at once, and again when it has left one',
   expect(() => follow('key_a')).toThrowError(expect.objectContaining({ code: 'rate_limit_exceeded' }))
 })
 
-it('is followed by the keys of one organization at half of all places, and by others beside them', async () => {
+it('allows followers of one organization half of all slots, and others beside them', async () => {
   const { here, ids } = await world(1)
   const follow = (organizationId: string, apiKeyId: string) => here.followFor({ ...somebody, organizationId, apiKeyId }, ids[0]!, null)
   for (let i = 0; i < 2_000; i++) open.push(follow('org_a', `key_${i % 40}`))
@@ -77,7 +77,7 @@ it('is followed by the keys of one organization at half of all places, and by ot
   open.push(follow('org_b', 'key_b'))
 })
 
-it('tells nothing after the last event of an ended run, and refuses cursors that no event has', async () => {
+it('yields nothing after the last event of an ended run, and refuses unknown cursors', async () => {
   const { there, ids } = await world(1)
   const [id] = ids as [string]
   await there.end('org_a', id, 'completed')

@@ -7,7 +7,7 @@ import { createChatCompletion } from '../calls/create-chat-completion.ts'
 import type { CallContext, KeyedDeps } from '../deps.ts'
 import { RunSteps } from './run-steps.ts'
 
-it('a call waits before its retry, also when the error names a time that is no number', async () => {
+it('a call waits before its retry, even when the error has a malformed time', async () => {
   const slept: number[] = []
   let now = 1_000_000
   const clock = {
@@ -34,7 +34,7 @@ it('a call waits before its retry, also when the error names a time that is no n
   expect(slept[0]).toBeGreaterThanOrEqual(500)
 })
 
-it('a call that a deadline of ours ends is made again, and both are charged to its node', async () => {
+it('a call that a deadline of the service ends is repeated, and both are charged to its node', async () => {
   const { deps, billing, far } = parts()
   billing.principal = somebody
   far.completions = [new StoppedByLimit('engine_timeout', 'late'), new KisError('engine_unavailable', 'down'), completion()]

@@ -83,8 +83,8 @@ const textOf = (events: readonly FollowedChatEvent[]) =>
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] }))
 afterEach(() => void vi.useRealTimers())
 
-describe('a call whose connection is lost', () => {
-  it('goes on for a while, then stops and is charged for what it made', async () => {
+describe('Chat call whose connection is lost', () => {
+  it('continues for the grace period, then stops and is charged for its output', async () => {
     const { open, follow, billing, far } = world([...stream(9).slice(0, 5), 'wait'])
     const events = open()
     const [{ id }] = (await takeEvents(events, 2)) as [FollowedChatEvent, FollowedChatEvent]
@@ -99,7 +99,7 @@ describe('a call whose connection is lost', () => {
     await expect(late.next()).rejects.toMatchObject({ code: 'invalid_request', shouldRetry: false })
   })
 
-  it('goes on for as long as somebody follows it, and again after that', async () => {
+  it('continues as long as it has a follower, and again after that', async () => {
     const { open, follow, billing } = world([...stream(9).slice(0, 5), 'wait'])
     const events = open()
     const [{ id, cursor }] = (await takeEvents(events, 1)) as [FollowedChatEvent]
@@ -115,7 +115,7 @@ describe('a call whose connection is lost', () => {
     await vi.waitFor(() => expect(billing.openHolds).toBe(0))
   })
 
-  it('stops at once when its client wants no more, or has no id yet', async () => {
+  it('stops at once when its client cancels, or when it has no ID yet', async () => {
     const steps: Step[] = [...stream(9).slice(0, 5), 'wait']
     const left = world(steps)
     const events = left.open({ ...createRequestContext(), isCut: () => false })
@@ -130,7 +130,7 @@ describe('a call whose connection is lost', () => {
     await vi.waitFor(() => expect(early.billing.openHolds).toBe(0))
   })
 
-  it('stops with the process, and is charged for what it made', async () => {
+  it('stops with the process, and is charged for its output', async () => {
     const { open, billing, streams } = world([...stream(9).slice(0, 5), 'wait'])
     const events = open()
     await takeEvents(events, 5)
@@ -140,8 +140,8 @@ describe('a call whose connection is lost', () => {
   })
 })
 
-describe('a stream that is followed again', () => {
-  it('has each event once, after any cursor, and one charge', async () => {
+describe('Resumed chat stream', () => {
+  it('yields each event once, after any cursor, with one charge', async () => {
     const { open, follow, billing, far } = world([...stream(4), [usageChunk(20, 4)]])
     const events = open()
     const all = await rest(events)
@@ -153,7 +153,7 @@ describe('a stream that is followed again', () => {
     expect([far.chats, billing.holds.size]).toEqual([1, 1])
   })
 
-  it('is unknown to other keys and a while after its end, as an id that never was', async () => {
+  it('is unknown to other keys and some time after its end, like an ID that never existed', async () => {
     const { open, follow } = world([...stream(1), [usageChunk(20, 1)]])
     const [{ id }] = (await rest(open())) as [FollowedChatEvent, FollowedChatEvent]
     const other = createRequestContext({ ...somebody, apiKeyId: 'key_b', organizationId: 'org_b' })
@@ -164,14 +164,14 @@ describe('a stream that is followed again', () => {
     await expect(follow('strm_none').next()).rejects.toMatchObject({ code: 'not_found' })
   })
 
-  it('takes the scope `inference`', async () => {
+  it('requires the scope `inference`', async () => {
     const { follow } = world([])
     await expect(follow('strm_none', null, createRequestContext({ ...somebody, scopes: [] })).next()).rejects.toMatchObject({
       code: 'permission_denied',
     })
   })
 
-  it('goes on after a follower was refused, and still stops if nobody else comes', async () => {
+  it('continues after a follower was refused, and still stops if nobody else follows', async () => {
     const { streams, open, follow, billing } = world([...stream(9).slice(0, 5), 'wait'])
     const events = open()
     const [{ id, cursor }] = (await takeEvents(events, 1)) as [FollowedChatEvent]
@@ -194,7 +194,7 @@ describe('a stream that is followed again', () => {
     await vi.waitFor(() => expect(billing.openHolds).toBe(0))
   })
 
-  it('goes on after a follower came too late for its cursor', async () => {
+  it('continues after a follower came too late for its cursor', async () => {
     const { streams, follow } = world([])
     const events = streams.openRun({ ...createRequestContext(), isCut }, {}, () => largeEvents(12, 'waits'))
     const [{ id }] = (await takeEvents(events, 10)) as [FollowedChatEvent]
@@ -204,7 +204,7 @@ describe('a stream that is followed again', () => {
     expect(textOf(await takeEvents(follow(id, '10'), 2))).toBe('LL')
   })
 
-  it('may have 50 followers of a key; another is told to wait', async () => {
+  it('allows 50 followers per key, and tells another to wait', async () => {
     const { open, follow } = world([...stream(9).slice(0, 1), 'wait'])
     const [{ id }] = (await takeEvents(open(), 1)) as [FollowedChatEvent]
     const followers = Array.from({ length: 50 }, () => follow(id))
@@ -215,11 +215,11 @@ describe('a stream that is followed again', () => {
   })
 })
 
-describe('what is kept of streams', () => {
+describe('Stored stream events', () => {
   const openLarge = ({ streams }: Pick<ReturnType<typeof world>, 'streams'>, pieces: number, context = createRequestContext()) =>
     streams.openRun({ ...context, isCut }, {}, () => largeEvents(pieces, 'ends'))
 
-  it('is 8 MiB each: what is older is gone, and the rest can be followed', async () => {
+  it('are limited to 8 MiB each: older events are dropped, and the rest can be followed', async () => {
     const buffered = world([])
     const all = await rest(openLarge(buffered, 12))
     const { id } = all[0]!
@@ -227,7 +227,7 @@ describe('what is kept of streams', () => {
     expect(textOf(await rest(buffered.follow(id, '9')))).toBe('LLL')
   })
 
-  it('lets a call without a follower wait when it is full, and loses nothing', async () => {
+  it('pause a call without a follower at the limit, and nothing is lost', async () => {
     const full = world([])
     const events = openLarge(full, 20)
     const [{ id, cursor }] = (await takeEvents(events, 1)) as [FollowedChatEvent]
@@ -236,7 +236,7 @@ describe('what is kept of streams', () => {
     expect(textOf(await rest(full.follow(id, cursor)))).toBe('L'.repeat(19))
   })
 
-  it('is 16 MiB an organization: ended streams go first, the oldest before the others', async () => {
+  it('are limited to 16 MiB per organization: ended streams are dropped first, the oldest first', async () => {
     const buffered = world([])
     const ids: string[] = []
     for (let i = 0; i < 4; i++) ids.push((await rest(openLarge(buffered, 6)))[0]!.id)
@@ -245,7 +245,7 @@ describe('what is kept of streams', () => {
     for (const id of ids.slice(2)) expect(textOf(await rest(buffered.follow(id)))).toBe('L'.repeat(6))
   })
 
-  it('leaves memory when others need the room, for slow followers, too', async () => {
+  it('are dropped from memory when others need the room, even for slow followers', async () => {
     const { streams, follow } = world([])
     const first = weakly(await rest(openLarge({ streams }, 6)))
     const [{ id }] = (await rest(openLarge({ streams }, 6))) as [FollowedChatEvent]
@@ -258,7 +258,7 @@ describe('what is kept of streams', () => {
     expect(vi.getTimerCount()).toBe(2)
   })
 
-  it('is its events after the end, and not the request', async () => {
+  it('contain only events after the end, not the request', async () => {
     const { streams, follow } = world([])
     const chat = async () => {
       const messages = [LARGE]
@@ -271,7 +271,7 @@ describe('what is kept of streams', () => {
     expect(textOf(await rest(follow(id)))).toBe('L')
   })
 
-  it('is the newest event at least: a new stream goes on when the others fill the memory', async () => {
+  it('include at least the newest event: a new stream continues when others fill the memory', async () => {
     const { streams, follow } = world([])
     const openLive = (pieces: number) => streams.openRun({ ...createRequestContext(), isCut }, {}, () => largeEvents(pieces, 'waits'))
     for (let i = 0; i < 3; i++) await takeEvents(openLive(7), 7)
@@ -282,7 +282,7 @@ describe('what is kept of streams', () => {
     expect(textOf(await takeEvents(follow(id, cursor), 3))).toBe('LLL')
   })
 
-  it('is all of a short stream while long ones fill the memory: the longest loses its first half', async () => {
+  it('include all of a short stream while long ones fill the memory: the longest loses its first half', async () => {
     const { streams, follow } = world([])
     const openLive = (pieces: number) => streams.openRun({ ...createRequestContext(), isCut }, {}, () => largeEvents(pieces, 'waits'))
     const long = openLive(8)
@@ -296,7 +296,7 @@ describe('what is kept of streams', () => {
     expect(textOf(await takeEvents(long, 1))).toBe('L')
   })
 
-  it('stays after its time for whoever still reads it', async () => {
+  it('remain after expiry for a current reader', async () => {
     const { streams, follow } = world([])
     const [{ id }] = (await rest(openLarge({ streams }, 3))) as [FollowedChatEvent]
     const slow = follow(id)
@@ -308,7 +308,7 @@ describe('what is kept of streams', () => {
   })
 })
 
-describe('a repeat with the same idempotency key', () => {
+describe('Stream repeated with the same idempotency key', () => {
   it('joins the call in progress from its start, and pays nothing', async () => {
     const { open, billing, far } = world([...stream(9).slice(0, 3), 'wait'])
     const first = open(createRequestContext(), 'again')
@@ -323,7 +323,7 @@ describe('a repeat with the same idempotency key', () => {
     expect([far.chats, billing.holds.size, billing.openHolds]).toEqual([1, 1, 1])
   })
 
-  it('after its end has the same chunks, of which nothing is kept', async () => {
+  it('has the same chunks after its end, and is not stored itself', async () => {
     const { open, follow, far } = world([...stream(4), [usageChunk(20, 4)]])
     const first = await rest(open(createRequestContext(), 'again'))
     for (let i = 0; i < 3; i++) {
@@ -336,7 +336,7 @@ describe('a repeat with the same idempotency key', () => {
     expect([far.chats, vi.getTimerCount()]).toEqual([1, 1])
   })
 
-  it('of a run of an agent can be followed again until the run ends', async () => {
+  it('for a run of an agent can be followed until the run ends', async () => {
     const { streams, follow } = world([])
     const ending = Promise.withResolvers<void>()
     async function* replayed(): AsyncGenerator<SourceEvent, undefined> {
@@ -355,7 +355,7 @@ describe('a repeat with the same idempotency key', () => {
     await expect(follow(id).next()).rejects.toMatchObject({ code: 'not_found' })
   })
 
-  it('leaves room for the streams that cost something', async () => {
+  it('leaves room for paid streams', async () => {
     const { streams, follow } = world([])
     async function* replayed(): AsyncGenerator<SourceEvent, undefined> {
       for await (const event of largeEvents(6, 'waits')) yield { ...event, replayed: true }
@@ -366,7 +366,7 @@ describe('a repeat with the same idempotency key', () => {
     expect(await rest(follow(charged[0]!.id))).toEqual(charged)
   })
 
-  it('is told to come again when the start is no longer kept', async () => {
+  it('is told to retry later when the start is no longer stored', async () => {
     const { streams, open } = world([])
     const call = { operation: 'chat_completion_stream', request, idempotencyKey: 'again' } as const
     await takeEvents(

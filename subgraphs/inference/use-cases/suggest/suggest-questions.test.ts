@@ -14,7 +14,7 @@ const QUESTIONS = [{ passage: 0, question: 'When was the harbour built?', phrase
 
 const said = (content: string) => completion({ usage: usage(20, 5), choices: [{ index: 0, message: { role: 'assistant', content } }] })
 
-it('gives the model the passages as data, and reads its questions', async () => {
+it('passes the chunks to the model as data, and reads its questions', async () => {
   const { deps, far } = parts()
   far.completions = [said(JSON.stringify({ questions: QUESTIONS }))]
   const { questions, cost } = await suggestQuestions(deps, createRequestContext(), INPUT)
@@ -28,15 +28,15 @@ it('gives the model the passages as data, and reads its questions', async () => 
 })
 
 it.each([
-  ['a fence around it', `\`\`\`json\n${JSON.stringify({ questions: QUESTIONS })}\n\`\`\``, QUESTIONS],
+  ['a code fence', `\`\`\`json\n${JSON.stringify({ questions: QUESTIONS })}\n\`\`\``, QUESTIONS],
   ['no JSON', 'I cannot do that.', []],
   ['JSON of another kind', 'null', []],
   ['a list alone', '[]', []],
-  ['a passage that does not exist', JSON.stringify({ questions: [{ ...QUESTIONS[0], passage: 2 }, null, 'x'] }), []],
+  ['an unknown chunk', JSON.stringify({ questions: [{ ...QUESTIONS[0], passage: 2 }, null, 'x'] }), []],
   ['a question that is none', JSON.stringify({ questions: [{ ...QUESTIONS[0], question: 7 }] }), []],
-  ['a phrase without end', JSON.stringify({ questions: [{ ...QUESTIONS[0], phrase: 'a'.repeat(301) }] }), []],
-  ['more than was asked for', JSON.stringify({ questions: Array(20).fill(QUESTIONS[0]) }), Array(8).fill(QUESTIONS[0])],
-] as const)('keeps what is a question of an answer with %s', async (_name, reply, expected) => {
+  ['an overlong phrase', JSON.stringify({ questions: [{ ...QUESTIONS[0], phrase: 'a'.repeat(301) }] }), []],
+  ['more questions than were requested', JSON.stringify({ questions: Array(20).fill(QUESTIONS[0]) }), Array(8).fill(QUESTIONS[0])],
+] as const)('keeps only the questions from a reply with %s', async (_name, reply, expected) => {
   const { deps, far } = parts()
   far.completions = [said(reply)]
   const { questions, cost } = await suggestQuestions(deps, createRequestContext(), INPUT)
@@ -44,7 +44,7 @@ it.each([
   expect(cost).toBe(30_000n)
 })
 
-it('is a chat of the caller: it needs the scope, the model and the residency', async () => {
+it('runs as a chat of the caller: requires the scope, the model and the residency', async () => {
   const { deps, far } = parts()
   const of = (more: object) => suggestQuestions(deps, createRequestContext({ ...somebody, ...more }), INPUT)
   await expect(of({ scopes: ['knowledge:read'] })).rejects.toMatchObject({ code: 'permission_denied' })
@@ -54,10 +54,10 @@ it('is a chat of the caller: it needs the scope, the model and the residency', a
 })
 
 it.each([
-  ['no passage', { passages: [] }, 'invalid_request', 'passages'],
-  ['6 passages', { passages: Array(6).fill(INPUT.passages[1]) }, 'array_above_max_length', 'passages'],
+  ['no chunk', { passages: [] }, 'invalid_request', 'passages'],
+  ['6 chunks', { passages: Array(6).fill(INPUT.passages[1]) }, 'array_above_max_length', 'passages'],
   [
-    'a long passage',
+    'a long chunk',
     { passages: [{ heading: '', text: 'a'.repeat(8_193), languages: ['en'] }] },
     'string_above_max_length',
     'passages[0].text',

@@ -22,7 +22,7 @@ const audioInput = (content = 'wav 2500 ', modelId = 'speech') => ({
   step: `doc_1/file_1/${modelId}`,
 })
 
-it('gives the segments that have words, and is paid by a key without the scope for models', async () => {
+it('returns the segments that have words, and is paid by a key without the scope for models', async () => {
   const { deps, billing, far } = parts()
   far.transcript = { text: 'a', segments: [...SEGMENTS, { start: 2.5, end: 2.5, text: ' ' }] }
   const context = createRequestContext({ ...somebody, scopes: ['knowledge:write'] })
@@ -54,11 +54,11 @@ it('is charged if the document is deleted meanwhile', async () => {
 })
 
 it.each([
-  ['it is no sound', 'text', {}, { code: 'unsupported_value' }],
+  ['the file is not audio', 'text', {}, { code: 'unsupported_value' }],
   ['it lasts longer than 4 hours', `wav ${4 * 3_600_000 + 1} `, {}, { code: 'payload_too_large', shouldRetry: false }],
-  ['the model gives no times', undefined, { text: 'a' }, { code: 'engine_error', shouldRetry: false }],
+  ['the model returns no times', undefined, { text: 'a' }, { code: 'engine_error', shouldRetry: false }],
   [
-    'the model gives a time that cannot be',
+    'the model returns an impossible time',
     undefined,
     { text: 'a', segments: [{ start: 0, end: 1e9, text: 'a' }] },
     { code: 'engine_error' },
@@ -71,7 +71,7 @@ it.each([
   expect(billing.openHolds).toBe(0)
 })
 
-it('is charged if the model gives more than a document takes', async () => {
+it('is charged if the model returns more than a document accepts', async () => {
   const { deps, billing, far } = parts()
   far.transcript = { text: 'a', segments: [{ start: 0, end: 1, text: 'a'.repeat(600_000) }] }
   await expect(transcribeDocument(deps, createRequestContext(), audioInput())).rejects.toMatchObject({
@@ -81,7 +81,7 @@ it('is charged if the model gives more than a document takes', async () => {
   expect(billing.only.charged).toBe(250_000n)
 })
 
-it('may be repeated after a failure of the engine, which costs nothing', async () => {
+it('may be retried after a failure of the engine, which costs nothing', async () => {
   const { deps, billing, far } = parts()
   far.transcript = new KisError('engine_unavailable', 'down')
   await expect(transcribeDocument(deps, createRequestContext(), audioInput())).rejects.toMatchObject({
@@ -93,7 +93,7 @@ it('may be repeated after a failure of the engine, which costs nothing', async (
   expect(await transcribeDocument(deps, createRequestContext(), audioInput())).toEqual(SEGMENTS)
 })
 
-it('keeps to the allowlist, the residency policy and the kind of the model', async () => {
+it('applies the allowlist, the residency policy and the kind of the model', async () => {
   const { deps, far } = parts()
   const local = createRequestContext({ ...somebody, residencyPolicy: 'local_only' })
   const others = createRequestContext({ ...somebody, modelAllowlist: ['chat'] })
@@ -110,8 +110,8 @@ it('keeps to the allowlist, the residency policy and the kind of the model', asy
 })
 
 it.each([
-  ['the next process of its folder', true],
-  ['another process, after its lease', false],
+  ['the next process on its data directory', true],
+  ['another process after its lease expires', false],
 ])('is paid once when its process is killed at any of its writes, and %s repeats it', async (_who, isExclusive) => {
   let length = Number.POSITIVE_INFINITY
   for (let last = 1; last <= length; last++) {

@@ -20,17 +20,17 @@ async function all<Event>(stream: AsyncIterable<Event>): Promise<Event[]> {
   return events
 }
 
-describe('a transcription', () => {
+describe('Transcription', () => {
   it.each([
     ['the seconds in its usage', { usage: { type: 'duration', seconds: 3 }, duration: 2.4 }, 3n * SECOND, 'provider'],
     ['its duration', { duration: 2.6 }, 260_000n, 'provider'],
     ['its duration as a text', { duration: '2.6' }, 260_000n, 'provider'],
-    ['the file where the engine says that it is shorter', { duration: 0.001 }, 250_000n, 'counted'],
+    ['the file where the engine reports a shorter duration', { duration: 0.001 }, 250_000n, 'counted'],
     ['the file where usage is in tokens', { usage: { type: 'tokens', input_tokens: 9 } }, 250_000n, 'counted'],
-    ['the file where it says nothing', {}, 250_000n, 'counted'],
-    ['the file where it says nonsense', { usage: { type: 'duration', seconds: -1 }, duration: Number.NaN }, 250_000n, 'counted'],
-    ['the file where the engine says that it is longer than its bytes last', { duration: 3.6 }, 250_000n, 'counted'],
-    ['the file where the engine says more than a day', { duration: 90_000 }, 250_000n, 'counted'],
+    ['the file where the engine reports nothing', {}, 250_000n, 'counted'],
+    ['the file where the report is malformed', { usage: { type: 'duration', seconds: -1 }, duration: Number.NaN }, 250_000n, 'counted'],
+    ['the file where the reported duration exceeds what its bytes allow', { duration: 3.6 }, 250_000n, 'counted'],
+    ['the file where the report exceeds a day', { duration: 90_000 }, 250_000n, 'counted'],
   ])('is charged by %s', async (_name, fields, charged, source) => {
     const { deps, billing, far } = parts()
     far.transcript = { text: 'Hello', ...fields }
@@ -40,10 +40,10 @@ describe('a transcription', () => {
   })
 
   it.each([
-    ['the report, if its bytes can last so long', 'ogg 10000', 39.9, 'provider', 110n],
-    ['its own length, if its bytes cannot', 'ogg 10000', 80_000, 'counted', 100n],
-    ['its estimated length, if its bytes cannot', 'ogg ?', 80_000, 'estimated', 100n],
-  ])('of a file whose codec need not be read is charged %s', async (_name, head, duration, source, tenths) => {
+    ['the report, if its bytes allow it', 'ogg 10000', 39.9, 'provider', 110n],
+    ['its own duration, if its bytes do not', 'ogg 10000', 80_000, 'counted', 100n],
+    ['its estimated duration, if its bytes do not', 'ogg ?', 80_000, 'estimated', 100n],
+  ])('of a file with an unread codec is charged %s', async (_name, head, duration, source, tenths) => {
     const { deps, billing, far } = parts()
     far.transcript = { text: 'Hello', duration }
     await createTranscription(deps, createRequestContext(), createInput(`${head} `.padEnd(40_000, 'x')))
@@ -51,9 +51,9 @@ describe('a transcription', () => {
   })
 
   it.each([
-    ['its own length and a second', 'wav 2500 ', 350_000n],
-    ['its size at 32 kbit/s and a second, where it says less', `wav 1 ${'x'.repeat(39_994)}`, 11n * SECOND],
-    ['its size where it says nothing', `wav ? ${'x'.repeat(39_994)}`, 11n * SECOND],
+    ['its own duration and a second', 'wav 2500 ', 350_000n],
+    ['its size at 32 kbit/s and a second, where it states less', `wav 1 ${'x'.repeat(39_994)}`, 11n * SECOND],
+    ['its size where it states nothing', `wav ? ${'x'.repeat(39_994)}`, 11n * SECOND],
   ])('holds the price of %s', async (_name, content, held) => {
     const { deps, billing } = parts()
     await createTranscription(deps, createRequestContext(), createInput(content))
@@ -62,32 +62,37 @@ describe('a transcription', () => {
 
   it.each([
     ['its tokens', { usage: { type: 'tokens', input_tokens: 35, output_tokens: 9 } }, 300_000n, 'provider'],
-    ['its length where the engine reports none', {}, 250_000n, 'counted'],
+    ['its duration where the engine reports none', {}, 250_000n, 'counted'],
     [
-      'its length where the tokens of its text are zero',
+      'its duration where the tokens of its text are zero',
       { usage: { type: 'tokens', input_tokens: 35, output_tokens: 0 } },
       250_000n,
       'counted',
     ],
-    ['its length where the tokens cannot be', { usage: { type: 'tokens', input_tokens: -35, output_tokens: 9 } }, 250_000n, 'counted'],
-    ['the longer length where the engine reports that', { duration: 2.6 }, 260_000n, 'provider'],
+    [
+      'its duration where the tokens are impossible',
+      { usage: { type: 'tokens', input_tokens: -35, output_tokens: 9 } },
+      250_000n,
+      'counted',
+    ],
+    ['the longer duration where the engine reports that', { duration: 2.6 }, 260_000n, 'provider'],
     // 64 and 40 tokens of input, 80 of output, and 3.5 s.
-    ['the hold and no more', { usage: { type: 'tokens', input_tokens: 9_000, output_tokens: 9_000 } }, 1_774_000n, 'provider'],
-  ])('by a model that is paid by the token is charged %s', async (_name, fields, charged, source) => {
+    ['at most the hold', { usage: { type: 'tokens', input_tokens: 9_000, output_tokens: 9_000 } }, 1_774_000n, 'provider'],
+  ])('by a model priced by token is charged %s', async (_name, fields, charged, source) => {
     const { deps, billing, far } = parts()
     far.transcript = { text: 'Hello', ...fields }
     const { cost } = await createTranscription(deps, createRequestContext(), createInput(undefined, { model: 'speech-tokens' }))
     expect([cost, billing.only.charged, billing.only.used?.source, billing.openHolds]).toEqual([charged, charged, source, 0])
   })
 
-  it('of a file that does not say its length is estimated by its size, and marked so', async () => {
+  it('of a file without a stated duration is estimated by its size, and marked so', async () => {
     const { deps, billing } = parts()
     const { response } = await createTranscription(deps, createRequestContext(), createInput(`wav ? ${'x'.repeat(39_994)}`))
     expect(billing.only).toMatchObject({ charged: 10n * SECOND, used: { source: 'estimated' } })
     expect(response).toEqual({ text: 'Hello', usage: { type: 'duration', seconds: 10 } })
   })
 
-  it('asks the engine for segments only where they are needed, and gives its answer whole', async () => {
+  it('requests segments only where they are needed, and returns the whole response', async () => {
     const { deps, far } = parts()
     far.transcript = {
       text: 'a',
@@ -112,8 +117,8 @@ describe('a transcription', () => {
     ['no text', {}],
     ['no segments', { text: 'a' }],
     ['a segment that ends before it begins', { text: 'a', segments: [{ start: 2, end: 1, text: 'a' }] }],
-    ['a segment that is none', { text: 'a', segments: [null] }],
-  ])('costs nothing when the engine gives %s', async (_name, transcript) => {
+    ['a malformed segment', { text: 'a', segments: [null] }],
+  ])('costs nothing when the engine returns %s', async (_name, transcript) => {
     const { deps, billing, far } = parts()
     far.transcript = transcript
     await expect(
@@ -124,7 +129,7 @@ describe('a transcription', () => {
     expect(billing.only.state).toBe('voided')
   })
 
-  it('costs nothing when the engine fails, and the whole file when the caller leaves', async () => {
+  it('costs nothing when the engine fails, and the whole file when the caller disconnects', async () => {
     const { deps, billing, far } = parts()
     far.transcript = new KisError('engine_unavailable', 'down')
     await expect(createTranscription(deps, createRequestContext(), createInput())).rejects.toMatchObject({ code: 'engine_unavailable' })
@@ -145,13 +150,13 @@ describe('a transcription', () => {
     ['an empty model', { model: '' }, 'missing_required_parameter', 'model'],
     ['a model of another kind', { model: 'chat' }, 'model_not_found', 'model'],
     ['no bytes', { contentBase64: '' }, 'invalid_request', 'contentBase64'],
-    ['what is not base64', { contentBase64: 'd2F2*' }, 'invalid_request', 'contentBase64'],
+    ['invalid base64', { contentBase64: 'd2F2*' }, 'invalid_request', 'contentBase64'],
     ['base64 of an impossible length', { contentBase64: 'd2F2I' }, 'invalid_request', 'contentBase64'],
-    ['what is not sound', createInput('text'), 'unsupported_value', 'contentBase64'],
+    ['a file that is not audio', createInput('text'), 'unsupported_value', 'contentBase64'],
     ['more than 24 hours', createInput('wav 86400001 '), 'invalid_request', 'contentBase64'],
     ['more than 25 MiB', { contentBase64: 'A'.repeat(34_952_536) }, 'payload_too_large', 'contentBase64'],
     ['a temperature above 1', { temperature: 1.1 }, 'invalid_request', 'temperature'],
-    ['a language by its name', { language: 'arabic' }, 'unsupported_value', 'language'],
+    ['a language by its full name', { language: 'arabic' }, 'unsupported_value', 'language'],
     ['a threshold above 1', { chunking: { strategy: 'server_vad', threshold: 2 } }, 'invalid_request', 'chunking.threshold'],
     [
       'a pause of an hour',
@@ -162,7 +167,7 @@ describe('a transcription', () => {
     ['numbers for the strategy auto', { chunking: { strategy: 'auto', threshold: 0.5 } }, 'invalid_request', 'chunking.strategy'],
     ['words without verbose_json', { timestampGranularities: ['word'] }, 'invalid_request', 'timestampGranularities'],
     ['logprobs with subtitles', { include: ['logprobs'], responseFormat: 'srt' }, 'invalid_request', 'include'],
-  ])('is refused for %s, before anything is held', async (_name, fields, code, param) => {
+  ])('is refused for %s, before the hold', async (_name, fields, code, param) => {
     const { deps, billing, far } = parts()
     await expect(createTranscription(deps, createRequestContext(), createInput(undefined, fields))).rejects.toMatchObject({ code, param })
     expect([billing.writes, far.transcribed]).toEqual([[], []])
@@ -179,12 +184,12 @@ describe('a transcription', () => {
   })
 })
 
-describe('a streamed transcription', () => {
+describe('Streamed transcription', () => {
   const live = (fields: Partial<TranscriptionInput> = {}) => createInput(undefined, { model: 'speech-live', ...fields })
   const delta = (text: string) => ({ type: 'transcript.text.delta', delta: text })
   const done = (fields: object = {}) => ({ type: 'transcript.text.done', text: 'Hello there', ...fields })
 
-  it('gives what arrived together, at last `done` alone with what it cost, after the charge', async () => {
+  it('yields what arrived together, and finally `done` alone with its cost, after the charge', async () => {
     const { deps, billing, far } = parts()
     far.transcriptSteps = [
       [delta('Hel'), delta('lo')],
@@ -202,7 +207,7 @@ describe('a streamed transcription', () => {
     expect(far.transcribed).toMatchObject([{ format: 'json' }])
   })
 
-  it('says what is left to the key with its first event only', async () => {
+  it('reports the remaining rate limit of the key with its first event only', async () => {
     const { deps, far } = parts()
     far.transcriptSteps = [[delta('Hello there')], [done()]]
     const limited = createRequestContext({ ...somebody, requestsPerMinute: 10 })
@@ -210,7 +215,7 @@ describe('a streamed transcription', () => {
     expect(events.map(({ rateLimits }) => rateLimits?.requests?.remaining)).toEqual([9, undefined])
   })
 
-  it("is the protocol's events made of the whole answer where the model does not stream", async () => {
+  it("builds the protocol's events from the whole response where the model does not stream", async () => {
     const { deps, far } = parts()
     far.transcript = { text: 'Hello', logprobs: [1], usage: { type: 'duration', seconds: 2 } }
     const events = await all(streamTranscription(deps, createRequestContext(), createInput()))
@@ -225,7 +230,7 @@ describe('a streamed transcription', () => {
     ])
   })
 
-  it('that was never read reaches nobody', async () => {
+  it('that is never read calls no engine', async () => {
     const { deps, billing, far } = parts()
     await streamTranscription(deps, createRequestContext(), live()).return?.()
     expect([billing.writes, far.transcribed]).toEqual([[], []])
@@ -235,7 +240,7 @@ describe('a streamed transcription', () => {
     ['before its first event', 'wait' as const, []],
     ['in the middle', { text: '' }, [[delta('Hello')], 'wait' as const]],
     ['while an event waits to be read', { text: '' }, [[delta('Hello')], [delta(' there')], 'wait' as const]],
-  ])('is ended and charged for the file when its caller leaves %s', async (_name, transcript, steps) => {
+  ])('is cancelled and charged for the file when its caller disconnects %s', async (_name, transcript, steps) => {
     const { deps, billing, far } = parts()
     far.transcript = transcript
     far.transcriptSteps = steps
@@ -255,7 +260,7 @@ describe('a streamed transcription', () => {
     ['fails', [[delta('Hello')], new KisError('engine_unavailable', 'down')], 'engine_unavailable'],
     ['ends without its last event', [[delta('Hello')]], 'engine_error'],
     ['has a last event without a text', [[delta('Hello')], [{ type: 'transcript.text.done' }]], 'engine_error'],
-  ])('costs nothing when the engine %s, after what came before it', async (_name, steps, code) => {
+  ])('costs nothing when the engine %s, after the earlier events', async (_name, steps, code) => {
     const { deps, billing, far } = parts()
     far.transcriptSteps = steps
     const events = streamTranscription(deps, createRequestContext(), live())
@@ -265,7 +270,7 @@ describe('a streamed transcription', () => {
     expect(billing.only.state).toBe('voided')
   })
 
-  it.each(['srt', 'vtt', 'verbose_json'] as const)('is refused as %s, before anything is held', async (responseFormat) => {
+  it.each(['srt', 'vtt', 'verbose_json'] as const)('is refused as %s, before the hold', async (responseFormat) => {
     const { deps, billing } = parts()
     const refused = streamTranscription(deps, createRequestContext(), live({ responseFormat })).next()
     await expect(refused).rejects.toMatchObject({ code: 'invalid_request', param: 'responseFormat' })

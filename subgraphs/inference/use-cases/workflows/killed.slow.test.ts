@@ -59,55 +59,51 @@ function born(store: MemoryDocumentStore, billing: FakeBilling, life: Life, isEx
   return { ...world, runs: new WorkflowRuns(world.deps, world.ofRuns) }
 }
 
-describe('a run of models, an agent, a map and sound whose process is killed', () => {
+describe('Killed workflow run of models, an agent, a map and audio', () => {
   it.each([
-    ['the next process of its folder', true],
-    ['another process, after its leases', false],
-  ])(
-    'at any of its writes ends with the same result in %s, and each call is paid once',
-    { timeout: 120_000 },
-    async (_who, isExclusive) => {
-      let length = Number.POSITIVE_INFINITY
-      for (let last = 1; last <= length; last++) {
-        const store = new MemoryDocumentStore()
-        const billing = new FakeBilling(10_000_000_000n)
-        billing.principal = owner
-        const { deps, knowledge } = parts({ store })
-        knowledge.add('ports', [])
-        await createAgent(deps, context, { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['ports'] })
-        const { _id: workflowId } = await createWorkflow(deps, context, {
-          code: 'w',
-          name: 'W',
-          definition: { nodes: NODES, output: '{{ nodes.end.text }}' },
-        })
+    ['the next process on its data directory', true],
+    ['another process after its leases expire', false],
+  ])('after any write, ends with the same result in %s, and pays for each call once', { timeout: 120_000 }, async (_who, isExclusive) => {
+    let length = Number.POSITIVE_INFINITY
+    for (let last = 1; last <= length; last++) {
+      const store = new MemoryDocumentStore()
+      const billing = new FakeBilling(10_000_000_000n)
+      billing.principal = owner
+      const { deps, knowledge } = parts({ store })
+      knowledge.add('ports', [])
+      await createAgent(deps, context, { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['ports'] })
+      const { _id: workflowId } = await createWorkflow(deps, context, {
+        code: 'w',
+        name: 'W',
+        definition: { nodes: NODES, output: '{{ nodes.end.text }}' },
+      })
 
-        const life = new Life(last)
-        const killed = born(store, billing, life, isExclusive)
-        const started = killed.runs.start(context, { workflowId })
-        // The process is dead, or the run has ended.
-        const ended = started.then((run) => killed.runs.ended(context, run)).then(() => true)
-        if (await Promise.race([ended, life.over])) length = last
+      const life = new Life(last)
+      const killed = born(store, billing, life, isExclusive)
+      const started = killed.runs.start(context, { workflowId })
+      // The process is dead, or the run has ended.
+      const ended = started.then((run) => killed.runs.ended(context, run)).then(() => true)
+      if (await Promise.race([ended, life.over])) length = last
 
-        const next = born(store, billing, new Life(), isExclusive, isExclusive ? 0 : LEASES_END_MS)
-        open.push(next.runs)
-        const [run] = await next.deps.collections.workflowRuns.find({ organizationId: 'org_a', workflowId }, { limit: 10 })
-        const charges = () => [...billing.holds.values()].filter(({ charged }) => charged > 0n).map(({ charged }) => charged)
-        if (!run) {
-          expect(charges(), `killed at ${last}`).toEqual([])
-          continue
-        }
-        const { status, output, cost, nodes } = await next.runs.ended(context, run)
-        expect({ status, output, cost, at: last }).toEqual({ status: 'completed', output: '"Yes Yes heard"', cost: '400000', at: last })
-        expect(charges(), `killed at ${last}`).toEqual(COSTS)
-        expect(Object.values(nodes).map((node) => node.cost)).toEqual(['30000', '0', '60000', '60000', '250000', '0'])
-        expect({ held: billing.held, open: billing.openHolds, at: last }).toEqual({ held: 0n, open: 0, at: last })
-        const reported = []
-        for await (const { event } of next.runs.log.follow('org_a', run._id, null))
-          if (event.type === 'node_ended') reported.push(event.nodeId)
-        expect(reported.toSorted(), `killed at ${last}`).toEqual(['ask', 'each', 'end', 'guide', 'heard', 'way'])
-        await next.runs[Symbol.asyncDispose]()
+      const next = born(store, billing, new Life(), isExclusive, isExclusive ? 0 : LEASES_END_MS)
+      open.push(next.runs)
+      const [run] = await next.deps.collections.workflowRuns.find({ organizationId: 'org_a', workflowId }, { limit: 10 })
+      const charges = () => [...billing.holds.values()].filter(({ charged }) => charged > 0n).map(({ charged }) => charged)
+      if (!run) {
+        expect(charges(), `killed at ${last}`).toEqual([])
+        continue
       }
-      expect(length).toBeGreaterThan(50)
-    },
-  )
+      const { status, output, cost, nodes } = await next.runs.ended(context, run)
+      expect({ status, output, cost, at: last }).toEqual({ status: 'completed', output: '"Yes Yes heard"', cost: '400000', at: last })
+      expect(charges(), `killed at ${last}`).toEqual(COSTS)
+      expect(Object.values(nodes).map((node) => node.cost)).toEqual(['30000', '0', '60000', '60000', '250000', '0'])
+      expect({ held: billing.held, open: billing.openHolds, at: last }).toEqual({ held: 0n, open: 0, at: last })
+      const reported = []
+      for await (const { event } of next.runs.log.follow('org_a', run._id, null))
+        if (event.type === 'node_ended') reported.push(event.nodeId)
+      expect(reported.toSorted(), `killed at ${last}`).toEqual(['ask', 'each', 'end', 'guide', 'heard', 'way'])
+      await next.runs[Symbol.asyncDispose]()
+    }
+    expect(length).toBeGreaterThan(50)
+  })
 })

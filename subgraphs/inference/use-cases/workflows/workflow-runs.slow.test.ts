@@ -70,8 +70,8 @@ const parseOutput = ({ output }: WorkflowRunRecord) => JSON.parse(output!)
 const nodeStates = ({ nodes }: WorkflowRunRecord) => Object.fromEntries(Object.entries(nodes).map(([id, { state }]) => [id, state]))
 const chargedBy = ({ billing }: World) => [...billing.holds.values()].reduce((sum, { charged }) => sum + charged, 0n)
 
-describe('workflows', () => {
-  it('have versions, are found by id and code by their own organization, and leave their code when they are deleted', async () => {
+describe('Workflows', () => {
+  it('have versions, are found by ID and code by their own organization, and free their code when they are deleted', async () => {
     const { deps } = world()
     const created = await createWorkflow(deps, context, { code: 'flow', name: 'Flow', definition: { nodes: [text('a', 'x')], output: 1 } })
     const changed = await updateWorkflow(deps, context, { id: created._id, definition: { nodes: [text('a', 'y')], output: 2 } })
@@ -93,12 +93,12 @@ describe('workflows', () => {
     ['a collection', { id: 'a', type: 'search', collection_id: 'col_x', query: 'x' }, 'not_found', 'collection_id'],
     ['an agent', { id: 'a', type: 'agent', agent_id: 'agt_x', input: 'x' }, 'not_found', 'agent_id'],
   ] as const) {
-    it(`are refused with the path of ${what} that there is not`, async () => {
+    it(`are refused with its path when ${what} does not exist`, async () => {
       await expect(createFlow(world(), [node])).rejects.toEqual(code(error, `input.definition.nodes[0].${path}`))
     })
   }
 
-  it('are refused with a schema that nothing can be judged by, wherever it stands', async () => {
+  it('are refused with an invalid schema at any position', async () => {
     const w = world()
     const within = (path: string) => code('invalid_request', `input.definition.${path}`)
     await expect(createFlow(w, [text('a', '', { response_schema: { type: 'nothing' } })])).rejects.toEqual(
@@ -110,7 +110,7 @@ describe('workflows', () => {
     await expect(createFlow(w, [text('a', '')], { inputs: { $ref: '#/nowhere' } })).rejects.toEqual(within('inputs'))
   })
 
-  it('write down what is said in files for who may read files, and are run by who may run agents', async () => {
+  it('transcribe files for callers who may read files, and are run by callers who may run agents', async () => {
     const { deps, runs, far, knowledge, billing } = world()
     knowledge.files.set('file_1', Buffer.from('wav 2500 x'))
     far.transcript = { text: 'Good morning' }
@@ -129,7 +129,7 @@ describe('workflows', () => {
     expect(parseOutput(await runs.ended(blind, await runs.start(blind, { workflowId: workflow._id })))).toBe('Good morning')
   })
 
-  it('need the scope `agents`', async () => {
+  it('require the scope `agents`', async () => {
     const { deps, runs } = world()
     const caller = { ...owner, scopes: ['inference'] as const }
     await expect(createWorkflow(deps, { ...context, caller }, {})).rejects.toEqual(code('permission_denied'))
@@ -137,8 +137,8 @@ describe('workflows', () => {
   })
 })
 
-describe('a run of a workflow', () => {
-  it('hands outputs on, and its receipt is its charge', async () => {
+describe('Workflow run', () => {
+  it('passes outputs on, and its receipt equals its charge', async () => {
     const w = world()
     w.far.completions = [reply('In 1931.')]
     const run = await ran(
@@ -161,7 +161,7 @@ describe('a run of a workflow', () => {
     expect({ held: w.billing.held, open: w.billing.openHolds }).toEqual({ held: 0n, open: 0 })
   })
 
-  it('is told event by event, from any cursor, to its own organization', async () => {
+  it('is reported event by event, from any cursor, to its own organization', async () => {
     const w = world()
     const run = await ran(w, [
       text('a', 'x'),
@@ -181,7 +181,7 @@ describe('a run of a workflow', () => {
     )
   })
 
-  it('goes the way that a branch chooses, and skips the other', async () => {
+  it('follows the chosen branch, and skips the other', async () => {
     const nodes = [
       { id: 'size', type: 'branch', cases: [{ name: 'big', when: { left: { $ref: 'inputs.n' }, op: 'gt', right: 10 } }], default: 'small' },
       text('large', 'L', { after: ['size.big'] }),
@@ -203,7 +203,7 @@ describe('a run of a workflow', () => {
     expect((await ran(world(), nodes, { output: { $ref: 'nodes.behind.text' } }, { inputs: { n: 1 } })).output).toBe('null')
   })
 
-  it('does a map item by item, in the order of the list, a few at once', async () => {
+  it('processes a map item by item, in the order of the list, a few concurrently', async () => {
     const w = world()
     const node = { type: 'chat', model: 'chat', messages: [{ role: 'user', content: '{{ item.name }} {{ index }}' }] }
     const run = await ran(
@@ -223,7 +223,7 @@ describe('a run of a workflow', () => {
     expect(many).toMatchObject({ status: 'failed', error: { code: 'run_limit_exceeded', nodeId: 'm' } })
   })
 
-  it('asks a model again with the faults of its answer, and fails with them in the end', async () => {
+  it('asks a model again with the faults of its reply, and finally fails with them', async () => {
     const w = world()
     const response_schema = { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] }
     const nodes = [chat('a', 'x', { response_schema }), text('b', '{{ nodes.a.output.n }}')]
@@ -237,7 +237,7 @@ describe('a run of a workflow', () => {
     expect(BigInt(failed.cost!)).toBeGreaterThan(0n)
   })
 
-  it('asks an agent, in the version that it had when the run began', async () => {
+  it('uses the version of an agent that was current when the run began', async () => {
     const w = world()
     const agent = await createAgent(w.deps, context, {
       code: 'guide',
@@ -263,7 +263,7 @@ describe('a run of a workflow', () => {
     expect(JSON.stringify(w.far.requests[1]!.messages)).toContain('One.')
   })
 
-  it('gives passages of different nodes different marks, and a mark in an input is none of the agent', async () => {
+  it('numbers chunks of different nodes differently, and ignores citation marks in an input', async () => {
     const w = world()
     await createAgent(w.deps, context, { code: 'guide', name: 'Guide', model: 'chat', collectionIds: ['ports'] })
     const choice = { index: 0, message: { role: 'assistant', content: null, tool_calls: toolCall() }, finish_reason: 'tool_calls' }
@@ -285,7 +285,7 @@ describe('a run of a workflow', () => {
     expect(JSON.stringify(w.far.requests[0]!.messages)).toContain('(#481) ports_0.txt')
   })
 
-  it('calls an agent’s outside tools once, also when another process goes on with the run', async () => {
+  it('calls MCP tools of an agent once, even when another process resumes the run', async () => {
     const w = world()
     const url = 'https://crm.test/mcp'
     const tools = [{ name: 'find', description: '', inputSchema: { type: 'object' } }]
@@ -309,7 +309,7 @@ describe('a run of a workflow', () => {
     expect([w.mcp.open, next.mcp.open]).toEqual([0, 0])
   })
 
-  it('writes down what is said in a file', async () => {
+  it('transcribes a file', async () => {
     const w = world()
     w.knowledge.files.set('file_1', Buffer.from('wav 2500 x'))
     w.far.transcript = { text: 'Good morning' }
@@ -321,7 +321,7 @@ describe('a run of a workflow', () => {
     expect(await ran(w, [node], {}, { inputs: { f: 'file_2' } })).toMatchObject({ error: { code: 'not_found', nodeId: 'a' } })
   })
 
-  it('refuses inputs that do not meet the schema, and more money than there is, before anything is held', async () => {
+  it('refuses inputs that do not match the schema, and a cap above the balance, before the hold', async () => {
     const w = world()
     const workflow = await createFlow(w, [chat('a', 'x')], {
       inputs: { type: 'object', properties: { n: { type: 'integer' } }, required: ['n'] },
@@ -334,7 +334,7 @@ describe('a run of a workflow', () => {
     expect([w.billing.held, w.far.chats]).toEqual([0n, 0])
   })
 
-  it('counts an output before it is written out, however often it has the same value', async () => {
+  it('measures an output before serialization, however often it repeats a value', async () => {
     const w = world()
     const inputs = { x: 'x'.repeat(250_000) }
     const output = Array.from({ length: 2_200 }, () => ({ $ref: 'inputs.x' }))
@@ -345,7 +345,7 @@ describe('a run of a workflow', () => {
     expect(largeRun).toMatchObject({ status: 'failed', error: { code: 'run_limit_exceeded', nodeId: 'b' } })
   })
 
-  it('is deleted by its owner when it has ended, with its events and the answers of its calls', async () => {
+  it('is deleted by its owner after it ends, with its events and the results of its calls', async () => {
     const w = world()
     w.far.completions.push(reply('Sur'))
     const run = await ran(w, [chat('a', 'Where?')])
@@ -362,7 +362,7 @@ describe('a run of a workflow', () => {
     expect(await stored()).toEqual([null])
   })
 
-  it('keeps the versions of a deleted workflow until it has ended', async () => {
+  it('retains the versions of a deleted workflow until it has ended', async () => {
     const w = world()
     w.far.completions = ['wait']
     const workflow = await createFlow(w, [chat('a', 'Where?')])
@@ -379,7 +379,7 @@ describe('a run of a workflow', () => {
     expect(await w.deps.collections.workflows.findOne({ _id: workflow._id })).toBeNull()
   })
 
-  it('is begun once with an idempotency key, and the key stands for its request alone', async () => {
+  it('starts once per idempotency key, and the key is bound to its request', async () => {
     const w = world()
     const { _id: workflowId } = await createFlow(w, [chat('a', 'x')])
     const start = (input: object) => w.runs.start(context, { workflowId, idempotencyKey: 'once', ...input })
@@ -391,7 +391,7 @@ describe('a run of a workflow', () => {
     expect([w.far.chats, w.billing.held]).toEqual([1, 0n])
   })
 
-  it('ends at its spend cap, before the call that is above it', async () => {
+  it('ends at its spend cap, before the call that exceeds it', async () => {
     const w = world()
     const run = await ran(w, [chat('a', 'x'), chat('b', '{{ nodes.a.text }}')], { max_cost_usd: '0.0003' })
     expect(run).toMatchObject({ status: 'failed', error: { code: 'run_limit_exceeded' } })
@@ -401,10 +401,10 @@ describe('a run of a workflow', () => {
   })
 
   for (const [what, input, end, status, error] of [
-    ['its time is over', { maxSeconds: 3 }, async () => undefined, 'failed', { code: 'run_limit_exceeded' }],
+    ['its time limit is reached', { maxSeconds: 3 }, async () => undefined, 'failed', { code: 'run_limit_exceeded' }],
     ['it is cancelled', {}, (w: { runs: WorkflowRuns }, id: string) => w.runs.cancel(context, id), 'cancelled', null],
   ] as const) {
-    it(`ends when ${what}, and pays for what was asked`, async () => {
+    it(`ends when ${what}, and pays for the calls that it made`, async () => {
       const w = world()
       w.far.completions = ['wait']
       const workflow = await createFlow(w, [chat('a', 'x'), text('b', '{{ nodes.a.text }}')])
@@ -420,7 +420,7 @@ describe('a run of a workflow', () => {
     })
   }
 
-  it('waits for what passes, and fails with what does not', async () => {
+  it('retries temporary errors, and fails with permanent ones', async () => {
     const w = world()
     w.far.completions = [
       new KisError('rate_limit_exceeded', 'slow'),
@@ -434,7 +434,7 @@ describe('a run of a workflow', () => {
     expect(failed).toMatchObject({ status: 'failed', error: { code: 'invalid_request', message: 'never', nodeId: 'a' }, cost: '0' })
   })
 
-  it('of another organization begins at once, when one has started more than it has places for', async () => {
+  it('of another organization starts at once, when one has started more than its slots', async () => {
     const w = world()
     const other: Principal = { ...owner, organizationId: 'org_b', apiKeyId: 'key_b' }
     const own = await createFlow(w, [chat('a', 'x')])
@@ -461,7 +461,7 @@ describe('a run of a workflow', () => {
     await eventually(() => w.billing.held === 0n)
   }, 60_000)
 
-  it('is refused when its organization has 500 that have not ended, and begins when some have', async () => {
+  it('is refused when its organization has 500 unfinished runs, and starts when some have ended', async () => {
     const w = world()
     w.far.completions = ['wait']
     const { _id: workflowId } = await createFlow(w, [chat('a', 'x')])
@@ -478,7 +478,7 @@ describe('a run of a workflow', () => {
     await eventually(async () => (await start()).status === 'running')
   }, 60_000)
 
-  it('gives its place back while it only waits, and goes on where it was: each call paid once, each event told once', async () => {
+  it('releases its slot while it only waits, and resumes where it was: each call paid once, each event reported once', async () => {
     const w = world()
     const limited = new KisError('rate_limit_exceeded', 'slow', { retryAfterMs: 4_000 })
     w.far.completions = [reply('One'), limited, limited, reply('Two')]
@@ -506,7 +506,7 @@ describe('a run of a workflow', () => {
     expect(w.billing.held).toBe(0n)
   }, 60_000)
 
-  it('ends when it is cancelled, and when its time is over, while it waits', async () => {
+  it('ends when it is cancelled, and at its time limit, while it waits', async () => {
     const w = world()
     w.far.completions = [new KisError('rate_limit_exceeded', 'slow', { retryAfterMs: 60_000 })]
     const { _id: workflowId } = await createFlow(w, [chat('a', 'x')])
@@ -524,7 +524,7 @@ describe('a run of a workflow', () => {
     expect(w.billing.held).toBe(0n)
   }, 60_000)
 
-  it('is left to the next process by one that stops, which pays for nothing that it has cut', async () => {
+  it('passes to the next process when its own stops, without a charge for interrupted calls', async () => {
     const w = world()
     w.far.completions = [reply('One'), 'wait']
     const workflow = await createFlow(w, [chat('a', 'x'), chat('b', '{{ nodes.a.text }}')], { output: '{{ nodes.b.text }}' })
@@ -540,7 +540,7 @@ describe('a run of a workflow', () => {
     expect(w.billing.held).toBe(0n)
   })
 
-  it('goes on with its cap when its hold has expired with its process', async () => {
+  it('continues with its cap when its hold has expired with its process', async () => {
     const w = world()
     w.far.completions = [reply('One'), 'wait']
     const workflow = await createFlow(w, [chat('a', 'x'), chat('b', '{{ nodes.a.text }}')], { output: '{{ nodes.b.text }}' })

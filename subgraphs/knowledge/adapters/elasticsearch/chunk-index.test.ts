@@ -46,7 +46,7 @@ const code = (call: Promise<unknown>) =>
     (error) => error.code as string,
   )
 
-describe('reads while the index is slow', () => {
+describe('Elasticsearch reads while the index is slow', () => {
   let server: HeldElasticsearch
   let index: ChunkIndex
   beforeEach(async () => {
@@ -64,7 +64,7 @@ describe('reads while the index is slow', () => {
   const { signal } = new AbortController()
   const searches = (count: number) => Array.from({ length: count }, () => code(index.search(query('col_a'), signal)))
 
-  it('of one organization leave places to another and connections to the service, in a bounded queue', async () => {
+  it('of one organization leave slots to others and connections to the service, in a limited queue', async () => {
     const many = searches(300)
     await server.holds(24)
     expect(await index.search(query('col_b'), signal)).toEqual([])
@@ -81,7 +81,7 @@ describe('reads while the index is slow', () => {
     expect(codes.filter((each) => each === 'answered')).toHaveLength(24 + 256)
   })
 
-  it('that wait too long for their turn are refused', async () => {
+  it('that wait too long in the queue are refused', async () => {
     const many = searches(30)
     await server.holds(24)
     await vi.advanceTimersByTimeAsync(5_000)
@@ -90,11 +90,11 @@ describe('reads while the index is slow', () => {
     expect(await Promise.all(many.slice(0, 24))).toEqual(Array(24).fill('answered'))
   })
 
-  it('that the index gives up after a while fail, and give no part of the answer', async () => {
+  it('that exceed the time limit of the index fail, without a partial result', async () => {
     expect(await code(index.search(query('col_c'), signal))).toBe('service_unavailable')
   })
 
-  it('that wait leave with their callers', async () => {
+  it('that wait end when their callers disconnect', async () => {
     const many = searches(24)
     await server.holds(24)
     const caller = new AbortController()

@@ -6,7 +6,7 @@ afterEach(() => void vi.useRealTimers())
 
 const start = () => startHeldElasticsearch(() => ({ body: { version: { number: '9.1.0' } }, isHeld: true }))
 
-it('ends a request that waits for a connection by its time limit, and leaves those that may take longer', async () => {
+it('ends a request that waits for a connection at its own time limit, and no longer one', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   await using server = await start()
   const client = elasticsearchClient(server.url, undefined)
@@ -22,7 +22,7 @@ it('ends a request that waits for a connection by its time limit, and leaves tho
   await client.close()
 })
 
-it('ends no other request of the same signal with one that is late', async () => {
+it('a late request ends no other request with the same signal', async () => {
   await using server = await start()
   const client = elasticsearchClient(server.url, undefined)
   const { signal } = new AbortController()
@@ -34,7 +34,7 @@ it('ends no other request of the same signal with one that is late', async () =>
   await client.close()
 })
 
-it('ends a request whose caller leaves, under way or waiting for a connection', async () => {
+it('ends a request whose caller disconnects, in flight or waiting for a connection', async () => {
   await using server = await start()
   const client = elasticsearchClient(server.url, undefined)
   const caller = new AbortController()
@@ -49,7 +49,7 @@ it('ends a request whose caller leaves, under way or waiting for a connection', 
   expect(server.held).toBe(MAX_CONNECTIONS)
 })
 
-it('goes on with the nodes that are left, and sends all of them the user', async () => {
+it('continues with the remaining nodes, and authenticates at all of them', async () => {
   await using left = await startHeldElasticsearch(() => ({ body: { version: { number: '9.1.0' } } }))
   const lost = await Promise.all([start(), start()])
   const addresses = [...lost, left].map(({ url }) => url.replace('//', '//kis:p%2Cw@'))

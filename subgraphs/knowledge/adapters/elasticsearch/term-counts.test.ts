@@ -5,7 +5,7 @@ import { decodeCounts, encodeCounts, termKey } from './term-counts.ts'
 
 const count = (terms: readonly string[], term: string) => terms.filter((other) => other === term).length
 
-it('gives back how often each term is in a chunk, and the lengths', () => {
+it('returns the frequency of each term in a chunk, and the lengths', () => {
   const term = fc.string({ unit: 'grapheme', minLength: 1, maxLength: 4 })
   fc.assert(
     fc.property(fc.array(term, { maxLength: 60 }), fc.array(term, { maxLength: 200 }), (words, grams) => {
@@ -17,7 +17,7 @@ it('gives back how often each term is in a chunk, and the lengths', () => {
   )
 })
 
-it('tells words of three letters from 3-grams, in Arabic and in English', () => {
+it('distinguishes words of three letters from 3-grams, in Arabic and in English', () => {
   const text = 'قال علم كتب بيت ولد the cat sat and ran far from old ice 123 124 125 في عام ١٩٩٠ حرب سنة دار رجل'
   const chunk = { words: words(text), grams: grams(text) }
   const keys = [...new Set(chunk.words)].map((word) => termKey('words', word)).concat(chunk.grams.map((gram) => termKey('grams', gram)))
@@ -29,6 +29,6 @@ it('tells words of three letters from 3-grams, in Arabic and in English', () => 
   expect(shared.length).toBeLessThan(3)
 })
 
-it('says 255 for a term that is there more often', () => {
+it('caps the frequency of a term at 255', () => {
   expect(decodeCounts(encodeCounts({ words: Array(1_000).fill('la'), grams: [] })).of(termKey('words', 'la'))).toBe(255)
 })

@@ -7,8 +7,8 @@ import { openMongoBlobStore } from './blob-store.ts'
 
 const MINUTE_S = 60
 
-await onEngine('KIS_TEST_MONGODB_URL', 'what the blob store keeps in MongoDB', (url) => {
-  describe('what the blob store keeps in MongoDB', () => {
+await onEngine('KIS_TEST_MONGODB_URL', 'MongoDB blob store', (url) => {
+  describe('MongoDB blob store', () => {
     const database = newDatabaseName()
     const client = new MongoClient(url)
     const db: Db = client.db(database)
@@ -33,14 +33,14 @@ await onEngine('KIS_TEST_MONGODB_URL', 'what the blob store keeps in MongoDB', (
       return id
     }
 
-    it('is one file a key, and nothing after its deletion', async () => {
+    it('stores one file per key, and nothing after its deletion', async () => {
       for (const size of [3_000_000, 10, 0]) await store.put('replaced', new Uint8Array(size).fill(1))
       expect(await storedKeys()).toEqual([1, 1, 0])
       await store.delete('replaced')
       expect(await storedKeys()).toEqual([0, 0, 0])
     })
 
-    it('loses what an interrupted upload has left to the next that clears up, and no upload that may go on', async () => {
+    it('deletes the rest of an interrupted upload in the next cleanup, and no upload that may continue', async () => {
       await startUpload('interrupted', 10)
       expect(await store.get('interrupted')).toBeNull()
       await store.put('interrupted', new Uint8Array([1]))
@@ -55,7 +55,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'what the blob store keeps in MongoDB', (
       await pointers.deleteMany({})
     })
 
-    it('stays as it was when an upload was cleared away before its end', async () => {
+    it('preserves the stored file when an upload was cleaned up before its end', async () => {
       await store.put('slow', new Uint8Array([1]))
       const late = store.put('slow', new Uint8Array(32 * 1024 * 1024))
       let isOver = false

@@ -20,10 +20,10 @@ function utf16(text: string, order: 'le' | 'be', mark: boolean): Uint8Array {
 
 it.each([
   { name: 'UTF-8', bytes: Buffer.from(ARABIC), charset: 'utf-8', text: ARABIC },
-  { name: 'UTF-8 with a mark', bytes: Buffer.from(`\ufeff${ARABIC}`), charset: 'utf-8', text: ARABIC },
+  { name: 'UTF-8 with a byte order mark', bytes: Buffer.from(`\ufeff${ARABIC}`), charset: 'utf-8', text: ARABIC },
   { name: 'ASCII', bytes: Buffer.from('plain words'), charset: 'utf-8', text: 'plain words' },
-  { name: 'Arabic UTF-16LE with a mark', bytes: utf16(ARABIC, 'le', true), charset: 'utf-16le', text: ARABIC },
-  { name: 'Arabic UTF-16BE with a mark', bytes: utf16(ARABIC, 'be', true), charset: 'utf-16be', text: ARABIC },
+  { name: 'Arabic UTF-16LE with a byte order mark', bytes: utf16(ARABIC, 'le', true), charset: 'utf-16le', text: ARABIC },
+  { name: 'Arabic UTF-16BE with a byte order mark', bytes: utf16(ARABIC, 'be', true), charset: 'utf-16be', text: ARABIC },
   { name: 'Arabic UTF-16LE', bytes: utf16(ARABIC, 'le', false), charset: 'utf-16le', text: ARABIC },
   { name: 'Arabic UTF-16BE', bytes: utf16(ARABIC, 'be', false), charset: 'utf-16be', text: ARABIC },
   { name: 'French UTF-16LE', bytes: utf16(FRENCH, 'le', false), charset: 'utf-16le', text: FRENCH },
@@ -53,18 +53,18 @@ it.each([
   expect(decodeText(bytes)).toEqual({ text, charset, replaced: 0 })
 })
 
-it('keeps damaged UTF-8 as UTF-8 and counts what was replaced', () => {
+it('decodes corrupted UTF-8 as UTF-8 and counts the replacements', () => {
   const bytes = Buffer.concat([Buffer.from(ARABIC), Buffer.from([0xff]), Buffer.from(ARABIC)])
   expect(decodeText(bytes)).toEqual({ text: `${ARABIC}\ufffd${ARABIC}`, charset: 'utf-8', replaced: 1 })
 })
 
-it('believes a declared charset only of bytes that are not UTF-8', () => {
+it('trusts a declared charset only for bytes that are not UTF-8', () => {
   expect(decodeText(encode('привет', 'windows-1251'), 'windows-1251').text).toBe('привет')
   expect(decodeText(Buffer.from('привет'), 'windows-1251').text).toBe('привет')
   expect(decodeText(encode(FRENCH, 'windows-1252'), 'no-such-charset').text).toBe(FRENCH)
 })
 
-it('tells text from binary', () => {
+it('distinguishes text from binary', () => {
   expect(looksBinary(Buffer.from(ARABIC))).toBe(false)
   expect(looksBinary(utf16(FRENCH, 'be', false))).toBe(false)
   expect(looksBinary(encode(FRENCH, 'windows-1252'))).toBe(false)
@@ -75,7 +75,7 @@ it('tells text from binary', () => {
 it.each([
   ['a law', 'المادة الثالثة: تسري أحكام هذا القانون على جميع العاملين في الدولة، ولا يجوز الاتفاق على ما يخالفها.'],
   ['a few words', 'كشف الرواتب والأجور'],
-])('tells ISO-8859-6 and MacArabic from windows-1256: %s', (_what, text) => {
+])('distinguishes ISO-8859-6 and MacArabic from windows-1256: %s', (_what, text) => {
   for (const charset of ['windows-1256', 'iso-8859-6']) expect(decodeText(encode(text, charset))).toEqual({ text, charset, replaced: 0 })
   // MacArabic has the letters of ISO-8859-6, and its own digits and signs: here ١٢, a space and an exclamation mark.
   const mac = Buffer.concat([encode(text, 'iso-8859-6'), Buffer.from([0xa0, 0xb1, 0xb2, 0xa1])])

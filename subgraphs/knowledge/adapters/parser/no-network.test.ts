@@ -9,7 +9,7 @@ const ESCAPES = new URL('./test-support/escapes.ts', import.meta.url)
 /** Attempts that need a network. undici is only loaded. */
 const BY_NETWORK = ['net', 'net without a scheme', 'http', 'fetch', 'the socket of standard input', 'getBuiltinModule', 'createRequire']
 
-describe('a process that reads documents', () => {
+describe('Network isolation of the parser process', () => {
   let connections = 0
   const outside = createServer((socket) => {
     connections += 1
@@ -33,7 +33,7 @@ describe('a process that reads documents', () => {
   }
   const ways = (outcomes: Record<string, string>) => Object.keys(outcomes).filter((name) => outcomes[name] === 'OUT')
 
-  it('has no way out by what it can load, also where the system has no namespaces', async () => {
+  it('blocks every escape by what it can load, even on a system without namespaces', async () => {
     connections = 0
     const outcomes = await runEscapes([], true)
     expect(Object.keys(outcomes).length).toBeGreaterThan(20)
@@ -48,7 +48,7 @@ describe('a process that reads documents', () => {
     expect([ways(outcomes).filter((name) => BY_NETWORK.includes(name)), connections]).toEqual([[], 0])
   }, 60_000)
 
-  it('would have a network without either: Node’s permissions do not take it', async () => {
+  it('reaches the network without both: the permission model of Node does not block it', async () => {
     connections = 0
     expect(ways(await runEscapes([], false))).toEqual(expect.arrayContaining(BY_NETWORK))
     expect(connections).toBeGreaterThanOrEqual(BY_NETWORK.length)

@@ -96,7 +96,7 @@ const createWordXml = (body: string) => `<?xml version="1.0"?><w:document ${WORD
 
 const nested = (depth: number) => `${'<w:sdt><w:sdtContent>'.repeat(depth)}${'</w:sdtContent></w:sdt>'.repeat(depth)}`
 
-describe('formats', () => {
+describe('Document formats', () => {
   it('reads a Word document with headings, lists, Arabic and a table', async () => {
     const row = (...cells: string[]) => new TableRow({ children: cells.map((text) => new TableCell({ children: [new Paragraph(text)] })) })
     const document = new Document({
@@ -154,7 +154,7 @@ describe('formats', () => {
     ])
   })
 
-  it('reads the main content of a page, without menus, scripts and what is hidden', async () => {
+  it('reads the main content of a page, without menus, scripts and hidden elements', async () => {
     const html = `<!doctype html><title>Shop</title><body><nav>Menu</nav><script>window.x = 1</script><div hidden>gone</div><div style="display: none">gone</div>
       <main><h1>Tea &amp; coffee</h1><p>Black  or<br>green <b>t</b>ea.</p><ul><li>One<ul><li>Inner</li></ul></li><li>Two</li></ul><ol><li>First</li></ol>
       <table><tr><th>Kind</th><th>Price</th></tr><tr><td>Green</td><td>5</td></tr></table>
@@ -223,20 +223,20 @@ describe('formats', () => {
     ])
   })
 
-  it('reads plain text by empty lines, and by lines where nobody wrapped them', async () => {
+  it('reads plain text by empty lines, and by lines where the text is not wrapped', async () => {
     expect(describeBlocks(await parse('one\r\ntwo\r\n\r\n \r\nthree', 'a.txt'))).toEqual(['paragraph: one\ntwo', 'paragraph: three'])
     const long = 'A long line. '.repeat(20).trim()
     expect(describeBlocks(await parse(`${long}\n${long}`, 'a.txt'))).toEqual([`paragraph: ${long}`, `paragraph: ${long}`])
   })
 
-  it('reads every format in the child, without what it may not have', async () => {
+  it('reads every format in the sandboxed child process', async () => {
     const seeds = (await seedFiles()).filter(({ name }) => name.startsWith('made.'))
     const read = await Promise.all(seeds.map(async ({ name, bytes }) => [name, (await parse(bytes, name)).text] as const))
     expect(read.length).toBeGreaterThan(15)
     for (const [name, text] of read) expect(`${name}: ${text}`).toMatch(/صور|Sur|harbour|Harbour|1931|النتائج/)
   })
 
-  it('warns of characters that had to be replaced', async () => {
+  it('warns of replaced characters', async () => {
     const parsed = await parse(Buffer.concat([Buffer.from('نص عربي '.repeat(20)), Buffer.from([0xff]), Buffer.from(' تتمة')]), 'a.txt')
     expect(parsed.warnings).toEqual([
       { code: 'replaced_characters', message: '1 characters could not be read as utf-8. Upload the file in UTF-8.', pages: [] },
@@ -244,9 +244,9 @@ describe('formats', () => {
   })
 })
 
-describe('verdicts', () => {
+describe('Parser errors', () => {
   it.each([
-    { name: 'no bytes', bytes: '', file: 'a.txt', code: 'empty' },
+    { name: 'an empty file', bytes: '', file: 'a.txt', code: 'empty' },
     { name: 'only white space', bytes: ' \n\t\u00a0\r\n', file: 'a.txt', code: 'empty' },
     { name: 'a page without text', bytes: '<html><body><img src="x"></body></html>', file: 'a.html', code: 'empty' },
     {
@@ -256,13 +256,13 @@ describe('verdicts', () => {
       code: 'no_text',
     },
     {
-      name: 'a Word document that is cut off',
+      name: 'a truncated Word document',
       bytes: createZip({ 'word/document.xml': createWordXml('<w:p/>') }).subarray(0, 100),
       file: 'a.docx',
       code: 'corrupt',
     },
     { name: 'a Word document with broken XML', bytes: createZip({ 'word/document.xml': '<w:document' }), file: 'a.docx', code: 'corrupt' },
-    { name: 'a PDF that is a few bytes', bytes: '%PDF-1.7\n', file: 'a.pdf', code: 'corrupt' },
+    { name: 'a PDF of a few bytes', bytes: '%PDF-1.7\n', file: 'a.pdf', code: 'corrupt' },
     {
       name: 'an old Office file, whatever its name',
       bytes: Buffer.concat([Buffer.from('d0cf11e0a1b11ae1', 'hex'), Buffer.alloc(600)]),
@@ -281,20 +281,20 @@ describe('verdicts', () => {
       file: 'a.docx',
       code: 'no_text',
     },
-    { name: 'a folder as an archive', bytes: createZip({ 'a/': '' }), file: 'a.zip', code: 'empty' },
-    { name: 'a picture named as text', bytes: Buffer.from('89504e470d0a1a0a0000000d', 'hex'), file: 'a.txt', code: 'no_text' },
-  ])('says $code of $name', async ({ bytes, file, code }) => {
+    { name: 'a directory as an archive', bytes: createZip({ 'a/': '' }), file: 'a.zip', code: 'empty' },
+    { name: 'an image named as text', bytes: Buffer.from('89504e470d0a1a0a0000000d', 'hex'), file: 'a.txt', code: 'no_text' },
+  ])('reports $code for $name', async ({ bytes, file, code }) => {
     await expect(parse(bytes, file)).rejects.toMatchObject({ name: 'ParseFailure', code })
   })
 
-  it('asks for the password of a PDF that does not open without it, and reads one that does', async () => {
+  it('requires the password of an encrypted PDF, and reads one that opens without it', async () => {
     const locked = await createPdf((pdf) => pdf.text('Secret words.'), { userPassword: 'user', ownerPassword: 'owner' })
     await expect(parse(locked, 'a.pdf')).rejects.toMatchObject({ code: 'password_required' })
     const readable = await createPdf((pdf) => pdf.text('Public words.'), { ownerPassword: 'owner' })
     expect((await parse(readable, 'a.pdf')).text).toBe('Public words.')
   })
 
-  it('says no_text of a PDF of drawings', async () => {
+  it('reports no_text for a PDF of drawings', async () => {
     await expect(parse(await createPdf((pdf) => pdf.rect(0, 0, 9, 9).fill()), 'a.pdf')).rejects.toMatchObject({ code: 'no_text' })
   })
 
@@ -304,7 +304,7 @@ describe('verdicts', () => {
     expect((await parse(bytes, 'map.pdf')).text).toBe('The walls of the old town')
   })
 
-  it('reads what the bytes are, not what the name says', async () => {
+  it('detects the format from the bytes, not from the name', async () => {
     const bytes = await createPdf((pdf) => pdf.text('A portable document.'))
     expect(parser.sniff(bytes, 'a.txt')).toBe('application/pdf')
     const parsed = await parse(bytes, 'a.txt')
@@ -314,24 +314,24 @@ describe('verdicts', () => {
   })
 })
 
-describe('limits', () => {
+describe('Parser limits', () => {
   it.each([
     {
-      name: 'text of 250 MB that its headers call 10 bytes',
+      name: 'text of 250 MB that its headers declare as 10 bytes',
       bomb: () => createZip({ 'word/document.xml': Buffer.alloc(250_000_000, 0x20) }, 10),
     },
     { name: 'two million empty paragraphs', bomb: () => createZip({ 'word/document.xml': createWordXml('<w:p/>'.repeat(2_000_000)) }) },
-    { name: '100,000 elements inside each other', bomb: () => createZip({ 'word/document.xml': createWordXml(nested(50_000)) }) },
+    { name: '100,000 nested elements', bomb: () => createZip({ 'word/document.xml': createWordXml(nested(50_000)) }) },
     {
       name: '3,000 entries',
       bomb: () =>
         createZip({ 'word/document.xml': '', ...Object.fromEntries(Array.from({ length: 3_000 }, (_, index) => [`${index}.xml`, ''])) }),
     },
-  ])('ends a Word document of $name', async ({ bomb }) => {
+  ])('stop a Word document with $name', async ({ bomb }) => {
     await expect(parse(bomb(), 'bomb.docx')).rejects.toMatchObject({ code: 'limit_exceeded' })
   })
 
-  it('unpacks nothing that it does not read', async () => {
+  it('unpack only the entries that are read', async () => {
     const bytes = createZip({
       'word/document.xml': createWordXml('<w:p><w:r><w:t>Harmless</w:t></w:r></w:p>'),
       'word/media/a.bin': Buffer.alloc(250_000_000),
@@ -340,7 +340,7 @@ describe('limits', () => {
     expect((await parse(bytes, 'media.docx')).text).toBe('Harmless')
   })
 
-  it('does not unpack archives inside a document', async () => {
+  it('unpack no archives inside a document', async () => {
     const inner = createZip({ 'bomb.bin': Buffer.alloc(250_000_000) })
     const outer = createZip({
       'word/document.xml': createWordXml('<w:p><w:r><w:t>Harmless</w:t></w:r></w:p>'),
@@ -350,39 +350,39 @@ describe('limits', () => {
     expect((await parse(outer, 'nested.docx')).text).toBe('Harmless')
   })
 
-  it('ends a PDF whose content inflates to 300 MB', async () => {
+  it('stop a PDF whose content inflates to 300 MB', async () => {
     await expect(parse(pdfWithContent(Buffer.alloc(300_000_000, 0x20)), 'bomb.pdf')).rejects.toMatchObject({ code: 'limit_exceeded' })
   })
 
-  it('ends a PDF whose page has too many pieces of text', async () => {
+  it('stop a PDF whose page has too many text items', async () => {
     const page = Buffer.from('BT /F1 12 Tf 50 700 Td (Hello there) Tj ET\n'.repeat(100_001))
     await expect(parse(pdfWithContent(page), 'a.pdf')).rejects.toMatchObject({ code: 'limit_exceeded' })
   })
 
-  it('ends a PDF with too many pages', async () => {
+  it('stop a PDF with too many pages', async () => {
     const bytes = await createPdf((pdf) => pdf.text('1').addPage().text('2').addPage().text('3'))
     await expect(parseWith({ maxPages: 2 }, bytes, 'a.pdf')).rejects.toMatchObject({ code: 'limit_exceeded' })
   })
 
-  it('ends a text that is too long or in too many parts', async () => {
+  it('stop a text that is too long or has too many blocks', async () => {
     await expect(parseWith({ maxTextBytes: 10 }, Buffer.from('نص عربي'), 'a.txt')).rejects.toMatchObject({ code: 'limit_exceeded' })
     await expect(parseWith({ maxBlocks: 2 }, Buffer.from('a\n\nb\n\nc'), 'a.txt')).rejects.toMatchObject({ code: 'limit_exceeded' })
   })
 
-  it('ends a child that needs too much memory', async () => {
+  it('stop a child process that needs too much memory', async () => {
     if (process.platform !== 'linux') return
     await expect(parseWith({ maxRssBytes: 150 * 1024 * 1024 }, slowPdf(), 'a.pdf')).rejects.toMatchObject({ code: 'limit_exceeded' })
   })
 
-  it('ends a child that takes too long', async () => {
+  it('stop a child process that takes too long', async () => {
     await expect(parseWith({ timeoutMs: 300 }, slowPdf(), 'a.pdf')).rejects.toMatchObject({ code: 'timeout' })
   })
 })
 
-describe.runIf(process.platform === 'linux')('processes', () => {
+describe.runIf(process.platform === 'linux')('Parser processes', () => {
   const children = () => readFileSync(`/proc/self/task/${process.pid}/children`, 'utf8').trim().split(' ').filter(Boolean).map(Number)
 
-  it('kills the child of a call that is aborted, and leaves none behind when closed', async () => {
+  it('kills the child process of an aborted call, and leaves none behind when closed', async () => {
     const before = new Set(children())
     const own = await openDocumentParser({ log: silentLog })
     const controller = new AbortController()
@@ -396,7 +396,7 @@ describe.runIf(process.platform === 'linux')('processes', () => {
     expect(children().filter((pid) => !before.has(pid))).toEqual([])
   })
 
-  it('fails without a verdict when the child is killed from outside, and reads the next document', async () => {
+  it('fails without a verdict when the child process is killed from outside, and reads the next document', async () => {
     const before = new Set(children())
     await using own = await openDocumentParser({ log: silentLog })
     const [child] = children().filter((pid) => !before.has(pid))
@@ -406,7 +406,7 @@ describe.runIf(process.platform === 'linux')('processes', () => {
     expect((await own.parse(Buffer.from('fine'), 'a.txt', never)).text).toBe('fine')
   })
 
-  it('reads on when the spare has died', async () => {
+  it('continues when the spare process has died', async () => {
     const before = new Set(children())
     await using own = await openDocumentParser({ log: silentLog })
     const [spare] = children().filter((pid) => !before.has(pid))
@@ -415,7 +415,7 @@ describe.runIf(process.platform === 'linux')('processes', () => {
     expect((await own.parse(Buffer.from('fine'), 'a.txt', never)).text).toBe('fine')
   })
 
-  it('works on two documents at once, lets a bounded number wait and refuses more', async () => {
+  it('runs two documents concurrently, queues a limited number and refuses more', async () => {
     await using own = await openDocumentParser({ log: silentLog })
     const controller = new AbortController()
     const slow = slowPdf()
@@ -427,14 +427,14 @@ describe.runIf(process.platform === 'linux')('processes', () => {
     expect((await own.parse(Buffer.from('fine'), 'a.txt', never)).text).toBe('fine')
   })
 
-  it('gives each of many documents its own text', async () => {
+  it('returns the right text for each of many documents', async () => {
     const texts = Array.from({ length: 20 }, (_, index) => `Document ${index}.`)
     const parsed = await Promise.all(texts.map((text) => parse(text, 'a.txt')))
     expect(parsed.map(({ text }) => text)).toEqual(texts)
   })
 })
 
-it('tells how many pages of a PDF it has read, and nothing of formats without pages', async () => {
+it('reports the pages of a PDF that were read, and none for formats without pages', async () => {
   const pdf = drawPdf(Array.from({ length: 40 }, (_, i) => [rtl(500, 300, `نص الصفحة ${'ابتثجحخد'[i % 8]!.repeat(2 + i)}`)]))
   const reported: string[] = []
   const onPages = (done: number, total: number) => reported.push(`${done}/${total}`)

@@ -52,8 +52,8 @@ async function withLimits<T>(limits: Partial<ParserLimits>, use: (own: PageRecog
 
 const textOf = (pages: readonly RecognisedPage[]) => pages.map(({ paragraphs }) => paragraphs.join('\n'))
 
-describe('scans', () => {
-  it('are read page by page; pages with text of their own are not', { timeout: TIMEOUT_MS }, async () => {
+describe('OCR of scans', () => {
+  it('reads pages one by one, except those with a text layer', { timeout: TIMEOUT_MS }, async () => {
     const scan = await toPdf([
       (pdf) => pdf.text('A page whose letters the file has, with enough words to be judged as the text that it is.'),
       (pdf) => pdf.image(toPng(harbour), 0, 0, { width: 612, height: 792 }),
@@ -66,15 +66,15 @@ describe('scans', () => {
     expect(pages[0]!.confidence).toBeGreaterThan(80)
   })
 
-  it('with only a stamped page number are scans', { timeout: TIMEOUT_MS }, async () => {
+  it('treats pages with only a stamped page number as scans', { timeout: TIMEOUT_MS }, async () => {
     const { parsed, pages } = await read(await toScan([harbour, kiln], (page) => `Page ${page}`), 'a.pdf')
     expect(parsed.unread).toEqual([1, 2])
     expect(textOf(pages)[1]).toContain('A kiln for bricks')
   })
 })
 
-describe('pictures', () => {
-  it('PNG, and each page of a TIFF', { timeout: TIMEOUT_MS }, async () => {
+describe('OCR of image files', () => {
+  it('accepts PNG, and each page of a TIFF', { timeout: TIMEOUT_MS }, async () => {
     const png = await read(toPng(kiln), 'a.png')
     expect(png.parsed).toMatchObject({ mediaType: 'image/png', unread: [1], pageCount: 1, text: '' })
     expect(textOf(png.pages)).toEqual(['A kiln for bricks was fired with palm leaves every winter.'])
@@ -84,7 +84,7 @@ describe('pictures', () => {
     expect(textOf(tiff.pages)[1]).toContain('The harbour of Sur')
   })
 
-  it('are refused where nobody recognises them, or when they are too large or damaged', async () => {
+  it('refuses images without OCR, and too large or corrupted ones', async () => {
     await expect(parser.parse(toPng(kiln), 'a.png', never)).rejects.toMatchObject({ code: 'no_text' })
     const huge = Buffer.from(toPng(kiln))
     huge.writeUInt32BE(100_000, 16)
@@ -97,7 +97,7 @@ describe('pictures', () => {
 const TEXT = 'The harbour of Sur was rebuilt by the carpenters of the old town.'
 const LINE = { charStart: 0, charEnd: TEXT.length, x: 150, y: 149, width: 828, height: 28 }
 
-describe('a picture', () => {
+describe('OCR orientation', () => {
   let strip: Grey
   let left: Grey
   let right: Grey
@@ -112,13 +112,13 @@ describe('a picture', () => {
   it.each([
     ['a JPEG', 'a.jpg', () => toJpeg(strip)],
     ['a WebP', 'a.webp', () => toWebp(strip)],
-    ['a JPEG whose Exif turns it to the right', 'a.jpg', () => toJpeg(left, 6)],
-    ['a JPEG whose Exif turns it to the left, in the other order of bytes', 'a.jpg', () => toJpeg(right, 8, false)],
-    ['a JPEG whose Exif turns it over', 'a.jpg', () => toJpeg(down, 3)],
-    ['a JPEG whose Exif mirrors it', 'a.jpg', () => toJpeg(turned(mirrored(strip), 3), 5)],
-    ['a WebP whose Exif turns it', 'a.webp', () => toWebp(left, 6)],
-    ['a TIFF whose page is turned', 'a.tif', () => toTiff([left], 6)],
-  ] as const)('is read as it is shown, with the place of its lines: %s', { timeout: TIMEOUT_MS }, async (_name, file, create) => {
+    ['a JPEG that Exif rotates to the right', 'a.jpg', () => toJpeg(left, 6)],
+    ['a JPEG that Exif rotates to the left, in the other byte order', 'a.jpg', () => toJpeg(right, 8, false)],
+    ['a JPEG that Exif rotates by 180°', 'a.jpg', () => toJpeg(down, 3)],
+    ['a JPEG that Exif mirrors', 'a.jpg', () => toJpeg(turned(mirrored(strip), 3), 5)],
+    ['a WebP that Exif rotates', 'a.webp', () => toWebp(left, 6)],
+    ['a TIFF with a rotated page', 'a.tif', () => toTiff([left], 6)],
+  ] as const)('reads an image as displayed, with the position of its lines: %s', { timeout: TIMEOUT_MS }, async (_name, file, create) => {
     const { parsed, pages } = await read(create(), file)
     expect(parsed.pageCount).toBe(1)
     expect(pages).toEqual([
@@ -127,10 +127,10 @@ describe('a picture', () => {
   })
 
   it.each([
-    ['its left side', () => left, { x: 149, y: 297, width: 28, height: 828 }],
-    ['its right side', () => right, { x: 83, y: 150, width: 28, height: 828 }],
-    ['its head', () => down, { x: 297, y: 83, width: 828, height: 28 }],
-  ] as const)('that lies on %s, and does not say so, is read too', { timeout: TIMEOUT_MS }, async (_name, createImage, box) => {
+    ['lying on its left side', () => left, { x: 149, y: 297, width: 28, height: 828 }],
+    ['lying on its right side', () => right, { x: 83, y: 150, width: 28, height: 828 }],
+    ['upside down', () => down, { x: 297, y: 83, width: 828, height: 28 }],
+  ] as const)('reads a rotated image without Exif: %s', { timeout: TIMEOUT_MS }, async (_name, createImage, box) => {
     const image = createImage()
     const { pages } = await read(toJpeg(image), 'a.jpg')
     const { width, height } = image
@@ -138,7 +138,7 @@ describe('a picture', () => {
     expect(pages).toEqual([{ page: 1, confidence: expect.any(Number), paragraphs: [TEXT], layout: { width, height, lines } }])
   })
 
-  it('on pages of a PDF that are turned is read as the pages show it', { timeout: TIMEOUT_MS }, async () => {
+  it('reads rotated PDF pages as displayed', { timeout: TIMEOUT_MS }, async () => {
     const scan = await toPdf(
       ([left, down, right] as const).map((image, index) => (pdf) => {
         pdf.page.dictionary.data.Rotate = 90 * (index + 1)
@@ -159,8 +159,8 @@ describe('a picture', () => {
   })
 })
 
-describe('whatever happens to a page', () => {
-  it('the others are read: damage', { timeout: TIMEOUT_MS }, async () => {
+describe('OCR failures and limits', () => {
+  it('continue with the other pages after a corrupted one', { timeout: TIMEOUT_MS }, async () => {
     const tiff = toTiff([kiln, harbour])
     // The first page declares an unknown compression.
     const directory = tiff.readUInt32LE(4)
@@ -170,7 +170,7 @@ describe('whatever happens to a page', () => {
     expect(textOf(pages)[1]).toContain('The harbour of Sur')
   })
 
-  it('a page that takes too long or too much memory is given up', { timeout: TIMEOUT_MS }, async () => {
+  it('skip a page that takes too long or too much memory', { timeout: TIMEOUT_MS }, async () => {
     const inputPages = [{ page: 1, confidence: null, paragraphs: [] }]
     const late = [{ ...inputPages[0], isOutOfTime: true }]
     expect(await withLimits({ pageTimeoutMs: 1 }, (own) => recognise(toPng(kiln), 'image/png', [1], own))).toEqual(late)
@@ -182,7 +182,7 @@ describe('whatever happens to a page', () => {
     expect(all.map(({ confidence }) => confidence)).toEqual([null, null])
   })
 
-  it.skipIf(!existsSync('/proc/self/stat'))('a page that takes too much processor time is given up', { timeout: TIMEOUT_MS }, async () => {
+  it.skipIf(!existsSync('/proc/self/stat'))('skip a page that takes too much processor time', { timeout: TIMEOUT_MS }, async () => {
     const noise = { ...harbour, data: harbour.data.map((_, index) => (((index * 2_654_435_761) >>> 13) % 3 === 0 ? 0 : 255)) }
     const scan = await toScan([noise, kiln])
     const pages = await withLimits({ pageCpuMs: 4_000 }, (own) => recognise(scan, 'application/pdf', [1, 2], own))
@@ -190,7 +190,7 @@ describe('whatever happens to a page', () => {
     expect(textOf(pages)[1]).toContain('A kiln for bricks')
   })
 
-  it('a turn is one page while another organization waits', { timeout: TIMEOUT_MS }, async () => {
+  it('process one page per turn while another organization waits', { timeout: TIMEOUT_MS }, async () => {
     const scan = await toScan([harbour, kiln, kiln])
     const input = { file: scan, mediaType: 'application/pdf' }
     const order: string[] = []
@@ -208,7 +208,7 @@ describe('whatever happens to a page', () => {
     expect(order).toEqual(['org_1 1', 'org_2 1', 'org_1 2', 'org_1 3'])
   })
 
-  it('whoever leaves ends the process, and the next organization has its turn', { timeout: TIMEOUT_MS }, async () => {
+  it('end the process when the caller disconnects, and continue with the next organization', { timeout: TIMEOUT_MS }, async () => {
     const scan = await toScan([harbour, kiln])
     const leaving = new AbortController()
     const input = { file: scan, mediaType: 'application/pdf', pages: [1, 2] }
@@ -221,8 +221,8 @@ describe('whatever happens to a page', () => {
   })
 })
 
-describe.skipIf(!existsSync(CORPUS))('real scans', () => {
-  it('English', { timeout: TIMEOUT_MS }, async () => {
+describe.skipIf(!existsSync(CORPUS))('OCR of real scans', () => {
+  it('reads English', { timeout: TIMEOUT_MS }, async () => {
     const { pages } = await read(readFileSync(new URL('bad-scan.pdf', CORPUS)), 'bad-scan.pdf')
     expect(textOf(pages)).toEqual(['Docling bundles PDF document conversion to JSON and Markdown in an easy self contained package'])
   })

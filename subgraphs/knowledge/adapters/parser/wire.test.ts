@@ -16,7 +16,7 @@ function receive(output: string, size: number) {
 
 const LINES = encodePages(0, 300) + encodePages(16, 300) + encodePages(300, 300)
 
-it('takes the lines about pages off an answer, however it is cut', () => {
+it('separates page counts from the result at any chunk boundary', () => {
   const result = '{"text":"\\n+1/2\\n"}\n+3/4\n'
   for (const size of [1, 2, 7, 1_000]) {
     expect(receive(LINES + result, size)).toEqual({ reported: ['0/300', '16/300', '300/300'], result })
@@ -24,7 +24,7 @@ it('takes the lines about pages off an answer, however it is cut', () => {
   }
 })
 
-it('refuses lines that are no counts, that go back, that exceed a limit or that have no end', () => {
+it('refuses malformed, decreasing, excessive and endless page counts', () => {
   for (const output of ['+x/3\n', '+1\n', '+4/3\n', '+1/301\n', '+2/3\n+2/3\n', `+${'1'.repeat(40)}`, `+1/2${' '.repeat(40)}\n`])
     for (const size of [1, 1_000]) expect(() => receive(output, size)).toThrow('malformed')
 })

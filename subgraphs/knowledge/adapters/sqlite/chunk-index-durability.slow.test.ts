@@ -25,7 +25,7 @@ const CHUNKS_PER_DOCUMENT = 20
 const folder = temporaryFolder()
 const signal = new AbortController().signal
 
-it('keeps what was acknowledged, and no half of a document, when its process is killed again and again', async () => {
+it('preserves acknowledged writes, and no partial document, when its process is killed repeatedly', async () => {
   const file = join(folder, 'killed.sqlite')
   const acknowledged = new Map<string, string>()
   for (let kill = 0; kill < KILLS; kill++) {

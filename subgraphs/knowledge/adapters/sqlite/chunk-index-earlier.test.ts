@@ -58,7 +58,7 @@ async function expectRebuilt(index: ChunkIndex, file: string): Promise<void> {
   db.close()
 }
 
-it('refuses searches and writes while an index of version 3 is rebuilt, tells the progress, and then has all that it had', async () => {
+it('refuses searches and writes while an index of version 3 is rebuilt, reports progress, and then has the same content', async () => {
   const file = newFile('progress.sqlite')
   const reported: unknown[] = []
   const log = Object.assign(Object.create(silentLog), {
@@ -102,7 +102,7 @@ it('continues a rebuild that was interrupted at any step', async () => {
   await expectRebuilt(index, file)
 })
 
-it('drops what a rebuild of an earlier version, or a collection that is gone, has left', async () => {
+it('deletes remains of a rebuild of an earlier version or of a deleted collection', async () => {
   const file = newFile('draft.sqlite')
   const db = new DatabaseSync(file)
   db.exec("UPDATE collections SET collection_id = 'draft:col_x' WHERE collection_id = 'col_b'")
@@ -116,7 +116,7 @@ it('drops what a rebuild of an earlier version, or a collection that is gone, ha
   expect(tables).toEqual([])
 })
 
-it.each(['0.1.0', '0.2.0'])('takes up the index of version %s', async (version) => {
+it.each(['0.1.0', '0.2.0'])('migrates the index of version %s', async (version) => {
   const data = join(folder, version)
   mkdirSync(data)
   const archive = fileURLToPath(new URL(`../../../../test/frozen/data-${version}.tar.gz`, import.meta.url))

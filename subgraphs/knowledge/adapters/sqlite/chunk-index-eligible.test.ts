@@ -63,13 +63,13 @@ it.each<[string, string, SearchFilter, number]>([
   ['of documents, none of which passes', 'col_documents', contains('x'), 0],
   ['of documents, all of which pass', 'col_documents', contains('v'), MANY],
   ['of the chunks of one document', 'col_chunks', mixed, 0],
-])('refuses a filter %s that takes more than its limit', (_, collectionId, filter, found) => {
+])('limits the work of a filter %s', (_, collectionId, filter, found) => {
   const tooLong = { name: 'Refusal', data: { code: 'operation_too_complex' } }
   expect(() => eligible(collectionId, filter, 0)).toThrow(expect.objectContaining(tooLong))
   expect(eligible(collectionId, filter).size).toBe(found)
 })
 
-it('begins to count anew with each filter', () => {
+it('counts anew for each filter', () => {
   const db = openReader(file)
   const tables = nameTables(findCollection(db, 'col_documents')!)
   expect(() => eligibleChunks(db, tables, contains('v'), 0)).toThrow('too long')
@@ -77,7 +77,7 @@ it('begins to count anew with each filter', () => {
   db.close()
 })
 
-it('takes any characters in the name of a field, and folds the case of ASCII only', () => {
+it('accepts any characters in a field name, and folds only ASCII case', () => {
   expect(eligible('col_odd', contains('Vİ K', ODD_KEY)).size).toBe(1)
   expect(eligible('col_odd', contains('vi k', ODD_KEY)).size).toBe(0)
   // In Unicode, the lower case of the Kelvin sign is `k`.

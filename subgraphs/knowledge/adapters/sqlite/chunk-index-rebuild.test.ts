@@ -46,7 +46,7 @@ const search = async (index: ChunkIndex) => {
   return (await index.search(query, signal)).toSorted((a, b) => (a.chunkId < b.chunkId ? -1 : 1))
 }
 
-it('makes terms, counts and places anew from the passages and their vectors', async () => {
+it('rebuilds terms, counts and positions from the chunks and their vectors', async () => {
   const whole = await newFile('whole.sqlite')
   await using intact = await openSqliteChunkIndex({ file: whole, log: silentLog })
   const file = await newFile('torn.sqlite', (db) => {
@@ -59,7 +59,7 @@ it('makes terms, counts and places anew from the passages and their vectors', as
   expect(await search(index)).toEqual(expected)
 })
 
-it('forgets a rebuild that its process did not finish', async () => {
+it('discards an interrupted rebuild', async () => {
   const file = await newFile('broken-off.sqlite')
   let next: string | null
   {

@@ -13,7 +13,7 @@ import { SMALL_COLLECTION } from './tables/chunk-index-postings.ts'
 const signal = new AbortController().signal
 const folder = temporaryFolder()
 
-it('refuses searches of an organization when many of its own wait, but none of its other reads', async () => {
+it('refuses searches of an organization with too many queued searches, but none of its other reads', async () => {
   const options = { file: join(folder, 'index.sqlite'), log: silentLog }
   {
     await using index = await openSqliteChunkIndex(options)
@@ -44,7 +44,7 @@ it('refuses searches of an organization when many of its own wait, but none of i
   expect(await Promise.all(others)).toEqual([[], [], [], [], [], true, []])
 })
 
-it('finds by words what scoring each chunk finds, while a collection grows, shrinks and is rebuilt', async () => {
+it('word search equals scoring each chunk while a collection grows, shrinks and is rebuilt', async () => {
   const random = seeded(7)
   const draw = wordSource(random, ['en'])
   const file = join(folder, 'growing.sqlite')
@@ -93,7 +93,7 @@ it('finds by words what scoring each chunk finds, while a collection grows, shri
   await expectBest()
 })
 
-it('says that a collection of more than 200,000 chunks is large', async () => {
+it('warns that a collection of more than 200,000 chunks is large', async () => {
   const file = join(folder, 'large.sqlite')
   await using collection = await openCollection(() => openSqliteChunkIndex({ file, log: silentLog }), 1)
   await collection.index.put(createDocument('doc_1'), [createChunk('sultan', 0)])

@@ -44,8 +44,8 @@ const partsArbitrary = fc.array(
   { maxLength: 25 },
 ) as fc.Arbitrary<Part[]>
 
-describe('chunkDocument', () => {
-  it('covers every character of the blocks exactly once, in order, within the cap and between graphemes, whatever the document', async () => {
+describe('Chunking', () => {
+  it('covers every character once, in order, within the cap and between graphemes, for any document', async () => {
     await fc.assert(
       fc.asyncProperty(partsArbitrary, fc.integer({ min: 12, max: 80 }), async (parts, capTokens) => {
         const document = createParsed(
@@ -69,7 +69,7 @@ describe('chunkDocument', () => {
     )
   })
 
-  it('keeps the cap with a tokenizer whose counts do not add up', async () => {
+  it('respects the cap with a tokenizer whose counts are not additive', async () => {
     const greedy = async (texts: readonly string[]) => texts.map((text) => Math.ceil(text.length ** 1.3 / 8))
     const document = createParsed(Array.from({ length: 30 }, () => ({ kind: 'paragraph' as const, text: `${words(20)}.` })))
     const chunks = await chunkDocument(document, { countTokens: greedy, capTokens: 100, targetTokens: 90, signal: never })
@@ -77,7 +77,7 @@ describe('chunkDocument', () => {
     expect(readTexts(chunks).join(' ').split(/\s+/)).toEqual(document.text.split(/\s+/))
   })
 
-  it('keeps a paragraph whole that fits under the cap, though it is over the target', async () => {
+  it('preserves a paragraph between target and cap', async () => {
     const long = `${words(150)}. ${words(150)}.`
     expect(
       readTexts(
@@ -89,14 +89,14 @@ describe('chunkDocument', () => {
     ).toEqual([words(100), long])
   })
 
-  it('cuts a paragraph over the cap at the ends of sentences', async () => {
+  it('splits a paragraph above the cap at the ends of sentences', async () => {
     const sentence = `Then ${words(60)}.`
     const chunks = await chunk([{ kind: 'paragraph', text: Array.from({ length: 12 }, () => sentence).join(' ') }])
     expect(chunks.length).toBeGreaterThan(2)
     for (const { text } of chunks) expect(text.endsWith('.')).toBe(true)
   })
 
-  it('starts a chunk at a heading and gives it the path of headings', async () => {
+  it('starts a chunk at a heading and sets its heading path', async () => {
     const chunks = await chunk([
       { kind: 'heading', level: 1, text: 'Guide' },
       { kind: 'heading', level: 2, text: 'Install' },
@@ -131,7 +131,7 @@ describe('chunkDocument', () => {
     expect(chunks[1]!.text).toBe(`One\n\n${words(15)}\n\nTwo\n\n${words(15)}`)
   })
 
-  it('never leaves a heading behind at the end of a chunk', async () => {
+  it('never ends a chunk with a heading', async () => {
     const chunks = await chunk([
       { kind: 'paragraph', text: words(40) },
       { kind: 'heading', level: 1, text: 'Large' },
@@ -140,7 +140,7 @@ describe('chunkDocument', () => {
     expect(readTexts(chunks)).toEqual([words(40), `Large\n\n${words(460)}`])
   })
 
-  it('puts the header row before rows that are cut off from it, in what is embedded only', async () => {
+  it('repeats the header row before separated rows, in the embedded text only', async () => {
     const tableHeader = 'City | People'
     const rows = Array.from({ length: 60 }, (_, row) => ({
       kind: 'table_row' as const,
@@ -154,7 +154,7 @@ describe('chunkDocument', () => {
     expect(toEmbeddingText(second!).startsWith(`${tableHeader}\nCity`)).toBe(true)
   })
 
-  it('ends the path of headings with the cells or times of the passage', async () => {
+  it('ends the heading path with the cells or times of the chunk', async () => {
     const sheet = (within: string, row: number): Part => ({
       kind: 'table_row',
       text: words(100, 'row'),
@@ -176,7 +176,7 @@ describe('chunkDocument', () => {
     expect((await chunk([said('1'), said('2')]))[0]!.headingPath).toEqual(['0:01–0:02'])
   })
 
-  it('tells first and last page, and the language of each chunk', async () => {
+  it('sets first and last page, and the language of each chunk', async () => {
     const chunks = await chunk([
       { kind: 'paragraph', page: 1, text: words(40, 'كلمة') },
       { kind: 'paragraph', page: 2, text: words(100, 'كلمة') },
@@ -215,7 +215,7 @@ describe('chunkDocument', () => {
         { kind: 'table_row', tableHeader: 'c '.repeat(500_000), text: 'cell' },
       ],
     },
-  ] as { name: string; parts: Part[] }[])('stays bounded on $name', async ({ parts }) => {
+  ] as { name: string; parts: Part[] }[])('is limited for $name', async ({ parts }) => {
     const batches: number[] = []
     const chunks = await chunkDocument(createParsed(parts), {
       signal: never,
@@ -234,7 +234,7 @@ describe('chunkDocument', () => {
     { name: 'spaces', gap: ' '.repeat(10_000) },
     { name: 'zero-width characters', gap: ` ${'\u200b'.repeat(10_000)}` },
     { name: 'spaces that fill most of a part', gap: ' '.repeat(2_879) },
-  ])('bounds the characters of a passage whose words are apart by $name', async ({ gap }) => {
+  ])('limits the characters of a chunk whose words are separated by $name', async ({ gap }) => {
     // The tokenizer of the embedded model ignores these characters.
     const countSeen = async (texts: readonly string[]) => texts.map((text) => text.match(/[^\s\u200b]{1,4}/g)?.length ?? 0)
     const text = Array.from({ length: 100 }, (_, index) => `w${index}`).join(gap)
@@ -258,7 +258,7 @@ describe('chunkDocument', () => {
     }
   })
 
-  it('cuts indented code and tables padded with spaces as they are counted', async () => {
+  it('splits indented code and space-padded tables by their token count', async () => {
     const countSeen = async (texts: readonly string[]) => texts.map((text) => text.match(/\S{1,4}/g)?.length ?? 0)
     const code = Array.from({ length: 200 }, (_, line) => `${' '.repeat(4 * (line % 6))}call(${line})`).join('\n')
     const table = Array.from({ length: 40 }, (_, row) => `${`city ${row}`.padEnd(30)}| ${`${row} million people`.padEnd(30)}|`)
@@ -270,7 +270,7 @@ describe('chunkDocument', () => {
     expect(chunks.map(({ tokens }) => tokens)).toEqual(await countSeen(chunks.map(toEmbeddingText)))
   })
 
-  it('has no chunks without text', async () => {
+  it('returns no chunks without text', async () => {
     expect(await chunk([])).toEqual([])
     expect(
       await chunk([

@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, it } from 'vitest'
 import { shorten } from './cut-text.ts'
 
-it('shortens a text of any length to what is allowed, at a space where there is one', () => {
+it('truncates a text of any length to the limit, at a space if there is one', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 700 }), fc.integer({ min: 2, max: 250 }), (length, maxChars) => {
       const text = 'word '.repeat(140).slice(0, length)

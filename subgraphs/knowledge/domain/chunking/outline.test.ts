@@ -15,7 +15,7 @@ function parsed(...lines: readonly string[]) {
   return { text, blocks }
 }
 
-it('takes the first heading for the title, and the outermost of the others, in their order', () => {
+it('uses the first heading as the title, and the outermost of the others, in order', () => {
   const inner = Array.from({ length: 9 }, (_, i) => `3 Inner ${i}`)
   expect(buildOutline(parsed('1 دليل الموظف', '2 Leave', ...inner, '2 Leave', '2 Remote\nwork', 'words', '1 Annex'))).toEqual({
     title: 'دليل الموظف',
@@ -23,13 +23,13 @@ it('takes the first heading for the title, and the outermost of the others, in t
   })
 })
 
-it('finds no title where the text begins without one, and cuts what is long', () => {
+it('finds no title where the text begins without one, and truncates long ones', () => {
   expect(buildOutline(parsed('words', '1 Later'))).toEqual({ title: null, headings: ['Later'] })
   expect(buildOutline(parsed('words'))).toEqual({ title: null, headings: [] })
   expect(buildOutline(parsed(`1 ${'long '.repeat(50)}`)).title!.length).toBeLessThanOrEqual(80)
 })
 
-it('digests the longest documents first, with a heading of each before another of any', () => {
+it('digests the longest documents first, with one heading of each before the second of any', () => {
   const document = (fileName: string, chunkCount: number, language: string | null, headings: string[]) => ({
     ...{ fileName, chunkCount, language, outline: { title: `T ${fileName}`, headings }, createdAt: new Date(chunkCount) },
   })

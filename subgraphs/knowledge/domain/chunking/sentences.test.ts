@@ -19,11 +19,11 @@ it.each([
     sentences: ['Dr. Smith met Mrs. Jones.', 'They left.'],
   },
   { name: 'after a word that ends like an abbreviation', text: 'هذا معهد. وهذا بيت.', sentences: ['هذا معهد.', 'وهذا بيت.'] },
-])('cuts $name', ({ text, sentences }) => {
+])('splits $name', ({ text, sentences }) => {
   expect(split(text)).toEqual(sentences)
 })
 
-it('gives spans without gaps that make up the text, however long a sentence is', () => {
+it('returns spans without gaps that cover the text, for any sentence length', () => {
   fc.assert(
     fc.property(fc.array(fc.constantFrom('كلمة ', 'word ', '. ', '؟ ', 'د. ', 'x'.repeat(9_000), '👩‍👧', '\n')), (parts) => {
       const text = parts.join('')
@@ -38,7 +38,7 @@ it('gives spans without gaps that make up the text, however long a sentence is',
   )
 })
 
-it('does not cut a cluster at the edge of its window', () => {
+it('does not split a grapheme cluster at the edge of its window', () => {
   const family = '👩‍👩‍👧‍👦'
   for (const { start } of splitSentences(family.repeat(5_000))) expect(start % family.length).toBe(0)
 })

@@ -5,7 +5,7 @@ import type { JudgedQuestion } from './scores.ts'
 const judged = (...ranks: (number | null)[]): JudgedQuestion[] =>
   ranks.map((rank, i) => ({ language: i % 2 === 0 ? 'en' : 'ar', ranks: { combined: [rank], words: [rank], meaning: [rank] } }))
 
-it('names the measures of the answer that fell by more than is allowed, overall and by language', () => {
+it('names the measures that fell by more than the tolerance, overall and by language', () => {
   const falls = findFalls('hybrid', judged(1, 1, 1, 1), judged(1, 1, null, 1), 0.25)
   expect(falls.map(({ language, measure }) => [language, measure])).toEqual([
     ['en', 'recall_at_1'],
@@ -17,7 +17,7 @@ it('names the measures of the answer that fell by more than is allowed, overall 
   expect(falls[0]).toMatchObject({ settings: 'hybrid', before: 1, after: 0.5 })
 })
 
-it('names nothing that rose, stayed, or fell by exactly as much as is allowed', () => {
+it('names no measure that rose, stayed, or fell by exactly the tolerance', () => {
   expect(findFalls('hybrid', judged(null, 2), judged(1, 2), 0.01)).toEqual([])
   expect(findFalls('hybrid', judged(1, 1, 1, 1), judged(1, 1, 1, 1), 0.01)).toEqual([])
   expect(findFalls('hybrid', judged(1, 1, 1, 1), judged(1, 1, 1, 2), 0.5)).toEqual([])

@@ -12,7 +12,7 @@ const createHit = (text: string, more: Partial<RankedHit> = {}): RankedHit => ({
   ...more,
 })
 
-describe('an expected passage', () => {
+describe('Expected chunk of an evaluation', () => {
   const hits = [
     createHit('The harbour', { lexicalRank: 2, vectorRank: 1 }),
     createHit('«الميناءُ»  بُني عام 1931', { pageStart: 2, pageEnd: 4, lexicalRank: 1 }),
@@ -23,7 +23,7 @@ describe('an expected passage', () => {
     ['is found by its phrase without marks', { phrase: 'الميناء» بني' }, 2],
     ['is found by its file', { fileName: 'b.pdf' }, 3],
     ['is found by a page in its middle', { page: 3 }, 2],
-    ['must meet all that is given', { phrase: 'harbour', fileName: 'b.pdf', page: 1 }, 3],
+    ['must match all given criteria', { phrase: 'harbour', fileName: 'b.pdf', page: 1 }, 3],
     ['may be absent', { phrase: 'lighthouse' }, null],
   ] as const)
     it(what, () => expect(rankExpected([{ fileName: null, page: null, phrase: null, ...expected }], hits).combined).toEqual([combined]))
@@ -33,7 +33,7 @@ describe('an expected passage', () => {
   })
 })
 
-describe('scores', () => {
+describe('Evaluation scores', () => {
   const ranks = (...combined: (number | null)[]) => ({ combined, words: combined.map(() => null), meaning: combined })
 
   it('are means over the questions, for all languages and for each', () => {
@@ -58,14 +58,14 @@ describe('scores', () => {
     expect(scores[1]).toMatchObject({ recallAt10: 0, ndcgAt10: 0, mrrAt10: 0 })
   })
 
-  it('count the share of several expected passages, and a hit that meets two of them once', () => {
+  it('count the share of several expected chunks, and a hit that matches two once', () => {
     const [score] = scoreQuestions([{ language: null, ranks: ranks(1, 2, null, 11) }])
     expect(score).toMatchObject({ recallAt1: 0.25, recallAt3: 0.5, recallAt10: 0.5, mrrAt10: 1 })
     expect(scoreQuestions([{ language: null, ranks: ranks(1, 1) }])[0]!.ndcgAt10).toBeCloseTo(1 / (1 + 1 / Math.log2(3)))
     expect(scoreQuestions([{ language: null, ranks: ranks(2, 1) }])[0]!.ndcgAt10).toBe(1)
   })
 
-  it('are 0 of no questions', () => {
+  it('are 0 without questions', () => {
     expect(scoreQuestions([])[0]).toMatchObject({ questionCount: 0, recallAt10: 0, ndcgAt10: 0 })
   })
 })

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { readArabizi } from './arabizi.ts'
 
-describe('a query in Arabizi', () => {
+describe('Arabizi query', () => {
   it.each([
     ['qanoon al 3amal', 'قنون العمل'],
     ['7isab fel bank', 'حسب في البنك'],
@@ -35,7 +35,7 @@ describe('a query in Arabizi', () => {
     'constructor toString __proto__',
     '2024',
     '',
-  ])('«%s» is none', (query) => {
+  ])('«%s» is not detected as one', (query) => {
     expect(readArabizi(query)).toBeNull()
   })
 

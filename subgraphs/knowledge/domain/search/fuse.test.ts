@@ -14,12 +14,12 @@ const options = (mode: SearchMode, spread: number | null = 0.03) => ({ aim, spre
 const ids = (candidates: readonly ChunkCandidate[], mode: SearchMode = 'hybrid', spread: number | null = 0.03) =>
   fuse(candidates, options(mode, spread)).map(({ chunkId }) => chunkId)
 
-describe('fuse', () => {
-  it('lets words reorder the chunks of one language', () => {
+describe('Hybrid score fusion', () => {
+  it('reorders the chunks of one language by words', () => {
     expect(ids([candidate('a', 'en', 0.85), candidate('b', 'en', 0.84, 0.9, 0.9)])).toEqual(['b', 'a'])
   })
 
-  it('gives the k-th of a language by the sum the k-th best cosine of that language', () => {
+  it('assigns the k-th of a language by sum the k-th best cosine of that language', () => {
     const hits = fuse([candidate('a', 'en', 0.85), candidate('b', 'en', 0.84, 0.9, 0.9)], options('hybrid'))
     expect(hits).toMatchObject([
       { chunkId: 'b', score: 0.85, lexicalRank: 1, vectorRank: 2 },
@@ -31,7 +31,7 @@ describe('fuse', () => {
     expect(ids([candidate('ar', 'ar', 0.9), candidate('en', 'en', 0.8, 1, 1)])).toEqual(['ar', 'en'])
   })
 
-  it('ranks what has no language among the chunks of the query’s', () => {
+  it('ranks chunks without a language among those of the language of the query', () => {
     expect(ids([candidate('en', 'en', 0.8, 1, 1), candidate('none', null, 0.82), candidate('ar', 'ar', 0.81)])).toEqual([
       'en',
       'ar',
@@ -39,7 +39,7 @@ describe('fuse', () => {
     ])
   })
 
-  it('lets evidence from the texts decide between all', () => {
+  it('lets evidence from the texts decide across languages', () => {
     const all = [candidate('ar', 'ar', 0.9), candidate('en', 'en', 0.8), candidate('junk', 'en', 0.85)]
     const evidence = new Map([
       ['en', 0.15],
@@ -51,7 +51,7 @@ describe('fuse', () => {
     ).toMatchObject([{ chunkId: 'b' }, { chunkId: 'a' }])
   })
 
-  it('lets token closeness reorder the chunks of the other language only, whose places stay theirs', () => {
+  it('reorders only chunks of the other language by token similarity, within their own ranks', () => {
     const all = [candidate('a', 'ar', 0.9), candidate('b', 'ar', 0.89), candidate('en', 'en', 0.895), candidate('last', 'en', 0.8)]
     const tokenCloseness = new Map([
       ['b', 0.05],
@@ -66,7 +66,7 @@ describe('fuse', () => {
     ])
   })
 
-  it('lets neighbouring words reorder the chunks of the query’s language only', () => {
+  it('reorders only chunks of the language of the query by adjacent words', () => {
     const all = [candidate('a', 'en', 0.85), candidate('b', 'en', 0.845), candidate('c', 'ar', 0.84), candidate('d', 'ar', 0.835)]
     const wordPairs = new Map([
       ['b', 1],
@@ -81,14 +81,14 @@ describe('fuse', () => {
     ])
   })
 
-  it('takes the spread from the candidates where the model has none', () => {
+  it('uses the spread of the candidates where the model has none', () => {
     const close = [candidate('a', 'en', 0.3), candidate('b', 'en', 0.29, 0.5), candidate('c', 'en', -0.9)]
     expect(ids(close, 'hybrid', null)).toEqual(['b', 'a', 'c'])
     expect(ids(close, 'hybrid', 0.001)).toEqual(['a', 'b', 'c'])
     expect(ids([candidate('a', 'en', 0.5), candidate('b', 'en', 0.5, 1)], 'hybrid', null)).toEqual(['b', 'a'])
   })
 
-  it('leaves out what has no score in the lexical and vector modes', () => {
+  it('omits chunks without a score in the lexical and vector modes', () => {
     const some = [candidate('a', 'en', 0.9), candidate('b', 'ar', null, 0.1), candidate('c', 'en', 0.5, 0, 0.3)]
     expect(fuse(some, options('lexical'))).toMatchObject([
       { chunkId: 'c', lexicalRank: 1, vectorRank: null },
@@ -100,14 +100,14 @@ describe('fuse', () => {
     ])
   })
 
-  describe('scores', () => {
+  describe('relevance scores', () => {
     const anchor = Float32Array.of(0)
     const calibrated = createAim(Float32Array.of(1), 'en', { arabicAnchor: anchor, englishAnchor: anchor, midpoint: 0.12, slope: 40 })
     const score = (candidates: readonly ChunkCandidate[], mode: SearchMode = 'hybrid') =>
       fuse(candidates, { ...options(mode), aim: calibrated }).map(({ chunkId, score, relevance }) => [chunkId, score, relevance] as const)
     const noise = Array.from({ length: 9 }, (_, i) => candidate(`n${i}`, 'en', 0.02, 0.1, 0.1))
 
-    it('are high for a chunk that stands out, in each mode', () => {
+    it('are high for an outstanding chunk, in each mode', () => {
       for (const mode of ['hybrid', 'vector', 'lexical'] as const) {
         const [first, second] = score([candidate('right', 'en', 0.2, 0.8, 0.8), ...noise], mode)
         expect(first).toEqual(['right', expect.closeTo(1, 1), 'strong'])
@@ -116,7 +116,7 @@ describe('fuse', () => {
       }
     })
 
-    it('are high for an exact match whose vector says little', () => {
+    it('are high for an exact match with a weak vector', () => {
       const [first] = score([candidate('right', 'en', 0.03, 1, 1), ...noise])
       expect(first).toEqual(['right', expect.closeTo(1, 1), 'strong'])
     })
@@ -126,12 +126,12 @@ describe('fuse', () => {
       expect(all.map(([, , relevance]) => relevance)).toEqual(Array(10).fill('strong'))
     })
 
-    it('are high for the only chunk of a collection if it answers, and low if not', () => {
+    it('are high for the only chunk of a collection if it matches, and low if not', () => {
       expect(score([candidate('right', 'en', 0.2, 0.6, 0.6)])[0]![2]).toBe('strong')
       expect(score([candidate('wrong', 'en', 0.02, 0.1, 0.1)])[0]![2]).toBe('weak')
     })
 
-    it('never rise from one hit to the next, and are the same whatever the limit', () => {
+    it('never rise from one hit to the next, and do not depend on the limit', () => {
       const all = [candidate('junk', 'en', 0.2, 0.9, 0.9), candidate('a', 'ar', 0.19), candidate('b', 'en', 0.05, 0.7, 0.7), ...noise]
       const evidence = new Map([['a', 0.3]])
       const scores = (limit: number) => fuse(all, { ...options('hybrid'), aim: calibrated, evidence, limit }).map(({ score }) => score)
@@ -139,13 +139,13 @@ describe('fuse', () => {
       expect(scores(2)).toEqual(scores(10).slice(0, 2))
     })
 
-    it('do not depend on how much words count', () => {
+    it('do not depend on the weight of words', () => {
       const all = [candidate('right', 'en', 0.2, 0.8, 0.8), ...noise]
       const of = (lexicalWeight: number) => fuse(all, { ...options('hybrid'), aim: calibrated, lexicalWeight })[0]!.score
       expect(of(10)).toBe(of(1))
     })
 
-    it('are cosines, without a relevance, for a model that was not measured', () => {
+    it('are cosines, without a relevance, for a model without calibration', () => {
       const hits = fuse([candidate('a', 'en', 0.4, 1, 1), candidate('b', 'en', -0.2)], options('hybrid'))
       expect(hits).toMatchObject([
         { score: 0.4, relevance: null },
@@ -154,7 +154,7 @@ describe('fuse', () => {
     })
   })
 
-  it('is the same whatever the order of the candidates, and keeps to the limit', () => {
+  it('does not depend on the order of the candidates, and respects the limit', () => {
     const level = fc.constantFrom(0, 0.25, 0.5)
     const candidates = fc.uniqueArray(
       fc.record({ id: fc.nat(99), language: fc.constantFrom('ar', 'en', null), cosine: level, word: level, gram: level }),

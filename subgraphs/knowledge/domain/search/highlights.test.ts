@@ -14,10 +14,10 @@ it.each<[string, string, readonly string[]]>([
   ['المادة ١٨ من النظام', '18', ['١٨']],
   ['😀 café 😀 CAFÉ', 'café', ['café', 'CAFÉ']],
   ['nothing here', 'اجازة', []],
-])('%s asked for %s', (text, query, found) => {
+])('%s highlighted for %s', (text, query, found) => {
   expect(marked(text, query)).toEqual(found)
 })
 
-it('marks at most 64 words', () => {
+it('highlights at most 64 words', () => {
   expect(marked('word '.repeat(100), 'word')).toHaveLength(64)
 })

@@ -9,7 +9,7 @@ const embeddedChunk = (...rows: readonly (readonly number[])[]) =>
   Int8Array.from([1, ...rows.flatMap((row) => Array.from({ length: 16 }, (_, i) => row[i] ?? 0))])
 const unit = 127 * Math.sqrt(128)
 
-it('is the mean of what the nearest states of the passage have in common with those of the query', () => {
+it('is the mean over query tokens of the best similarity among the token embeddings of the chunk', () => {
   const query = tokenEmbeddings(state(100, 0), state(0, 100))
   expect(toMaxSim(query)(embeddedChunk([0b01], [0b00]))).toBeCloseTo((100 - 100) / 2 / unit, 10)
   expect(toMaxSim(query)(embeddedChunk([0b01], [0b10]))).toBeCloseTo(100 / unit, 10)
@@ -17,13 +17,13 @@ it('is the mean of what the nearest states of the passage have in common with th
   expect(toMaxSim(state(127, -127))(embeddedChunk([0b01]))).toBeCloseTo((2 * 127) / unit, 10)
 })
 
-it('reads every byte of the signs', () => {
+it('reads every byte of the binary code', () => {
   const all = new Int8Array(128).fill(127)
   expect(toMaxSim(all)(embeddedChunk(new Array(16).fill(0xff)))).toBeCloseTo(Math.sqrt(128), 10)
   expect(toMaxSim(all)(embeddedChunk(new Array(16).fill(0xf0)))).toBe(0)
 })
 
-it('is null without states on one side, and for states written in another way', () => {
+it('is null without token embeddings on one side, and for those in another format', () => {
   const of = toMaxSim(state(1))
   expect([
     of(new Int8Array()),

@@ -5,7 +5,7 @@ const nested = (levels: number): unknown => (levels === 1 ? { page: 1 } : { op: 
 const CONTAINS = { op: 'contains', field: 'file_name', value: 'x' }
 const PAGE_1 = { op: 'eq', field: 'page', value: 1 }
 
-describe('parseSearchFilter', () => {
+describe('Search filter parser', () => {
   for (const [what, json, expected] of [
     ['no filter', null, null],
     ['an absent filter', undefined, null],
@@ -45,12 +45,12 @@ describe('parseSearchFilter', () => {
     ['a missing value', { op: 'eq', field: 'page' }, 'missing_required_parameter', 'filter.value'],
     ['a missing field', { op: 'eq', value: 1 }, 'missing_required_parameter', 'filter.field'],
     ['a missing filter', { op: 'not' }, 'missing_required_parameter', 'filter.filter'],
-    ['an order of booleans', { op: 'gt', field: 'metadata.x', value: true }, 'invalid_type', 'filter.value'],
-    ['a time that is none', { created_at: 'yesterday' }, 'invalid_type', 'filter.created_at'],
-    ['an item of a list that does not fit', { op: 'in', field: 'page', value: [1, 'b'] }, 'invalid_type', 'filter.value[1]'],
+    ['a range comparison of booleans', { op: 'gt', field: 'metadata.x', value: true }, 'invalid_type', 'filter.value'],
+    ['an invalid time', { created_at: 'yesterday' }, 'invalid_type', 'filter.created_at'],
+    ['a list item that does not fit', { op: 'in', field: 'page', value: [1, 'b'] }, 'invalid_type', 'filter.value[1]'],
     ['an empty list', { op: 'or', filters: [] }, 'invalid_request', 'filter.filters'],
     ['not with two filters', { op: 'not', filters: [{ page: 1 }, { page: 2 }] }, 'invalid_request', 'filter.filters'],
-    ['a stray key', { op: 'eq', field: 'page', value: 1, boost: 2 }, 'invalid_request', 'filter.boost'],
+    ['an extra key', { op: 'eq', field: 'page', value: 1, boost: 2 }, 'invalid_request', 'filter.boost'],
     ['six levels', nested(6), 'operation_too_complex', 'filter.filter.filter.filter.filter.filter'],
     [
       '51 conditions',
@@ -73,7 +73,7 @@ describe('parseSearchFilter', () => {
     ['a long list', { op: 'in', field: 'page', value: Array(51).fill(1) }, 'array_above_max_length', 'filter.value'],
     ['a long value', { file_name: 'x'.repeat(1025) }, 'string_above_max_length', 'filter.file_name'],
   ] as const) {
-    it(`refuses ${what}, naming the place`, () => {
+    it(`refuses ${what}, and names the path`, () => {
       expect(() => parseSearchFilter(json)).toThrow(expect.objectContaining({ name: 'KisError', code, param }))
     })
   }

@@ -3,7 +3,7 @@ import { weighNames } from './transliterated-names.ts'
 
 const createChunk = (chunkId: string, language: string | null, text: string) => ({ chunkId, language, text })
 
-describe('names in the other script', () => {
+describe('Transliterated names', () => {
   it.each([
     ['متى زار تشرشل المدينة؟', 'In 1945 Churchill came back.'],
     ['أين يصب نهر الفولغا؟', 'The Volga flows into the sea.'],
@@ -21,12 +21,12 @@ describe('names in the other script', () => {
     expect(weights.get('named')).toBeGreaterThan(0)
   })
 
-  it('are found in Arabic passages, also behind an article', () => {
+  it('are found in Arabic chunks, even after an article', () => {
     const chunks = [createChunk('named', 'ar', 'ويصب نهر الدانوب في البحر'), createChunk('other', 'ar', 'لا شيء هنا')]
     expect([...weighNames('Where does the Danube end?', chunks, 'en').keys()]).toEqual(['named'])
   })
 
-  it('count more the fewer passages have them', () => {
+  it('weigh more the fewer chunks contain them', () => {
     const rare = weighNames('تشرشل', [createChunk('a', 'en', 'Churchill')], 'ar').get('a')!
     const common = weighNames(
       'تشرشل',
@@ -37,15 +37,15 @@ describe('names in the other script', () => {
   })
 
   it.each([
-    ['words of an English text that are not capitalized', 'ما هو الدبان؟', 'en', 'a debian of old'],
-    ['passages in the language of the query', 'ما قواعد ديبيان؟', 'ar', 'قواعد ديبيان'],
-    ['passages without a language', 'ما قواعد ديبيان؟', null, 'Debian'],
+    ['uncapitalized words of an English text', 'ما هو الدبان؟', 'en', 'a debian of old'],
+    ['chunks in the language of the query', 'ما قواعد ديبيان؟', 'ar', 'قواعد ديبيان'],
+    ['chunks without a language', 'ما قواعد ديبيان؟', null, 'Debian'],
     ['names of two consonants', 'أين ماني؟', 'en', 'Money and Mina'],
-  ])('are not looked for in %s', (_, query, language, text) => {
+  ])('are not searched in %s', (_, query, language, text) => {
     expect(weighNames(query, [createChunk('a', language, text)], 'ar').size).toBe(0)
   })
 
-  it('take linear time, and of a long query the first 32', () => {
+  it('take linear time, with at most 32 names of a long query', () => {
     const names = Array.from({ length: 5_000 }, (_, n) => `Ch${'gh'.repeat(20)}arl${String.fromCharCode(97 + (n % 26))}b${n}`).join(' ')
     const weights = weighNames(names, [createChunk('a', 'ar', 'شارلمان '.repeat(50_000))], 'en')
     expect(weights.size).toBe(0)

@@ -7,7 +7,7 @@ const texts = [
   { chunkId: 'neither', text: 'Copper pipes.' },
 ]
 
-it('gives the share of neighbouring words that a passage has side by side', () => {
+it('returns the share of adjacent query words that are adjacent in a chunk', () => {
   expect(findWordPairs('Who did the national anthem at Super Bowl 50?', texts)).toEqual(
     new Map([
       ['side by side', 1],
@@ -16,7 +16,7 @@ it('gives the share of neighbouring words that a passage has side by side', () =
   )
 })
 
-it('does not mind stop words, forms of a word and which comes first', () => {
+it('ignores stop words, inflection and order', () => {
   const found = findWordPairs('أدى النشيد الوطني', [
     { chunkId: 'a', text: 'وفي الوطن نشيد' },
     { chunkId: 'b', text: 'النشيد في الوطني' },
@@ -25,6 +25,6 @@ it('does not mind stop words, forms of a word and which comes first', () => {
   expect(findWordPairs('anthems of nations', [{ chunkId: 'a', text: 'the nation and its anthem' }])).toEqual(new Map([['a', 1]]))
 })
 
-it('has nothing to compare in a query of one word', () => {
+it('returns null for a query of one word', () => {
   expect(findWordPairs('anthem', texts)).toEqual(new Map())
 })

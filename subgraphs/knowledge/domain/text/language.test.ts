@@ -9,10 +9,10 @@ it.each([
   { text: 'これは日本語の文です ok', language: null },
   { text: '12,50 — 2024', language: null },
   { text: '', language: null },
-])('calls "$text" $language', ({ text, language }) => {
+])('detects "$text" as $language', ({ text, language }) => {
   expect(detectLanguage(text)).toBe(language)
 })
 
-it('judges a long document by samples from all over it', () => {
+it('detects the language of a long document from samples of all its parts', () => {
   expect(detectDocumentLanguage('Cover page. '.repeat(50) + 'نص عربي طويل. '.repeat(20_000))).toBe('ar')
 })

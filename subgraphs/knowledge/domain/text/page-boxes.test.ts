@@ -28,8 +28,8 @@ function boxesOf(layout: Layout, from: number, to: number) {
   )
 }
 
-describe('the boxes of a passage', () => {
-  it('are those of its lines, page by page, and count from its beginning', () => {
+describe('Bounding boxes of a chunk', () => {
+  it('are those of its lines, page by page, relative to the chunk', () => {
     const layout = { pages: [size(1), size(2)], lines: [line(1, 0, 10, 700), line(1, 11, 20, 712), line(2, 22, 30, 50)] }
     const box = { x: 50, width: 100, height: 10 }
     expect(boxesOf(layout, 15, 26)).toEqual([
@@ -39,7 +39,7 @@ describe('the boxes of a passage', () => {
     expect(boxesOf(layout, 20, 22)).toEqual([])
   })
 
-  it('are at most 64: neighbours share one', () => {
+  it('are limited to 64: neighbors are merged', () => {
     const lines = Array.from({ length: 200 }, (_, index) => line(1, index * 10, index * 10 + 9, index * 12))
     const [page] = boxesOf({ pages: [size(1)], lines }, 0, 2_000)
     expect(page!.boxes.length).toBeLessThanOrEqual(MAX_BOXES)
@@ -75,7 +75,7 @@ describe('the boxes of a passage', () => {
   })
 })
 
-it('finds the lines of a text whatever normalising does to it', () => {
+it('maps lines of a text through any normalization', () => {
   const raw = fc.array(
     fc.array(fc.constantFrom('a', 'é', 'ﻻ', 'ﷲ', ' ', '\t', '\u00ad', 'ب', '\u064b', '🧭', '\ud800', '|'), { maxLength: 12 }),
     {

@@ -2,31 +2,31 @@ import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import { grams, normalise, normaliseForEmbedding, queryTerms, words } from './text-analysis.ts'
 
-describe('normalise', () => {
+describe('Text normalization', () => {
   for (const [what, text, expected] of [
     ['harakat and tatweel', 'مُحَمَّـــد', 'محمد'],
     ['forms of alef, yeh, teh marbuta and hamza', 'أإآٱ ى ة ؤ ئ', 'اااا ي ه و ي'],
     ['Arabic-Indic digits', '٠١٢٣٤٥٦٧٨٩', '0123456789'],
     ['Persian letters and digits', 'کتابی ۀ ۰۱۲۳۴۵۶۷۸۹', 'كتابي ه 0123456789'],
-    ['separators of thousands', '١٬٢٣٤٬٥٦٧ 1,234,567 1234567 12,34 3,5,1000', '1234567 1234567 1234567 12,34 3,5,1000'],
+    ['thousands separators', '١٬٢٣٤٬٥٦٧ 1,234,567 1234567 12,34 3,5,1000', '1234567 1234567 1234567 12,34 3,5,1000'],
     ['words with joiners and direction marks in them', 'می\u200cخواهم soft\u00adware \u200fمصر', 'ميخواهم software مصر'],
     ['presentation forms, lam-alef among them', 'ﻼﻣﻠ', 'لامل'],
     ['compatibility forms of Latin', 'ﬁle ②', 'file 2'],
   ] as const) {
-    it(`gives one spelling to ${what}`, () => expect(normalise(text)).toBe(expected))
+    it(`unifies ${what}`, () => expect(normalise(text)).toBe(expected))
   }
 })
 
-describe('normaliseForEmbedding', () => {
-  it('takes presentation forms, harakat and tatweel away', () => expect(normaliseForEmbedding('ﻼ مُحَمَّـــد')).toBe('لا محمد'))
-  it('gives one spelling to digits and to Persian yeh and kaf', () => expect(normaliseForEmbedding('٣ ۴ کی')).toBe('3 4 كي'))
-  it('keeps letters as they are spelt, and everything that is not Arabic', () => {
+describe('Text normalization for embeddings', () => {
+  it('removes presentation forms, harakat and tatweel', () => expect(normaliseForEmbedding('ﻼ مُحَمَّـــد')).toBe('لا محمد'))
+  it('unifies digits and Persian yeh and kaf', () => expect(normaliseForEmbedding('٣ ۴ کی')).toBe('3 4 كي'))
+  it('preserves spelling, and everything that is not Arabic', () => {
     const text = '\ufeffمدرسة أحمد إلى 3 x² ½ ﬁle café 陳'
     expect(normaliseForEmbedding(text)).toBe(text)
   })
 })
 
-describe('words', () => {
+describe('Word terms', () => {
   // Except for Arabic function words, the expected values come from the reference method, `fusion.py` of the
   // evaluation.
   for (const [text, expected] of [
@@ -40,20 +40,20 @@ describe('words', () => {
     ['وPython و كوفيد19', ['python', 'كوفيد', '19']],
     ['', []],
   ] as const) {
-    it(`gives light stems without stop words for "${text}"`, () => expect(words(text)).toEqual(expected))
+    it(`returns light stems without stop words for "${text}"`, () => expect(words(text)).toEqual(expected))
   }
 
-  it('brings spellings of one word together', () => {
+  it('unifies spellings of one word', () => {
     const [first] = words('المدرسة')
     for (const spelling of ['المدرسه', 'اَلْمَدْرَسَةُ', 'الـمـدرسة', 'ﺍﻟﻤﺪﺭﺳﺔ', 'ومدرسة']) expect(words(spelling)).toEqual([first])
   })
 })
 
-describe('grams', () => {
+describe('N-grams', () => {
   it('marks the edges of words and does not cross them', () => expect(grams('an ox!')).toEqual(['^an', 'an$', '^ox', 'ox$']))
-  it('keeps repeats and one-letter words', () => expect(grams('a aaaa')).toEqual(['^a$', '^aa', 'aaa', 'aaa', 'aa$']))
+  it('preserves repeats and one-letter words', () => expect(grams('a aaaa')).toEqual(['^a$', '^aa', 'aaa', 'aaa', 'aa$']))
 
-  it('gives three code points each and never half of a surrogate pair, for any text', () => {
+  it('returns three code points each and never half of a surrogate pair, for any text', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), (text) => {
         for (const gram of grams(text)) {
@@ -65,11 +65,11 @@ describe('grams', () => {
   })
 })
 
-describe('bounds', () => {
-  it('cuts a word that is longer than any word', () => expect(words('x'.repeat(1_000_000))).toEqual(['x'.repeat(64)]))
-  it('searches a long query by its first terms', () => {
+describe('Text analysis limits', () => {
+  it('truncate a word that is longer than any real word', () => expect(words('x'.repeat(1_000_000))).toEqual(['x'.repeat(64)]))
+  it('search a long query by its first terms', () => {
     const { words: stems, grams: threes } = queryTerms(Array.from({ length: 9_000 }, (_, i) => (i * 7919).toString(36)).join(' '))
     expect([stems.length, threes.length]).toEqual([512, 1_536])
   })
-  it('gives each term of a query once', () => expect(queryTerms('cats cats cat').words).toEqual(['cat']))
+  it('return each term of a query once', () => expect(queryTerms('cats cats cat').words).toEqual(['cat']))
 })

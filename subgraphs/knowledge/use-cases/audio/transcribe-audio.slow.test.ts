@@ -78,7 +78,7 @@ async function settled(deps: Deps, id: string) {
   return readDocument(deps, id)
 }
 
-it('makes a document of what is said, whose passages have its times', async () => {
+it('creates a document from a transcription, whose chunks have its times', async () => {
   const { deps, inference } = newWorld()
   const { id } = await attach(deps)
   const stages: unknown[] = []
@@ -96,7 +96,7 @@ it('makes a document of what is said, whose passages have its times', async () =
   expect(edges.map(({ node }) => [node.text, node.headingPath])).toEqual([[TEXT, ['00:00:00–01:01:06']]])
 })
 
-it('refuses sound where no speech model is named, or a file that is too large for one, and says what to do', async () => {
+it('refuses audio without a configured speech model, or above its size limit, with the remedy', async () => {
   const { deps } = newWorld()
   await expect(attach(deps, { model: null })).rejects.toMatchObject({
     code: 'unsupported_file_type',
@@ -110,7 +110,7 @@ it('refuses sound where no speech model is named, or a file that is too large fo
   await expect(createDocument(deps, context, input)).rejects.toMatchObject({ code: 'payload_too_large', param: 'input.fileId' })
 })
 
-it('uses the model that the document names, and checks each model that is named', async () => {
+it('uses the model that the document names, and checks each named model', async () => {
   const { deps, inference } = newWorld()
   const { id, collectionId } = await attach(deps, { model: null, own: 'speech-large' })
   await using _process = startWork(deps)
@@ -127,13 +127,18 @@ it('uses the model that the document names, and checks each model that is named'
 
 it.each([
   ['nothing is said', [], 'no_text', /heard no speech/],
-  ['it is damaged', new KisError('unsupported_value', 'The file is not sound.'), 'unsupported_type', /not sound/],
-  ['it is too long', new KisError('payload_too_large', 'Split it.'), 'limit_exceeded', /Split/],
+  ['the audio is corrupted', new KisError('unsupported_value', 'The file is not sound.'), 'unsupported_type', /not sound/],
+  ['the audio is too long', new KisError('payload_too_large', 'Split it.'), 'limit_exceeded', /Split/],
   ['the wallet is empty', new KisError('insufficient_quota', 'Top up.'), 'insufficient_quota', /Top up/],
   ['the policy forbids the model', new KisError('residency_policy_violation', 'No.'), 'residency_policy_violation', /No/],
   ['the engine refuses it', new KisError('invalid_request', 'The engine cannot decode it.'), 'transcription_failed', /decode/],
-  ['the engine stays away', new KisError('engine_unavailable', 'It is away.'), 'transcription_failed', /away\. Retry the document later/],
-])('fails by name when %s, and can be retried', async (_why, spoken, code, message) => {
+  [
+    'the engine is unavailable',
+    new KisError('engine_unavailable', 'It is away.'),
+    'transcription_failed',
+    /away\. Retry the document later/,
+  ],
+])('fails with a specific error when %s, and can be retried', async (_why, spoken, code, message) => {
   const { deps, inference } = newWorld()
   inference.spoken = spoken
   const { id } = await attach(deps)
@@ -147,7 +152,7 @@ it.each([
   expect((await settled(deps, id)).status).toBe('ready')
 })
 
-it('waits for another process that is at it, and counts that as no failure', async () => {
+it('waits for another process that transcribes it, without counting a failure', async () => {
   const { deps, inference } = newWorld()
   let transcriptions = 0
   inference.transcribe = async (...args) => {
@@ -159,7 +164,7 @@ it('waits for another process that is at it, and counts that as no failure', asy
   expect((await settled(deps, id)).status).toBe('ready')
 }, 20_000)
 
-it('keeps nothing of a document that is deleted while its model listens', async () => {
+it('stores nothing of a document that is deleted during transcription', async () => {
   const { deps, inference } = newWorld()
   const { id } = await attach(deps)
   const { promise, resolve } = Promise.withResolvers<void>()
@@ -174,7 +179,7 @@ it('keeps nothing of a document that is deleted while its model listens', async 
   await eventually(() => [...(deps.blobs as MemoryBlobStore).keys.keys()].every((key) => !key.includes(id)))
 })
 
-it('transcribes the sound inside an archive where the collection names a model', async () => {
+it('transcribes audio inside an archive if the collection names a model', async () => {
   const inner = [{ name: 'call.wav', bytes: Buffer.from('call') }]
   for (const [model, ready] of [
     ['speech', 2],
@@ -189,7 +194,7 @@ it('transcribes the sound inside an archive where the collection names a model',
   }
 })
 
-it('asks a model once, whichever call of its ports a process dies at before the transcript is kept', async () => {
+it('calls a model once, at whichever port call a process dies before the transcript is stored', async () => {
   let isOver = false
   for (let diesAt = 1; !isOver; diesAt++) {
     for (const effect of ['failed', 'lost answer'] as const) {

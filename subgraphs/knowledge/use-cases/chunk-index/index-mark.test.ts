@@ -8,7 +8,7 @@ import { rebuildIndex } from './rebuild-index.ts'
 const index = await openTestIndex()
 const operator = createContext({ ...principal, scopes: ['operator'] })
 
-it('warns at the start until an index of an earlier version is rebuilt, and never of a new one', async () => {
+it('warns at startup until an index of an earlier version is rebuilt, and never of a new one', async () => {
   const deps = depsOn(newWorld({ index }))
   const warnings: string[] = []
   const log = Object.assign(Object.create(silentLog), { warn: (_fields: unknown, message: string) => void warnings.push(message) })

@@ -38,7 +38,7 @@ const tableParser: DocumentParser = {
   },
 }
 
-it('gives passages the terms that ingestion gave them, and embeds nothing', async () => {
+it('a rebuild assigns chunks the same terms as ingestion, and embeds nothing', async () => {
   await using index = await openSqliteChunkIndex({ file: join(folder, 'index.sqlite'), log: silentLog })
   const inference = new FakeInference()
   const deps = depsOn(newWorld({ index, inference, parser: tableParser }))

@@ -5,7 +5,7 @@ import { readChunkGroup, storeChunks } from './stored-chunks.ts'
 
 const location = { documentId: 'doc_1', generation: 'g1', collectionId: 'col_1' }
 
-it('keeps vectors and token states of passages, also of those without', async () => {
+it('stores vectors and token embeddings of chunks, including those without', async () => {
   const blobs = new MemoryBlobStore()
   const chunks = ['one', 'two', 'three', 'four'].map((text, i) => createChunk(text, i))
   await storeChunks({ blobs }, { ...createDocument('doc_1'), collectionId: 'col_1' }, chunks)
@@ -14,7 +14,7 @@ it('keeps vectors and token states of passages, also of those without', async ()
   expect(group!.chunks.map(({ tokenStates }) => tokenStates)).toEqual(chunks.map(({ tokenStates }) => tokenStates))
 })
 
-it('reads what was kept before token states were', async () => {
+it('reads chunks stored before token embeddings existed', async () => {
   const blobs = new MemoryBlobStore()
   const { vector, tokenStates: _tokenStates, words: _words, grams: _grams, ...chunk } = createChunk('one', 0)
   const json = Buffer.from(JSON.stringify({ attributes: {}, passages: [chunk] }))

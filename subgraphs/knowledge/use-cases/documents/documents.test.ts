@@ -26,7 +26,7 @@ const newCollection = (deps: Deps, code = 'c') => createCollection(deps, context
 const newFile = (deps: Deps) => uploadFile(deps, context, { name: 'a.txt', contentBase64: base64('text') })
 const listDocuments = ({ store }: Deps, collectionId: string) => store.documents.find({ collectionId, listed: true }, { limit: 100 })
 
-it('attaching twice in parallel gives one document and one attachment', async () => {
+it('two parallel attach calls create one document and one attachment', async () => {
   const deps = depsOn(newWorld(roomsOnly()))
   const [collection, file] = [await newCollection(deps), await newFile(deps)]
   const attach = () => createDocument(deps, context, { collectionId: collection._id, fileId: file._id })
@@ -37,7 +37,7 @@ it('attaching twice in parallel gives one document and one attachment', async ()
   expect(await getFile(deps, organizationId, file._id)).toMatchObject({ attachmentCount: 1 })
 })
 
-it('a file that is attached cannot be deleted, and can when its documents are gone', async () => {
+it('an attached file cannot be deleted until its documents are deleted', async () => {
   const deps = depsOn(newWorld(roomsOnly()))
   const [collection, file] = [await newCollection(deps), await newFile(deps)]
   const { document } = await createDocument(deps, context, { collectionId: collection._id, fileId: file._id })
@@ -51,7 +51,7 @@ it('a file that is attached cannot be deleted, and can when its documents are go
   expect(await readUsage(deps.store, organizationId)).toMatchObject({ storageBytes: 0 })
 })
 
-it('attaching that dies at any call leaves a file that can be attached again and deleted', async () => {
+it('an attach call that dies at any point leaves a file that can be attached again and deleted', async () => {
   for (let call = 1; ; call++) {
     const world = newWorld(roomsOnly())
     const deps = depsOn(world)
@@ -71,7 +71,7 @@ for (const [what, vanish] of Object.entries({
   collection: (deps: Deps, collectionId: string) => deleteCollection(deps, context, collectionId),
   file: (deps: Deps, _collectionId: string, fileId: string) => deleteFile(deps, context, fileId),
 })) {
-  it(`a ${what} that is deleted while a document is recorded leaves no document, and none without its ${what}`, async () => {
+  it(`a ${what} deleted while a document is recorded leaves no document without its ${what}`, async () => {
     for (let call = 1, passed = false; !passed; call++) {
       const world = newWorld(roomsOnly())
       const deps = depsOn(world)
@@ -99,7 +99,7 @@ for (const [what, vanish] of Object.entries({
   })
 }
 
-it('refuses to attach when no vector is left, or the key may not use the model, and keeps nothing', async () => {
+it('refuses to attach when the vector limit is reached, or the key may not use the model, and stores nothing', async () => {
   const deps = depsOn(newWorld(roomsOnly()))
   const [collection, file] = [await newCollection(deps), await newFile(deps)]
   const input = { collectionId: collection._id, fileId: file._id }
@@ -115,7 +115,7 @@ it('refuses to attach when no vector is left, or the key may not use the model, 
   expect(await getFile(deps, organizationId, file._id)).toMatchObject({ attachmentCount: 0 })
 })
 
-it('a document of a collection that is being deleted is not there any more', async () => {
+it('a document of a collection in deletion no longer exists', async () => {
   const deps = depsOn(newWorld(roomsOnly()))
   const [collection, file] = [await newCollection(deps), await newFile(deps)]
   const { document } = await createDocument(deps, context, { collectionId: collection._id, fileId: file._id })
@@ -139,7 +139,7 @@ it('nothing of another organization can be attached, read or deleted', async () 
     await expect(attempt()).rejects.toMatchObject({ code: 'not_found' })
 })
 
-it('an update changes what is given and leaves the rest, also in parallel', async () => {
+it('an update changes the given fields and no others, also in parallel', async () => {
   const deps = depsOn(newWorld(roomsOnly()))
   const { _id: id } = await newCollection(deps)
   await Promise.all([
@@ -157,7 +157,7 @@ it('an update changes what is given and leaves the rest, also in parallel', asyn
   expect(await updateCollection(deps, context, { id })).toMatchObject({ code: 'ports' })
 })
 
-it('a collection that agents search is deleted only when they are detached, and the error names them', async () => {
+it('a collection that agents search is deleted only after they are detached, and the error names them', async () => {
   const world = newWorld(roomsOnly())
   const deps = depsOn(world)
   const { _id: id } = await newCollection(deps)
@@ -177,7 +177,7 @@ it('a collection that agents search is deleted only when they are detached, and 
   await expect(getCollection(deps, organizationId, id)).rejects.toMatchObject({ code: 'not_found' })
 })
 
-it('a code is taken once in an organization, and free again when its collection is deleted', async () => {
+it('a code is unique in an organization, and free again when its collection is deleted', async () => {
   const world = newWorld(roomsOnly())
   const deps = depsOn(world)
   const first = await newCollection(deps)
@@ -190,7 +190,7 @@ it('a code is taken once in an organization, and free again when its collection 
   expect(world.rooms.has(first._id)).toBe(false)
 })
 
-it('a collection whose recording got no answer keeps its room in the index', async () => {
+it('a collection whose creation got no response retains its room in the index', async () => {
   for (let call = 1; ; call++) {
     const world = newWorld(roomsOnly())
     const life = new Life(call, 'lost answer')
@@ -201,7 +201,7 @@ it('a collection whose recording got no answer keeps its room in the index', asy
   }
 })
 
-it('reads a file piece by piece, and nothing behind its end', async () => {
+it('reads a file in ranges, and nothing after its end', async () => {
   const deps = depsOn(newWorld(roomsOnly()))
   const file = await newFile(deps)
   const piece = async (offset: number, length: number) =>

@@ -67,7 +67,7 @@ const ARCHIVE = writeZip([
   entry('inner.zip', writeZip([entry('deep.txt', 'deep')])),
 ])
 
-it('makes a document of each readable file of an archive, and names the others', { timeout: TIMEOUT_MS }, async () => {
+it('creates a document from each readable file of an archive, and names the others', { timeout: TIMEOUT_MS }, async () => {
   const deps = open(newWorld(STORES))
   const { id, collectionId } = await attach(deps, 'a.zip', ARCHIVE)
   await using _process = startWork(deps)
@@ -79,7 +79,7 @@ it('makes a document of each readable file of an archive, and names the others',
   for (const part of parts) expect(part).toMatchObject({ parentId: id, metadata: { year: 2026 } })
 })
 
-it('makes one document of files with the same bytes, and keeps one file', { timeout: TIMEOUT_MS }, async () => {
+it('creates one document from files with the same bytes, and stores one file', { timeout: TIMEOUT_MS }, async () => {
   const deps = open(newWorld(STORES))
   const { collectionId } = await attach(deps, 'a.zip', writeZip([entry('one.txt', 'The same.'), entry('two.txt', 'The same.')]))
   await using _process = startWork(deps)
@@ -88,7 +88,7 @@ it('makes one document of files with the same bytes, and keeps one file', { time
   expect(files.map(({ name }) => name).sort()).toEqual(['a.zip', 'one.txt'])
 })
 
-it('does not become a version of a document, whose live version stays', { timeout: TIMEOUT_MS }, async () => {
+it('does not become a version of a document, whose live version remains', { timeout: TIMEOUT_MS }, async () => {
   const deps = open(newWorld(STORES))
   const { id, collectionId } = await attach(deps, 'a.txt', Buffer.from('The harbour of Sur.'))
   await using _process = startWork(deps)
@@ -129,7 +129,7 @@ it('reads messages attached to messages, and their attachments', { timeout: TIME
   ])
 })
 
-it('makes each once, wherever the process dies', { timeout: 2 * TIMEOUT_MS }, async () => {
+it('creates each document once, at whatever point the process dies', { timeout: 2 * TIMEOUT_MS }, async () => {
   const clock = new ManualClock()
   const world = { ...newWorld(STORES), clock }
   const { id, collectionId } = await attach(open(world), 'a.zip', ARCHIVE)
@@ -154,7 +154,7 @@ it('makes each once, wherever the process dies', { timeout: 2 * TIMEOUT_MS }, as
   expect((await deps.store.files.find({}, { limit: 100 })).length).toBe(4)
 })
 
-it('deletes them and their files with it', { timeout: TIMEOUT_MS }, async () => {
+it('deletes them and their files with the archive', { timeout: TIMEOUT_MS }, async () => {
   const deps = open(newWorld(STORES))
   const { id, collectionId, fileId } = await attach(deps, 'a.zip', ARCHIVE)
   await using _process = startWork(deps)

@@ -72,7 +72,7 @@ function gateAt(inference: FakeInference, gated: number) {
   return { reached: reached.promise, open: () => open.resolve() }
 }
 
-it('the first pages of a first version are found while the rest is embedded, and say that it is in work', async () => {
+it('the first pages of a first version are found while the rest is embedded, and are marked in progress', async () => {
   const { deps, inference, read, search, work } = await attached()
   const gate = gateAt(inference, 2)
   const done = work()
@@ -89,7 +89,7 @@ it('the first pages of a first version are found while the rest is embedded, and
   expect(await search('matter39x1')).toHaveLength(1)
 })
 
-it('what was found stays after a crash, is embedded once and paid once', async () => {
+it('found pages remain after a crash, and are embedded and paid once', async () => {
   const { world, inference, clock, read, search, work } = await attached()
   const life = new Life()
   inference.beforeBatch = (batch) => {
@@ -109,7 +109,7 @@ it('what was found stays after a crash, is embedded once and paid once', async (
   expect(inference.charged).toBe(2.5 * BATCH_TOKENS)
 })
 
-it('a first version that is replaced in the middle is not found from then on, and never beside the new one', async () => {
+it('a first version replaced midway is no longer found, and never beside the new one', async () => {
   const { world, deps, inference, id, upload, read, search, work } = await attached(paragraphs(CHUNKS, 'shared old'))
   const gate = gateAt(inference, 2)
   const done = work().catch((error) => error)
@@ -133,7 +133,7 @@ it('a first version that is replaced in the middle is not found from then on, an
   expect(await index.ordinals((await read()).collectionId, id, 'g1')).toEqual([])
 })
 
-it('a name and metadata that change in the middle hold for what is found already', async () => {
+it('a name and metadata changed midway apply to pages that are found already', async () => {
   const { deps, inference, id, search, work } = await attached()
   const gate = gateAt(inference, 2)
   const done = work()
@@ -168,7 +168,7 @@ async function readAll(deps: Deps, document: DocumentRecord) {
 
 const upTo = (count: number) => Array.from({ length: count }, (_, i) => i)
 
-it('what has been read can be seen while the rest is embedded: the whole text, and the passages so far', async () => {
+it('the text and chunks read so far can be viewed while the rest is embedded', async () => {
   const { deps, inference, read, work } = await attached()
   expect(await readAll(deps, await read())).toEqual({ text: null, ordinals: [] })
   const gate = gateAt(inference, 2)
@@ -184,7 +184,7 @@ it('what has been read can be seen while the rest is embedded: the whole text, a
   expect((await read()).readSoFar).toBeUndefined()
 })
 
-it('what has been read can be seen after a failure and is not found, and a retry reads anew', async () => {
+it('the text can be viewed after a failure but is not found, and a retry reads it anew', async () => {
   const { deps, inference, id, read, search, work } = await attached()
   inference.beforeBatch = async (batch) => {
     if (batch === 2) throw new KisError('invalid_request', 'The engine refuses the text.')
@@ -201,7 +201,7 @@ it('what has been read can be seen after a failure and is not found, and a retry
   expect(await search('matter0x1')).toHaveLength(1)
 })
 
-it.each(['storage_quota_exceeded', 'insufficient_quota'] as const)('nothing is kept of a document that failed with %s', async (code) => {
+it.each(['storage_quota_exceeded', 'insufficient_quota'] as const)('nothing is stored of a document that failed with %s', async (code) => {
   const { world, deps, inference, id, read, work } = await attached()
   inference.beforeBatch = async (batch) => {
     if (batch === 2 && code === 'insufficient_quota') throw new KisError(code, 'The wallet is empty.')
@@ -218,7 +218,7 @@ it.each(['storage_quota_exceeded', 'insufficient_quota'] as const)('nothing is k
   expect(await readAll(deps, await read())).toMatchObject({ text: expect.stringContaining('matter39x1'), ordinals: upTo(CHUNKS) })
 })
 
-it('a new version in work does not hide the text of the live one', async () => {
+it('a new version in progress does not hide the text of the live one', async () => {
   const { deps, inference, upload, read, work } = await attached(paragraphs(20, 'shared old'))
   await work()
   const live = await readAll(deps, await read())
@@ -232,7 +232,7 @@ it('a new version in work does not hide the text of the live one', async () => {
   expect(await readAll(deps, await read())).toMatchObject({ text: expect.stringContaining('new'), ordinals: upTo(40) })
 })
 
-it('a document that is repaired is not found before it is ready again', async () => {
+it('a document in repair is not found before it is ready again', async () => {
   const { deps, inference, read, search, work } = await attached()
   await work()
   await requeueDocument(deps, await read(), principal)
@@ -245,7 +245,7 @@ it('a document that is repaired is not found before it is ready again', async ()
   expect(await search('matter0x1')).toHaveLength(1)
 })
 
-it('the pages that are read are its progress, and those of a document that was taken over are not', async () => {
+it('the pages read are its progress, except those of a document that was taken over', async () => {
   const reached = Promise.withResolvers<void>()
   const open = Promise.withResolvers<void>()
   const parser: DocumentParser = {

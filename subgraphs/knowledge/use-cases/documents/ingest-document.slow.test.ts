@@ -129,7 +129,7 @@ const survived = (error: unknown) => {
   if (!(error instanceof Crash)) throw error
 }
 
-it('gives the same whatever call a worker dies at: every chunk once, counted once, and paid once but for the batch in work', async () => {
+it('creates, counts and charges every chunk once, at whichever call a worker dies, except for the batch in progress', async () => {
   await atEveryCall(async (life) => {
     const one = await attached()
     await ingest(depsOn(one.world, life), one.id).catch(survived)
@@ -146,7 +146,7 @@ it('gives the same whatever call a worker dies at: every chunk once, counted onc
   })
 }, 120_000)
 
-it('takes a new hold for the rest when the first ran out, and goes on where it was', async () => {
+it('places a new hold for the rest when the first expired, and continues where it was', async () => {
   const one = await attached()
   const life = new Life()
   life.onCall = (_call, name) => {
@@ -158,10 +158,10 @@ it('takes a new hold for the rest when the first ran out, and goes on where it w
   expect([...one.world.inference.embedded.values()].every((times) => times === 1)).toBe(true)
 })
 
-describe('a batch that a deadline of ours has ended', () => {
+describe('Batch past the deadline of the service', () => {
   const late = () => new EmbeddingStopped(new KisError('engine_timeout', 'The engine was late.'), 10)
 
-  it('costs what was sent if the document fails, and nothing that its other batches used', async () => {
+  it('costs what was sent if the document fails, and nothing of its other batches', async () => {
     const one = await attached()
     one.world.inference.beforeBatch = (batch) => {
       if (batch === 2) throw late()
@@ -172,7 +172,7 @@ describe('a batch that a deadline of ours has ended', () => {
     expect(one.world.inference.charged).toBe(10)
   })
 
-  it('counts to the hold of the document', async () => {
+  it('counts toward the hold of the document', async () => {
     const one = await attached()
     one.world.inference.beforeBatch = (batch) => {
       if (batch === 2) throw late()
@@ -183,7 +183,7 @@ describe('a batch that a deadline of ours has ended', () => {
   })
 })
 
-it('does not open one hold after another when each has ended at once', async () => {
+it('opens no further holds when each has ended at once', async () => {
   const one = await attached()
   one.world.inference.embedPassages = async () => {
     throw new KisError('not_found', 'No hold.')
@@ -196,7 +196,7 @@ it('does not open one hold after another when each has ended at once', async () 
   })
 })
 
-it('a worker that has lost its lease changes nothing, wherever it stood', async () => {
+it('a worker that lost its lease changes nothing, at any point', async () => {
   for (let call = 1, passed = false; !passed; call++) {
     const one = await attached()
     passed = true
@@ -213,7 +213,7 @@ it('a worker that has lost its lease changes nothing, wherever it stood', async 
   }
 }, 120_000)
 
-it('a worker that has lost its lease and comes to a verdict takes nothing from the one that works', async () => {
+it('a worker that lost its lease and reaches a verdict takes nothing from the current worker', async () => {
   for (const failing of ['parser.parse', 'inference.embedPassages', 'index.put']) {
     const one = await attached()
     const life = new Life()
@@ -289,7 +289,7 @@ it('a deletion that crashes at any call is finished by a worker', async () => {
   })
 }, 120_000)
 
-describe('a verdict', () => {
+describe('Ingestion verdict', () => {
   const records: Record<string, { readonly text?: string; readonly set?: (one: Attached) => void; readonly caller?: typeof principal }> = {
     corrupt: { text: '%corrupt' },
     no_text: { text: '   ' },
@@ -304,7 +304,7 @@ describe('a verdict', () => {
     storage_quota_exceeded: { caller: { ...principal, plan: { ...principal.plan, vectors: CHUNKS - 1 } } },
   }
   for (const [code, { text, set, caller }] of Object.entries(records)) {
-    it(`${code} keeps, holds and charges nothing, whatever call its worker dies at`, async () => {
+    it(`${code} stores, holds and charges nothing, at whichever call its worker dies`, async () => {
       await atEveryCall(async (life) => {
         const one = await attached(text, { accounts: { findPrincipal: async () => caller ?? principal } })
         set?.(one)
@@ -328,7 +328,7 @@ describe('a verdict', () => {
   }
 })
 
-it('a document that brings worker after worker down is poison, in whatever stage it does', async () => {
+it('a document that kills worker after worker is poison, at any stage', async () => {
   for (const fatal of ['parser.parse', 'index.ordinals', 'inference.embedPassages', 'bytes.put']) {
     const one = await attached()
     let starts = 0
@@ -351,7 +351,7 @@ it('a document that brings worker after worker down is poison, in whatever stage
   }
 })
 
-it('does not take deaths between which it got on for poison', async () => {
+it('deaths with progress between them are not poison', async () => {
   const one = await attached(paragraphs(16 * 5))
   for (let death = 0; death < 4; death++) {
     const life = new Life()
@@ -366,7 +366,7 @@ it('does not take deaths between which it got on for poison', async () => {
   await expectReady(one, 80)
 })
 
-it('a failed document can be retried, by two at once, and then is whole', async () => {
+it('a failed document can be retried, by two concurrent calls, and is then whole', async () => {
   const one = await attached()
   one.world.inference.beforeBatch = (batch) => {
     if (batch === 2) throw new KisError('insufficient_quota', 'The wallet is empty.')
@@ -384,7 +384,7 @@ it('a failed document can be retried, by two at once, and then is whole', async 
   expect(await index.ordinals(one.collectionId, one.id, 'g1')).toEqual([])
 })
 
-it('a document whose collection or file was deleted while it was recorded goes away by itself', async () => {
+it('a document whose collection or file was deleted while it was recorded is deleted automatically', async () => {
   for (const vanished of ['collections', 'files'] as const) {
     const one = await attached()
     const { store } = one.deps
@@ -396,7 +396,7 @@ it('a document whose collection or file was deleted while it was recorded goes a
   }
 })
 
-it('what an abort makes of a call is no verdict', async () => {
+it('an error caused by an abort is no verdict', async () => {
   const one = await attached()
   const stopping = new AbortController()
   one.world.inference.beforeBatch = () => {

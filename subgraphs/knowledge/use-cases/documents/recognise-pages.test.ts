@@ -74,7 +74,7 @@ async function attach(deps: Deps, text: string, { ocr = 'auto' as 'auto' | 'off'
 const readDocument = (deps: Deps, { id, organizationId }: { readonly id: string; readonly organizationId: string }) =>
   getDocument(deps, organizationId, id)
 
-it('recognises where the collection says so, and shows each page as progress', async () => {
+it('runs OCR where the collection enables it, and shows each page as progress', async () => {
   const recogniser = new FakeRecogniser()
   const deps = newDeps(recogniser)
   const seen: unknown[] = []
@@ -114,7 +114,7 @@ it('continues after the last ten pages when the process ends', async () => {
   expect(recogniser.read).toEqual(Array.from({ length: 15 }, (_, index) => index + 11))
 })
 
-it('gives up after repeated failures, and says so', async () => {
+it('stops after repeated failures, and reports them', async () => {
   const recogniser = new FakeRecogniser()
   const deps = newDeps(recogniser)
   const scan = await attach(deps, 'scan 2')
@@ -125,7 +125,7 @@ it('gives up after repeated failures, and says so', async () => {
   await eventually(async () => (await readDocument(deps, scan)).status === 'failed')
 })
 
-it('stops when the document is deleted, keeps nothing of it, and holds no money for it', async () => {
+it('stops when the document is deleted, stores nothing, and leaves no hold', async () => {
   const recogniser = new FakeRecogniser()
   const pageBilling = new FakePageBilling()
   const deps = newDeps(recogniser, pageBilling)
@@ -146,7 +146,7 @@ it('stops when the document is deleted, keeps nothing of it, and holds no money 
   expect([pageBilling.charged, pageBilling.used]).toEqual([10, 10])
 })
 
-it('frees the hold of pages that could not be recognised, and holds again for a retry', async () => {
+it('releases the hold of pages that OCR could not read, and places one again for a retry', async () => {
   const recogniser = new FakeRecogniser()
   const pageBilling = new FakePageBilling()
   const deps = newDeps(recogniser, pageBilling)
@@ -167,7 +167,7 @@ it('frees the hold of pages that could not be recognised, and holds again for a 
   expect([pageBilling.charged, pageBilling.used]).toEqual([5, 5])
 })
 
-it('keeps no place from documents that need no OCR, of any organization', async () => {
+it('leaves slots to documents that need no OCR, of any organization', async () => {
   const recogniser = new FakeRecogniser()
   const deps = newDeps(recogniser)
   const released = Promise.withResolvers<void>()
@@ -190,7 +190,7 @@ it('keeps no place from documents that need no OCR, of any organization', async 
   await eventually(async () => (await Promise.all(scans.map((scan) => readDocument(deps, scan)))).every(({ status }) => status === 'ready'))
 }, 30_000)
 
-it('refuses to attach a picture to a collection without OCR, and takes it once OCR is on', async () => {
+it('refuses to attach an image to a collection without OCR, and accepts it once OCR is enabled', async () => {
   const deps = { ...newDeps(new FakeRecogniser()), parser: { ...scanParser, sniff: () => 'image/png' } }
   const collection = await createCollection(deps, context, { code: 'c', name: 'C', embeddingModel: 'embed' })
   const file = await uploadFile(deps, context, { name: 'a.png', contentBase64: base64('scan 1') })
@@ -200,7 +200,7 @@ it('refuses to attach a picture to a collection without OCR, and takes it once O
   expect((await createDocument(deps, context, input)).outcome).toBe('created')
 })
 
-it('a retry reads a failed scan once OCR is on', async () => {
+it('a retry reads a failed scan once OCR is enabled', async () => {
   const parser: DocumentParser = {
     ...scanParser,
     async parse(bytes, name, signal, options) {
@@ -217,7 +217,7 @@ it('a retry reads a failed scan once OCR is on', async () => {
   await eventually(async () => (await readDocument(deps, scan)).status === 'ready')
 })
 
-it('pays once for each page that was read or that a limit has ended, wherever the process dies', async () => {
+it('charges each page once that was read or stopped by a limit, wherever the process dies', async () => {
   const parsed = await scanParser.parse(Buffer.from('scan 13'), 'a.pdf', context.signal, { defersOcr: true })
   const recogniser = {
     async *recognise({ pages }: Parameters<PageRecogniser['recognise']>[0]) {
@@ -253,7 +253,7 @@ it('pays once for each page that was read or that a limit has ended, wherever th
       }
 })
 
-it('fails a document that the quota does not cover, charges what was read, and continues after it when it is retried', async () => {
+it('fails a document above the quota, charges the pages that were read, and continues after them on a retry', async () => {
   const recogniser = new FakeRecogniser()
   const pageBilling = new FakePageBilling()
   const deps = newDeps(recogniser, pageBilling)
@@ -271,7 +271,7 @@ it('fails a document that the quota does not cover, charges what was read, and c
   expect([pageBilling.charged, pageBilling.used]).toEqual([25, 25])
 })
 
-it('pays for no page again after a failure of the embedding', async () => {
+it('charges no page again after a failure of the embedding', async () => {
   const recogniser = new FakeRecogniser()
   const pageBilling = new FakePageBilling()
   const inference = new FakeInference()

@@ -46,7 +46,7 @@ async function find(deps: Deps, collectionId: string, query: string): Promise<re
 const OLD = paragraphs(18, 'old')
 const NEW = paragraphs(20, 'new')
 
-it('the same bytes are one document of a collection, whatever their file is called', async () => {
+it('the same bytes are one document of a collection, under any file name', async () => {
   const deps = depsOn(newWorld({ index }))
   const [one, other] = [
     await newCollection(deps),
@@ -96,7 +96,7 @@ it('a search during the replacement finds one version at each call, and then the
   await deleteFile(deps, context, after.versions![0]!.fileId)
 })
 
-it('a version with more and better passages than a search considers does not hide the live one before the swap', async () => {
+it('a version with more and better chunks than a search considers does not hide the live one before the swap', async () => {
   const world = newWorld({ index })
   const deps = depsOn(world)
   const collectionId = await newCollection(deps)
@@ -170,7 +170,7 @@ it('a replacement that dies at any call is finished by the next worker, and sear
   }
 })
 
-it('a new version that cannot be read leaves the live one, says why, and can be given up for another', async () => {
+it('an unreadable new version leaves the live one, reports the reason, and can be abandoned for another', async () => {
   const world = newWorld({ index })
   const deps = depsOn(world)
   const collectionId = await newCollection(deps)
@@ -192,7 +192,7 @@ it('a new version that cannot be read leaves the live one, says why, and can be 
   expect(await find(deps, collectionId, 'new0x0 old0x0')).toEqual(['new'])
 })
 
-it('the file that comes last wins, and the one that waited is given up and leaves nothing', async () => {
+it('the last file wins, and the one that waited is abandoned and leaves nothing', async () => {
   const world = newWorld({ index })
   const deps = depsOn(world)
   const collectionId = await newCollection(deps)
@@ -233,7 +233,7 @@ it('a document that is not ready is ingested from the new file', async () => {
   expect(await getDocument(deps, organizationId, first.document._id)).toMatchObject({ status: 'ready', fileId: next.fileId })
 })
 
-it('an external id names one document of a collection, whatever its file is called', async () => {
+it('an external ID identifies one document of a collection, under any file name', async () => {
   const deps = depsOn(newWorld({ index }))
   const collectionId = await newCollection(deps)
   const first = await attach(deps, collectionId, 'a.txt', 'old harbour', { externalId: 'contract/7' })
@@ -262,7 +262,7 @@ it('an external id names one document of a collection, whatever its file is call
   expect(await attach(deps, collectionId, 'b.txt', 'new harbour', { externalId: 'contract/7' })).toMatchObject({ outcome: 'created' })
 })
 
-it('a file named for a document becomes its next version, whatever their names are', async () => {
+it('a file uploaded for a document becomes its next version, under any name', async () => {
   const deps = depsOn(newWorld({ index }))
   const collectionId = await newCollection(deps)
   const { document } = await replace(deps, collectionId, 'report.txt', OLD)
@@ -291,7 +291,7 @@ it('a file named for a document becomes its next version, whatever their names a
     })
 })
 
-it('files of one name that come at once, each to replace, become one document', async () => {
+it('concurrent replacements by files of one name become one document', async () => {
   const deps = depsOn(newWorld({ index }))
   const collectionId = await newCollection(deps)
   await Promise.all(['one', 'two', 'three'].map((text) => replace(deps, collectionId, 'plan.txt', `${text} harbour`)))
@@ -306,7 +306,7 @@ it('files of one name that come at once, each to replace, become one document', 
   expect(await replace(deps, collectionId, 'plan.txt', 'four harbour')).toMatchObject({ outcome: 'created' })
 })
 
-it('a change of name and metadata while a version waits stays', async () => {
+it('a change of name and metadata while a version waits persists', async () => {
   for (const text of ['new harbour', '%corrupt']) {
     const deps = depsOn(newWorld({ index }))
     const collectionId = await newCollection(deps)
@@ -323,7 +323,7 @@ it('a change of name and metadata while a version waits stays', async () => {
   }
 })
 
-it('keeps the last versions only, and a deletion leaves nothing of any', async () => {
+it('retains the last versions only, and a deletion leaves none', async () => {
   const world = newWorld({ index })
   const deps = depsOn(world)
   const collectionId = await newCollection(deps)
@@ -344,7 +344,7 @@ it('keeps the last versions only, and a deletion leaves nothing of any', async (
   for (const fileId of files) await deleteFile(deps, context, fileId)
 })
 
-it('names near-duplicates of the collection with their similarity, and forgets them with their documents', async () => {
+it('reports near-duplicates of the collection with their similarity, until their documents are deleted', async () => {
   const deps = depsOn(newWorld({ index }))
   const collectionId = await newCollection(deps)
   const lines = Array.from(

@@ -40,7 +40,7 @@ async function findNames(deps: Deps, collectionId: string, query: string, filter
   return [...new Set(hits.map(({ document }) => document.fileName))]
 }
 
-it('gives the text by pages and by offsets, in parts that join to the whole, and cuts no character', async () => {
+it('returns the text by pages and offsets, in parts that join to the whole, without split characters', async () => {
   const deps = depsOn(newWorld({ index, parser: pageParser }))
   const collectionId = await newCollection(deps)
   const pages = ['Harbour dues.', '', `ميناء صور ${'😀'.repeat(50_000)}`, 'The end.']
@@ -79,7 +79,7 @@ it('gives the text by pages and by offsets, in parts that join to the whole, and
     await expect(read(range)).rejects.toMatchObject({ code, param })
 })
 
-it('gives the text of a document that an earlier version read, or whose map of pages is damaged, without its pages', async () => {
+it('returns the text without pages if an earlier version read the document, or its page map is corrupted', async () => {
   const world = newWorld({ index, parser: pageParser })
   const deps = depsOn(world)
   const id = await addReady(deps, await newCollection(deps), 'a.pdf', 'One.\fTwo.')
@@ -105,7 +105,7 @@ const placingParser: DocumentParser = {
   },
 }
 
-it('says where the pages show each chunk, until the document goes', async () => {
+it('reports the position of each chunk on the page, until the document is deleted', async () => {
   const world = newWorld({ index, parser: placingParser })
   const deps = depsOn(world)
   const id = await addReady(deps, await newCollection(deps), 'a.pdf', 'Harbour dues\nof Sur.\n\n\fThe end.')
@@ -130,7 +130,7 @@ it('says where the pages show each chunk, until the document goes', async () => 
   expect(linesKeys()).toEqual([])
 })
 
-it('does not know where the pages of an earlier version of the service show a chunk', async () => {
+it('reports no positions of chunks from an earlier version of the service', async () => {
   const deps = depsOn(newWorld({ index, parser: pageParser }))
   const id = await addReady(deps, await newCollection(deps), 'a.pdf', 'Harbour dues of Sur.')
   const [first] = (await listChunks(deps, await getDocument(deps, organizationId, id), {})).edges
@@ -158,7 +158,7 @@ it('lists the chunks of a document page by page, and none before it is ready', a
   })
 })
 
-it('an update is in the next search, embeds nothing, and outlives a lost index', async () => {
+it('an update affects the next search, embeds nothing, and survives the loss of the index', async () => {
   const world = newWorld({ index })
   const deps = depsOn(world)
   const collectionId = await newCollection(deps)
@@ -219,7 +219,7 @@ it('an update at any call of an ingestion is in the index when the document is r
   }
 })
 
-it('updates in parallel leave the index as the record says', async () => {
+it('concurrent updates leave the index consistent with the record', async () => {
   const deps = depsOn(newWorld({ index }))
   const collectionId = await newCollection(deps)
   const id = await addReady(deps, collectionId, 'draft.txt', 'The harbour dues of Sur.')

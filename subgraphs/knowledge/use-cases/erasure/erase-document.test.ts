@@ -48,7 +48,7 @@ async function world() {
 
 const erased = (deps: Deps, task: ErasureTask) => eventually(async () => (await eraseFound(deps, task, signal)).isEmpty)
 
-it('finds and erases a document with its file, and the questions and evaluations that name it; the others stay', async () => {
+it('finds and erases a document with its file, and the questions and evaluations that name it, and no others', async () => {
   await using testWorld = await world()
   const { deps, blobs, collectionId, salaries, lamps, createTask } = testWorld
   const found = await findErased(deps, createTask(salaries.documentId))
@@ -68,7 +68,7 @@ it('finds and erases a document with its file, and the questions and evaluations
   expect(Buffer.concat([...blobs.keys.values()].map((bytes) => Buffer.from(bytes))).includes('secret')).toBe(false)
 })
 
-it('keeps a file that another document is made of, says so, and finds nothing of a document of another organization', async () => {
+it('retains a file that another document uses, says so, and finds nothing of another organization', async () => {
   await using testWorld = await world()
   const { deps, salaries, createTask } = testWorld
   const other = await createCollection(deps, context, { code: 'd', name: 'D', embeddingModel: 'embed' })
@@ -83,7 +83,7 @@ it('keeps a file that another document is made of, says so, and finds nothing of
   expect(await findErased(deps, otherTask)).toMatchObject({ found: { documents: 0, passages: 0, files: 0 } })
 })
 
-it('notes of an archive of many files with long names fit into what billing keeps of an erasure', async () => {
+it('erasure notes of an archive of many files with long names fit into what billing retains', async () => {
   await using testWorld = await world()
   const { deps, salaries, createTask } = testWorld
   const { attachKey: _, job: __, ...parent } = (await deps.store.documents.findOne({ _id: salaries.documentId }))!

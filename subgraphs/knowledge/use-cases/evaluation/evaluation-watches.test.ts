@@ -80,12 +80,12 @@ async function world() {
   return { clock, key, deps, collectionId, harbour, attach, settle, check, checkLater, watch, set, evaluations }
 }
 
-it('looks at no watch where there is none', async () => {
+it('reads no watch when there is none', async () => {
   const { check } = await world()
   await check()
 })
 
-it('evaluates after changes once the collection is quiet, and compares with the evaluation before', async () => {
+it('evaluates after changes once the collection is quiet, and compares with the previous evaluation', async () => {
   const { deps, collectionId, harbour, attach, settle, check, checkLater, set, watch, evaluations } = await world()
   const baseline = await startEvaluation(deps, context, { collectionId, settings: [{ label: 'mine' }] })
   await settle()
@@ -125,7 +125,7 @@ it('evaluates after changes once the collection is quiet, and compares with the 
   ])
 })
 
-it('counts changes of metadata and of the reranker, and evaluates at most as often as it may', async () => {
+it('counts changes of metadata and of the reranker, and respects the minimum interval', async () => {
   const { clock, deps, collectionId, harbour, settle, checkLater, set, watch, evaluations } = await world()
   await set({ maxFall: null })
   await updateDocument(deps, context, { id: harbour, metadata: { town: 'Sur' } })
@@ -147,7 +147,7 @@ it('counts changes of metadata and of the reranker, and evaluates at most as oft
   expect(JSON.parse(second!.comparison!)).toEqual({ baselineId: first!._id, questionCount: 2, falls: [] })
 })
 
-it('starts an evaluation once, whoever dies, and waits for one that runs', async () => {
+it('starts an evaluation once through any crash, and waits for a running one', async () => {
   const { deps, collectionId, settle, check, checkLater, set, attach, watch, evaluations } = await world()
   await set()
   await attach('bell.txt', 'The bell rings twice.')
@@ -168,7 +168,7 @@ it('starts an evaluation once, whoever dies, and waits for one that runs', async
   expect(await evaluations()).toHaveLength(2)
 })
 
-it('stops when its key has ended or lost a scope, says so, and goes on when it is set again', async () => {
+it('stops and says so when its key has ended or lost a scope, and resumes when it is set again', async () => {
   const { key, settle, checkLater, set, attach, watch, evaluations } = await world()
   for (const [name, lost, message] of [
     ['ended', { isEnded: true }, 'has ended'],
@@ -190,7 +190,7 @@ it('stops when its key has ended or lost a scope, says so, and goes on when it i
   expect(await evaluations()).toMatchObject([{ status: 'running', changes: { added: 2 } }])
 })
 
-it('evaluates after a day also a collection that is never quiet', async () => {
+it('evaluates after a day even a collection that is never quiet', async () => {
   const { clock, check, set, attach, evaluations, settle } = await world()
   await set()
   await attach('bell.txt', 'The bell rings twice.')
@@ -205,7 +205,7 @@ it('evaluates after a day also a collection that is never quiet', async () => {
   expect(await evaluations()).toHaveLength(1)
 })
 
-it('refuses what is not valid, strangers and more than an organization may have, and goes with its collection', async () => {
+it('refuses invalid input, callers of other organizations and more than the limit, and is deleted with its collection', async () => {
   const { deps, collectionId, set, settle, watch } = await world()
   await expect(set({ minIntervalSeconds: 3_599 })).rejects.toEqual(code('integer_below_min_value', 'input.minIntervalSeconds'))
   await expect(set({ maxFall: 0 })).rejects.toEqual(code('invalid_request', 'input.maxFall'))

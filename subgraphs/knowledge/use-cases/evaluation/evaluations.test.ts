@@ -48,7 +48,7 @@ async function documentsReady(deps: Deps) {
 const HARBOUR: GoldQuestionInput = { query: 'When was the harbour built?', expected: [{ phrase: 'BUILT in 1931' }] }
 const LAMP: GoldQuestionInput = { query: 'What is the lamp made of?', expected: [{ fileName: 'lamp.txt' }, { phrase: 'of gold' }] }
 
-it('asks every question by each of the settings, and keeps the ranks', async () => {
+it('runs every question with each of the settings, and stores the ranks', async () => {
   const { deps, collection, add, start, ended, inference } = await world()
   await add(HARBOUR, LAMP)
   await using _working = startWork(deps, true)
@@ -106,7 +106,7 @@ it('continues after its process has died, and pays for no question twice', async
   expect(inference.paid.size).toBe(25)
 })
 
-it('waits while a part of the service is away, and fails when a repeat cannot help', async () => {
+it('waits while a subgraph is unavailable, and fails when a retry cannot help', async () => {
   const { deps, inference, add, start, ended } = await world()
   await add(HARBOUR)
   let away = 3
@@ -142,7 +142,7 @@ it('fails when a rerank model does, since the scores would be those of other set
   expect(await findEvaluation(deps, context, _id)).toMatchObject({ status: 'failed', error: { code: 'engine_error' } })
 })
 
-it('is one at a time for a collection, until it is deleted', async () => {
+it('allows one evaluation of a collection at a time, until it is deleted', async () => {
   const { deps, add, start } = await world()
   await expect(start()).rejects.toEqual(code('invalid_request', 'input.collectionId'))
   await add(HARBOUR)
@@ -154,7 +154,7 @@ it('is one at a time for a collection, until it is deleted', async () => {
   await start()
 })
 
-it('keeps the newest 50 of a collection', async () => {
+it('retains the newest 50 of a collection', async () => {
   const { deps, collection, add, start } = await world()
   await add(HARBOUR)
   const first = await start()
@@ -165,7 +165,7 @@ it('keeps the newest 50 of a collection', async () => {
   expect((await listEvaluations(deps, collection, { first: 100 })).edges).toHaveLength(50)
 })
 
-it('has questions that are checked, listed, deleted, and go with their collection', async () => {
+it('checks, lists and deletes questions, and deletes them with their collection', async () => {
   const { deps, collection, add, start } = await world()
   const [added] = await add(HARBOUR, LAMP)
   expect((await listGoldQuestions(deps, collection, { order: 'asc' })).edges.map(({ node }) => node.query)).toEqual([
@@ -190,9 +190,9 @@ it('has questions that are checked, listed, deleted, and go with their collectio
 for (const [what, question, param] of [
   ['an empty query', { ...HARBOUR, query: ' ' }, '.query'],
   ['a query that is too long', { ...HARBOUR, query: 'x'.repeat(1_001) }, '.query'],
-  ['no expected passage', { ...HARBOUR, expected: [] }, '.expected'],
-  ['a page alone', { ...HARBOUR, expected: [{ page: 1 }] }, '.expected[0]'],
-  ['a page before the first', { ...HARBOUR, expected: [{ fileName: 'a', page: 0 }] }, '.expected[0].page'],
+  ['no expected chunk', { ...HARBOUR, expected: [] }, '.expected'],
+  ['a page without a file', { ...HARBOUR, expected: [{ page: 1 }] }, '.expected[0]'],
+  ['a page below 1', { ...HARBOUR, expected: [{ fileName: 'a', page: 0 }] }, '.expected[0].page'],
   ['an empty phrase', { ...HARBOUR, expected: [{ phrase: '' }] }, '.expected[0].phrase'],
 ] as const)
   it(`refuses ${what}, and adds nothing`, async () => {
@@ -201,7 +201,7 @@ for (const [what, question, param] of [
     expect((await listGoldQuestions(deps, collection, {})).edges).toEqual([])
   })
 
-it('refuses more questions than a collection may have, more settings than it compares, and callers without the scopes', async () => {
+it('refuses questions and settings above the limits, and callers without the scopes', async () => {
   const { deps, collection, add, start } = await world()
   for (let i = 0; i < MAX_QUESTIONS / 100; i++) await add(...Array.from({ length: 100 }, () => HARBOUR))
   await expect(add(HARBOUR)).rejects.toEqual(code('storage_quota_exceeded'))

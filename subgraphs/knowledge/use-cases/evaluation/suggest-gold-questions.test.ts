@@ -31,7 +31,7 @@ async function world(texts: Readonly<Record<string, string>>) {
   return { deps, inference, collectionId, ids, suggest }
 }
 
-it('proposes questions with the file and the words of the passage, which can be added as they are', async () => {
+it('suggests questions with the file and the words of the chunk, which can be added unchanged', async () => {
   const { deps, inference, collectionId, ids, suggest } = await world({ 'harbour.txt': HARBOUR, 'leave.txt': LEAVE_TEXT })
   const requests: (readonly string[])[] = []
   inference.suggest = (text, languages) => {
@@ -56,7 +56,7 @@ it('proposes questions with the file and the words of the passage, which can be 
   expect(await addGoldQuestions(deps, context, { collectionId, questions })).toHaveLength(2)
 })
 
-it('leaves out what the passage has not, and what is in another language or twice, and counts it', async () => {
+it('omits and counts questions that the chunk does not support, in another language, and duplicates', async () => {
   const { inference, suggest } = await world({ 'harbour.txt': HARBOUR })
   inference.suggest = () => [
     { question: 'When was the harbour of Sur built?', phrase: 'built in 1931' },
@@ -70,7 +70,7 @@ it('leaves out what the passage has not, and what is in another language or twic
   expect([suggestions.length, dropped, cost]).toEqual([1, 5, 13n])
 })
 
-it('asks in both languages about half as many passages, five at once, and never gives more than was asked for', async () => {
+it('requests both languages for about half as many chunks, five concurrently, and never returns more than requested', async () => {
   const texts = Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`${i}.txt`, `${HARBOUR} It is harbour number ${i}.`]))
   const { inference, suggest } = await world(texts)
   const chunkCounts: number[] = []
@@ -97,7 +97,7 @@ it('asks in both languages about half as many passages, five at once, and never 
   expect(cost).toBe(39n)
 })
 
-it('asks about the given documents only, and says when some of the calls failed', async () => {
+it('uses the given documents only, and reports failed calls', async () => {
   const texts = Object.fromEntries(Array.from({ length: 7 }, (_, i) => [`${i}.txt`, `${HARBOUR} It is harbour number ${i}.`]))
   const { inference, ids, suggest } = await world(texts)
   inference.suggest = (text) => [{ question: `When was harbour ${text.match(/number (\d+)/)![1]} built?`, phrase: 'built in 1931' }]
@@ -116,7 +116,7 @@ it('asks about the given documents only, and says when some of the calls failed'
   await expect(suggest()).rejects.toEqual(code('model_not_found', 'input.model'))
 })
 
-it('refuses what is not valid, strangers, and a collection without passages', async () => {
+it('refuses invalid input, callers of other organizations, and a collection without chunks', async () => {
   const { deps, collectionId, ids, suggest } = await world({ 'label.txt': 'Harbour office' })
   await expect(suggest()).rejects.toEqual(code('invalid_request', 'input.collectionId'))
   await expect(suggest({ documentIds: [...ids.values()] })).rejects.toEqual(code('invalid_request', 'input.documentIds'))

@@ -64,7 +64,7 @@ async function expectSettled(world: FileWorld): Promise<void> {
   expect(await deps.store.blobs.find({ _id: { $gte: '' } }, { limit: 1_000 })).toEqual([])
 }
 
-it('stores and counts the same content once, and takes it along with its last file', async () => {
+it('stores and counts the same content once, and deletes it with its last file', async () => {
   const world = newWorld(UNUSED)
   const deps = depsOn(world)
   const [first, second] = await Promise.all([upload(deps, 'same'), upload(deps, 'same'), upload(deps, 'other')])
@@ -75,7 +75,7 @@ it('stores and counts the same content once, and takes it along with its last fi
   await expectSettled(world)
 })
 
-it('refuses another file with the same bytes once there are 1,000, until one of them is deleted', async () => {
+it('refuses another file with the same bytes at 1,000, until one of them is deleted', async () => {
   const deps = depsOn(newWorld(UNUSED))
   const [blob] = await Promise.all([upload(deps, 'same')]).then(() => deps.store.blobs.find({ _id: { $gte: '' } }, { limit: 1 }))
   const more = (by: number) => deps.store.blobs.findOneAndUpdate({ _id: blob!._id }, { $inc: { referenceCount: by } })
@@ -87,7 +87,7 @@ it('refuses another file with the same bytes once there are 1,000, until one of 
   expect((await readUsage(deps.store, principal.organizationId)).storageBytes).toBe(9)
 })
 
-it('ends with one copy of each content and its count, whatever uploads and deletions run in parallel and crash', async () => {
+it('ends with one copy of each content and its count, through concurrent uploads, deletions and crashes', async () => {
   const step = fc.record({
     kind: fc.constantFrom('upload' as const, 'delete' as const, 'sweep' as const),
     text: fc.constantFrom('one', 'another'),
@@ -115,7 +115,7 @@ it('ends with one copy of each content and its count, whatever uploads and delet
   )
 }, 120_000)
 
-it('counts once what two upload at the same time, also when the later one dies with its mark set', async () => {
+it('counts concurrent uploads of the same content once, even when the later one dies with its mark set', async () => {
   const world = newWorld(UNUSED)
   const life = new Life(7)
   life.onCall = async (call, name) => {
@@ -128,7 +128,7 @@ it('counts once what two upload at the same time, also when the later one dies w
   await expectSettled(world)
 })
 
-it('keeps nothing of an upload that the quota does not cover, and says by how much', async () => {
+it('stores nothing of an upload above the quota, and reports the excess', async () => {
   const world = newWorld(UNUSED)
   const deps = depsOn(world)
   const small = { ...principal, plan: { ...principal.plan, storageBytes: 5 } }
@@ -143,7 +143,7 @@ it('keeps nothing of an upload that the quota does not cover, and says by how mu
   await expectSettled(world)
 })
 
-it('refuses an upload that the sweep took for interrupted, rather than to keep a file without bytes', async () => {
+it('refuses an upload that the sweep treated as interrupted, rather than store a file without bytes', async () => {
   const world = newWorld(UNUSED)
   const life = new Life()
   const deps = depsOn(world, life)
@@ -157,7 +157,7 @@ it('refuses an upload that the sweep took for interrupted, rather than to keep a
   await expectSettled(world)
 })
 
-it('keeps the reference of a file that was recorded while the sweep took it for interrupted', async () => {
+it('preserves the reference of a file that was recorded while the sweep treated it as interrupted', async () => {
   const world = newWorld(UNUSED)
   const deps = depsOn(world)
   const bytes = Buffer.from('abc')

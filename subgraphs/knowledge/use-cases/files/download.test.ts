@@ -22,7 +22,7 @@ async function uploaded(sizeBytes: number) {
   return { deps, blobs, bytes, file, open }
 }
 
-it('streams the bytes of the file that its path was signed for', async () => {
+it('streams the bytes of the file for a signed path', async () => {
   const { deps, bytes, file, open } = await uploaded(2 * MIB + 5)
   const { path } = await signDownload(deps, context, file._id)
   const { status, headers, body } = await open(path)
@@ -42,14 +42,14 @@ it('signs no path to the file of another organization, nor without the scope', a
   await expect(signDownload(deps, writer, file._id)).rejects.toMatchObject({ code: 'permission_denied' })
 })
 
-it('says that a file is gone which was deleted after its path was signed', async () => {
+it('reports that a file was deleted after its path was signed', async () => {
   const { deps, file, open } = await uploaded(5)
   const { path } = await signDownload(deps, context, file._id)
   await deleteFile(deps, context, file._id)
   await expect(open(path)).rejects.toMatchObject({ code: 'not_found' })
 })
 
-it('fails for a file that is shorter than its record: at once, or when its bytes end', async () => {
+it('fails for a file that is shorter than its record, immediately or when its bytes end', async () => {
   const { deps, blobs, bytes, file, open } = await uploaded(2 * MIB)
   const { path } = await signDownload(deps, context, file._id)
   const { key } = (await blobs.list('', 1))[0]!
@@ -59,7 +59,7 @@ it('fails for a file that is shorter than its record: at once, or when its bytes
   await expect(open(path)).rejects.toThrow('missing')
 })
 
-it('reads no more of the store than its reader has taken', async () => {
+it('reads no more of the store than its reader has consumed', async () => {
   const { deps, blobs, file, open } = await uploaded(8 * MIB)
   const { path } = await signDownload(deps, context, file._id)
   let reads = 0

@@ -15,7 +15,7 @@ class GatedBlobs extends MemoryBlobStore {
   }
 }
 
-it('refuses nobody an upload while another organization has many large ones under way, and stores all of them', async () => {
+it('accepts every upload while another organization has many large ones in flight, and stores all of them', async () => {
   const unused = {} as never
   const blobs = new GatedBlobs()
   const deps = depsOn({ documents: new MemoryDocumentStore(), blobs, index: unused, inference: unused, clock: new ManualClock() })
@@ -33,7 +33,7 @@ it('refuses nobody an upload while another organization has many large ones unde
   ])
 })
 
-it('refuses what nobody can use with the formats that are read, keeps nothing of it, and takes sound and pictures', async () => {
+it('refuses unusable files with the list of supported formats, stores nothing of them, and accepts audio and images', async () => {
   const unused = {} as never
   const blobs = new MemoryBlobStore()
   const deps = depsOn({ documents: new MemoryDocumentStore(), blobs, index: unused, inference: unused, clock: new ManualClock() })

@@ -75,7 +75,7 @@ function world(store: DocumentStore) {
 }
 
 function suite(name: string, open: () => Promise<{ readonly store: DocumentStore; close(): Promise<void> }>) {
-  describe(`a flood of ${FLOOD} documents, on ${name}`, () => {
+  describe(`Fair ingestion of ${FLOOD} documents, on ${name}`, () => {
     let opened: Awaited<ReturnType<typeof open>>
     beforeAll(async () => {
       opened = await open()
@@ -83,7 +83,7 @@ function suite(name: string, open: () => Promise<{ readonly store: DocumentStore
     afterAll(() => opened?.close())
 
     it(
-      'delays a document of another organization by those under way and as many more',
+      'delays a document of another organization by those in flight and as many more',
       async () => {
         const { deps, inference, embeddedOf, start } = world(opened.store)
         await attach(deps, 'many', FLOOD)
@@ -110,7 +110,7 @@ suite('SQLite', async () => {
   return { store, close: async () => store[Symbol.asyncDispose]() }
 })
 
-await onEngine('KIS_TEST_MONGODB_URL', 'a flood of documents, on MongoDB', (url) => {
+await onEngine('KIS_TEST_MONGODB_URL', 'Fair ingestion, on MongoDB', (url) => {
   suite('MongoDB', async () => {
     const database = newDatabaseName()
     const store = await openMongoDocumentStore({ url, database, log: silentLog })
@@ -125,7 +125,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'a flood of documents, on MongoDB', (url)
 })
 
 it(
-  'an organization of a heavier plan has more documents begun in its turns',
+  'an organization of a heavier plan has more documents started in its turns',
   async () => {
     const store = await openSqliteDocumentStore({ file: join(folder, 'weights.sqlite'), log: silentLog })
     try {

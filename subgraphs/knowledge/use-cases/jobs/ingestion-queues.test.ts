@@ -20,7 +20,7 @@ function world() {
   return { deps, add, at, list }
 }
 
-it('counts what waits for a place and what is under way, with slow work, and says since when', async () => {
+it('counts waiting and running jobs, with slow work, and since when', async () => {
   const { add, at, list } = world()
   await add('org_a', newJob('ingest', 'org_a', at(-5_000)))
   await add('org_a', newJob('ingest', 'org_a', at(-3_000)))
@@ -36,7 +36,7 @@ it('counts what waits for a place and what is under way, with slow work, and say
   })
 })
 
-it('gives 100 organizations at a time, each once', async () => {
+it('returns 100 organizations at a time, once each', async () => {
   const { add, at, list } = world()
   const ids = Array.from({ length: 130 }, (_, i) => `org_${String(i).padStart(3, '0')}`)
   for (const id of ids) await add(id, newJob('ingest', id, at(-1)))
@@ -46,7 +46,7 @@ it('gives 100 organizations at a time, each once', async () => {
   expect([...first.queues, ...second.queues].map(({ organization }) => organization.id)).toEqual(ids)
 })
 
-it('answers nobody but the operator', async () => {
+it('is for the operator only', async () => {
   const { deps } = world()
   await expect(listIngestionQueues(deps, createContext().caller, '')).rejects.toMatchObject({ code: 'permission_denied' })
 })

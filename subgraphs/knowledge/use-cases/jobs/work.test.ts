@@ -37,7 +37,7 @@ const findDocument = (deps: Deps, id: string) => getDocument(deps, principal.org
 const isSettled = async (deps: Deps, ids: readonly string[]) =>
   (await Promise.all(ids.map((id) => findDocument(deps, id)))).every(({ status }) => status === 'ready' || status === 'failed')
 
-it('a re-embedding waits for its engine, says why, and goes on', async () => {
+it('a re-embedding waits for its engine, reports why, and resumes', async () => {
   const world = newWorld(parts)
   const deps = depsOn(world)
   const { collectionId, ids } = await attach(deps, 2)
@@ -56,7 +56,7 @@ it('a re-embedding waits for its engine, says why, and goes on', async () => {
   expect(await findReembedding(deps, context, _id)).toMatchObject({ error: null, hold: null, done: 2 })
 })
 
-it('two processes do each job once', async () => {
+it('two processes run each job once', async () => {
   const world = newWorld(parts)
   const deps = depsOn(world)
   const { ids } = await attach(deps, 20)
@@ -70,7 +70,7 @@ it('two processes do each job once', async () => {
   expect((await readUsage(deps.store, principal.organizationId)).vectors).toBe(20)
 }, 60_000)
 
-it('begins with the document of another organization at once, however many and long those of the first are', async () => {
+it('starts the document of another organization at once, behind any number of long ones', async () => {
   const first = Promise.withResolvers<void>()
   const parser: DocumentParser = {
     ...plainParser,
@@ -102,7 +102,7 @@ it('begins with the document of another organization at once, however many and l
   await eventually(() => isSettled(deps, ids))
 }, 60_000)
 
-it('gives a lease back when it stops, and the next process goes on at once', async () => {
+it('releases a lease when it stops, and the next process continues at once', async () => {
   const world = newWorld(parts)
   const deps = depsOn(world)
   const { ids } = await attach(deps, 1)
@@ -128,7 +128,7 @@ it('gives a lease back when it stops, and the next process goes on at once', asy
   expect((await findDocument(deps, ids[0]!)).status).toBe('ready')
 })
 
-it('finds the document that brings the service down by running it alone, and blames none that died beside it', async () => {
+it('isolates the poison document by a run of its own, and blames none that died beside it', async () => {
   const world = newWorld(parts)
   const { ids } = await attach(depsOn(world), 3)
   let besides = 0
@@ -161,7 +161,7 @@ it('finds the document that brings the service down by running it alone, and bla
   expect(diedBeside.slice(2)).toEqual([0, 0, 0])
 })
 
-it('stops also when the signal comes while a job is claimed', async () => {
+it('stops even when the signal comes during a claim', async () => {
   const world = newWorld(parts)
   const { ids } = await attach(depsOn(world), 1)
   const life = new Life()
@@ -177,7 +177,7 @@ it('stops also when the signal comes while a job is claimed', async () => {
   expect((await findDocument(depsOn(world), ids[0]!)).job).toMatchObject({ lease: null })
 })
 
-it('repeats a transient failure six times, and then the document fails', async () => {
+it('retries a transient failure six times, and then the document fails', async () => {
   const world = newWorld(parts)
   const deps = depsOn(world)
   const { ids } = await attach(deps, 1)
@@ -209,7 +209,7 @@ it('a transient failure that ends leaves no trace', async () => {
   expect(await findDocument(deps, ids[0]!)).toMatchObject({ status: 'ready', error: null, attempts: 7 })
 })
 
-it('waits for a part of the service as long as it is not there, and takes none of that for a failure', async () => {
+it('waits for an unavailable subgraph without counting failures', async () => {
   const world = newWorld(parts)
   const deps = depsOn(world)
   const { ids } = await attach(deps, 1)
@@ -222,7 +222,7 @@ it('waits for a part of the service as long as it is not there, and takes none o
   expect(await findDocument(deps, ids[0]!)).toMatchObject({ status: 'ready', error: null, attempts: 15 })
 })
 
-it('a document of a suspended organization waits until it is resumed, and takes none of that for a failure', async () => {
+it('a document of a suspended organization waits until it is resumed, without counting failures', async () => {
   const world = newWorld(parts)
   let embedCalls = 0
   let isSuspended = true
@@ -267,7 +267,7 @@ it('erases a deleted organization to the last record and byte, and nothing of an
   expect(await getDocument(deps, 'org_2', document._id)).toMatchObject({ status: 'ready' })
 })
 
-it('a collection of many documents is hidden at once and deleted to the end, by the request and the workers', async () => {
+it('a collection of many documents is hidden at once and deleted completely, by the request and the workers', async () => {
   const world = newWorld(parts)
   const deps = depsOn(world)
   const { collectionId, ids } = await attach(deps, 150)
@@ -279,7 +279,7 @@ it('a collection of many documents is hidden at once and deleted to the end, by 
   expect(await readUsage(deps.store, principal.organizationId)).toMatchObject({ vectors: 0, chunks: {}, marks: {} })
 })
 
-it('makes the leases of an earlier process due, and leaves jobs that wait for another time', async () => {
+it('makes the leases of an earlier process due, and leaves scheduled jobs', async () => {
   const world = newWorld(parts)
   const deps = depsOn(world)
   const { ids } = await attach(deps, 45)
@@ -305,7 +305,7 @@ it('a job is claimed by one of many, and renewed by its holder only', async () =
   expect(await renewLease(deps.store.documents, systemClock, { ...claimed[0]!, job: job! })).toBe(false)
 })
 
-it('runs a suspect alone only until it has got on', async () => {
+it('isolates a job only until it makes progress', async () => {
   const world = newWorld(parts)
   const deps = depsOn(world)
   const { collectionId, ids } = await attach(deps, 2)

@@ -24,7 +24,7 @@ async function* once() {
   yield text
 }
 
-it('bytes are as long as they are in the archive, and follow the record of them', async () => {
+it('imported bytes have the length in the archive, and follow their record', async () => {
   const check = (taker: ReturnType<typeof importing>, ...records: readonly PortableBytes[]) => taker.ofBytes.check!(records as never[])
   const corruptedMessage = /The archive is damaged/
   {
@@ -43,7 +43,7 @@ it('bytes are as long as they are in the archive, and follow the record of them'
   expect(() => taker.bytes.check(BYTES.sha256, 3)).toThrow(corruptedMessage)
 })
 
-it('bytes are taken once, however often the import is repeated', async () => {
+it('bytes are imported once, however often the import is repeated', async () => {
   const { store, blobs, files, ofBytes, bytes } = importing()
   const file = {
     _id: FILE,

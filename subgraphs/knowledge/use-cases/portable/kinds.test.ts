@@ -17,19 +17,19 @@ const OF_SOURCE = {
   ...{ refreshSeconds: 900, refreshAt: null, checkedAt: null, changedAt: null, error: null, createdAt: AT },
 }
 
-it('a document has as few ingestions, passages and pages as a deletion looks for', () => {
+it('limits the ingestions, chunks and pages of a document to what a deletion searches', () => {
   expect(DOCUMENT.parse(OF_DOCUMENT)).toMatchObject({ generation: 1 })
   for (const field of ['generation', 'chunkCount', 'pageCount'])
     expect(() => DOCUMENT.parse({ ...OF_DOCUMENT, [field]: Number.MAX_SAFE_INTEGER }), field).toThrow(field)
 })
 
-it('an address is fetched as rarely as the API allows', () => {
+it('limits the fetch interval of a URL to what the API allows', () => {
   expect(SOURCE.parse(OF_SOURCE)).toMatchObject({ refreshSeconds: 900 })
   for (const refreshSeconds of [0, 899, Number.MAX_SAFE_INTEGER])
     expect(() => SOURCE.parse({ ...OF_SOURCE, refreshSeconds })).toThrow('refreshSeconds')
 })
 
-it('the map of any text has marks near each other', () => {
+it('limits the distance of marks in the map of a text', () => {
   const documentId = OF_DOCUMENT._id
   for (const text of ['', 'short', 'ن'.repeat(200_000), '😀'.repeat(100_000), `a${'😀'.repeat(100_000)}`]) {
     const map = buildTextMap({ text, blocks: [], pageCount: null })
@@ -46,7 +46,7 @@ it('the map of any text has marks near each other', () => {
     expect(() => TEXT_MAP.parse(marks)).toThrow('marks')
 })
 
-it('passages have what an ingestion gives them at most, and nothing that an index refuses', () => {
+it('limits chunks to what an ingestion creates, and refuses what an index refuses', () => {
   const chunk = {
     ...{ ordinal: 0, text: 't', headingPath: [], pageStart: null, pageEnd: null, charStart: 0, charEnd: 1, language: 'ar', context: '' },
     ...{ vector: '', tokenStates: null },

@@ -141,8 +141,8 @@ async function readEvents({ deps }: Library, id: string) {
   return [...events.values()].filter(({ subject }) => subject === id).map(({ type, data }) => ({ type, data }))
 }
 
-describe('a collection gets another embedding model', () => {
-  it('for what the quote says, paid once, and searches find the same passages', async () => {
+describe('Re-embedding with another model', () => {
+  it('costs what the quote says, once, and searches find the same chunks', async () => {
     const library = await newLibrary()
     const { deps, collectionId, world } = library
     const found = await search(deps, collectionId, 'harbour0x1')
@@ -181,7 +181,7 @@ describe('a collection gets another embedding model', () => {
   })
 
   it(
-    'though its process dies at every other call',
+    'completes although its process dies at every other call',
     async () => {
       // A failing call also covers the case that the response of the previous call was lost, so some of each are
       // enough.
@@ -212,7 +212,7 @@ describe('a collection gets another embedding model', () => {
     KILLS_TIMEOUT_MS,
   )
 
-  it('and every search before, while and after finds each passage once', async () => {
+  it('every search before, during and after finds each chunk once', async () => {
     const library = await newLibrary()
     const { deps, collectionId, world } = library
     const found = await search(deps, collectionId, 'harbour0x1')
@@ -228,7 +228,7 @@ describe('a collection gets another embedding model', () => {
     await expectSwapped(library, _id)
   })
 
-  it('under a search that began with the former model', async () => {
+  it('preserves a search that began with the former model', async () => {
     const library = await newLibrary()
     const { deps, collectionId, world } = library
     const found = await search(deps, collectionId, 'harbour0x1')
@@ -245,7 +245,7 @@ describe('a collection gets another embedding model', () => {
     await expectSwapped(library, _id)
   })
 
-  it('with documents that were added, replaced, renamed and deleted meanwhile', async () => {
+  it('includes documents that were added, replaced, renamed and deleted meanwhile', async () => {
     const library = await newLibrary()
     const { deps, collectionId, world, ids } = library
     const replaced = await addReady(deps, collectionId, 'versions.txt', paragraphs(2, 'before'), asVersion)
@@ -268,7 +268,7 @@ describe('a collection gets another embedding model', () => {
     expect(await search(deps, collectionId, 'harbour0x1', { 'metadata.year': 2026 })).toHaveLength(CHUNKS)
   })
 
-  it('after documents that began with the former model, and before those that had not begun', async () => {
+  it('runs after documents that began with the former model, and before those that had not begun', async () => {
     const library = await newLibrary()
     const { deps, collectionId, world } = library
     const { id: running } = await attach(deps, collectionId, 'running.txt', paragraphs(1, 'running'))
@@ -302,7 +302,7 @@ describe('a collection gets another embedding model', () => {
     expect((await verifyIndex(deps, operator, { collectionId, repair: false })).findings).toEqual([])
   })
 
-  it('and a document whose ingestion was interrupted begins again with the new model', async () => {
+  it('restarts an interrupted ingestion with the new model', async () => {
     const library = await newLibrary()
     const { deps, collectionId, world } = library
     const { id } = await attach(deps, collectionId, 'interrupted.txt', paragraphs(CHUNKS, 'interrupted'))
@@ -322,7 +322,7 @@ describe('a collection gets another embedding model', () => {
     expect((await verifyIndex(deps, operator, { collectionId, repair: false })).findings).toEqual([])
   })
 
-  it('on a real store', async () => {
+  it('works on a real store', async () => {
     await using documents = await openSqliteDocumentStore({ file: join(folder, 'documents.sqlite'), log: silentLog })
     const library = await newLibrary({ documents })
     const { _id } = await start(library.deps, library.collectionId)
@@ -335,8 +335,8 @@ describe('a collection gets another embedding model', () => {
   })
 })
 
-describe('a re-embedding', () => {
-  it('that is cancelled leaves nothing, and what was embedded is paid', async () => {
+describe('Re-embedding job', () => {
+  it('leaves nothing when cancelled, and charges what was embedded', async () => {
     const library = await newLibrary()
     const { deps, collectionId, world } = library
     const { _id } = await start(deps, collectionId)
@@ -362,7 +362,7 @@ describe('a re-embedding', () => {
   })
 
   it(
-    'that is cancelled while its process dies at any call ends once',
+    'ends once when it is cancelled while its process dies at any call',
     async () => {
       for (let call = 1; ; call++) {
         const library = await newLibrary()
@@ -389,9 +389,9 @@ describe('a re-embedding', () => {
 
   it.each([
     { name: 'the model leaves the allowlist', now: { modelAllowlist: ['embed'] }, code: 'model_not_found' },
-    { name: 'the key ends', now: { isEnded: true }, code: 'invalid_api_key' },
+    { name: 'the key expires', now: { isEnded: true }, code: 'invalid_api_key' },
     { name: 'the key loses its scope', now: { scopes: ['knowledge:read'] }, code: 'permission_denied' },
-  ] as const)('ends with the reason when $name, and searches go on', async ({ now, code }) => {
+  ] as const)('ends with the reason when $name, and searches continue', async ({ now, code }) => {
     let caller: Principal = principal
     const library = await newLibrary({ accounts: { findPrincipal: async () => caller } })
     const { deps, collectionId, world } = library
@@ -422,7 +422,7 @@ describe('a re-embedding', () => {
     await expectFormer(library)
   })
 
-  it('goes on under another hold when its own has expired', async () => {
+  it('continues with another hold when its own has expired', async () => {
     const library = await newLibrary()
     const { deps, collectionId, world } = library
     const { _id } = await start(deps, collectionId)
@@ -459,7 +459,7 @@ describe('a re-embedding', () => {
     expect([...world.blobs.keys.keys()].filter((key) => key.startsWith('doc_'))).toEqual([])
   })
 
-  it('is one of an organization, by a key that may write', async () => {
+  it('is limited to one per organization, by a key that may write', async () => {
     const library = await newLibrary()
     const { deps, collectionId } = library
     const attempt = (embeddingModel: string, caller = principal) =>
@@ -496,7 +496,7 @@ describe('a re-embedding', () => {
     expect(ReembeddingQuoteFields.tokens!(quote, {}, undefined as never, undefined as never)).toBe(2 ** 31 - 1)
   })
 
-  it('costs what was sent of a batch that a deadline of ours has ended', async () => {
+  it('costs what was sent of a batch that a deadline of the service has ended', async () => {
     const library = await newLibrary()
     const { deps, collectionId, world } = library
     const { _id } = await start(deps, collectionId)
@@ -513,7 +513,7 @@ describe('a re-embedding', () => {
     expect(money().charged).toBe((CHUNKS + 1) * TOKENS + 7)
   })
 
-  it('quotes a large collection by a part of it', async () => {
+  it('estimates the quote of a large collection from a sample', async () => {
     const library = await newLibrary()
     const { deps, collectionId, ids } = library
     await deps.store.usage.findOneAndUpdate({ _id: organizationId }, { $set: { [`chunks.${collectionId}`]: 100_000 } })

@@ -33,21 +33,21 @@ async function compare(candidates: readonly ChunkCandidate[], more: Partial<Comp
   return { found, read }
 }
 
-it('says of passages in the other language which are nearer than they are on average', async () => {
+it('reports which chunks in the other language are nearer than their average', async () => {
   const { found, read } = await compare([candidate('near', 'en'), candidate('far', 'en'), candidate('own', 'ar'), candidate('none', null)])
   expect(read).toEqual(['far', 'near'])
   expect(found.get('near')).toBeGreaterThan(0)
   expect(found.get('far')).toBeCloseTo(-found.get('near')!, 10)
 })
 
-it('leaves passages without token states, or with those of an earlier form, where they are', async () => {
+it('leaves chunks without token embeddings, or with an earlier format, in position', async () => {
   const { found } = await compare([candidate('old', 'en'), candidate('near', 'en'), candidate('far', 'en'), candidate('earlier', 'en')])
   expect([...found.keys()].sort()).toEqual(['far', 'near'])
   const { found: alone } = await compare([candidate('old', 'en'), candidate('near', 'en')])
   expect([...alone]).toEqual([['near', 0]])
 })
 
-it('reads the states of the 40 closest only', async () => {
+it('reads the token embeddings of the 40 closest only', async () => {
   const many = Array.from({ length: 50 }, (_, i) => candidate(String(i), 'en', 0.5 + i / 100))
   const { read } = await compare([...many, candidate('unseen', 'en', null)])
   expect(read).toEqual(Array.from({ length: 40 }, (_, i) => String(49 - i)))
@@ -58,7 +58,7 @@ it.each([
   ['the query’s language is unknown', { language: null }],
   ['the mode is lexical', { mode: 'lexical', aim: null }],
   ['the mode is vector', { mode: 'vector' }],
-] as const)('compares nothing where %s', async (_case, more) => {
+] as const)('compares nothing if %s', async (_case, more) => {
   const { found, read } = await compare([candidate('near', 'en'), candidate('far', 'en')], more)
   expect([found.size, read]).toEqual([0, []])
 })

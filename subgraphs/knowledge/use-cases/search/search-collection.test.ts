@@ -33,7 +33,7 @@ async function indexed(collectionId: string, documentId: string, generation: str
 
 const modes = ['hybrid', 'vector', 'lexical'] as const
 
-it('gives no chunk of a document that is in process, hidden, of an earlier generation, or unknown', async () => {
+it('returns no chunk of a document that is in process, hidden, of an earlier generation, or unknown', async () => {
   const { deps, collectionId, attach, ingested, search } = await openCollection()
   const ready = await ingested('The harbour of Sur was rebuilt.')
   const waiting = await attach('The harbour of Muscat.', 'b.txt')
@@ -49,7 +49,7 @@ it('gives no chunk of a document that is in process, hidden, of an earlier gener
   }
 })
 
-it('gives no chunk of another organization, even if the index does', async () => {
+it('returns no chunk of another organization, even if the index does', async () => {
   const other = await openCollection()
   await other.ingested('The harbour of others.')
   const leaks: Partial<ChunkIndex> = {
@@ -66,7 +66,7 @@ it('gives no chunk of another organization, even if the index does', async () =>
   for (const mode of modes) expect(await search('harbour', { mode })).toEqual([])
 })
 
-it('finds ready documents behind one in process that holds all the places', async () => {
+it('finds ready documents behind one in process that fills all results', async () => {
   const { collectionId, attach, ingested, search } = await openCollection()
   const ready = await ingested('The harbour of Sur was rebuilt after a storm in the year of the flood.')
   const waiting = await attach('Being read.', 'b.txt')
@@ -79,7 +79,7 @@ it('finds ready documents behind one in process that holds all the places', asyn
   for (const mode of modes) expect((await search('harbour', { mode })).map(({ document }) => document._id)).toEqual([ready])
 })
 
-it('gives the best first, with the ranks of the legs that the mode has', async () => {
+it('returns the best first, with the ranks of the retrievers of the mode', async () => {
   const { ingested, search, inference } = await openCollection()
   await ingested(`${paragraphs(3, 'kiln')}\n\n${'harbour kiln0x1 '.repeat(65)}`)
   const retrievers = { hybrid: [true, true], vector: [false, true], lexical: [true, false] } as const
@@ -97,7 +97,7 @@ it('gives the best first, with the ranks of the legs that the mode has', async (
   expect(await search('harbour', { mode: 'lexical' })).not.toEqual([])
 })
 
-it('filters by the facts of the file and by metadata', async () => {
+it('filters by file properties and by metadata', async () => {
   const { ingested, search } = await openCollection()
   const first = await ingested('The harbour of Sur.', 'first.txt', { year: '1931' })
   const second = await ingested('The harbour of Muscat.', 'second.txt')
@@ -108,7 +108,7 @@ it('filters by the facts of the file and by metadata', async () => {
   expect(await found({ language: 'ar' })).toEqual([])
 })
 
-it('refuses a key that may not use the model, in every mode, and a foreign collection', async () => {
+it('refuses a key that may not use the model, in every mode, and a collection of another organization', async () => {
   const { ingested, search } = await openCollection()
   await ingested('The harbour of Sur.')
   for (const mode of modes) {
@@ -119,7 +119,7 @@ it('refuses a key that may not use the model, in every mode, and a foreign colle
   }
 })
 
-it('refuses a query without anything in it and a limit out of range', async () => {
+it('refuses an empty query and a limit out of range', async () => {
   const { search } = await openCollection()
   for (const query of ['', '  ', 'ـــ'])
     await expect(search(query)).rejects.toMatchObject({ code: 'invalid_request', param: 'input.query' })
@@ -128,7 +128,7 @@ it('refuses a query without anything in it and a limit out of range', async () =
   await expect(search('x', { limit: 51 })).rejects.toMatchObject({ code: 'integer_above_max_value' })
 })
 
-it('searches a query in Arabizi in Arabic letters, and the words as typed in passages in Arabizi', async () => {
+it('searches an Arabizi query in Arabic letters, and the typed words in Arabizi chunks', async () => {
   const { ingested, search } = await openCollection()
   const arabic = await ingested('قنون العمل, in short')
   const typed = await ingested('keef el 3amal?')

@@ -37,8 +37,8 @@ async function library() {
   return { deps, inference, newCollection, add, search, texts }
 }
 
-describe('several collections', () => {
-  it('of one model are ranked together, for one embedding', async () => {
+describe('Search of several collections', () => {
+  it('with one model ranks them together, for one embedding', async () => {
     const { inference, newCollection, add, search } = await library()
     const [a, b] = [await newCollection('a'), await newCollection('b')]
     await add(a, 'A harbour and much else of no interest here.', 'a.txt')
@@ -50,7 +50,7 @@ describe('several collections', () => {
     expect([inference.embeddings, cost]).toEqual([1, 3n])
   })
 
-  it('of two models alternate by rank, for one embedding each', async () => {
+  it('with two models alternates by rank, for one embedding each', async () => {
     const { inference, newCollection, add, search } = await library()
     const [a, b] = [await newCollection('a'), await newCollection('b', 'embed-other')]
     for (const [ordinal, text] of ['The harbour.', 'A harbour by the sea.', 'Of a harbour that was lost.'].entries()) {
@@ -66,7 +66,7 @@ describe('several collections', () => {
     expect(inference.embeddings).toBe(0)
   })
 
-  it('are refused where one is unknown, or there are none, too many, or both ways of naming them', async () => {
+  it('is refused with an unknown one, none, too many, or both ways of naming them', async () => {
     const { newCollection, search } = await library()
     const a = await newCollection('a')
     await expect(search({ collectionIds: [a, 'col_x'] })).rejects.toMatchObject({ code: 'not_found', param: 'input.collectionIds' })
@@ -79,7 +79,7 @@ describe('several collections', () => {
   })
 })
 
-describe('a reranker', () => {
+describe('Reranker of a search', () => {
   const createLibrary = async (rerankModel: string | null = null) => {
     const created = await library()
     const collectionId = await created.newCollection('a', 'embed', rerankModel)
@@ -89,7 +89,7 @@ describe('a reranker', () => {
     return { ...created, collectionId }
   }
 
-  it('orders what was found, gives its scores, and is paid beside the embedding', async () => {
+  it('orders the hits, sets their scores, and is paid beside the embedding', async () => {
     const { collectionId, search } = await createLibrary()
     const { hits, rerank, cost } = await search({ collectionId, rerankModel: 'rank' })
     expect(hits.map(({ ranked }) => ranked.score)).toEqual([0.9, 0.1])
@@ -98,12 +98,12 @@ describe('a reranker', () => {
     expect(await search({ collectionId })).toMatchObject({ rerank: null, cost: 3n })
   })
 
-  it('looks further than the limit', async () => {
+  it('considers more than the limit', async () => {
     const { collectionId, texts } = await createLibrary()
     expect(await texts({ collectionId, rerankModel: 'rank', limit: 1 })).toEqual(['Something about a harbour of the south.'])
   })
 
-  it('of the collection applies unless the search names another, or none, or is free', async () => {
+  it('is that of the collection unless the search names another, or none, or is free', async () => {
     const { collectionId, search } = await createLibrary('rank')
     const by = async (more: Partial<SearchInput>) => (await search({ collectionId, ...more })).rerank?.modelId ?? null
     expect(await by({})).toBe('rank')
@@ -121,7 +121,7 @@ describe('a reranker', () => {
     expect((await search({ collectionIds: [collectionId, none] })).rerank).toBeNull()
   })
 
-  it('that fails leaves the plain order, and the answer says so', async () => {
+  it('falls back to the plain order when it fails, with a warning in the result', async () => {
     const { collectionId, inference, search } = await createLibrary('rank')
     const plain = (await search({ collectionId, rerankModel: null })).hits
     for (const code of ['engine_timeout', 'insufficient_quota', 'engine_error'] as const) {
@@ -132,7 +132,7 @@ describe('a reranker', () => {
     }
   })
 
-  it('that the key may not use is an error where the search names it, and told where the collection does', async () => {
+  it('that the key may not use is an error if the search names it, and reported if the collection does', async () => {
     const { collectionId, search, inference } = await createLibrary('rank')
     const refused = search({ collectionId, rerankModel: 'unknown' })
     await expect(refused).rejects.toMatchObject({ code: 'model_not_found', param: 'input.rerankModel' })
@@ -142,7 +142,7 @@ describe('a reranker', () => {
     await expect(named).rejects.toMatchObject({ code: 'residency_policy_violation', param: 'input.rerankModel' })
   })
 
-  it('is changed and removed, and must be one', async () => {
+  it('is changed and removed, and must be a rerank model', async () => {
     const { collectionId, deps } = await createLibrary()
     const change = (rerankModel: string | null) => updateCollection(deps, createContext(), { id: collectionId, rerankModel })
     expect((await change('rank')).rerankModel).toBe('rank')
@@ -151,7 +151,7 @@ describe('a reranker', () => {
   })
 })
 
-describe('a query with a conversation', () => {
+describe('Query with a conversation', () => {
   const history = [{ role: 'user', content: 'What is at the harbour?' }] as const
   const createLibrary = async () => {
     const created = await library()
@@ -161,7 +161,7 @@ describe('a query with a conversation', () => {
     return { ...created, collectionId }
   }
 
-  it('is searched as a chat model rewrites it, which is paid beside the embedding', async () => {
+  it('is searched as rewritten by a chat model, which is paid beside the embedding', async () => {
     const { inference, collectionId, search } = await createLibrary()
     inference.rewritten = 'harbour'
     const { hits, rewrite, cost } = await search({ collectionId, query: 'and there?', history, rewriteModel: 'chat', mode: 'lexical' })
@@ -169,7 +169,7 @@ describe('a query with a conversation', () => {
     expect([rewrite, cost]).toEqual([{ query: 'harbour', applied: true, error: null }, 11n])
   })
 
-  it('is searched as it is where the model fails, and the answer says so', async () => {
+  it('is searched unchanged when the model fails, with a warning in the result', async () => {
     const { inference, collectionId, search } = await createLibrary()
     inference.rewritten = new KisError('engine_timeout', 'no')
     const { hits, rewrite } = await search({ collectionId, query: 'kiln', history, rewriteModel: 'chat', mode: 'lexical' })
@@ -177,7 +177,7 @@ describe('a query with a conversation', () => {
     expect(rewrite).toEqual({ query: 'kiln', applied: false, error: 'engine_timeout' })
   })
 
-  it('is refused where the key may not ask the model, and without a model', async () => {
+  it('is refused where the key may not call the model, and without a model', async () => {
     const { inference, collectionId, search } = await createLibrary()
     for (const code of ['permission_denied', 'model_not_found', 'residency_policy_violation'] as const) {
       inference.rewritten = new KisError(code, 'no')
@@ -193,8 +193,8 @@ describe('a query with a conversation', () => {
   })
 })
 
-describe('the answer', () => {
-  it('leaves out what scores too low', async () => {
+describe('Search result', () => {
+  it('omits hits below the minimum score', async () => {
     const { newCollection, add, search } = await library()
     const collectionId = await newCollection('a')
     await add(collectionId, 'The harbour.', 'a.txt')
@@ -205,7 +205,7 @@ describe('the answer', () => {
     expect((await search({ collectionId, minScore: 2 })).hits).toEqual([])
   })
 
-  it('has the neighbours of a hit, as many as there are', async () => {
+  it('includes the neighbors of a hit, as many as exist', async () => {
     const { newCollection, add, search } = await library()
     const collectionId = await newCollection('a')
     await add(collectionId, paragraphs(6), 'a.txt')
@@ -220,7 +220,7 @@ describe('the answer', () => {
     await expect(around('matter5x1', 4)).rejects.toMatchObject({ code: 'integer_above_max_value', param: 'input.expand' })
   })
 
-  it('marks the words of the query', async () => {
+  it('highlights the words of the query', async () => {
     const { newCollection, add, search } = await library()
     const collectionId = await newCollection('a')
     await add(collectionId, 'Old harbours of Oman.', 'a.txt')
@@ -267,7 +267,7 @@ describe('the answer', () => {
     await expect(search({ collectionId, facets: ['text'] })).rejects.toMatchObject({ code: 'unsupported_value', param: 'input.facets[0]' })
   })
 
-  it('follows the weight of words', async () => {
+  it('depends on the weight of words', async () => {
     const { newCollection, add, texts } = await library()
     const collectionId = await newCollection('a')
     await add(collectionId, 'The kiln, the kiln, the kiln and the kiln are of the town.', 'a.txt')
@@ -279,7 +279,7 @@ describe('the answer', () => {
   })
 })
 
-it('filters on parts of texts, Arabic names of fields, numbers and times', async () => {
+it('filters by substrings, Arabic field names, numbers and times', async () => {
   const { newCollection, add, search } = await library()
   const collectionId = await newCollection('a')
   await add(collectionId, 'The harbour of Sur.', 'دليل الموظف 2024.txt', { القسم: 'شؤون الموظفين', price: 20 })

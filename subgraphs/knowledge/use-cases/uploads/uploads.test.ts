@@ -68,7 +68,7 @@ async function expectSettled(world: FileWorld): Promise<void> {
   expect([...world.blobs.keys]).toEqual([])
 }
 
-it('takes a file in pieces, however small, and keeps it in few', async () => {
+it('accepts a file in parts of any size, and stores it in few', async () => {
   const world = newWorld(UNUSED)
   const deps = depsOn(world)
   const { _id } = await create(deps, 26, { metadata: 'mine' })
@@ -89,7 +89,7 @@ it('takes a file in pieces, however small, and keeps it in few', async () => {
   await expectSettled(world)
 })
 
-it('takes bytes at its own place only, so that of two writers one continues', async () => {
+it('accepts bytes at its current offset only, so that of two writers one continues', async () => {
   const world = newWorld(UNUSED)
   const deps = depsOn(world)
   const { _id } = await create(deps, 6)
@@ -105,7 +105,7 @@ it('takes bytes at its own place only, so that of two writers one continues', as
   await expectSettled(world)
 })
 
-it('stores bytes again that a new reference finds missing, for the earlier files, too', async () => {
+it('restores missing bytes when a new reference finds them missing, for earlier files as well', async () => {
   const inline = async (deps: Deps) => (await uploadFile(deps, context, { name: 'a.txt', contentBase64: base64('abcdef') }))._id
   const inPieces = async (deps: Deps) => (await send(deps, 'abcdef')).fileId
   const ways = [inline, inPieces]
@@ -122,7 +122,7 @@ it('stores bytes again that a new reference finds missing, for the earlier files
     }
 })
 
-it('keeps bytes that another file shares when the upload that brought them is refused', async () => {
+it('preserves bytes that another file shares when the upload that brought them is refused', async () => {
   const world = newWorld(UNUSED)
   const deps = depsOn(world)
   const full = await uploadFile(deps, context, { name: 'full.txt', contentBase64: base64('full') })
@@ -148,7 +148,7 @@ it('keeps bytes that another file shares when the upload that brought them is re
   await expectSettled(world)
 })
 
-it('does not sweep an upload away while it is being completed', async () => {
+it('does not sweep an upload during its completion', async () => {
   const world = newWorld(UNUSED)
   for (let at = 1, isReached = true; isReached; at++) {
     isReached = false
@@ -168,7 +168,7 @@ it('does not sweep an upload away while it is being completed', async () => {
   }
 })
 
-it('shares the bytes that the organization has already', async () => {
+it('reuses bytes that the organization has already', async () => {
   const world = newWorld(UNUSED)
   const deps = depsOn(world)
   const { _id } = await uploadFile(deps, context, { name: 'first.txt', contentBase64: base64('same') })
@@ -202,7 +202,7 @@ it('ends an upload that is cancelled, refused or too old, with its bytes', async
   await expectSettled(world)
 })
 
-it('keeps no more unfinished than an organization may have, and none that the plan has no room for', async () => {
+it('limits unfinished uploads of an organization, and refuses those that exceed the plan', async () => {
   const world = newWorld(UNUSED)
   const deps = depsOn(world)
   await expect(create(deps, 500_001)).rejects.toMatchObject({ code: 'payload_too_large' })
@@ -230,7 +230,7 @@ it('keeps no more unfinished than an organization may have, and none that the pl
   expect(await findUpload(deps, context, _id)).toBeNull()
 })
 
-it('leaves a whole file or nothing, wherever a process dies and whoever else completes or deletes', async () => {
+it('leaves a whole file or nothing, through crashes and concurrent completion or deletion', async () => {
   const step = fc.record({
     kind: fc.constantFrom('send', 'complete', 'cancel', 'delete', 'inline'),
     diesAt: fc.oneof(fc.constant(Number.POSITIVE_INFINITY), fc.integer({ min: 1, max: 16 })),
@@ -261,7 +261,7 @@ it('leaves a whole file or nothing, wherever a process dies and whoever else com
   )
 }, 120_000)
 
-it('takes a file of unknown length as it comes, as large as the plan allows', async () => {
+it('streams a file of unknown length, up to the limit of the plan', async () => {
   const world = newWorld(UNUSED)
   const deps = depsOn(world)
   const plan = { ...principal.plan, maxFileBytes: 10, storageBytes: 15 }

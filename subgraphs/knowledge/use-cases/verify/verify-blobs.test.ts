@@ -61,8 +61,8 @@ function worldOn(blobs: BlobStore) {
   return { deps, upload, verify, keyOf: findKey, ingested }
 }
 
-describe('the verification of stored bytes', () => {
-  it('finds contents of files that are gone, cut short or others', async () => {
+describe('Blob verification', () => {
+  it('finds contents of files that are missing, truncated or changed', async () => {
     const blobs = new MemoryBlobStore()
     const { upload, verify, keyOf } = worldOn(blobs)
     const files = [await upload('one'), await upload('two'), await upload('three'), await upload('four')]
@@ -83,7 +83,7 @@ describe('the verification of stored bytes', () => {
     )
   })
 
-  it('finds texts of ready documents that are gone or others; of an earlier version it knows only that they are there', async () => {
+  it('finds missing or changed texts of ready documents, and only missing ones of an earlier version', async () => {
     const blobs = new MemoryBlobStore()
     const { deps, verify, ingested } = worldOn(blobs)
     const documentId = await ingested('The harbour is closed in winter.')
@@ -98,7 +98,7 @@ describe('the verification of stored bytes', () => {
     expect((await verify()).findings).toEqual([{ ...finding, kind: 'missing', detail: 'the bytes are not there' }])
   })
 
-  it('leaves alone what is being uploaded, deleted or ingested', async () => {
+  it('ignores what is being uploaded, deleted or ingested', async () => {
     const blobs = new MemoryBlobStore()
     const { deps, upload, verify, ingested } = worldOn(blobs)
     const documentId = await ingested('The harbour is closed in winter.')
@@ -111,7 +111,7 @@ describe('the verification of stored bytes', () => {
     expect(await verify()).toEqual({ blobs: 0, texts: 0, findings: [] })
   })
 
-  it('finds in a SQLite file a piece that was overwritten, and one that is gone, which no reader gets as zeros', async () => {
+  it('finds an overwritten and a missing part in a SQLite file, and no reader gets zeros for it', async () => {
     const file = join(folder, 'blobs.sqlite')
     let store = await openSqliteBlobStore({ file, log: silentLog })
     const world = worldOn({
@@ -144,7 +144,7 @@ describe('the verification of stored bytes', () => {
     await store[Symbol.asyncDispose]()
   })
 
-  it('is the operator’s alone, goes on from page to page, and takes no cursor but its own', async () => {
+  it('is for the operator only, continues page by page, and accepts only its own cursors', async () => {
     const { deps, upload, verify } = worldOn(new MemoryBlobStore())
     for (let i = 0; i < 101; i++) await upload(`file ${i}`)
     expect(await verify()).toEqual({ blobs: 101, texts: 0, findings: [] })

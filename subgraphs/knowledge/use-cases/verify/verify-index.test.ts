@@ -101,14 +101,14 @@ async function verify(deps: Deps, { repair = false, collectionId }: { repair?: b
 const shortly = ({ findings }: { readonly findings: readonly IndexFinding[] }) =>
   findings.map(({ kind, documentId, generation, expected, found }) => [kind, documentId, generation, expected, found])
 
-it('finds nothing where nothing is wrong, and counts what it has looked at', async () => {
+it('finds nothing in a consistent index, and counts what it has checked', async () => {
   const { deps, add } = await openWorld()
   await add(paragraphs(3))
   await add(paragraphs(2, 'other'), 'b.txt')
   expect(await verify(deps)).toMatchObject({ findings: [], collections: 1, documents: 2, chunks: 5 })
 })
 
-it('looks at every document once, however many there are, and finds each difference among them', async () => {
+it('checks every document once, in any number, and finds each difference', async () => {
   const { deps, collectionId, put, add, record } = await openWorld()
   const { _id: _, job: _job, ...ready } = { ...(await record(await add('harbour'))), attachKey: 'x' }
   const ids = Array.from({ length: 330 }, (_, i) => `doc_${i.toString(16).padStart(32, '0')}`)
@@ -129,7 +129,7 @@ it('looks at every document once, however many there are, and finds each differe
   expect(findings).toHaveLength(of('missing').length + of('extra').length)
 })
 
-it('says of each document what the index lacks and what it has too much', async () => {
+it('reports per document what the index lacks and what it has in excess', async () => {
   const { deps, index, collectionId, add, put } = await openWorld()
   const lost = await add(paragraphs(3))
   const partly = await add(paragraphs(4, 'part'), 'b.txt')
@@ -153,7 +153,7 @@ it('says of each document what the index lacks and what it has too much', async 
   expect(shortly(await verify(deps, { collectionId }))).toEqual(expected)
 })
 
-it('finds collections that only one side knows', async () => {
+it('finds collections that only one side has', async () => {
   const { deps, index, collectionId, put } = await openWorld()
   const unknownCollection = `col_${'0'.repeat(32)}`
   await index.createCollection({ organizationId: 'org_1', collectionId: unknownCollection, dimensions: DIMENSIONS })
@@ -179,7 +179,7 @@ it('warns of a collection that is too large for the index, which repairs nothing
   expect(await verify(deps, { repair: true })).toMatchObject({ findings: [large] })
 })
 
-it('takes nothing for a difference that is under way', async () => {
+it('reports no change in flight as a difference', async () => {
   const { deps, index, collectionId, add, put } = await openWorld()
   const { id: queued } = await attach(deps, collectionId, 'a.txt', paragraphs(3))
   await put(queued, 'g1', 2)
@@ -195,7 +195,7 @@ it('takes nothing for a difference that is under way', async () => {
   expect(await index.ordinals(collectionId, queued, 'g1')).toEqual([0, 1])
 })
 
-it('takes nothing for missing that became ready, or was deleted, after it had read the index', async () => {
+it('reports nothing missing that became ready, or was deleted, after it had read the index', async () => {
   const { world, deps, add, index, collectionId } = await openWorld()
   const { id: late } = await attach(deps, collectionId, 'a.txt', paragraphs(2))
   const doomed = await add(paragraphs(2, 'doomed'), 'b.txt')
@@ -208,7 +208,7 @@ it('takes nothing for missing that became ready, or was deleted, after it had re
   expect((await verify(depsOn(world, life), { repair: true })).findings).toEqual([])
 })
 
-it('repairs to nothing missing and nothing extra, at the expense of whoever asked for it and by the rules of the owner', async () => {
+it('repairs until nothing is missing or extra, at the expense of its caller and by the rules of the owner', async () => {
   const { deps, index, inference, collectionId, add, put, record } = await openWorld()
   const intact = await add(paragraphs(2, 'kept'), 'k.txt')
   const lost = await add(paragraphs(3), 'a.txt')
@@ -242,7 +242,7 @@ it('repairs to nothing missing and nothing extra, at the expense of whoever aske
   expect(inference.callers.slice(paidBefore)).toEqual([{ ...principal, organizationId, apiKeyId, ancestors }])
 })
 
-it('puts back what is kept of documents, without an embedding, a bounded number of passages a page', async () => {
+it('restores stored chunks of documents, without an embedding, a limited number per page', async () => {
   const { deps, index, inference, collectionId, add, record } = await openWorld()
   const lost = await add(paragraphs(35), 'a.txt')
   const cut = await add(paragraphs(3, 'cut'), 'b.txt')
@@ -265,7 +265,7 @@ it('puts back what is kept of documents, without an embedding, a bounded number 
   expect((await searchCollection(deps, context, search)).hits[0]?.document._id).toBe(lost)
 })
 
-it('puts back into the queue what a repair has failed on, and nothing else that has failed', async () => {
+it('requeues what a repair has failed on, and nothing else that has failed', async () => {
   const { deps, index, inference, collectionId, add, record } = await openWorld()
   const lost = await add(paragraphs(2))
   await add('%corrupt', 'b.txt')
@@ -285,7 +285,7 @@ it('puts back into the queue what a repair has failed on, and nothing else that 
   expect((await record(lost)).liveGeneration).toBe('g3')
 })
 
-it('changes nothing of a document that has changed since it was looked at', async () => {
+it('changes nothing of a document that has changed since the check', async () => {
   const { world, deps, index, collectionId, add, record } = await openWorld()
   const lost = await add(paragraphs(2))
   await index.deleteDocument(collectionId, lost)
@@ -303,7 +303,7 @@ it('changes nothing of a document that has changed since it was looked at', asyn
   expect((await record(lost)).generation).toBe(before!.generation + 1)
 })
 
-it('is for operators, of collections that are there, and goes by its own cursors', async () => {
+it('is for operators, accepts existing collections, and uses its own cursors', async () => {
   const { deps } = await openWorld()
   const refusal = (caller: Principal, more: { after?: string; collectionId?: string } = {}) =>
     verifyIndex(deps, createContext(caller), { repair: false, ...more }).then(() => 'none', errorCode)

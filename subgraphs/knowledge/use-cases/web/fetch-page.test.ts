@@ -34,7 +34,7 @@ it('fetches a page that robots.txt allows', async () => {
   expect((await fetchFrom('User-agent: *\nDisallow: /private*\n'))?.bytes.toString()).toBe('page')
 })
 
-it('fetches nothing under the policy that is in force by then, nor a page once its robots.txt was read before', async () => {
+it('fetches nothing that the current policy forbids, nor a page after its robots.txt was read', async () => {
   for (const [reads, fetches] of [
     [1, 0],
     [2, 1],
@@ -52,7 +52,7 @@ it('fetches nothing that robots.txt forbids', async () => {
   await expect(fetchFrom('User-agent: *\nDisallow: /')).rejects.toMatchObject({ code: 'invalid_request', reason: 'robots_forbid' })
 })
 
-it('fetches nothing of a site whose robots.txt would take long to judge', async () => {
+it('fetches nothing of a site whose robots.txt would take long to evaluate', async () => {
   const rules = Array.from({ length: 20_000 }, (_, i) => `Disallow: /*a*a*a*${i}`).join('\n')
   const long = `Disallow: /*${'a'.repeat(1_000)}b\n`
   for (const robots of [
@@ -67,7 +67,7 @@ it('fetches nothing of a site whose robots.txt would take long to judge', async 
     })
 })
 
-it('judges short addresses of a site with many wildcards', async () => {
+it('evaluates short paths of a site with many wildcards', async () => {
   const rules = Array.from({ length: 3_000 }, (_, i) => `Disallow: /*?filter${i}=*`).join('\n')
   await expect(fetchFrom(`User-agent: *\n${rules}`, 'products/1?filter7=red')).rejects.toMatchObject({ reason: 'robots_forbid' })
   expect(await fetchFrom(`User-agent: *\n${rules}`, 'products/1')).not.toBeNull()
@@ -84,7 +84,7 @@ it.each([
   expect(await fetchFrom(robots, 'a')).not.toBeNull()
 })
 
-it('judges by the groups that name the service, or else everyone, as the parser of the whole file does', async () => {
+it('uses the groups that name the service, or else those for all, like the parser of the whole file', async () => {
   const AGENT = 'knowledge-and-inference-service'
   const parse = robotsModule as unknown as (url: string, text: string) => { isAllowed(url: string, agent: string): boolean }
   const line = fc.constantFrom(

@@ -62,7 +62,7 @@ async function watched() {
 
 const filesOf = async (deps: Deps) => (await deps.store.files.find({ organizationId }, { limit: 10 })).map(({ _id }) => _id)
 
-it('two workers fetch what is due once, and remember its validators', async () => {
+it('two workers fetch what is due once, and store its validators', async () => {
   const { world, deps, page, change, settle, source } = await watched()
   for (const [text, etag] of [
     ['The first text.', '"1"'],
@@ -78,7 +78,7 @@ it('two workers fetch what is due once, and remember its validators', async () =
   }
 })
 
-it('a worker that dies at any call leaves the refresh to the next, which deletes the file before', async () => {
+it('a worker that dies at any call leaves the refresh to the next, which deletes the former file', async () => {
   for (let call = 1, passed = false; !passed; call++) {
     const { world, deps, id, change, settle, source } = await watched()
     change('The second text.', '"2"')
@@ -93,7 +93,7 @@ it('a worker that dies at any call leaves the refresh to the next, which deletes
   }
 })
 
-it('a worker that stood still for longer than its lease puts nothing old in place of what is new', async () => {
+it('a worker paused for longer than its lease overwrites nothing newer', async () => {
   const { world, deps, page, id, clock, change, settle, source, ingest } = await watched()
   change('The second text.', '"2"')
   const reached = Promise.withResolvers<void>()
@@ -117,7 +117,7 @@ it('a worker that stood still for longer than its lease puts nothing old in plac
   expect(await filesOf(deps)).toHaveLength(1)
 })
 
-it('a refresh on demand takes the address from the worker', async () => {
+it('a refresh on demand takes the URL over from the worker', async () => {
   const { world, deps, page, id, change, settle, source } = await watched()
   change('The second text.', '"2"')
   const work = workOnSources(depsOn(world), signal)
@@ -130,7 +130,7 @@ it('a refresh on demand takes the address from the worker', async () => {
   expect(await filesOf(deps)).toHaveLength(1)
 })
 
-it('a key that may no longer write has nothing fetched, and what it had begun is tidied up', async () => {
+it('a key that may no longer write has nothing fetched, and what it had begun is cleaned up', async () => {
   for (const isBegun of [false, true]) {
     const { world, deps, page, id, clock, change, ingest, source } = await watched()
     const demoted = { ...principal, scopes: ['knowledge:read'] as const }

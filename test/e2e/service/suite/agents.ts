@@ -4,7 +4,7 @@ import type { Library } from './library.ts'
 
 /** Agents that answer from the library. */
 export function agents(library: Library): void {
-  it('an agent answers from the passages in one call, as a chat model and followed live, for what its receipt says', async () => {
+  it('an agent answers from the chunks in one call, as a chat model and with live events, for the amount on its receipt', async () => {
     const { caller, collection } = library
     const body = { code: 'guide', name: 'Guide', model: 'extractive', collection_ids: [collection.id] }
     const agent = (await caller.rest('POST', '/v1/agents', body)).body

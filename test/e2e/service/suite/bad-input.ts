@@ -4,7 +4,7 @@ import type { Running } from './running.ts'
 
 /** Requests that are refused, and that leave nothing behind. */
 export function badInput(running: Running): void {
-  describe('bad input', () => {
+  describe('invalid input', () => {
     let caller: Caller
     let collection: Json
     beforeAll(async () => {
@@ -64,7 +64,7 @@ export function badInput(running: Running): void {
         'invalid_type',
         'collection_name',
       ],
-      ['base64 that is not', 'POST', '/v1/files', { file_name: 'a.txt', content_base64: '$$$$' }, 400, 'invalid_request', 'content_base64'],
+      ['invalid base64', 'POST', '/v1/files', { file_name: 'a.txt', content_base64: '$$$$' }, 400, 'invalid_request', 'content_base64'],
       [
         'a file name with a path',
         'POST',
@@ -88,7 +88,7 @@ export function badInput(running: Running): void {
         'filter.op',
       ],
       ['an unknown route', 'GET', '/v1/nothing', undefined, 404, 'unknown_url', null],
-      ['a wrong verb', 'PUT', '/v1/models', {}, 405, 'method_not_allowed', null],
+      ['a wrong method', 'PUT', '/v1/models', {}, 405, 'method_not_allowed', null],
       ['image generation', 'POST', '/v1/images/generations', {}, 404, 'not_offered', null],
     ])('%s', async (_, method, path, body, status, code, param) => {
       const response = await caller.rest(method, path.replace(':id', collection.id), body)
@@ -98,7 +98,7 @@ export function badInput(running: Running): void {
       expect(response.headers.get('x-should-retry')).toMatch(/true|false/)
     })
 
-    it('names with characters that hide or turn text are refused wherever a caller gives one, by REST and GraphQL', async () => {
+    it('names with invisible or bidirectional characters are refused in every field, by REST and GraphQL', async () => {
       const caller = await running.newOrganization()
       const collection = await newCollection(caller)
       const name = 'photo_\u202egpj.txt'
@@ -134,7 +134,7 @@ export function badInput(running: Running): void {
       }
     })
 
-    it('leaves nothing behind', async () => {
+    it('stores nothing', async () => {
       expect((await caller.rest('GET', '/v1/files')).body.data).toEqual([])
       expect((await caller.rest('GET', `/v1/collections/${collection.id}/documents`)).body.data).toEqual([])
       expect((await balancedWallet(caller)).balance_usd).toBe('10')
@@ -153,7 +153,7 @@ export function badInput(running: Running): void {
       },
     )
 
-    it('files of the wrong kind fail with their reason', async () => {
+    it('files of the wrong type fail with the reason', async () => {
       const cases: [string, string | Uint8Array, string][] = [
         ['empty.txt', ' \n ', 'empty'],
         ['broken.docx', Buffer.from('PK\x03\x04 not really'), 'corrupt'],
@@ -163,14 +163,14 @@ export function badInput(running: Running): void {
       }
     })
 
-    it('files of a kind that nobody can use are refused at upload, with the kinds that are read', async () => {
+    it('files of an unusable type are refused at upload, with the list of supported types', async () => {
       const content_base64 = Buffer.from([0, 1, 2, 3, 255, 254, 0, 0, 7]).toString('base64')
       const { status, body } = await caller.rest('POST', '/v1/files', { file_name: 'program.bin', content_base64 })
       expect([status, body.error.code, body.error.param]).toEqual([415, 'unsupported_file_type', 'content_base64'])
       for (const format of ['PDF', 'XLSX', 'plain text']) expect(body.error.message).toContain(format)
     })
 
-    it('a quota one byte short refuses the file, and one vector short fails the document; nothing is kept', async () => {
+    it('a quota one byte short refuses the file, and one vector short fails the document; nothing is stored', async () => {
       const small = await running.newOrganization({ plan: 'tiny' })
       const upload = (name: string, bytes: number) =>
         small.rest('POST', '/v1/files', { file_name: name, content_base64: base64('a'.repeat(bytes)) })
@@ -193,7 +193,7 @@ export function badInput(running: Running): void {
       else expect(document.chunk_count).toBeLessThanOrEqual(3)
     })
 
-    it('internal operations cannot be reached by anybody', async () => {
+    it('internal operations are unreachable for every caller', async () => {
       for (const query of [
         'mutation { voidHold(id: "hold_x") { id } }',
         'query { principalOfApiKey(apiKey: "x") { organizationId } }',

@@ -8,7 +8,7 @@ import { chat, type Running } from './running.ts'
 
 /** Models, embeddings and whole chats, as the OpenAI SDK asks for them. */
 export function chats(running: Running): void {
-  it('lists models, and embeds in base64 and floats alike', async () => {
+  it('lists models, and embeds equally in base64 and floats', async () => {
     const caller = await running.newOrganization()
     const ids = (await caller.openai.models.list()).data.map((model) => model.id)
     expect(ids).toEqual(expect.arrayContaining(['e5-small-ar-en', 'extractive', 'mock-chat']))
@@ -28,7 +28,7 @@ export function chats(running: Running): void {
     expect(tokens.usage).toEqual(packed.usage)
   })
 
-  it('passes a chat through whole, and charges what the vendor reports', async () => {
+  it('passes on the whole chat, and charges what the vendor reports', async () => {
     const caller = await running.newOrganization()
     const completion = await caller.openai.chat.completions.create(chat('hi', { unknown_field: { kept: [1] } }) as never)
     expect(completion).toMatchObject({ object: 'chat.completion', model: 'mock-chat', usage: MOCK_USAGE, vendor_extra: { kept: true } })
@@ -44,7 +44,7 @@ export function chats(running: Running): void {
     expect((await balancedWallet(caller)).balance_usd).toBe('9.999972')
   })
 
-  it('speaks the Responses API too, at the same price', async () => {
+  it('supports the Responses API as well, at the same price', async () => {
     const caller = await running.newOrganization()
     const request = { model: 'mock-chat', input: 'hi' }
     const whole = await caller.openai.responses.create(request)
@@ -57,7 +57,7 @@ export function chats(running: Running): void {
     expect((await balancedWallet(caller)).balance_usd).toBe('9.999944')
   })
 
-  it('carries typed fields beside the protocol object in GraphQL, answered and streamed', async () => {
+  it('returns typed fields beside the protocol object in GraphQL, plain and streamed', async () => {
     const caller = await running.newOrganization()
     const request = chat('hi')
     const { data, errors } = await caller.graphql(

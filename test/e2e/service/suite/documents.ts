@@ -13,7 +13,7 @@ async function deleteFile(caller: Caller, id: string): Promise<void> {
 
 /** The life of a document and of its collection. */
 export function documents(running: Running): void {
-  it('attaching twice gives one document; an attached file is in use; a deleted document is not found', async () => {
+  it('attaching twice creates one document; an attached file is in use; a deleted document is not found', async () => {
     const caller = await running.newOrganization()
     const collection = await newCollection(caller)
     const document = await addDocument(caller, collection.id, 'tea.txt', 'Green tea is brewed at eighty degrees.')
@@ -31,7 +31,7 @@ export function documents(running: Running): void {
     expect([vectors.used, storage_bytes.used]).toEqual([0, 0])
   })
 
-  it('a failed document starts again by retry', async () => {
+  it('a failed document restarts by retry', async () => {
     const caller = await running.newOrganization({ creditUsd: '0' })
     const collection = await newCollection(caller)
     const document = await addDocument(caller, collection.id, 'a.txt', 'Something to embed.')
@@ -42,7 +42,7 @@ export function documents(running: Running): void {
     await balancedWallet(caller)
   })
 
-  it('says where the pages of a PDF show its passages and what a search finds in them', async () => {
+  it('reports the position of chunks and search hits on the pages of a PDF', async () => {
     const caller = await running.newOrganization()
     const collection = await newCollection(caller)
     const lines = ['The harbour dues of Sur are paid in silver.', 'They are due before the ship has left the bay.']
@@ -64,7 +64,7 @@ export function documents(running: Running): void {
     expect(boxes.findIndex(({ start, end }) => first.start < end && first.end > start)).toBe(0)
   })
 
-  it('deleting a collection takes its documents along and leaves the files', async () => {
+  it('deleting a collection deletes its documents and preserves the files', async () => {
     const caller = await running.newOrganization()
     const collection = await newCollection(caller, 'e5-small-ar-en', 'gone')
     const document = await addDocument(caller, collection.id, 'a.txt', 'A text that stays as a file.')

@@ -4,7 +4,7 @@ import type { Library } from './library.ts'
 
 /** Gold questions about the library, and evaluations of its search. */
 export function evaluation(library: Library): void {
-  it('evaluates the search by questions whose answers are known, and compares settings', async () => {
+  it('evaluates the search by gold questions, and compares settings', async () => {
     const { caller, collection } = library
     const base = `/v1/collections/${collection.id}`
     const questions = [
@@ -40,7 +40,7 @@ export function evaluation(library: Library): void {
     expect((await caller.rest('GET', path)).status).toBe(404)
   })
 
-  it('has a chat model suggest questions, of which those with words of the passage are given', async () => {
+  it('has a chat model suggest questions, and returns those with words of the chunk', async () => {
     const { caller, collection } = library
     const base = `/v1/collections/${collection.id}/gold-questions`
     const input = { model: 'mock-chat', count: 4, other_language: true }

@@ -5,7 +5,7 @@ import type { Running } from './running.ts'
 
 /** Subscriptions to documents, and webhooks. */
 export function events(running: Running): void {
-  it('shows an ingestion as it happens', async () => {
+  it('reports an ingestion live', async () => {
     const caller = await running.newOrganization()
     const collection = await newCollection(caller)
     const client = caller.socket()
@@ -31,7 +31,7 @@ export function events(running: Running): void {
     expect(stages()).toEqual(expect.arrayContaining(['QUEUED', 'PARSING', 'CHUNKING', 'EMBEDDING', 'INDEXING', 'READY']))
   })
 
-  it('sends signed webhooks of documents, runs, calls and money, those of a subject in order, and none to strangers', async () => {
+  it('sends signed webhooks of documents, runs, calls and money, in order per subject, and none to other organizations', async () => {
     const caller = await running.newOrganization()
     const otherTenant = await running.newOrganization()
     const types = ['document.updated', 'document.deleted', 'agent_run.completed', 'usage.recorded', 'wallet.changed']
@@ -74,7 +74,7 @@ export function events(running: Running): void {
     expect(elsewhere.received.filter(({ type }) => type !== 'wallet.changed')).toEqual([])
   }, 120_000)
 
-  it('goes on with the events of documents after a cursor, without loss or repeat', async () => {
+  it('resumes the events of documents after a cursor, without loss or repeat', async () => {
     const caller = await running.newOrganization()
     const collection = await newCollection(caller)
     const EVENTS =

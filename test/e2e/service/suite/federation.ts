@@ -4,7 +4,7 @@ import type { Library } from './library.ts'
 
 /** Queries that several subgraphs answer together. */
 export function federation(library: Library): void {
-  it('one GraphQL query goes through all three subgraphs', async () => {
+  it('one GraphQL query uses all three subgraphs', async () => {
     const { caller, collection } = library
     const { data, errors } = await caller.graphql(
       `query ($id: ID!) { collection(id: $id) { code documentCount chunkCount
@@ -29,7 +29,7 @@ export function federation(library: Library): void {
     })
   })
 
-  it('a field that fails leaves the others their answers, and says where it is', async () => {
+  it('a failed field leaves the data of others intact, and its error has the path', async () => {
     const { data, errors } = await library.caller.graphql(
       `mutation { made: createApiKey(input: { name: "kept" }) { key apiKey { id } }
         gone: deleteFile(id: "file_none") { id } }`,
@@ -38,7 +38,7 @@ export function federation(library: Library): void {
     expect(errors).toMatchObject([{ path: ['gone'], locations: [{ line: 2, column: 9 }], extensions: { code: 'NOT_FOUND' } }])
   })
 
-  it('what is wrong with the text, the selection and the variables has a code and a place each', async () => {
+  it('errors in the text, the selection and the variables have a code and a location each', async () => {
     const { caller } = library
     for (const [query, variables, code, column] of [
       ['{ organization {', {}, 'GRAPHQL_PARSE_FAILED', 17],
@@ -50,7 +50,7 @@ export function federation(library: Library): void {
     }
   })
 
-  it('JSON that is nested too deeply, or names a prototype, is the fault of the caller', async () => {
+  it('JSON that is nested too deeply, or names a prototype, is a request error', async () => {
     const { caller, collection } = library
     const nested = (depth: number) => JSON.parse('{"a":'.repeat(depth) + 1 + '}'.repeat(depth)) as unknown
     const search = 'query ($input: SearchInput!) { searchCollection(input: $input) { hits { score } } }'
@@ -64,7 +64,7 @@ export function federation(library: Library): void {
     await client.dispose()
   })
 
-  it('a subscription to what does not exist is refused', async () => {
+  it('a subscription to a missing object is refused', async () => {
     const client = library.caller.socket()
     for (const [field, of] of [
       ['documentUpdated', 'documentUpdated(collectionId: "col_none") { cursor }'],

@@ -5,7 +5,7 @@ import type { Running } from './running.ts'
 
 /** The bytes of files. */
 export function files(running: Running, library: Library): void {
-  it('gives the bytes of a file back', async () => {
+  it('returns the bytes of a file', async () => {
     const { caller } = library
     const { body } = await caller.rest('GET', '/v1/files?limit=1')
     const content = await fetch(`${running.service.rest}/v1/files/${body.data[0].id}/content`, {
@@ -14,7 +14,7 @@ export function files(running: Running, library: Library): void {
     expect([ARABIC, ENGLISH]).toContain(await content.text())
   })
 
-  it('downloads a file at the path that GraphQL has returned, without a key', async () => {
+  it('downloads a file at the path from GraphQL, without a key', async () => {
     const { caller } = library
     const { body } = await caller.rest('GET', '/v1/files?limit=1')
     const { id } = body.data[0]

@@ -22,9 +22,9 @@ import { workflows } from './workflows.ts'
 
 /** Tests the running product as its users meet it. The tests are the same in one process and in five. */
 export function endToEnd(name: string, start: (options: ServiceOptions) => Promise<Service>): void {
-  describe(`end to end, ${name}`, () => {
+  describe(`End to end, ${name}`, () => {
     const service = running(start)
-    describe('the main job', () => {
+    describe('documents, search and answers', () => {
       const library = openLibrary(service)
       search(library)
       evaluation(library)
@@ -35,7 +35,7 @@ export function endToEnd(name: string, start: (options: ServiceOptions) => Promi
       files(service, library)
     })
     searchStages(service)
-    describe('the chat protocol', () => {
+    describe('chat protocol', () => {
       chats(service)
       streams(service)
     })

@@ -6,7 +6,7 @@ import { chat, type Running } from './running.ts'
 
 /** API keys: what they allow, and their end. */
 export function keys(running: Running): void {
-  describe('keys', () => {
+  describe('API keys', () => {
     it('a limited key sees and calls its models only', async () => {
       const admin = await running.newOrganization()
       const { status, body } = await admin.rest('POST', '/v1/keys', {
@@ -27,7 +27,7 @@ export function keys(running: Running): void {
       ).toBe('permission_denied')
     })
 
-    it('a rotated or revoked key is dead within 5 s, on open sockets too', async () => {
+    it('a rotated or revoked key is refused within 5 s, on open sockets too', async () => {
       const admin = await running.newOrganization()
       const { body } = await admin.rest('POST', '/v1/keys', { name: 'short-lived' })
       const victim = createCaller(running.service, body.key)
@@ -41,7 +41,7 @@ export function keys(running: Running): void {
       expect((await closed)[0].code).toBe(4401)
     })
 
-    it('no key, a malformed one and an unknown one get one and the same 401', async () => {
+    it('a missing, a malformed and an unknown key get the same 401', async () => {
       const texts = await Promise.all(
         ['', 'nonsense', `kis_live_${'a'.repeat(36)}`].map(async (key) => {
           const { status, body } = await createCaller(running.service, key).rest('GET', '/v1/models')

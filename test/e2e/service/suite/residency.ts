@@ -4,7 +4,7 @@ import { chat, type Running } from './running.ts'
 
 /** The residency policy of an organization. */
 export function residency(running: Running): void {
-  it('a residency policy keeps every byte away from the cloud', async () => {
+  it('a residency policy prevents every byte from reaching the cloud', async () => {
     const caller = await running.newOrganization()
     expect((await caller.rest('PATCH', '/v1/organization', { residency_policy: 'local_only' })).status).toBe(200)
     const { chats, embeddings, reranks } = running.mock
@@ -22,7 +22,7 @@ export function residency(running: Running): void {
     await balancedWallet(caller)
   })
 
-  it('every read after a change of the rules shows it at once', async () => {
+  it('every read after a change of the rules reflects the change immediately', async () => {
     const admin = await running.newOrganization()
     const { body: organization } = await admin.rest('GET', '/v1/organization')
     const { body: key } = await admin.rest('POST', '/v1/keys', { name: 'app', scopes: ['inference', 'knowledge:write'] })

@@ -7,7 +7,7 @@ const LONG = `# Harbours\n\n${['The harbour of Sur was built in 1931.', ...Array
 
 /** What a search can be asked for beyond its hits, over two collections. */
 export function searchStages(running: Running): void {
-  describe('the stages of a search', () => {
+  describe('search stages', () => {
     let caller: Caller
     let ports: Json
     let rules: Json
@@ -33,7 +33,7 @@ export function searchStages(running: Running): void {
     }
     const names = ({ data }: Json): string[] => data.map(({ file }: Json) => file.file_name)
 
-    it('ranks several collections as one, and leaves out what scores too low', async () => {
+    it('ranks several collections as one, and omits hits below the minimum score', async () => {
       const { data } = await search('fishing at night in the harbour')
       expect(new Set(data.map(({ collection_id }: Json) => collection_id))).toEqual(new Set([ports.id, rules.id]))
       const scores: number[] = data.map(({ score }: Json) => score)
@@ -42,7 +42,7 @@ export function searchStages(running: Running): void {
       expect(few.data).toHaveLength(2)
     })
 
-    it('gives the passages beside a hit, and marks the words of the query', async () => {
+    it('returns the neighbors of a hit, and highlights the words of the query', async () => {
       const { data } = await search('lighthouse oil', { expand: 2, limit: 1, mode: 'lexical' })
       const [{ text, before, after, highlights, heading_path }] = data
       expect(heading_path.at(-1)).toMatch(/^Part/)
@@ -83,7 +83,7 @@ export function searchStages(running: Running): void {
       )
     })
 
-    it('filters by parts of texts, in any script', async () => {
+    it('filters by substrings, in any script', async () => {
       expect(new Set(names(await search('harbour', { filter: { op: 'contains', field: 'file_name', value: 'PERM' } })))).toEqual(
         new Set(['permits.md']),
       )
@@ -91,7 +91,7 @@ export function searchStages(running: Running): void {
       expect(names(await search('harbour', { filter }))).toEqual(['ميناء.md'])
     })
 
-    it('lifts exact things, and requires quoted phrases', async () => {
+    it('boosts exact terms, and requires quoted phrases', async () => {
       for (const query of ['HB-2291/7', '٩٦٨٢٤١٢٣٤٥٦', 'what does hb 2291/7 allow'])
         expect(names(await search(query))[0], query).toBe('permits.md')
       expect(new Set(names(await search('"night in the harbour"')))).toEqual(new Set(['fines.md']))

@@ -15,7 +15,7 @@ export function search(library: Library): void {
     expect(first).toMatchObject({ object: 'search_result', vector_rank: expect.any(Number), page_start: null, page_end: null })
   })
 
-  it('names the source of each chunk: file, heading path, offsets and both ranks', async () => {
+  it('returns the source of each chunk: file, heading path, offsets and both ranks', async () => {
     const { search } = library
     const [first] = await search('economy class flights', { limit: 1 })
     expect(first).toMatchObject({
@@ -27,7 +27,7 @@ export function search(library: Library): void {
     expect(first.char_end - first.char_start).toBe(first.text.length)
   })
 
-  it('obeys mode, limit and filter', async () => {
+  it('applies mode, limit and filter', async () => {
     const { search } = library
     expect(await search('dollars', { limit: 1 })).toHaveLength(1)
     expect((await search('dollars', { mode: 'lexical' })).map((hit) => hit.vector_rank)).toEqual([null])
@@ -36,7 +36,7 @@ export function search(library: Library): void {
     expect(new Set(files)).toEqual(new Set(['دليل.md']))
   })
 
-  it('answers from the passages by the official SDK, without any vendor', async () => {
+  it('answers from the chunks by the official SDK, without any vendor', async () => {
     const { caller, search } = library
     const hits = await search('كم دولاراً يُعوَّض عن الوجبات في اليوم؟', { limit: 3 })
     const context = hits.map((hit, i) => `[${i + 1}] ${hit.file.file_name}: ${hit.text}`).join('\n\n')

@@ -11,7 +11,7 @@ const LONGEST_AUDIO_SECONDS = 1_638
 
 /** Streamed answers, whole and broken off. */
 export function streams(running: Running): void {
-  it('streams, with usage for who asks for it only', async () => {
+  it('streams, with usage only on request', async () => {
     const caller = await running.newOrganization()
     for (const include of [false, true]) {
       const stream = await caller.openai.chat.completions.create({
@@ -27,7 +27,7 @@ export function streams(running: Running): void {
     expect((await balancedWallet(caller)).balance_usd).toBe('9.999944')
   })
 
-  it('ends the vendor when its client leaves, and charges what was produced', async () => {
+  it('stops the vendor when its client disconnects, and charges what was produced', async () => {
     const caller = await running.newOrganization()
     const { abandoned } = running.mock
     const stream = await caller.openai.chat.completions.create({ ...chat('please hang'), stream: true })
@@ -39,7 +39,7 @@ export function streams(running: Running): void {
     await balancedWallet(caller)
   })
 
-  it('streams what is said in the largest file there may be', async () => {
+  it('streams the transcription of the largest permitted file', async () => {
     const caller = await running.newOrganization()
     const file = await toFile(wav(LONGEST_AUDIO_SECONDS), 'a day.wav')
     const deltas = []
@@ -51,7 +51,7 @@ export function streams(running: Running): void {
     await balancedWallet(caller)
   })
 
-  it('tells of a cut stream in the stream, without [DONE]', async () => {
+  it('reports a broken stream in the stream, without [DONE]', async () => {
     const caller = await running.newOrganization()
     const response = await fetch(`${running.service.rest}/v1/chat/completions`, {
       method: 'POST',

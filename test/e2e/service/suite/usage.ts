@@ -6,7 +6,7 @@ import { chat } from './running.ts'
 
 /** What a call holds and costs, as its caller sees it. */
 export function usage(library: Library): void {
-  it('says beforehand what a call would hold, and counts the tokens of a message, for nothing', async () => {
+  it('quotes the hold of a call, and counts the tokens of a message, free of charge', async () => {
     const { caller } = library
     const before = await balancedWallet(caller)
     const request = chat('How much would this be?', { max_completion_tokens: 10 })
@@ -21,7 +21,7 @@ export function usage(library: Library): void {
     expect(await balancedWallet(caller)).toEqual(before)
   })
 
-  it('has every step in the usage and the wallet', async () => {
+  it('records every step in the usage and the wallet', async () => {
     const { caller } = library
     await caller.rest('POST', '/v1/chat/completions', chat('How much are meals?', { model: 'extractive' }))
     const { body } = await caller.rest('GET', '/v1/usage?limit=100')
@@ -33,7 +33,7 @@ export function usage(library: Library): void {
     expect(spent).toBeGreaterThan(0n)
   })
 
-  it('is paged by the OpenAI client itself, which knows only ids, in every list', async () => {
+  it('supports the pagination of the OpenAI client, by IDs, in every list', async () => {
     const { caller } = library
     const readIds = async (path: string, limit: number) => {
       const ids: string[] = []

@@ -6,8 +6,8 @@ import { chat, type Running } from './running.ts'
 
 /** Holds, refusals and charges. */
 export function wallet(running: Running): void {
-  describe('money', () => {
-    it('200 parallel chats on funds for 7: exactly 7 are answered, and the vendor receives no other', async () => {
+  describe('wallet', () => {
+    it('200 concurrent chats on funds for 7: exactly 7 succeed, and the vendor receives no other', async () => {
       // What one such call holds is seen while the vendor keeps it waiting.
       const request = chat('please wait at the gate', { max_completion_tokens: 100 })
       const probe = await running.newOrganization()
@@ -34,7 +34,7 @@ export function wallet(running: Running): void {
       expect(nano(wallet.balance_usd)).toBe(funds - 7n * 28_000n)
     }, 120_000)
 
-    it('a wallet at zero is refused, and answers again after a top-up', async () => {
+    it('calls on a wallet at zero are refused, and succeed again after a top-up', async () => {
       const caller = await running.newOrganization({ creditUsd: '0' })
       const refused = await caller.rest('POST', '/v1/chat/completions', chat('hi'))
       expect([refused.status, refused.body.error]).toEqual([
@@ -50,7 +50,7 @@ export function wallet(running: Running): void {
       expect((await balancedWallet(caller)).balance_usd).toBe('0.999972')
     })
 
-    it.each([500, 429, 401, 400])('a vendor that answers %i costs nothing', async (status) => {
+    it.each([500, 429, 401, 400])('a vendor that responds with %i costs nothing', async (status) => {
       const caller = await running.newOrganization()
       running.mock.failWith(status)
       const plain = await caller.rest('POST', '/v1/chat/completions', chat('hi'))

@@ -4,7 +4,7 @@ import type { Library } from './library.ts'
 
 /** A workflow that searches the library and asks a model. */
 export function workflows(library: Library): void {
-  it('a workflow goes through its nodes, is followed from any event, and costs what its receipt says', async () => {
+  it('a workflow runs through its nodes, is followed from any event, and costs the amount on its receipt', async () => {
     const { caller, collection } = library
     const nodes = [
       { id: 'find', type: 'search', collection_id: collection.id, query: '{{ inputs.question }}', limit: 2 },

@@ -15,13 +15,13 @@ const knowledge = {
 
 const names = (documents: readonly HomeDocument[]) => documents.map(({ id }) => id)
 
-describe('documents as they are now', () => {
-  it('are those of the lists while nothing moves', () => {
+describe('Current documents', () => {
+  it('are those of the lists while nothing changes', () => {
     const { inWork, failed } = documentsNow(knowledge, new Map())
     expect([names(inWork), names(failed)]).toEqual([['a', 'b'], ['c']])
   })
 
-  it('come, move, fail and go by events', () => {
+  it('are added, changed, failed and removed by events', () => {
     const live = new Map([
       ['a', document('a', 'READY')],
       ['b', document('b', 'FAILED')],
@@ -33,7 +33,7 @@ describe('documents as they are now', () => {
   })
 })
 
-it('lists the newest runs of agents and workflows, also of those that were deleted', () => {
+it('lists the newest runs of agents and workflows, including deleted ones', () => {
   const run = (id: string, startedAt: string) => ({ id, status: 'COMPLETED', startedAt, cost: '0.1' })
   const agents = {
     agentRuns: { edges: [{ node: { ...run('run_1', '2026-11-23T10:00:00Z'), agentId: 'agt_1', agent: null } }] },
@@ -68,7 +68,7 @@ it('fills days without a call, in UTC', () => {
   ])
 })
 
-it('knows which first steps are done, of those that may be asked for', () => {
+it('detects which first steps are done, of those that the reader may see', () => {
   expect([...stepsDone({ knowledge, agents: null, keys: ['key_own'], ownKey: 'key_own' })]).toEqual([
     ['collection', true],
     ['document', false],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { draftOf, inputOf, NEW_KEY, problemsOf } from './draft.ts'
 
-describe('a key in a form', () => {
+describe('API key form', () => {
   it('has no limits where a field is empty', () => {
     expect(inputOf({ ...NEW_KEY, name: ' Website ' })).toEqual({
       name: 'Website',
@@ -14,13 +14,13 @@ describe('a key in a form', () => {
     })
   })
 
-  it('takes numbers in Arabic-Indic digits', () => {
+  it('accepts Arabic-Indic digits', () => {
     const draft = { ...NEW_KEY, name: 'موقع', requestsPerMinute: '٦٠', spendAmount: '١٢٫٥' }
     expect(problemsOf(draft)).toEqual({})
     expect(inputOf(draft)).toMatchObject({ requestsPerMinute: 60, spendLimit: { amount: '12.5', period: 'MONTH' } })
   })
 
-  it('says what is wrong, by field', () => {
+  it('reports errors by field', () => {
     const now = new Date('2026-12-01T12:00:00Z')
     expect(
       problemsOf({ ...NEW_KEY, scopes: [], requestsPerMinute: '0', tokensPerMinute: '1.5', spendAmount: '-1', lastDay: '2026-11-01' }, now),
@@ -36,7 +36,7 @@ describe('a key in a form', () => {
     expect(problemsOf({ ...NEW_KEY, name: '🔑'.repeat(101) })).toEqual({ name: 'nameLong' })
   })
 
-  it('is the same after a change of nothing', () => {
+  it('round-trips an unchanged key', () => {
     const key = {
       id: 'key_1',
       name: 'Website',

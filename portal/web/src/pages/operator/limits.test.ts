@@ -1,13 +1,13 @@
 import { expect, test } from 'vitest'
 import { limitOf, typedOf } from './limits.ts'
 
-test('sizes are typed in mebibytes, counts as they are', () => {
+test('sizes are entered in mebibytes, counts as they are', () => {
   expect(limitOf('storageBytes', '1500.5')).toBe(1500.5 * 1024 ** 2)
   expect(limitOf('maxFileBytes', '٢٥')).toBe(25 * 1024 ** 2)
   expect(limitOf('requestsPerMinute', '600')).toBe(600)
 })
 
-test('nothing typed means the limit of the plan', () => {
+test('an empty field means the limit of the plan', () => {
   expect(limitOf('vectors', '  ')).toBeNull()
 })
 
@@ -21,7 +21,7 @@ test.each([
   expect(limitOf(limit, typed)).toBeUndefined()
 })
 
-test('what is set is typed back without a change', () => {
+test('current limits round-trip without a change', () => {
   const limits = {
     storageBytes: 1_234_567,
     vectors: 10,

@@ -13,4 +13,4 @@ it.each([
   ['Mozilla/5.0 (Macintosh; Intel Mac OS X 10_15_7) AppleWebKit/605.1 Version/18.0 Safari/605.1', 'Safari', 'macOS'],
   ['curl/8.0', null, null],
   [null, null, null],
-])('reads %s', (userAgent, browser, system) => expect(readBrowser(userAgent)).toEqual({ browser, system }))
+])('detects the browser of %s', (userAgent, browser, system) => expect(readBrowser(userAgent)).toEqual({ browser, system }))

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { toCsv } from './csv.ts'
 
-it('writes records that a spreadsheet reads as text', () => {
+it('exports records that a spreadsheet reads as text', () => {
   const csv = toCsv([
     {
       id: 'use_1',

@@ -8,7 +8,7 @@ function group(day: string, modelId: string, amount: string): Summary['groups'][
   return { day, hour: null, modelId, apiKeyId: null, apiKey: null, operation: null, totals }
 }
 
-describe('usage over time', () => {
+describe('Usage over time', () => {
   it('has a step for each hour of a day and each day of a month, the current one last', () => {
     const now = Date.parse('2026-11-23T18:30:00Z')
     const { since, until, steps } = timesOf('day', now)
@@ -17,7 +17,7 @@ describe('usage over time', () => {
     expect(timesOf('month', now).steps.at(-1)).toBe('2026-11-23T00:00:00.000Z')
   })
 
-  it('is zero where nothing happened', () => {
+  it('is zero without usage', () => {
     const steps = ['2026-11-22T00:00:00.000Z', '2026-11-23T00:00:00.000Z']
     const { series, points } = toSeries([group('2026-11-23T00:00:00Z', 'a', '0.5')], steps, 'MODEL', 'amount')
     expect(series).toEqual([{ id: 'a', name: null, total: 0.5, color: 'var(--series-1)' }])
@@ -29,7 +29,7 @@ describe('usage over time', () => {
     expect(series[0]?.total).toBe(9)
   })
 
-  it('puts the smallest of many series together', () => {
+  it('combines the smallest of many series', () => {
     const day = '2026-11-23T00:00:00.000Z'
     const groups = Array.from({ length: 9 }, (_, index) => group(day, `m${index}`, String(index + 1)))
     const { series, points } = toSeries(groups, [day], 'MODEL', 'amount')
@@ -45,7 +45,7 @@ describe('usage over time', () => {
   })
 })
 
-describe('the numbers of the axis', () => {
+describe('Axis labels', () => {
   it.each([
     [0, [0, 1]],
     [3, [0, 1, 2, 3]],
@@ -53,7 +53,7 @@ describe('the numbers of the axis', () => {
     [0.3, [0, 0.1, 0.2, 0.3]],
     [970, [0, 200, 400, 600, 800, 1_000]],
     [12_345, [0, 5_000, 10_000, 15_000]],
-  ])('are round up to %d', (highest, ticks) => {
+  ])('are rounded up to %d', (highest, ticks) => {
     expect(ticksOf([{ at: '2026-01-01', values: { one: highest / 2, other: highest / 2 } }])).toEqual(ticks)
   })
 })

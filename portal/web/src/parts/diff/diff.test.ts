@@ -4,8 +4,8 @@ import { diffLines, foldSame } from './diff.ts'
 const show = (before: string, after: string) =>
   diffLines(before, after).map(({ kind, text }) => `${{ same: ' ', added: '+', removed: '-' }[kind]}${text}`)
 
-describe('diffLines', () => {
-  it('tells what was added and removed, in order', () => {
+describe('Line diff', () => {
+  it('lists additions and removals, in order', () => {
     expect(show('a\nb\nc\nd', 'a\nx\nc\ny\nd')).toEqual([' a', '-b', '+x', ' c', '+y', ' d'])
     expect(show('a', 'a')).toEqual([' a'])
     expect(show('a\nb', 'b')).toEqual(['-a', ' b'])
@@ -26,14 +26,14 @@ describe('diffLines', () => {
     ])
   })
 
-  it('takes texts of any length', () => {
+  it('accepts texts of any length', () => {
     const long = (letter: string) => Array.from({ length: 5_000 }, (_, i) => `${letter}${i}`).join('\n')
     expect(diffLines(`s\n${long('a')}\ne`, `s\n${long('b')}\ne`)).toHaveLength(10_002)
   })
 })
 
-describe('foldSame', () => {
-  it('leaves out what is far from a change', () => {
+describe('Folded diff', () => {
+  it('omits lines far from a change', () => {
     const before = 'abcdefghij'.split('').join('\n')
     const lines = foldSame(diffLines(before, before.replace('e', 'x')), 1)
     expect(lines.map((line) => (typeof line === 'number' ? line : line.text))).toEqual([3, 'd', 'e', 'x', 'f', 4])

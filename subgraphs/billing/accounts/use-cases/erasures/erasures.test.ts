@@ -29,7 +29,7 @@ const NEVER = new AbortController().signal
 const DOCUMENT = `doc_${'d'.repeat(32)}`
 
 for (const { name, open } of STORES)
-  describe(`erasures on ${name}`, () => {
+  describe(`Erasures on ${name}`, () => {
     let store: DocumentStore
     let clock: ManualClock
     let deps: BillingDeps
@@ -49,7 +49,7 @@ for (const { name, open } of STORES)
     }
     const ids = (tasks: readonly { readonly id: string }[]) => tasks.map(({ id }) => id)
 
-    it('of a document is told to inference once knowledge knows what was unpacked from it, and ends when both have ended', async () => {
+    it('reports a document to inference once knowledge has listed what was unpacked from it, and ends when both have ended', async () => {
       const begun = await requestErasure(deps, admin, { documentId: DOCUMENT })
       const id = begun._id
       expect((await requestErasure(deps, admin, { documentId: DOCUMENT }))._id).toBe(id)
@@ -83,7 +83,7 @@ for (const { name, open } of STORES)
       expect((await requestErasure(deps, admin, { documentId: DOCUMENT }))._id).not.toBe(id)
     })
 
-    it('of a person is of keys of the own organization, and keeps what the accounts have of them', async () => {
+    it("erases a person's data of keys of the own organization, and retains what the ledger has of them", async () => {
       const { apiKey } = await createApiKey(deps, admin, { name: 'Ann' })
       const other = await newTenant()
       const { _id: id } = await requestErasure(deps, admin, { apiKeyIds: [apiKey._id, apiKey._id] })
@@ -107,7 +107,7 @@ for (const { name, open } of STORES)
       await expect(findErasure(deps, reader, id)).rejects.toMatchObject({ code: 'permission_denied' })
     })
 
-    it('are found behind more than a thousand others that wait for another part of the service', async () => {
+    it('finds an erasure behind more than a thousand others that wait for another subgraph', async () => {
       const { erasures } = deps.collections
       const begun = await requestErasure(deps, admin, { documentId: DOCUMENT })
       const erasure = (await erasures.findOne({ _id: begun._id }))!
@@ -121,14 +121,14 @@ for (const { name, open } of STORES)
       expect(await findErasure(deps, admin, begun._id)).toMatchObject({ endedAt: clock.now() })
     })
 
-    it('are under way 20 at a time in one organization', async () => {
+    it('runs at most 20 erasures at a time in one organization', async () => {
       for (let i = 0; i < 20; i++) await requestErasure(deps, admin, { documentId: `doc_${String(i).padStart(32, '0')}` })
       await expect(requestErasure(deps, admin, { documentId: DOCUMENT })).rejects.toMatchObject({ code: 'invalid_request' })
       await requestErasure(deps, await newTenant(), { documentId: DOCUMENT })
       expect(await listErasuresToDo(deps, 'knowledge')).toHaveLength(21)
     })
 
-    it('keeps the newest 10,000 receipts of an organization', async () => {
+    it('retains the newest 10,000 receipts of an organization', async () => {
       const { _id, ...first } = await requestErasure(deps, admin, { documentId: DOCUMENT })
       const { openKey, openOf, openSince, ...ended } = { ...first, endedAt: clock.now() }
       const old = Array.from({ length: MAX_RECEIPTS - 1 }, (_, i) => ({ ...ended, _id: `ers_${String(i).padStart(32, '0')}` }))
@@ -139,7 +139,7 @@ for (const { name, open } of STORES)
       expect(await findErasure(deps, admin, _id)).toMatchObject({ endedAt: null })
     })
 
-    it('of an organization leaves a receipt of what each part had, and of what the accounts keep', async () => {
+    it('erasing an organization leaves a receipt of what each subgraph had, and of what the ledger retains', async () => {
       const { organizationId } = admin
       await createApiKey(deps, admin, { name: 'Second' })
       const requested = await requestErasure(deps, admin, { documentId: DOCUMENT })

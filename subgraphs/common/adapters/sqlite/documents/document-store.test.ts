@@ -37,7 +37,7 @@ function collection(...indexes: CollectionSpec['indexes']): Collection {
   return store.collection<Anything>({ name: `items_${++created}`, indexes }) as Collection
 }
 
-describe('a defect of the caller is refused', () => {
+describe('Document store refuses a defect of the caller', () => {
   const cyclic: Record<string, unknown> = {}
   cyclic.self = cyclic
   for (const { what, value } of [
@@ -59,7 +59,7 @@ describe('a defect of the caller is refused', () => {
     { what: 'a field named __proto__', value: JSON.parse('{"__proto__":{"n":1}}') },
     { what: 'an object that contains itself', value: cyclic },
   ]) {
-    it(`${what}, in a document, an update and deep inside`, async () => {
+    it(`${what}, in a document, an update and nested`, async () => {
       const items = collection()
       await items.insertOne({ _id: 'a' })
       for (const bad of [value, [{ inner: value }]]) {
@@ -100,7 +100,7 @@ describe('a defect of the caller is refused', () => {
     await expect(items.findOne({ _id: 5 })).rejects.toThrow(TypeError)
   })
 
-  it('filters and updates that the port does not know', async () => {
+  it('filters and updates outside the port', async () => {
     const items = collection()
     await items.insertOne({ _id: 'a', tags: ['x'], n: Number.MAX_SAFE_INTEGER })
     for (const n of [
@@ -138,7 +138,7 @@ describe('a defect of the caller is refused', () => {
     expect(await items.findOne({ _id: 'a' })).toEqual({ _id: 'a', tags: ['x'], n: Number.MAX_SAFE_INTEGER })
   })
 
-  it('a collection that is declared twice in different ways, or by a bad name or path', () => {
+  it('a collection declared twice in different ways, or with an invalid name or path', () => {
     const spec = { name: 'declared', indexes: [{ fields: ['a'] }] }
     store.collection(spec)
     expect(() => store.collection({ ...spec, indexes: [] })).toThrow(/other indexes/)
@@ -155,7 +155,7 @@ describe('a defect of the caller is refused', () => {
   })
 })
 
-it('an index finds the documents that the judge of guards lets pass, in the order that it defines', async () => {
+it('an index finds the documents that match the guard, in the order that it defines', async () => {
   const text = fc.constantFrom('', 'a', 'b', 'ب', 'é', '～', '😀', 'a\0b')
   const values = [fc.integer({ min: -3, max: 3 }), text, fc.integer({ min: -3, max: 3 }).map((ms) => new Date(ms))]
   const createRanges = <T>(value: fc.Arbitrary<T>) =>
@@ -201,7 +201,7 @@ it('an index finds the documents that the judge of guards lets pass, in the orde
   )
 })
 
-it('a write that fails leaves the others of its commit alone', async () => {
+it('a write that fails leaves the others of its commit intact', async () => {
   const items = collection({ fields: ['code'], unique: true })
   await items.insertOne({ _id: 'first', code: 'taken', text: 'x' })
   const results = await Promise.allSettled(
@@ -216,7 +216,7 @@ it('a write that fails leaves the others of its commit alone', async () => {
   expect(await items.find({ _id: { $gt: 'id' } }, { limit: 100 })).toHaveLength(20)
 })
 
-it('a document that is read again and again is the one that is stored, whatever callers do with theirs', async () => {
+it('a document read repeatedly is the stored one, whatever callers do with theirs', async () => {
   const items = collection({ fields: ['at'] })
   await items.insertOne({ _id: 'a', n: 1, at: new Date(5), below: { tags: ['x'] } })
   for (let read = 0; read < 4; read++) {
@@ -231,7 +231,7 @@ it('a document that is read again and again is the one that is stored, whatever 
   for (let read = 0; read < 3; read++) expect(await items.findOne({ _id: 'a' })).toEqual({ _id: 'a', n: 4 })
 })
 
-it('insertMissing says that another unique key is taken, and keeps the rest', async () => {
+it('insertMissing reports another unique key that is taken, and inserts the rest', async () => {
   const items = collection({ fields: ['code'], unique: true })
   await items.insertOne({ _id: 'a', code: 'taken' })
   await expect(
@@ -249,7 +249,7 @@ it('a lone surrogate is stored as the replacement character, and found', async (
   expect(await items.findOne({ code: 'x\ud800' })).toEqual({ _id: 'a', code: 'x\ufffd' })
 })
 
-it('names of built-in properties are fields like others', async () => {
+it('names of built-in properties are ordinary fields', async () => {
   const items = collection()
   await items.insertOne({ _id: 'a' })
   expect(await items.findOne({ _id: 'a', constructor: null, 'toString.name': null } as Filter)).not.toBeNull()
@@ -257,7 +257,7 @@ it('names of built-in properties are fields like others', async () => {
   expect(after).toEqual({ _id: 'a', constructor: { n: 1 }, hasOwnProperty: [1] })
 })
 
-it('a loop of short reads gives the event loop to others', async () => {
+it('a loop of short reads yields the event loop to others', async () => {
   const items = collection()
   await items.insertMissing(Array.from({ length: 100 }, (_, i) => ({ _id: `id_${i}`, text: 'x'.repeat(5_000) })) as never)
   let rounds = 0
@@ -270,7 +270,7 @@ it('a loop of short reads gives the event loop to others', async () => {
   expect(rounds).toBeGreaterThan(2)
 })
 
-it('long reads of one organization do not keep another waiting, in a bounded queue', async () => {
+it('long reads of one organization do not keep another waiting, in a limited queue', async () => {
   const items = collection({ fields: ['organizationId'] })
   const documents = (organizationId: string) => Array.from({ length: 500 }, (_, i) => ({ _id: `${organizationId} ${i}`, organizationId }))
   for (const organizationId of ['org_a', 'org_b']) await items.insertMissing(documents(organizationId) as never)
@@ -291,7 +291,7 @@ it('long reads of one organization do not keep another waiting, in a bounded que
   expect(codes.filter((code) => code === 'service_unavailable')).toHaveLength(8)
 })
 
-it('a store that is closed has kept what was written before, and refuses what comes later', async () => {
+it('a closed store has saved earlier writes, and refuses later ones', async () => {
   const file = join(folder, 'closing.sqlite')
   const spec: CollectionSpec = { name: 'items', indexes: [] }
   const closing = await openSqliteDocumentStore({ file, log: silentLog })

@@ -18,7 +18,7 @@ const PRLIMIT = '/usr/bin/prlimit'
 /** Each test starts four processes, each of which takes seconds on a busy machine. */
 const TIMEOUT_MS = 120_000
 
-describe('what was acknowledged', { timeout: TIMEOUT_MS }, () => {
+describe('Durability of acknowledged writes', { timeout: TIMEOUT_MS }, () => {
   let folder: string
   let file: string
   let child: ChildProcessByStdio<Writable, Readable, null> | undefined
@@ -72,7 +72,7 @@ describe('what was acknowledged', { timeout: TIMEOUT_MS }, () => {
     expect(counted).toBeGreaterThan(100)
   })
 
-  it.skipIf(!existsSync(PRLIMIT))('is all that a full disk leaves, and later writes work again (needs prlimit)', async () => {
+  it.skipIf(!existsSync(PRLIMIT))('holds on a full disk, and later writes work again (needs prlimit)', async () => {
     const output = start(PRLIMIT, `--fsize=${2 * 1024 * 1024}:unlimited`, process.execPath, WRITE_TO_A_FULL_DISK, file)
     expect((await output.next()).value).toBe('full service_unavailable unfit')
     execFileSync(PRLIMIT, [`--pid=${child!.pid}`, '--fsize=unlimited:unlimited'])

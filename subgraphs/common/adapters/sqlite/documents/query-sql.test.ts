@@ -32,7 +32,7 @@ function explainPlan(filter: Filter, sort: readonly string[] | undefined, direct
 
 const now = new Date()
 
-describe('a query is one search of an index, already in order', () => {
+describe('Query plan: one index search in order', () => {
   for (const { filter, sort = [], index } of [
     { filter: { _id: 'a' }, index: 'PRIMARY KEY (id=?)' },
     { filter: { _id: 'a', other: 1 }, index: 'PRIMARY KEY (id=?)' },
@@ -64,7 +64,7 @@ describe('a query is one search of an index, already in order', () => {
     })
   }
 
-  it('a list of values is searched for, where no order is asked', () => {
+  it('a list of values uses a search if no order is requested', () => {
     expect(explainPlan({ org: 'x', status: { $in: ['a', 'b'] } }, undefined)).toEqual([expect.stringMatching(/^SEARCH /)])
   })
 
@@ -74,7 +74,7 @@ describe('a query is one search of an index, already in order', () => {
   })
 })
 
-describe('no index serves', () => {
+describe('Query plan: refused without an index', () => {
   for (const { filter, sort } of [
     { filter: { other: 1 }, sort: [] },
     { filter: { status: 's' }, sort: [] },
@@ -94,7 +94,7 @@ describe('no index serves', () => {
   }
 })
 
-it('a write goes by a unique key', () => {
+it('a write uses a unique key', () => {
   expect(chooseKey(spec, toTests({ org: 'x', code: 'y', n: { $gt: 1 } }))?.judged).toHaveLength(1)
   for (const filter of [{ org: 'x' }, { org: 'x', code: null }, { _id: { $in: ['a'] } }, { org: 'x', code: { $gt: 'a' } }, {}]) {
     expect(chooseKey(spec, toTests(filter))).toBeUndefined()

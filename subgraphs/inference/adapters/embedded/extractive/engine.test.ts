@@ -37,7 +37,7 @@ async function replyTo(question: string, context = '', more: ProtocolObject = {}
   return choices[0]!.message.content
 }
 
-describe('an answer', () => {
+describe('Extractive answers', () => {
   for (const { name, question, context, quoted } of [
     {
       name: 'English over English',
@@ -64,19 +64,19 @@ describe('an answer', () => {
       quoted: '«يفتح المكتب أبوابه في الثامنة صباحا.» — [2] الدليل.pdf، صفحة 9',
     },
   ]) {
-    it(`quotes the supporting sentence with its source: ${name}`, async () => {
+    it(`quote the supporting sentence with its source: ${name}`, async () => {
       expect((await replyTo(question, context)).split('\n')[0]).toBe(quoted)
     })
   }
 
-  it('says in the language of the question that nothing supports one', async () => {
+  it('say in the language of the question that nothing supports an answer', async () => {
     expect(await replyTo('Who won the football world cup in 1998?', ENGLISH)).toBe(PHRASES.en.nothingFound)
     expect(await replyTo('Who won the football world cup in 1998?', ARABIC)).toBe(PHRASES.en.nothingFound)
     expect(await replyTo('من فاز بكأس العالم لكرة القدم؟', ENGLISH)).toBe(PHRASES.ar.nothingFound)
     expect(await replyTo('من فاز بكأس العالم لكرة القدم؟', ARABIC)).toBe(PHRASES.ar.nothingFound)
   })
 
-  it('says that there is no text, and answers a greeting', async () => {
+  it('say that there is no text, and reply to a greeting', async () => {
     expect(await replyTo('When does the office open?')).toBe(PHRASES.en.noContext)
     expect(await replyTo('متى يفتح المكتب؟')).toBe(PHRASES.ar.noContext)
     expect(await replyTo('Hello there!')).toBe(PHRASES.en.greeting)
@@ -84,7 +84,7 @@ describe('an answer', () => {
     expect(await replyTo('')).toBe(PHRASES.en.greeting)
   })
 
-  it('reads system and tool messages, earlier turns and content parts, and quotes no instructions or questions', async () => {
+  it('read system and tool messages, earlier turns and content parts, and quote no instructions or questions', async () => {
     const { choices } = await complete({
       messages: [
         { role: 'system', content: 'You are an assistant that knows when the office opens. Answer in one sentence.' },
@@ -116,7 +116,7 @@ describe('an answer', () => {
     expect(choices[0]!.message.content.split('\n')[0]).toBe('“The office opens at eight.” — handbook.pdf, p. 9')
   })
 
-  it('takes no evidence from its own earlier responses, and quotes no quote', async () => {
+  it('take no evidence from earlier replies, and quote no quote', async () => {
     const user = (content: string) => ({ role: 'user', content })
     const quoted = '“Employees receive twenty-one days of paid leave per year.” — [1] handbook.pdf, page 3'
     const claim = { role: 'assistant', content: `${quoted}\nThe cafeteria closes at four.` }
@@ -133,7 +133,7 @@ describe('an answer', () => {
     )
   })
 
-  it('answers a follow-up with the question before it', async () => {
+  it('use the previous question for a follow-up', async () => {
     const context = 'Revenue was 40 million in 2020. Revenue was 52 million in 2021. The office moved to Leeds in 2021.'
     const messages = [`${context}\n\nWhat was the revenue in 2020?`, 'and in 2021?'].map((content) => ({ role: 'user', content }))
     expect((await complete({ messages })).choices[0]!.message.content).toBe('“Revenue was 52 million in 2021.”')
@@ -143,19 +143,19 @@ describe('an answer', () => {
     'Cities of the coast\nCity | People | Mayor\nJeddah | 4.7 million | Saleh\nYanbu | 300 thousand | Huda\nDammam | 1.5 million | Reem'
   for (const { name, question, context, expected } of [
     {
-      name: 'the column asked for',
+      name: 'the requested column',
       question: 'How many people live in Yanbu?',
       context: CITIES,
       expected: 'City: Yanbu, People: 300 thousand',
     },
     {
-      name: 'all columns where none is asked for',
+      name: 'all columns where none is requested',
       question: 'What do you know of Yanbu?',
       context: CITIES,
       expected: 'City: Yanbu, People: 300 thousand, Mayor: Huda',
     },
     {
-      name: 'a table of Markdown',
+      name: 'a Markdown table',
       question: 'من رئيس بلدية ينبع؟',
       context: '| المدينة | رئيس البلدية |\n|---|---|\n| جدة | صالح |\n| ينبع | هدى |',
       expected: 'المدينة: ينبع، رئيس البلدية: هدى',
@@ -174,16 +174,16 @@ describe('an answer', () => {
       expected: 'Omar Nasser, Jeddah office [#1]',
     },
   ]) {
-    it(`gives the row of a table with its headers: ${name}`, async () => expect(await replyTo(question, context)).toBe(expected))
+    it(`return the row of a table with its headers: ${name}`, async () => expect(await replyTo(question, context)).toBe(expected))
   }
 
-  it('takes the asking line when context and question are one paragraph', async () => {
+  it('find the question when context and question are one paragraph', async () => {
     expect(await replyTo('Context: The gate closes at ten at night.\nQuestion: When does the gate close?')).toBe(
       '“The gate closes at ten at night.”',
     )
   })
 
-  it('finds the sentence in a long context in the other language', async () => {
+  it('find the sentence in a long context in the other language', async () => {
     const filler = Array.from(
       { length: 60 },
       (_, index) => `Paragraph ${index} says that copper pipe number ${index} was painted blue by the plumber.`,
@@ -194,11 +194,11 @@ describe('an answer', () => {
     )
   })
 
-  it('refuses more text than it reads', async () => {
+  it('refuse more text than the limit', async () => {
     await expect(replyTo('Why?', 'x'.repeat(256_001))).rejects.toMatchObject({ code: 'context_length_exceeded' })
   })
 
-  it('ends when the caller leaves', async () => {
+  it('stop when the caller disconnects', async () => {
     const request = { messages: [{ role: 'user', content: `${ENGLISH}\n\nWhy?` }] }
     const controller = new AbortController()
     const call = chat.complete(CALL, request, controller.signal)
@@ -208,7 +208,7 @@ describe('an answer', () => {
   })
 })
 
-describe('the objects of the protocol', () => {
+describe('Extractive engine protocol', () => {
   const request = { messages: [{ role: 'user', content: `${ENGLISH}\n\nHow many vacation days do I get?` }] }
 
   it('counts usage by the tokenizer', async () => {

@@ -54,7 +54,7 @@ it.each([
   expect(process.cpuUsage(begun).user / 1_000).toBeLessThan(MAX_MS)
 })
 
-it('gives words with the space before them, and no space after the last', () => {
+it('splits text into words with their leading space, without trailing space', () => {
   expect(splitWords(' a  b\n')).toEqual([' a', '  b'])
   expect(splitWords(' \n')).toEqual([])
 })

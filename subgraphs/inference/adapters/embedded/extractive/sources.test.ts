@@ -11,7 +11,7 @@ for (const { name, message, expected } of [
     ],
   },
   {
-    name: 'reads a source above its text, over paragraphs',
+    name: 'reads a source above its text, across paragraphs',
     message: 'Context:\n[1] دليل.pdf، صفحة 4\nالنص الأول.\n\nالنص الثاني.',
     expected: [
       { text: '\nالنص الأول.', source: '[1] دليل.pdf، صفحة 4' },
@@ -31,9 +31,9 @@ for (const { name, message, expected } of [
     message: 'Some text.\nSource: c.md, p. 2',
     expected: [{ text: 'Some text.', source: 'c.md, p. 2' }],
   },
-  { name: 'takes a bare number for a source', message: '[7] Just a text.', expected: [{ text: 'Just a text.', source: '[7]' }] },
+  { name: 'accepts a bare number as a source', message: '[7] Just a text.', expected: [{ text: 'Just a text.', source: '[7]' }] },
   {
-    name: 'leaves text without sources alone',
+    name: 'leaves text without sources unchanged',
     message: 'One.\n\n[Note] Two: three.',
     expected: [
       { text: 'One.', source: null },
@@ -62,7 +62,7 @@ for (const { name, message, expected } of [
     expected: [{ text: 'city: Riyadh, celsius: 41', source: null }],
   },
   { name: 'reads broken JSON as text', message: '{"text": "A.', expected: [{ text: '{"text": "A.', source: null }] },
-  { name: 'reads nothing in nothing', message: '  \n\n ', expected: [] },
+  { name: 'reads an empty text', message: '  \n\n ', expected: [] },
 ]) {
   it(name, () => expect(readExcerpts(message)).toEqual(expected))
 }

@@ -30,7 +30,7 @@ const word = fc
   .map((text) => text.replaceAll(/[\t\n\f\r \u1680\u200b-\u200f\u2028\u2029\u2581\ufeff\ufffd]+/g, ''))
   .filter((text) => text !== '')
 
-it('gives any word the tokens that the library gives it', () => {
+it('tokenizes any word like the library', () => {
   fc.assert(
     fc.property(word, (text) => {
       expect(byWord.tokens(text)).toEqual(expected(text))
@@ -39,14 +39,14 @@ it('gives any word the tokens that the library gives it', () => {
   )
 })
 
-it('gives each piece of the vocabulary the tokens that the library gives it', () => {
+it('tokenizes each vocabulary entry like the library', () => {
   for (const [text] of model.vocab.slice(4).filter((_, index) => index % 7 === 0)) {
     const bare = text.replaceAll('▁', '')
     if (bare !== '') expect([bare, byWord.tokens(bare)]).toEqual([bare, expected(bare)])
   }
 })
 
-it('gives the tokens that the whole text has', () => {
+it('tokenizes the parts of a text like the whole text', () => {
   const texts = [
     readFileSync(new URL('README.md', MODEL), 'utf8').trim(),
     'السَّلامُ عليكم ورحمةُ الله — ٢٠٢٦م، «نصّ» مع English وأرقام 12.5%!',
@@ -57,12 +57,12 @@ it('gives the tokens that the whole text has', () => {
   for (const text of texts) expect(byWord.tokens(text)).toEqual(expected(text))
 })
 
-it('is shipped as made from the vocabulary', () => {
+it('ships the file that is generated from the vocabulary', () => {
   const packed = packUnigram(model.vocab, model.unk_id)
   expect(Buffer.compare(packed, readFileSync(new URL('vocabulary.bin', MODEL)))).toBe(0)
 })
 
-it('refuses a damaged vocabulary, and one that has a piece twice', () => {
+it('refuses a corrupted vocabulary, and one with a duplicate entry', () => {
   const packed = packUnigram([['a', -1]], 0)
   expect(() => new Unigram(packed.slice(0, -1))).toThrow('damaged')
   expect(() => new Unigram(packed.map((byte) => byte ^ 1))).toThrow('damaged')

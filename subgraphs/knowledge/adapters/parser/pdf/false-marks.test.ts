@@ -25,18 +25,18 @@ function textOf(first: string, others: readonly string[] = []): readonly Drawn[]
 /** A mark with its own glyph. */
 const marked: Drawn = { x: 100, y: 300, glyphs: [...'ملع', '\u064f'], size: 10, isBold: false }
 
-it('a mark is left out that the label of a letter has, and that the letter does not draw', async () => {
+it('removes an Arabic mark that the glyph label has but the glyph does not draw', async () => {
   const text = await read([...textOf('أُ'), marked])
   expect(text).toContain('أنهار أبواب أسماء')
   expect(text).not.toContain('أُ')
 })
 
-it('a mark stays where a glyph without a label draws it beside the letter', async () => {
+it('preserves a mark that an unlabelled glyph draws beside the letter', async () => {
   const drawn: Drawn = { x: 300, y: 330, glyphs: [...'ديع', '\u001d', 'أُ'], size: 10, isBold: false }
   expect(await read([...textOf('أُ'), marked, drawn])).toContain('أُعيد')
 })
 
-it('marks stay that some of the letters have, that no other glyph draws, or that are in a vocalised text', async () => {
+it('preserves marks on some letters only, marks that no other glyph draws, and marks of vocalized text', async () => {
   const bare = WORDS.concat(WORDS)
   expect(await read([...textOf('أُ', bare), marked])).toContain('أُنهار')
   expect(await read(textOf('أُ'))).toContain('أُنهار')

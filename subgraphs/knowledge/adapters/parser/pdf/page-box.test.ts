@@ -17,8 +17,8 @@ async function read(page: readonly Drawn[], rotate = 0) {
 const around = (x: number, y: number, width: number): Box => ({ x, y: y - 9, width, height: 12.5 })
 const widthOf = (text: string) => measureWidth([...text], 10)
 
-describe('the boxes of a PDF', () => {
-  it('are around its lines, from the top left corner of the page', async () => {
+describe('Bounding boxes of a PDF', () => {
+  it('surround its lines, from the top left corner of the page', async () => {
     const [first, second] = ['The first line of a paragraph that', 'goes on below.'] as const
     const { lines, pages } = await read([ltr(50, 100, first), ltr(50, 112, second)])
     expect(pages).toEqual([{ page: 1, width: 600, height: 800 }])
@@ -28,14 +28,14 @@ describe('the boxes of a PDF', () => {
     ])
   })
 
-  it('belong to the text of their line where Arabic is read from the right, and lam-alef is one glyph', async () => {
+  it('match the text of right-to-left Arabic lines, with lam-alef as one glyph', async () => {
     const texts = ['حل المشكلات من خلال الإنتاجية', 'يحتاج إلى وقت'] as const
     const drawn = texts.map((text, index) => rtl(500, 100 + 12 * index, text))
     const { lines } = await read(drawn)
     expect(lines).toEqual(texts.map((text, index) => ({ text, box: around(drawn[index]!.x, 100 + 12 * index, 500 - drawn[index]!.x) })))
   })
 
-  it('do not reach over two columns', async () => {
+  it('do not span two columns', async () => {
     const left = ['The first column goes on and', 'tells of rivers and of the', 'towns that stand on their', 'banks since ancient times']
     const right = ['while the other column has', 'something else to say about', 'mountains and the people of', 'their valleys far away now']
     const column = (x: number, texts: readonly string[]) => texts.map((text, index) => ltr(x, 100 + index * 12, text))
@@ -46,7 +46,7 @@ describe('the boxes of a PDF', () => {
     ])
   })
 
-  it('are around the whole row of a table, also where a cell has two lines', async () => {
+  it('surround the whole row of a table, even with a cell of two lines', async () => {
     const row = (y: number, cells: readonly string[]) => cells.map((cell, index) => ltr(50 + index * 150, y, cell))
     const table = [row(100, ['Port', 'Ships', 'Tons']), row(130, ['Sur', '12', '340']), row(160, ['Muscat', '31', '955'])]
     const { lines } = await read([...table.flat(), ltr(50, 172, 'and Mutrah'), ...row(202, ['Sohar', '8', '210'])])
@@ -55,7 +55,7 @@ describe('the boxes of a PDF', () => {
     expect(muscat.box).toEqual({ x: 50, y: 151, width: 300 + widthOf('955'), height: 24.5 })
   })
 
-  it('keep to the word that a hyphen divides', async () => {
+  it('of a hyphenated word belong to that word', async () => {
     const { lines } = await read([ltr(50, 100, 'A paragraph of infor-'), ltr(50, 112, 'mation about things.')])
     expect(lines.map(({ text }) => text)).toEqual(['A paragraph of infor', 'mation about things.'])
   })
@@ -64,14 +64,14 @@ describe('the boxes of a PDF', () => {
     [90, { width: 800, height: 600 }, (w: number) => ({ x: 800 - 103.5, y: 50, width: 12.5, height: w })],
     [180, { width: 600, height: 800 }, (w: number) => ({ x: 550 - w, y: 800 - 103.5, width: w, height: 12.5 })],
     [270, { width: 800, height: 600 }, (w: number) => ({ x: 91, y: 550 - w, width: 12.5, height: w })],
-  ] as const)('are where a page that is turned by %i degrees shows them', async (rotate, size, boxOf) => {
+  ] as const)('follow a page rotation of %i degrees', async (rotate, size, boxOf) => {
     const text = 'A line of a page that lies on its side'
     const { lines, pages } = await read([ltr(50, 100, text)], rotate)
     expect(pages).toEqual([{ page: 1, ...size }])
     expect(lines).toEqual([{ text, box: boxOf(widthOf(text)) }])
   })
 
-  it('are also around text that runs up the margin, and are cut at the edge of the page', async () => {
+  it('surround vertical text in the margin, and are clipped to the page', async () => {
     const body = 'The body of the page stands upright as usual'
     const { lines } = await read([ltr(50, 100, body), { ...ltr(20, 400, 'Up the margin'), turns: 3 }, ltr(570, 300, 'beyond the edge')])
     const [up, beyond] = ['Up', 'beyond'].map((word) => lines.find(({ text }) => text.startsWith(word))!.box)
@@ -79,7 +79,7 @@ describe('the boxes of a PDF', () => {
     expect(beyond).toEqual({ x: 570, y: 291, width: 30, height: 12.5 })
   })
 
-  it('are none for slanted text, nor beside the page', () => {
+  it('are omitted for slanted text and outside the page', () => {
     const area = { x0: 10, x1: 20, y0: 10, y1: 20 }
     expect(toPageBox(area, 4, { width: 600, height: 800 })).toBeNull()
     expect(toPageBox({ ...area, x0: 610, x1: 620 }, 0, { width: 600, height: 800 })).toBeNull()

@@ -25,28 +25,28 @@ async function textOf(...page: readonly Drawn[]): Promise<string> {
 const lines = (draw: typeof ltr | typeof rtl, x: number, y: number, texts: readonly string[]) =>
   texts.map((text, index) => draw(x, y + index * 12, text))
 
-describe('a line of Latin letters', () => {
-  it('keeps a space that is narrower than a gap between words', async () => {
+describe('Latin lines of a PDF', () => {
+  it('preserve a space that is narrower than a gap between words', async () => {
     expect(await textOf(ltr(100, 100, 'ab'), ltr(110.8, 100, 'cd'))).toBe('abcd')
     expect(await textOf(ltr(100, 100, 'ab '), ltr(110.8, 100, 'cd'))).toBe('ab cd')
   })
 
-  it('keeps the letters of a glyph that begins with a space', async () => {
+  it('preserve the letters of a glyph that begins with a space', async () => {
     expect(await textOf({ x: 100, y: 100, glyphs: [...'467', '\t.', ...'9 per day'], size: 10, isBold: false })).toBe('467.9 per day')
   })
 })
 
-describe('a line of Arabic', () => {
-  it('has its letters in the order of reading, and lam-alef whole', async () => {
+describe('Arabic lines of a PDF', () => {
+  it('have letters in reading order, and whole lam-alef', async () => {
     expect(await textOf(rtl(500, 100, 'حل المشكلات من خلال الإنتاجية'))).toBe('حل المشكلات من خلال الإنتاجية')
   })
 
-  it('is put together from pieces by their places, with a space at each gap', async () => {
+  it('are assembled by the positions of their parts, with a space at each gap', async () => {
     const pieces = [rtl(400, 100, 'خلال'), rtl(500, 100, 'حل'), rtl(480, 100, 'المشكلات'), rtl(425, 100, 'من')]
     expect(await textOf(...pieces)).toBe('حل المشكلات من خلال')
   })
 
-  it('has no space where letters are kerned apart, if its font writes the spaces', async () => {
+  it('have no space between kerned letters if the font writes the spaces', async () => {
     const [yal, ra] = [rtl(111, 100, 'يال'), rtl(118, 100, 'ر')]
     expect(await textOf(yal, ra)).toBe('ر يال')
     // A gap of a quarter of the letter size that contains a written space.
@@ -59,72 +59,72 @@ describe('a line of Arabic', () => {
     expect(await textOf(yal, ra, ...words)).toBe('ثمن الرحلة من مسقط إلى صور خمسة ريال')
   })
 
-  it('has no space beside a letter whose mark is on its glyph', async () => {
+  it('have no space beside a letter whose mark is on its glyph', async () => {
     const letter = { x: 105, y: 100, glyphs: ['أُ'], size: 10, isBold: false }
     expect(await textOf(rtl(105, 100, 'ن'), letter, rtl(115, 100, 'ش'))).toBe('شأُن')
   })
 
-  it('has no space inside a word whose pieces touch, though they stand at different heights', async () => {
+  it('have no space inside a word whose parts touch at different heights', async () => {
     const first = rtl(500, 100, 'الأو')
     expect(await textOf(first, rtl(first.x, 102, 'لى'))).toBe('الأولى')
   })
 
-  it('keeps numbers and Latin words from left to right, each at its place', async () => {
+  it('preserve numbers and Latin words from left to right, in position', async () => {
     const glyphs = [...'.ماع 1,250.75 يف Visual Basic 6 نم 50% غلب']
     expect(await textOf({ x: 100, y: 100, glyphs, size: 10, isBold: false })).toBe('بلغ 50% من Visual Basic 6 في 1,250.75 عام.')
   })
 
-  it('has the parts of a date and of a range in their order', async () => {
+  it('preserve the order of the parts of a date and of a range', async () => {
     const glyphs = [...'٢٠٢٤-٢٠٢٠ ماع 2024-05-12 يف']
     expect(await textOf({ x: 100, y: 100, glyphs, size: 10, isBold: false })).toBe('في 2024-05-12 عام ٢٠٢٠-٢٠٢٤')
   })
 
-  it('has brackets around what they hold', async () => {
+  it('have brackets around their content', async () => {
     expect(await textOf({ x: 100, y: 100, glyphs: [...'(ليدعت) (GDP) جتانلا'], size: 10, isBold: false })).toBe('الناتج (GDP) (تعديل)')
   })
 
-  it('has brackets the right way round though their font gives them by what they mean', async () => {
+  it('have correct brackets even if the font maps them by meaning', async () => {
     expect(await textOf({ x: 100, y: 100, glyphs: [...')ليدعت( 5 ةداملا'], size: 10, isBold: false })).toBe('المادة 5 (تعديل)')
   })
 
-  it('parts a number from the words that it is glued to', async () => {
+  it('separate a number from adjoining words', async () => {
     expect(await textOf({ x: 100, y: 100, glyphs: [...'نم18ةداملا'], size: 10, isBold: false })).toBe('المادة 18 من')
   })
 
-  it('keeps thousands that a space parts together', async () => {
+  it('preserve spaces between thousands', async () => {
     expect(await textOf({ x: 100, y: 100, glyphs: [...'توص 3 001 لان'], size: 10, isBold: false })).toBe('نال 3 001 صوت')
   })
 
-  it('has a vowel mark of another font behind its letter', async () => {
+  it('put a vowel mark of another font after its letter', async () => {
     const word = { x: 100, y: 100, glyphs: [...'ءانب'], size: 10, isBold: false }
     expect(await textOf(word, { ...word, x: 98, glyphs: ['\u064b'], isBold: true })).toBe('بناءً')
     expect(await textOf(word, { ...word, x: 116, glyphs: ['\u0650'], isBold: true })).toBe('بِناء')
   })
 
-  it('folds Arabic presentation forms alone, and keeps signs that are words', async () => {
+  it('normalize only Arabic presentation forms, and preserve word ligatures', async () => {
     expect(await textOf(rtl(500, 100, 'ﷺ ﻣﺤﻤﺪ'))).toBe('ﷺ محمد')
     expect(await textOf(ltr(100, 100, 'x² ½ ﬁ'))).toBe('x² ½ ﬁ')
   })
 
-  it('stays in its place in a line of English', async () => {
+  it('stay in position in an English line', async () => {
     expect(await textOf({ x: 100, y: 100, glyphs: [...'The word ةيبرع is here.'], size: 10, isBold: false })).toBe(
       'The word عربية is here.',
     )
   })
 })
 
-describe('a page', () => {
+describe('PDF page', () => {
   const LEFT = ['The first column goes on and', 'tells of rivers and of the', 'towns that stand on their', 'banks since ancient times']
   const RIGHT = ['while the other column has', 'something else to say about', 'mountains and the people of', 'their valleys far away now']
 
-  it('of two columns is read one after the other', async () => {
+  it('with two columns is read one column after the other', async () => {
     const page = [...lines(ltr, 50, 100, LEFT), ...lines(ltr, 320, 100, RIGHT)]
     expect(await textOf(ltr(50, 60, 'A line above that stands across both of the columns of this page'), ...page)).toBe(
       `A line above that stands across both of the columns of this page\n\n${LEFT.join(' ')}\n\n${RIGHT.join(' ')}`,
     )
   })
 
-  it('of two columns of Arabic is read from the right', async () => {
+  it('with two Arabic columns is read from the right', async () => {
     const first = ['يروي العمود الأول قصة نهر', 'طويل يمر بمدن كثيرة على', 'ضفتيه منذ زمن بعيد جدا', 'وفيه أخبار أهلها كلهم ثم']
     const second = ['أما العمود الثاني فيحكي', 'عن الجبال وسكان أوديتها', 'البعيدة وعن عادات أهلها', 'وما يزرعون في كل موسم من']
     expect(await textOf(...lines(rtl, 250, 100, second), ...lines(rtl, 520, 100, first))).toBe(`${first.join(' ')}\n\n${second.join(' ')}`)
@@ -136,25 +136,25 @@ describe('a page', () => {
     )
   })
 
-  it('has text up its margin after what stands upright', async () => {
+  it('has vertical margin text after the upright text', async () => {
     const turned = { ...ltr(20, 700, 'Printed by nobody'), turns: 3 }
     expect(await textOf(turned, ltr(50, 100, 'Upright words.'))).toBe('Upright words.\n\nPrinted by nobody')
   })
 
-  it('has what is drawn twice to look bold once', async () => {
+  it('has text once that is drawn twice for bold', async () => {
     expect(await textOf(ltr(50, 100, 'Twice'), ltr(50.3, 100, 'Twice'))).toBe('Twice')
   })
 })
 
-describe('headers and footers', () => {
-  it('are left out but for the first of each title, and page numbers are', async () => {
+describe('PDF headers and footers', () => {
+  it('are omitted except for the first of each title, and page numbers are always omitted', async () => {
     const bodies = ['Alpha is the beginning.', 'Beta comes after it.', 'Gamma is in the middle.', 'Delta ends the list.']
     const pages = bodies.map((body, index) => [ltr(50, 40, 'Annual Report'), ltr(50, 200, body), ltr(300, 780, `- ${index + 1} -`)])
     expect((await read(pages)).text).toBe(['Annual Report', ...bodies].join('\n\n'))
   })
 })
 
-describe('tables', () => {
+describe('PDF tables', () => {
   const HEADER = ['المدينة', 'التاريخ', 'المبلغ']
   const ROWS = [
     ['القاهرة', '2024/05/12', '1,500'],
@@ -194,14 +194,14 @@ describe('tables', () => {
   })
 })
 
-describe('headings', () => {
+describe('PDF headings', () => {
   const BODY = [
     'Some words of the text that goes on for a while here',
     'and some more of it on another line, so that it is seen',
     'as what the document is set in.',
   ]
 
-  it('are told by size, and by weight', async () => {
+  it('are detected by size and weight', async () => {
     const page = [
       ltr(50, 60, 'The title', { size: 24, isBold: true }),
       ltr(50, 100, 'A chapter', { size: 14 }),
@@ -222,13 +222,13 @@ describe('headings', () => {
     ])
   })
 
-  it('are told by the outline', async () => {
+  it('are detected by the outline', async () => {
     const page = [ltr(50, 60, '1. Introduction'), ...lines(ltr, 50, 80, BODY)]
     expect(blocksOf(await read([page], ['Introduction']))[0]).toBe('p1 heading1: 1. Introduction')
   })
 })
 
-describe('pages that cannot be read', () => {
+describe('Unreadable PDF pages', () => {
   const GOOD = lines(ltr, 50, 100, [
     'These are words that anybody can read, in plain English sentences,',
     'which is what most pages of most documents are made of.',
@@ -237,7 +237,7 @@ describe('pages that cannot be read', () => {
   const wrong = (text: string) => text.replace(/[a-z]/g, (letter) => 'qjxzkvwbpfygcmhulrdtsnioae'[letter.charCodeAt(0) - 97]!)
   const BAD = GOOD.map((drawn) => ({ ...drawn, glyphs: [...wrong(drawn.glyphs.join(''))] }))
 
-  it('are left out and named', async () => {
+  it('are omitted and reported', async () => {
     const parsed = await read([GOOD, BAD, [ltr(50, 780, '3')]])
     expect(parsed.text).not.toContain(wrong('anybody'))
     expect(parsed.warnings).toEqual([
@@ -256,16 +256,16 @@ describe('pages that cannot be read', () => {
     ])
   })
 
-  it('make a document without text when they are all that it has', async () => {
+  it('result in a document without text when all pages are unreadable', async () => {
     await expect(read([BAD])).rejects.toMatchObject({ code: 'no_text' })
     await expect(read([[ltr(50, 100, '\ue012\ue013\ue014 \ue015\ue016')]])).rejects.toMatchObject({ code: 'no_text' })
   })
 
   it.each([
     ['numbers', (page: number) => `${page}`],
-    ['numbers of their count', (page: number) => `Page ${page} of 2`],
+    ['page numbers', (page: number) => `Page ${page} of 2`],
     ['the same words', () => 'Scanned by machine'],
-  ])('are those of a scan that is stamped with %s', async (_what, stamp) => {
+  ])('include those of a scan stamped with %s', async (_what, stamp) => {
     await expect(read([[ltr(50, 780, stamp(1))], [ltr(50, 780, stamp(2))]])).rejects.toMatchObject({ code: 'no_text' })
   })
 })

@@ -7,7 +7,7 @@ function segment(x0: number, x1: number): Segment {
   return { x0, x1, glyphs, pieces: [{ x0, x1, glyphs }], size: 1, isBold: false }
 }
 
-it('leaves any number of rows whose cells are not in columns as lines', () => {
+it('returns rows as lines when their cells form no columns, for any number of rows', () => {
   const rows = Array.from({ length: 150_000 }, (_, y): Row => {
     const gap = y % 2 === 0 ? 20 : 60
     return { y, size: 1, segments: [segment(0, gap), segment(gap + 10, 100)] }

@@ -76,8 +76,8 @@ const RTF = String.raw`{\rtf1\ansi\ansicpg1256\deff0{\fonttbl{\f0\fcharset178 Ar
 {\header Head\par}{\header Head\par}\pard\outlinelevel0 {\listtext 1.\tab}\'c7\'e1\'e3\'c7\'cf\'c9\par\pard Caf\u233?e \f1\'ef\'f0\f0 {\v hidden}{\deleted gone}note{\footnote A note.} end\par
 \trowd\intbl A\cell B\cell\row\intbl 1\cell {\b 2}\cell\row\pard {\shp{\*\shpinst{\shptxt In a box\par}}{\shprslt In a box}}{\pict 89504e47}\bin3 {{{last\'}`
 
-describe('slides', () => {
-  it('reads slides in their order, titles as headings, tables, groups and notes, and leaves hidden slides and page numbers out', async () => {
+describe('Presentations', () => {
+  it('include PPTX slides in order, with titles, tables, groups and notes, without hidden slides and page numbers', async () => {
     const parsed = await read(PPTX)
     expect(parsed.pageCount).toBe(3)
     expect(parsed.blocks.map(({ page }) => page)).toEqual([1, 1, 1, 1, 3, 3, 3, 3, 3])
@@ -94,13 +94,13 @@ describe('slides', () => {
     ])
   })
 
-  it('reads OpenDocument slides with their notes', async () => {
+  it('include OpenDocument slides with their notes', async () => {
     expect(await outline(ODP)).toEqual(['heading1: Plan', 'list_item: Point', 'paragraph: Say hello.', 'heading1: 2', 'paragraph: Second'])
   })
 })
 
-describe('texts', () => {
-  it('reads an OpenDocument text with numbers, notes, boxes and merged cells, and without deleted text and comments', async () => {
+describe('Text documents', () => {
+  it('include OpenDocument text with numbers, notes, boxes and merged cells, without deleted text and comments', async () => {
     expect(await outline(ODT)).toEqual([
       'heading1: Law',
       'heading1: المادة 1: تعاريف',
@@ -119,7 +119,7 @@ describe('texts', () => {
     ])
   })
 
-  it('reads the chapters of a book in the order of reading', async () => {
+  it('include book chapters in reading order', async () => {
     expect(await outline(EPUB)).toEqual(['heading1: الأول', 'paragraph: بداية.', 'heading2: Two', 'paragraph: The end.'])
     const notes = `<html xmlns="http://www.w3.org/1999/xhtml" xmlns:epub="http://www.idpf.org/2007/ops"><body><p>Text<sup><a epub:type="noteref" href="#dataF1">1</a></sup></p><aside>An advertisement.</aside><aside epub:type="footnote" id="dataF1"><p><sup><a href="#calledF1">1</a></sup>The source.</p></aside></body></html>`
     expect(await outline(declaredZip('application/epub+zip', { ...EPUB_PARTS, 'OEBPS/a.xhtml': notes }))).toEqual(
@@ -129,7 +129,7 @@ describe('texts', () => {
     await expect(read(locked)).rejects.toMatchObject({ code: 'password_required' })
   })
 
-  it('reads a document of Word 97', async () => {
+  it('include Word 97 documents', async () => {
     expect(await outline(docFile('بني ميناء صور.\rSecond paragraph.\rCity\x07People\x07\x07'))).toEqual([
       'paragraph: بني ميناء صور.',
       'paragraph: Second paragraph.',
@@ -138,7 +138,7 @@ describe('texts', () => {
     await expect(read(docFile('text').subarray(0, 9_000))).rejects.toMatchObject({ code: 'corrupt' })
   })
 
-  it('reads rich text in the charsets of its fonts, with headers once, notes, tables and boxes', async () => {
+  it('include rich text in the charsets of its fonts, with headers once, notes, tables and boxes', async () => {
     expect(await outline(RTF)).toEqual([
       'paragraph: Head',
       'heading1: 1.\tالمادة',
@@ -152,8 +152,8 @@ describe('texts', () => {
   })
 })
 
-describe('data', () => {
-  it('reads CSV with quotes, other delimiters and what Excel says first, row by row with its header', async () => {
+describe('Data files', () => {
+  it('include CSV with quotes, other delimiters and the Excel prefix, row by row with the header', async () => {
     const expected = [
       'table_row (row 1-1): City | Note',
       'table_row [City | Note] (row 2-2): صور | a, "b" and more',
@@ -165,7 +165,7 @@ describe('data', () => {
     expect(await outline('a,b\n"never closed,1\n2,3', 'a.csv')).toHaveLength(3)
   })
 
-  it('reads JSON by records with numbers as they are written, and JSON Lines by lines', async () => {
+  it('include JSON by records with numbers as written, and JSON Lines by lines', async () => {
     const json =
       '{"v":1.50,"orders":[{"id":12345678901234567890,"buyer":{"name":"أحمد"},"tags":["a","b",null],"lines":[{"sku":"x"},{"sku":"y"}]}],"note":null}'
     expect(await outline(json)).toEqual([
@@ -183,7 +183,7 @@ describe('data', () => {
     await expect(read(`${'['.repeat(100_000)}1${']'.repeat(100_000)}`, 'a.json')).rejects.toMatchObject({ code: 'limit_exceeded' })
   })
 
-  it('reads XML by records and running text, expands no entities and fetches nothing', async () => {
+  it('include XML by records and running text, without entity expansion or fetches', async () => {
     const xml = `<?xml version="1.0" encoding="windows-1256"?><!DOCTYPE r [<!ENTITY a "x"><!ENTITY f SYSTEM "file:///etc/passwd">]>
       <r><item id="7"><name>\u00d5\u00e6\u00d1</name><price>1</price></item><p>Text with <b>words</b> &a;&f; in it.</p><empty/></r>`
     expect(await outline(Buffer.from(xml, 'latin1'))).toEqual([
@@ -194,7 +194,7 @@ describe('data', () => {
     await expect(read(`<?xml version="1.0"?>${'<a>'.repeat(100_000)}`)).rejects.toMatchObject({ code: 'limit_exceeded' })
   })
 
-  it('reads subtitles with their times, who speaks, and without marks', async () => {
+  it('include subtitles with times and speakers, without markup', async () => {
     const srt = '1\r\n00:00:01,000 --> 00:00:04,200\r\n<i>أهلاً</i>\r\nبكم\r\n\r\n2\r\n00:01:05,000 --> 00:01:09,000\r\n{\\an8}Bye\r\n'
     expect(await outline(srt)).toEqual(['list_item (00:00:01-00:00:04): أهلاً بكم', 'list_item (00:01:05-00:01:09): Bye'])
     const vtt =
@@ -202,7 +202,7 @@ describe('data', () => {
     expect(await outline(vtt)).toEqual(['list_item (00:00:01-00:00:02): Ali: Hi & bye'])
   })
 
-  it('reads source text with its lines', async () => {
+  it('include source code with its lines', async () => {
     expect(await outline('def a():\n    pass\n\n\nb = 1\n', 'a.py')).toEqual([
       'code (line 1-2): def a():\n    pass',
       'code (line 5-5): b = 1',
@@ -221,7 +221,7 @@ async function unpacked(bytes: Uint8Array, mediaType: string): Promise<readonly 
   return files.map((file) => `${file.name}: ${file.bytes && Buffer.from(file.bytes).toString()}`)
 }
 
-describe('ZIP', () => {
+describe('ZIP archives', () => {
   const archive = writeZip([
     { name: 'قرارات/الأول.txt', content: Buffer.from('one') },
     { name: 'folder/', content: Buffer.alloc(0) },
@@ -232,20 +232,20 @@ describe('ZIP', () => {
     { name: 'odd.txt', content: Buffer.from('three'), claim: { method: 99 } },
   ])
 
-  it('names its files, without folders and what systems add, and unpacks those that it can', async () => {
+  it('list their files without folders and system files, and unpack readable ones', async () => {
     const parsed = await read(archive, 'a.zip')
     expect(parsed).toMatchObject({ mediaType: 'application/zip', hasFiles: true })
     expect(parsed.text).toBe('قرارات/الأول.txt\nlocked.txt\nodd.txt')
     expect(await unpacked(archive, 'application/zip')).toEqual(['قرارات/الأول.txt: one', 'locked.txt: null', 'odd.txt: null'])
   })
 
-  it('reads names in code page 437', async () => {
+  it('accept names in code page 437', async () => {
     const named = Buffer.from(writeZip([{ name: 'r_sum_.txt', content: Buffer.from('one') }]))
     for (let at = named.indexOf('r_sum_'); at >= 0; at = named.indexOf('r_sum_', at)) named[at + 1] = named[at + 5] = 0x82
     expect((await read(named, 'a.zip')).text).toBe('résumé.txt')
   })
 
-  it('refuses a bomb', async () => {
+  it('are refused when they are bombs', async () => {
     const bomb = writeZip([{ name: 'a.txt', content: Buffer.alloc(30_000_000) }])
     await expect(unpacked(bomb, 'application/zip')).rejects.toMatchObject({ code: 'limit_exceeded' })
   })
@@ -253,8 +253,8 @@ describe('ZIP', () => {
 
 const MSG = msgFile('ميعاد', 'See you\r\n\r\non Sunday.', 'Bring the notes.')
 
-describe('mail', () => {
-  it('reads a message of Outlook, and names its attachments', async () => {
+describe('Mail', () => {
+  it('reads an Outlook message, and names its attachments', async () => {
     expect(await outline(MSG)).toEqual([
       'heading1: ميعاد',
       'paragraph: From: Ali\nAttachments: notes.txt',
@@ -299,7 +299,7 @@ describe('mail', () => {
   })
 })
 
-describe('what a text is', () => {
+describe('Text format detection', () => {
   it.each([
     ['<!doctype html><p>x', 'a.xls', 'text/html'],
     ['<?xml version="1.0"?><html><body>x</body></html>', 'page', 'text/html'],
@@ -314,7 +314,7 @@ describe('what a text is', () => {
     ['# Title\n\n{"a": 1}', 'a.md', 'text/markdown'],
     ['words', 'a.constructor', 'text/plain'],
     ['{\\rtf1 a\\constructor b}', 'a', 'application/rtf'],
-  ])('tells %j, called %s, to be %s', async (content, name, mediaType) => {
+  ])('detects %j, named %s, as %s', async (content, name, mediaType) => {
     expect(await read(content, name)).toMatchObject({ mediaType })
   })
 })
@@ -328,17 +328,17 @@ it.each([
   ['\xff\xd8\xff\xe0\0', 'image/jpeg'],
   ['MM\0*\0\0\0\x08', 'image/tiff'],
   ['GIF89a\0\0', 'application/octet-stream'],
-])('tells sound and pictures from other bytes: %j', (content, mediaType) => {
+])('distinguishes audio and images from other bytes: %j', (content, mediaType) => {
   expect(sniffMediaType(Buffer.from(content, 'latin1'), 'a')).toBe(mediaType)
 })
 
-describe('damage', () => {
+describe('Corrupted files', () => {
   const archives = { pptx: PPTX, odt: ODT, odp: ODP, epub: EPUB }
-  it.each(Object.entries(archives))('says corrupt of %s that is cut off', async (extension, bytes) => {
+  it.each(Object.entries(archives))('are reported as corrupt when %s is truncated', async (extension, bytes) => {
     await expect(read(bytes.subarray(0, bytes.length / 2), `a.${extension}`)).rejects.toMatchObject({ code: 'corrupt' })
   })
 
-  it.each(['xls', 'ppt'])('does not take what is old Office and no document for one: %s', async (extension) => {
+  it.each(['xls', 'ppt'])('of OLE without a document are not treated as old Office files: %s', async (extension) => {
     const ole = Buffer.concat([Buffer.from('d0cf11e0a1b11ae1', 'hex'), Buffer.alloc(600)])
     await expect(read(ole, `a.${extension}`)).rejects.toMatchObject({ code: 'unsupported_type' })
   })
@@ -346,17 +346,17 @@ describe('damage', () => {
   it.each([
     ['WordDocument', 'corrupt'],
     ['__properties_version1.0', 'empty'],
-  ])('refuses an OLE file that only names %s as %s', async (entry, code) => {
+  ])('are refused when an OLE file only names %s as %s', async (entry, code) => {
     const ole = Buffer.concat([Buffer.from('d0cf11e0a1b11ae1', 'hex'), Buffer.alloc(600), Buffer.from(entry, 'utf16le'), Buffer.alloc(600)])
     await expect(read(ole, 'a')).rejects.toMatchObject({ code })
   })
 
-  it('ends rich text whose groups have no end', async () => {
+  it('are refused when groups of rich text have no end', async () => {
     await expect(read(`{\\rtf1 ${'{a'.repeat(100_000)}`)).rejects.toMatchObject({ code: 'limit_exceeded' })
   })
 })
 
-describe('a megabyte', () => {
+describe('Linear time per megabyte', () => {
   it.each([
     ['a.csv', '"'],
     ['a.csv', '"a",'],
@@ -372,7 +372,7 @@ describe('a megabyte', () => {
     ['a.eml', 'From: a@b.c\nTo: b@c.d\nMIME-Version: 1.0\n\n--x\nFrom a 2024\n'],
     ['a.mbox', 'From a 2024\nFrom: a\nTo: b\nSubject: c\n\n'],
     ['a.eml', 'From: a@b.c\nMIME-Version: 1.0\nContent-Type: multipart/mixed; boundary=x\n\n--x\n'],
-  ])('of the worst of %s, %j again and again, is read in linear time', async (name, pump) => {
+  ])('holds for the worst of %s, %j repeated', async (name, pump) => {
     const begun = process.cpuUsage()
     await read(pump.repeat(1_000_000 / pump.length), name).catch((error) => expect(error).toMatchObject({ name: 'ParseFailure' }))
     expect(process.cpuUsage(begun).user / 1_000).toBeLessThan(8_000)

@@ -3,7 +3,7 @@ import { DEFAULT_LIMITS } from '../limits.ts'
 import { DocumentBuilder } from './document-builder.ts'
 import { readXmlFile } from './read-xml.ts'
 
-it('reads an element of any number of attributes', async () => {
+it('reads an element with any number of attributes', async () => {
   const builder = new DocumentBuilder(DEFAULT_LIMITS)
   const attributes = Array.from({ length: 150_000 }, (_, i) => `a${i}="${i}"`)
   await readXmlFile(Buffer.from(`<all><one ${attributes.join(' ')}>text</one></all>`), builder, DEFAULT_LIMITS)

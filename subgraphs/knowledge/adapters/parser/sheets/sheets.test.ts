@@ -40,8 +40,8 @@ function xlsx({ sheets, shared = '', styles = '', settings = '' }: Workbook): Bu
 const text = (...texts: string[]) => texts.map((each) => `<x:c t="inlineStr"><x:is><x:t>${each}</x:t></x:is></x:c>`).join('')
 const row = (number: number, cells: string) => `<x:row r="${number}">${cells}</x:row>`
 
-describe('XLSX', () => {
-  it('reads titles, tables with their header row and cells, sheet by sheet, and leaves hidden sheets out', async () => {
+describe('XLSX workbooks', () => {
+  it('include titles, tables with their header row and cells, sheet by sheet, without hidden sheets', async () => {
     const bytes = xlsx({
       sheets: {
         الرواتب: `<x:sheetData>${row(1, text('كشف الرواتب'))}${row(3, text('الاسم', 'الراتب'))}${row(4, '<x:c t="s"><x:v>0</x:v></x:c><x:c><x:v>1200</x:v></x:c>')}${row(
@@ -65,7 +65,7 @@ describe('XLSX', () => {
     ])
   })
 
-  it('writes numbers and dates as the sheet shows them', async () => {
+  it('show numbers and dates in the format of the sheet', async () => {
     const formats = ['#,##0.00', 'dd/mm/yyyy', '[h]:mm', '0.0%', '"ر.ع." #,##0.000', 'not [a format', '[$-2000401]0.0']
     const styles = `<numFmts>${formats.map((code, i) => `<numFmt numFmtId="${170 + i}" formatCode="${code.replaceAll('"', '&quot;')}"/>`).join('')}</numFmts>
       <cellXfs><xf numFmtId="0"/>${formats.map((_, i) => `<xf numFmtId="${170 + i}"/>`).join('')}<xf numFmtId="14"/><xf numFmtId="22"/></cellXfs>`
@@ -78,7 +78,7 @@ describe('XLSX', () => {
     expect(since1904[1]).toContain('16/03/2027')
   })
 
-  it('repeats what merged cells hold, but for a title over the whole width', async () => {
+  it('repeat merged cells, except a title over the whole width', async () => {
     const sheet = `<x:sheetData>
       ${row(1, '<x:c r="A1" t="str"><x:v>Budget</x:v></x:c>')}
       ${row(2, '<x:c r="A2" t="str"><x:v>Unit</x:v></x:c><x:c r="B2" t="str"><x:v>2023</x:v></x:c><x:c r="D2" t="str"><x:v>2024</x:v></x:c>')}
@@ -103,29 +103,29 @@ describe('XLSX', () => {
       `<x:sheetData>${row(1, text('x'.repeat(500), 'b'))}${Array.from({ length: 50_000 }, (_, i) => row(i + 2, '<x:c r="B1"><x:v>1</x:v></x:c>')).join('')}</x:sheetData><x:mergeCells><x:mergeCell ref="A1:A1048576"/></x:mergeCells>`,
     ],
     [
-      'a shared text that every cell has',
+      'a shared text in every cell',
       `<x:sheetData>${Array.from({ length: 300 }, (_, i) => row(i + 1, '<x:c t="s"><x:v>0</x:v></x:c>')).join('')}</x:sheetData>`,
     ],
-  ])('ends a workbook with %s', async (_what, sheet) => {
+  ])('are refused with %s', async (_what, sheet) => {
     const bytes = xlsx({ sheets: { S: sheet }, shared: `<si><t>${'long '.repeat(20_000)}</t></si>` })
     await expect(read(bytes)).rejects.toMatchObject({ code: 'limit_exceeded' })
   })
 
-  it('reads merges that lie over one another without counting every cell of each', async () => {
+  it('with overlapping merges are read without counting every cell of each', async () => {
     const sheet = `<x:sheetData>${row(1, text('a', 'b', 'c'))}${Array.from({ length: 5_000 }, (_, i) => row(i + 2, text('a', 'b'))).join('')}</x:sheetData>
       <x:mergeCells>${'<x:mergeCell ref="A1:B1048576"/>'.repeat(20_000)}</x:mergeCells>`
     expect((await read(xlsx({ sheets: { S: sheet } }))).blocks).toHaveLength(5_002)
   })
 
   it.each([
-    ['is cut off', (bytes: Buffer) => bytes.subarray(0, bytes.length / 2)],
+    ['is truncated', (bytes: Buffer) => bytes.subarray(0, bytes.length / 2)],
     ['has broken XML', () => xlsx({ sheets: { S: '<x:sheetData><x:row><x:c' } })],
-  ])('says corrupt of a workbook that %s', async (_what, corrupt) => {
+  ])('are corrupt if the file %s', async (_what, corrupt) => {
     const bytes = corrupt(xlsx({ sheets: { S: `<x:sheetData>${row(1, text('a'))}</x:sheetData>` } }))
     await expect(read(bytes, 'a.xlsx')).rejects.toMatchObject({ code: 'corrupt' })
   })
 
-  it('says no_text of a workbook whose cells are empty', async () => {
+  it('have no_text if all cells are empty', async () => {
     await expect(read(xlsx({ sheets: { '': '<x:sheetData/>' } }))).rejects.toMatchObject({ code: 'no_text' })
   })
 })
@@ -135,8 +135,8 @@ const NAMES = 'xmlns:o="o" xmlns:t="t" xmlns:p="p" xmlns:s="s"'
 const ods = (body: string, more: Readonly<Record<string, string>> = {}) =>
   declaredZip(ODS, { 'content.xml': `<o:document ${NAMES}>${body}</o:document>`, ...more })
 
-describe('ODS', () => {
-  it('reads cells as they are shown, with repeats, merges and comments left out', async () => {
+describe('ODS spreadsheets', () => {
+  it('show cells as formatted, without repeats, merges and comments', async () => {
     const cell = (shown: string, facts = '') => `<t:table-cell ${facts}><p:p>${shown}</p:p></t:table-cell>`
     const body = `<o:styles><s:style s:name="ta2"><s:table-properties t:display="false"/></s:style></o:styles>
       <t:table t:name="مبيعات" t:style-name="ta1"><t:table-header-rows><t:table-row>${cell('المدينة')}${cell('2024-01-05', 'o:value-type="date"')}</t:table-row></t:table-header-rows>
@@ -151,12 +151,12 @@ describe('ODS', () => {
     ])
   })
 
-  it('ends a sheet whose cells repeat a long text without end', async () => {
+  it('are refused when cells repeat a long text endlessly', async () => {
     const body = `<t:table t:name="x"><t:table-row t:number-rows-repeated="1000000"><t:table-cell t:number-columns-repeated="16384"><p:p>${'x'.repeat(1_000)}</p:p></t:table-cell></t:table-row></t:table>`
     await expect(read(ods(body))).rejects.toMatchObject({ code: 'limit_exceeded' })
   })
 
-  it('asks for the password of a sheet that is encrypted', async () => {
+  it('require the password when they are encrypted', async () => {
     const bytes = ods('', { 'META-INF/manifest.xml': '<manifest><file-entry><encryption-data/></file-entry></manifest>' })
     await expect(read(bytes)).rejects.toMatchObject({ code: 'password_required' })
   })

@@ -35,8 +35,8 @@ const NUMBERING = `<w:abstractNum w:abstractNumId="0">${level(0, 'decimal', '%1.
   <w:num w:numId="1"><w:abstractNumId w:val="0"/></w:num><w:num w:numId="2"><w:abstractNumId w:val="1"/></w:num><w:num w:numId="3"><w:abstractNumId w:val="2"/></w:num>
   <w:num w:numId="4"><w:abstractNumId w:val="0"/><w:lvlOverride w:ilvl="0"><w:startOverride w:val="5"/></w:lvlOverride></w:num><w:num w:numId="5"><w:abstractNumId w:val="3"/></w:num>`
 
-describe('DOCX', () => {
-  it('numbers lists as Word does: levels, restarts, abjad, bullets, other digits', async () => {
+describe('DOCX documents', () => {
+  it('number lists like Word: levels, restarts, abjad, bullets, other digits', async () => {
     const body = [
       ...[item('a', 1), item('b', 1, 1), item('c', 1, 1), item('d', 1, 2), item('e', 1), item('f', 1, 1)],
       ...[item('g', 2), item('h', 2), item('i', 2, 1), item('j', 4), item('k', 4), item('l', 5), item('m', 5), item('n', 0), item('o', 77)],
@@ -56,7 +56,7 @@ describe('DOCX', () => {
     ])
   })
 
-  it('gives headings the numbers of their styles', async () => {
+  it('number headings by their styles', async () => {
     const body = [
       p('Law', '<w:pStyle w:val="T"/>'),
       ...['تعاريف', 'أحكام'].map((text) => p(text, '<w:pStyle w:val="H1"/>')),
@@ -70,7 +70,7 @@ describe('DOCX', () => {
     ])
   })
 
-  it('reads changes as accepted, without hidden text and comments, with notes, boxes, and headers and footers once', async () => {
+  it('include accepted changes, notes, boxes, and headers and footers once, without hidden text and comments', async () => {
     const note = '<w:r><w:footnoteReference w:id="2"/></w:r>'
     const box = (text: string) => `<w:txbxContent>${p(text)}</w:txbxContent>`
     const body = [
@@ -98,7 +98,7 @@ describe('DOCX', () => {
     ])
   })
 
-  it('reads tables with header rows, merged cells and numbers, and what only lays out as text', async () => {
+  it('include tables with header rows, merged cells and numbers, and layout tables as text', async () => {
     const cell = (content: string, facts = '') => `<w:tc><w:tcPr>${facts}</w:tcPr>${content}</w:tc>`
     const row = (cells: string, facts = '') => `<w:tr><w:trPr>${facts}</w:trPr>${cells}</w:tr>`
     const table = `<w:tbl>${row(cell(p('Unit')) + cell(p('Cost'), '<w:gridSpan w:val="2"/>'), '<w:tblHeader/>')}
@@ -113,11 +113,11 @@ describe('DOCX', () => {
     ])
   })
 
-  it('takes elements named as members of every object for others', async () => {
+  it('accept elements named like built-in object properties', async () => {
     expect(await outline(docx(`<w:p>${run('a')}<w:r><w:constructor/><w:toString/></w:r>${run('b')}</w:p>`))).toEqual(['paragraph: ab'])
   })
 
-  it('says corrupt of broken parts, and ends styles that are based on one another', async () => {
+  it('are corrupt if parts are broken, and may have cyclic styles', async () => {
     await expect(read(docx('<w:p>'))).rejects.toMatchObject({ code: 'corrupt' })
     const circle = '<w:style w:styleId="A"><w:basedOn w:val="B"/></w:style><w:style w:styleId="B"><w:basedOn w:val="A"/></w:style>'
     expect(await outline(docx(p('x', '<w:pStyle w:val="A"/>'), { styles: circle }))).toEqual(['paragraph: x'])
@@ -153,7 +153,7 @@ describe('DOCX', () => {
       expect(blocks).not.toEqual([])
     })
 
-    it('and anything that mammoth leaves out is not read by mammoth alone', async () => {
+    it('is not read by mammoth alone with anything that mammoth leaves out', async () => {
       expect(await isReadByMammoth(plain(p('x', '<w:pStyle w:val="L"/>')))).toBe(false)
       expect(await isReadByMammoth(plain(p('x').repeat(100_000)))).toBe(false)
       expect(await outline(plain(p('<w:ruby><w:rubyBase><w:r><w:t>base</w:t></w:r></w:rubyBase></w:ruby>')))).toEqual(['paragraph: base'])
@@ -161,7 +161,7 @@ describe('DOCX', () => {
     })
   })
 
-  it('whose XML is damaged is read as far as mammoth can, with a warning', async () => {
+  it('with corrupted XML are read as far as mammoth can, with a warning', async () => {
     const broken = `${WORD.replace('"w"', '"http://schemas.openxmlformats.org/wordprocessingml/2006/main"')}`
     const bytes = zip({
       'word/document.xml': `<w:document ${broken}><w:body>${p('Kept & read')}</w:body></w:document>`,

@@ -4,7 +4,7 @@ import { encodeCounts, postingsOf, readCounts } from './chunk-index-counts.ts'
 
 const counts = fc.map(fc.integer({ min: 1, max: 2 ** 31 - 1 }), fc.integer({ min: 1, max: 1_000 }), { maxKeys: 50 })
 
-it('reads back every count, in ascending order of ids, and repeats words as often as they occur', () => {
+it('reads back every count, in ascending order of IDs, with the frequency of words', () => {
   fc.assert(
     fc.property(counts, (drawn) => {
       const expected = [...drawn].sort(([a], [b]) => a - b)

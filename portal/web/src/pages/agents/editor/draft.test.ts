@@ -5,7 +5,7 @@ import { EXAMPLE_SCHEMA, readSchema } from './schema.ts'
 const RIGHT: Draft = { ...NEW_AGENT, name: 'Rules', code: 'rules', model: 'extractive' }
 const server = (fields: object) => ({ ...newServer(), name: 'crm', url: 'https://crm.example/mcp', ...fields })
 
-describe('the draft of an agent', () => {
+describe('Agent form', () => {
   it('names each wrong field', () => {
     expect(problemsOf(RIGHT)).toEqual({})
     expect(problemsOf(NEW_AGENT)).toEqual({ name: 'missing', code: 'code', model: 'missing' })
@@ -30,13 +30,13 @@ describe('the draft of an agent', () => {
     })
   })
 
-  it('takes numbers in Arabic-Indic digits', () => {
+  it('accepts Arabic-Indic digits', () => {
     const typed = { ...RIGHT, temperature: '٠٫٢', maxSteps: '١٢', maxCost: '٢٫٥' }
     expect(problemsOf(typed)).toEqual({})
     expect(inputOf(typed)).toMatchObject({ temperature: 0.2, maxSteps: 12, maxCost: '2.5' })
   })
 
-  it('sends the headers of a server only if somebody wrote or removed them', () => {
+  it('sends the headers of a server only if they were changed', () => {
     const { mcpServers } = inputOf({
       ...RIGHT,
       servers: [
@@ -49,7 +49,7 @@ describe('the draft of an agent', () => {
     expect(mcpServers.map(({ allowedTools }) => allowedTools)).toEqual([undefined, undefined, ['find', 'find_all']])
   })
 
-  it('gives back what it was made of', () => {
+  it('round-trips an agent', () => {
     const agent = {
       id: 'agt_1',
       version: 2,
@@ -83,8 +83,8 @@ describe('the draft of an agent', () => {
   })
 })
 
-describe('the schema of an answer', () => {
-  it('takes a right one', () => expect(readSchema(EXAMPLE_SCHEMA)).toHaveProperty('schema.type', 'object'))
+describe('Response schema field', () => {
+  it('accepts a valid schema', () => expect(readSchema(EXAMPLE_SCHEMA)).toHaveProperty('schema.type', 'object'))
 
   it.each([
     ['', { kind: 'empty' }],
@@ -97,9 +97,9 @@ describe('the schema of an answer', () => {
     ['{"properties": {"a": 1}}', { kind: 'part', path: '/properties/a' }],
     [`{"title": "${'x'.repeat(32_768)}"}`, { kind: 'long' }],
     [`${'{"not":'.repeat(200)}{}${'}'.repeat(200)}`, { kind: 'deep' }],
-  ])('says what is wrong with %.40s', (typed, problem) => expect(readSchema(typed)).toEqual({ problem }))
+  ])('explains what is wrong with %.40s', (typed, problem) => expect(readSchema(typed)).toEqual({ problem }))
 
-  it('names the line that is no JSON', () => {
+  it('names the line of a JSON syntax error', () => {
     expect(readSchema('{\n"type": "object",\n}')).toEqual({ problem: { kind: 'notJsonAt', line: 3 } })
     expect(readSchema('type')).toHaveProperty('problem.kind', 'notJson')
   })

@@ -11,8 +11,8 @@ function render(source: string): string {
   return html.replaceAll(/ (?:class|tabindex)="[^"]*"/g, '').replaceAll(/(?<=>)\n+|\n+(?=<)/g, '')
 }
 
-describe('the Markdown of an answer', () => {
-  it('shows paragraphs, emphasis, code and breaks of lines', () => {
+describe('Markdown of a reply', () => {
+  it('shows paragraphs, emphasis, code and line breaks', () => {
     expect(render('One **two** *three*\nfour ~~five~~ `six & <b>`')).toBe(
       '<div><p dir="auto">One <strong>two</strong> <em>three</em><br/>four <del>five</del> <code dir="ltr">six &amp; &lt;b&gt;</code></p></div>',
     )
@@ -36,13 +36,13 @@ describe('the Markdown of an answer', () => {
     )
   })
 
-  it('lets each part find its own direction', () => {
+  it('sets the direction of each part', () => {
     expect(render('مرحبا\n\nHello\n\n- عمان')).toBe(
       '<div><p dir="auto">مرحبا</p><p dir="auto">Hello</p><ul dir="auto"><li>عمان</li></ul></div>',
     )
   })
 
-  it('puts marks of citations in their places, but not into code', () => {
+  it('puts citations in position, but not into code', () => {
     expect(render('The port [#1][#23] is **old [#2]**.\n[#4] `[#5]`')).toBe(
       '<div><p dir="auto">The port <cite>1</cite><cite>23</cite> is <strong>old <cite>2</cite></strong>.<br/><cite>4</cite> <code dir="ltr">[#5]</code></p></div>',
     )
@@ -50,7 +50,7 @@ describe('the Markdown of an answer', () => {
     expect(render('[#12345678901]')).not.toContain('<cite>')
   })
 
-  it('makes no HTML, picture or link of what a model said', () => {
+  it('renders no HTML, images or links of a model', () => {
     expect(render('a <img src=x onerror="alert(1)"> [#1] <b>b</b>')).toBe(
       '<div><p dir="auto">a &lt;img src=x onerror=&quot;alert(1)&quot;&gt; <cite>1</cite> &lt;b&gt;b&lt;/b&gt;</p></div>',
     )
@@ -60,7 +60,7 @@ describe('the Markdown of an answer', () => {
     expect(render('[here](javascript:alert(1))')).toBe('<div><p dir="auto">here (<bdi dir="ltr">javascript:alert(1)</bdi>)</p></div>')
   })
 
-  it('shows links with their addresses, as they were written', () => {
+  it('shows links with their addresses, as written', () => {
     expect(render('[**the** port](https://a.example/x?a=1&b=2 "title")')).toBe(
       '<div><p dir="auto"><strong>the</strong> port (<bdi dir="ltr">https://a.example/x?a=1&amp;b=2</bdi>)</p></div>',
     )

@@ -11,7 +11,7 @@ it('reads the questions and answers of a thread', () => {
   ])
 })
 
-it('gives each answer its run, from the newest on', () => {
+it('assigns each answer its run, from the newest on', () => {
   const messages = readMessages(
     ['user', 'assistant', 'user', 'assistant', 'user', 'assistant'].map((role, index) => ({ role, content: String(index) })),
   )

@@ -17,7 +17,7 @@ const events = [
 
 const progressOf = (list: readonly RunEvent[]) => list.reduce(progressAfter, NO_PROGRESS)
 
-describe('the progress of a run', () => {
+describe('Run progress', () => {
   it('has the steps, the thread and the end', () => {
     const progress = progressOf(events)
     expect(progress).toMatchObject({ threadId: 'thr_1', isDone: true, last: '8' })
@@ -28,11 +28,11 @@ describe('the progress of a run', () => {
     expect(draftText(progress)).toBe('Thirty days.')
   })
 
-  it('takes each event once, if a break repeats some', () => {
+  it('counts each event once after a reconnection', () => {
     expect(progressOf([...events.slice(0, 7), ...events.slice(2, 5), ...events.slice(5)])).toEqual(progressOf(events))
   })
 
-  it('discards the text of a call that is made again', () => {
+  it('discards the text of a repeated call', () => {
     const again = { ...NOTHING, type: 'STEP_STARTED', number: 2, cursor: 'again' } as const
     expect(draftText(progressOf([...events.slice(0, 7), again]))).toBe('')
     expect(draftText(progressOf([...events.slice(0, 7), again, { ...events[7]!, textDelta: '30' }]))).toBe('30')

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest'
 import { problemOf, toMetadata, toRows } from './metadata.ts'
 
-it('gives back what it was given', () => {
+it('round-trips metadata', () => {
   const metadata = { القسم: 'الموارد البشرية', year: 2026, public: false, code: '007' }
   expect(toMetadata(toRows(metadata))).toEqual(metadata)
 })
 
-it.each([null, undefined, 'text', 4])('has no rows of %j', (metadata) => expect(toRows(metadata)).toEqual([]))
+it.each([null, undefined, 'text', 4])('has no rows for %j', (metadata) => expect(toRows(metadata)).toEqual([]))
 
 it.each([
   ['', 'text', 'a', 'name'],

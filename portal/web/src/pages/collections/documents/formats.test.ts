@@ -4,7 +4,7 @@ import { kindOf, type Rules, refusalOf } from './formats.ts'
 const bytes = (...input: readonly (number | string)[]) =>
   new Uint8Array(input.flatMap((each) => (typeof each === 'number' ? [each] : [...new TextEncoder().encode(each)])))
 
-describe('what a file is', () => {
+describe('File format detection', () => {
   it.each([
     ['a PDF', bytes('%PDF-1.7'), 'document'],
     ['a DOCX', bytes('PK', 3, 4, 0, 0), 'document'],
@@ -21,21 +21,21 @@ describe('what a file is', () => {
   ])('%s', (_, head, kind) => expect(kindOf(head)).toBe(kind))
 })
 
-describe('what is refused before it is sent', () => {
+describe('Upload checks', () => {
   const rules: Rules = { maxFileBytes: 1000, roomBytes: 5000, readsImages: false, readsAudio: false }
   const text = bytes('text')
   it.each([
-    ['nothing in it', 0, bytes(), rules, 'empty'],
-    ['one byte too many', 1001, text, rules, 'tooLarge'],
-    ['as large as allowed', 1000, text, rules, null],
+    ['an empty file', 0, bytes(), rules, 'empty'],
+    ['one byte above the limit', 1001, text, rules, 'tooLarge'],
+    ['exactly at the limit', 1000, text, rules, null],
     ['more than is left', 900, text, { ...rules, roomBytes: 800 }, 'noRoom'],
-    ['limits that are unknown', 10 ** 12, text, { ...rules, maxFileBytes: null, roomBytes: null }, null],
+    ['unknown limits', 10 ** 12, text, { ...rules, maxFileBytes: null, roomBytes: null }, null],
     ['a program', 10, bytes('MZ', 0), rules, 'unsupported'],
-    ['a picture without OCR', 10, bytes(0x89, 'PNG'), rules, 'needsOcr'],
-    ['a picture with OCR', 10, bytes(0x89, 'PNG'), { ...rules, readsImages: true }, null],
-    ['sound without a model', 10, bytes('ID3'), rules, 'needsSpeech'],
+    ['an image without OCR', 10, bytes(0x89, 'PNG'), rules, 'needsOcr'],
+    ['an image with OCR', 10, bytes(0x89, 'PNG'), { ...rules, readsImages: true }, null],
+    ['audio without a model', 10, bytes('ID3'), rules, 'needsSpeech'],
     [
-      'sound too large for models',
+      'audio too large for models',
       26 * 1024 * 1024,
       bytes('ID3'),
       { ...rules, maxFileBytes: null, roomBytes: null, readsAudio: true },

@@ -75,8 +75,8 @@ function createQueue(service = new Service()) {
   return { service, queue: new UploadQueue(service, async () => {}) }
 }
 
-describe('the queue of uploads', () => {
-  it('sends each file in pieces, at most three at once, and attaches it', async () => {
+describe('Upload queue', () => {
+  it('sends each file in parts, at most three concurrently, and attaches it', async () => {
     const { service, queue } = createQueue()
     await queue.add([file('a.txt', 2.5 * PIECE_BYTES), ...['b', 'c', 'd', 'e'].map((name) => file(`${name}.txt`, PIECE_BYTES * 2))], RULES)
     await sent(queue)
@@ -86,7 +86,7 @@ describe('the queue of uploads', () => {
     expect(queue.items()[0]).toMatchObject({ documentId: 'doc:a.txt', sentBytes: 2.5 * PIECE_BYTES })
   })
 
-  it('names what it refuses, and sends the others', async () => {
+  it('names refused files, and sends the others', async () => {
     const { service, queue } = createQueue()
     await queue.add(
       [file('empty.txt', 0), file('large.txt', 10 * PIECE_BYTES + 1), new File(['MZ\0\0'], 'setup.exe'), file('good.txt')],
@@ -97,7 +97,7 @@ describe('the queue of uploads', () => {
     expect([...service.received.keys()]).toEqual(['up:good.txt'])
   })
 
-  it('sends nothing before it knows the rules', async () => {
+  it('sends nothing before it knows the limits', async () => {
     const { service, queue } = createQueue()
     const rules = Promise.withResolvers<Rules>()
     const added = queue.add([file('large.txt', 30), file('good.txt')], rules.promise)
@@ -110,14 +110,14 @@ describe('the queue of uploads', () => {
     expect([...service.received.keys()]).toEqual(['up:good.txt'])
   })
 
-  it('gives the room that is left to the first files', async () => {
+  it('assigns the remaining quota to the first files', async () => {
     const { queue } = createQueue()
     await queue.add([file('a', 60), file('b', 60), file('c', 30)], { ...RULES, roomBytes: 100 })
     await sent(queue)
     expect(states(queue)).toEqual(['a attached', 'b refused', 'c attached'])
   })
 
-  it('goes on where the service is, if an answer is lost', async () => {
+  it('resumes at the offset of the service when a response is lost', async () => {
     const { service, queue } = createQueue()
     service.faults.append = [null, failure('unreachable', true)]
     await queue.add([file('a.txt', 3 * PIECE_BYTES)], RULES)
@@ -126,7 +126,7 @@ describe('the queue of uploads', () => {
     expect(service.received.get('up:a.txt')).toBe(3 * PIECE_BYTES)
   })
 
-  it('gives up after some attempts, and goes on from there when it is asked to', async () => {
+  it('stops after some attempts, and resumes on request', async () => {
     const { service, queue } = createQueue()
     service.faults.complete = Array(6).fill(failure('service_unavailable', true))
     await queue.add([file('a.txt')], RULES)
@@ -137,7 +137,7 @@ describe('the queue of uploads', () => {
     expect(states(queue)).toEqual(['a.txt attached'])
   })
 
-  it('does not repeat what cannot work', async () => {
+  it('does not retry permanent errors', async () => {
     const { service, queue } = createQueue()
     service.faults.complete = [failure('unsupported_file_type')]
     await queue.add([file('a.txt')], RULES)
@@ -146,7 +146,7 @@ describe('the queue of uploads', () => {
     expect(service.attached).toEqual([])
   })
 
-  it('says that the collection has a file already', async () => {
+  it('reports that the collection has a file already', async () => {
     const { service, queue } = createQueue()
     service.known = new Set(['file:a.txt'])
     await queue.add([file('a.txt')], RULES)
@@ -154,7 +154,7 @@ describe('the queue of uploads', () => {
     expect(states(queue)).toEqual(['a.txt unchanged'])
   })
 
-  it('cancels one, and forgets what is over', async () => {
+  it('cancels an upload, and removes finished ones', async () => {
     const { service, queue } = createQueue()
     await queue.add([file('a.txt', 3 * PIECE_BYTES), file('b.txt')], RULES)
     queue.cancel(queue.items()[0]!.key)

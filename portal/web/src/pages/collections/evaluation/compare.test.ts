@@ -26,7 +26,7 @@ it('puts each score beside that of the same settings, ranking and language', () 
   ])
 })
 
-it('has nothing to compare with alone', () => {
+it('has nothing to compare with a single evaluation', () => {
   const [row] = toRows([{ label: 'a', scores: [score('COMBINED', null, 1)] }], null)
   expect(change(row!, 'mrrAt10')).toBeNull()
 })

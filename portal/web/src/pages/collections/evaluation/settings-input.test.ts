@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest'
 import { inputOf, isRepeated, readLabel } from './settings-input.ts'
 
-it('names each way of searching so that its label can be read again', () => {
+it('creates a label for each search setting that can be parsed again', () => {
   for (const [reranker, read] of [
     ['none', 'none'],
     ['vendor/rerank + 2', 'vendor/rerank + 2'],
@@ -14,7 +14,7 @@ it('names each way of searching so that its label can be read again', () => {
   expect(inputOf({ key: 0, mode: 'HYBRID', reranker: 'none', own })).toEqual({ mode: 'HYBRID', rerankModel: null, ...own })
 })
 
-it('finds ways that are the same', () => {
+it('finds duplicate settings', () => {
   const one = { key: 0, mode: 'HYBRID', reranker: 'default' } as const
   expect(isRepeated([one, { ...one, key: 1 }])).toBe(true)
   expect(isRepeated([one, { ...one, key: 1, reranker: 'none' }])).toBe(false)

@@ -2,10 +2,10 @@ import { describe, expect, it } from 'vitest'
 import { cutCitations } from './citations.ts'
 import { type Hit, toFilter, toGroups, toInput } from './search.ts'
 
-describe('what a search asks for', () => {
-  it('is nothing without a query', () => expect(toInput('col_1', { query: '  ' })).toBeNull())
+describe('Search request', () => {
+  it('is empty without a query', () => expect(toInput('col_1', { query: '  ' })).toBeNull())
 
-  it('leaves the reranker to the collection unless the reader names one', () => {
+  it('uses the reranker of the collection unless the reader names one', () => {
     expect(toInput('col_1', { query: ' leave ' })).not.toHaveProperty('rerankModel')
     expect(toInput('col_1', { query: 'leave', rerank: 'none' })).toMatchObject({ rerankModel: null })
     expect(toInput('col_1', { query: ' leave ', rerank: 'rerank-1', group: true })).toMatchObject({
@@ -42,7 +42,7 @@ describe('what a search asks for', () => {
   ] as const)('filters by %j', (filters, filter) => expect(toFilter(filters)).toEqual(filter))
 })
 
-it('groups hits by document in the order of the answer, with their ranks', () => {
+it('groups hits by document in the order of the result, with their ranks', () => {
   const hit = (document: string) => ({ chunk: { document: { id: document } } }) as Hit
   expect(toGroups([hit('a'), hit('b'), hit('a')]).map(({ document, hits }) => [document.id, hits.map(({ rank }) => rank)])).toEqual([
     ['a', [1, 3]],

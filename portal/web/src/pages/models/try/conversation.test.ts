@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { cosine, NO_REPLY, requestOf, withEvent } from './conversation.ts'
 
-test('an answer grows, and ends with what it used', () => {
+test('a reply grows, and ends with its usage', () => {
   const event = { textDelta: '', finishReason: null, warnings: null, usage: null, cost: null }
   const reply = [
     { ...event, textDelta: 'Good ', warnings: ['no seed'] },
@@ -17,7 +17,7 @@ test('an answer grows, and ends with what it used', () => {
   })
 })
 
-test('an image is a part of its message, empty instructions are none', () => {
+test('an image is a part of its message, and empty instructions are omitted', () => {
   expect(requestOf('m', ' ', [{ role: 'user', text: 'What?', image: 'data:image/png;base64,AA' }])).toEqual({
     model: 'm',
     messages: [
@@ -33,7 +33,7 @@ test('an image is a part of its message, empty instructions are none', () => {
   expect(requestOf('m', 'Be short.', [{ role: 'user', text: 'Hi' }]).messages[0]).toEqual({ role: 'system', content: 'Be short.' })
 })
 
-test('cosine', () => {
+test('computes the cosine of two vectors', () => {
   expect(cosine([1, 0], [2, 0])).toBe(1)
   expect(cosine([1, 0], [0, 1])).toBe(0)
   expect(cosine([0, 0], [1, 1])).toBeNull()

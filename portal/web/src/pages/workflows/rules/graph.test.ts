@@ -13,15 +13,15 @@ const DEFINITION: Definition = {
   output: { answer: { $ref: 'nodes.finance.text ?? nodes.other.text' } },
 }
 
-describe('namesIn', () => {
-  it('reads the paths of templates and of references, and no texts', () => {
+describe('Names in a workflow', () => {
+  it('include the paths of templates and of references, and no texts', () => {
     expect([...namesIn('{{ nodes.a.items[*].text | join("nodes.b") }} nodes.c {{ nodes["d"].text }}')]).toEqual(['a', 'd'])
     expect([...namesIn({ x: [{ $ref: 'inputs.nodes.no ?? nodes.e' }] })]).toEqual(['e'])
   })
 })
 
-describe('listEdges', () => {
-  it('has one edge for each pair, with its case', () => {
+describe('Edges of a workflow', () => {
+  it('are one for each pair, with its case', () => {
     expect(listEdges(DEFINITION)).toEqual([
       { from: 'find', to: 'ask', chosen: null },
       { from: 'ask', to: 'about', chosen: null },
@@ -34,8 +34,8 @@ describe('listEdges', () => {
   })
 })
 
-describe('layOut', () => {
-  it('places each node after those that it waits for', () => {
+describe('Layout of a workflow', () => {
+  it('places each node after its dependencies', () => {
     expect(layOut(DEFINITION, listEdges(DEFINITION))).toEqual([
       { id: 'find', column: 0, row: 0 },
       { id: 'ask', column: 1, row: 0 },
@@ -46,7 +46,7 @@ describe('layOut', () => {
     ])
   })
 
-  it('ends with nodes that wait for each other', () => {
+  it('terminates for a cycle', () => {
     const circle: Definition = {
       nodes: [
         { id: 'a', type: 'template', template: '{{ nodes.b.text }}' },

@@ -16,8 +16,8 @@ const SCHEMA = {
 
 const read = (draft: Record<string, string>) => readInputs(SCHEMA, fieldsOf(SCHEMA), draft)
 
-describe('fieldsOf', () => {
-  it('has a field for each property', () => {
+describe('Workflow input fields', () => {
+  it('include one field per property', () => {
     expect(fieldsOf(SCHEMA).map(({ name, kind, start }) => [name, kind, start])).toEqual([
       ['question', 'text', ''],
       ['count', 'integer', '3'],
@@ -29,24 +29,24 @@ describe('fieldsOf', () => {
     expect(fieldsOf(SCHEMA)[0]).toMatchObject({ title: 'Question', description: 'What you ask.', isRequired: true })
   })
 
-  it('begins with the inputs of an earlier run', () => {
+  it('start with the inputs of an earlier run', () => {
     const earlier = { question: 'x', tone: 7, topics: ['a', 'b'], more: { a: 1 }, isShort: true }
     expect(fieldsOf(SCHEMA, earlier).map(({ start }) => start)).toEqual(['x', '3', 'true', '1', 'a\nb', '{\n  "a": 1\n}'])
   })
 
-  it.each([undefined, true, { type: 'object' }, { properties: {} }])('has one field of JSON for %j', (schema) => {
+  it.each([undefined, true, { type: 'object' }, { properties: {} }])('include one JSON field for %j', (schema) => {
     expect(fieldsOf(schema)).toMatchObject([{ name: WHOLE, kind: 'json', start: '{}' }])
   })
 })
 
-describe('readInputs', () => {
-  it('reads each kind, in any digits', () => {
+describe('Workflow inputs', () => {
+  it('accept each type, in any digits', () => {
     const { inputs, problems } = read({ question: 'كم؟', count: '٤', isShort: 'true', tone: '2', topics: 'a\n\nb\n', more: '{"x": []}' })
     expect(problems.size).toBe(0)
     expect(inputs).toEqual({ question: 'كم؟', count: 4, isShort: true, tone: null, topics: ['a', 'b'], more: { x: [] } })
   })
 
-  it('says what is wrong by the field', () => {
+  it('report errors by field', () => {
     const { problems } = read({ question: '', count: '1.5', topics: 'a\nb\nc', more: '{' })
     expect(Object.fromEntries(problems)).toEqual({
       question: 'missing',
@@ -57,7 +57,7 @@ describe('readInputs', () => {
     expect(read({ question: 'x' }).problems.get('question')).toMatchObject({ keyword: 'minLength', wanted: '3' })
   })
 
-  it('reads any object where the schema lists nothing', () => {
+  it('accept any object where the schema lists nothing', () => {
     const fields = fieldsOf(undefined)
     expect(readInputs(undefined, fields, { [WHOLE]: '{"a": 1}' }).inputs).toEqual({ a: 1 })
     expect(readInputs(undefined, fields, { [WHOLE]: '[]' }).problems.get(WHOLE)).toBe('json')

@@ -26,8 +26,8 @@ function follow(...events: readonly Partial<Record<keyof RunEvent, unknown>>[]):
   return events.reduce<Progress>((now, event, i) => advance(now, { ...whole, cursor: String(i), ...event } as RunEvent), NO_PROGRESS)
 }
 
-describe('the progress of a run', () => {
-  it('takes the states of its nodes from the events', () => {
+describe('Workflow run progress', () => {
+  it('takes the states of nodes from the events', () => {
     const progress = follow(
       { type: 'RUN_STARTED' },
       { type: 'NODE_STARTED', nodeId: 'a' },
@@ -43,7 +43,7 @@ describe('the progress of a run', () => {
     ])
   })
 
-  it('does not go back when the events are told again', () => {
+  it('does not go back when events are repeated', () => {
     const progress = follow({ type: 'NODE_ENDED', nodeId: 'a', state: 'DONE', cost: '1' }, { type: 'NODE_STARTED', nodeId: 'a' })
     expect(apply(RUN, progress).nodes[0]).toMatchObject({ state: 'DONE' })
     const pausedRun = { ...RUN, nodes: [node('a', 'FAILED')] } as unknown as Run

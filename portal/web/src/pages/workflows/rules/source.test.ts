@@ -3,13 +3,13 @@ import schema from '../../../../../../schema/workflow.schema.json'
 import { findProblems } from './problems.ts'
 import { parseSource, readPath, writePath } from './source.ts'
 
-describe('parseSource', () => {
-  it('reads what JSON reads', () => {
+describe('Workflow source parser', () => {
+  it('accepts the same as JSON', () => {
     const value = { a: [1, -2.5e3, 'نص "x" \u0000', null, true, {}], b: { c: [] } }
     expect(parseSource(JSON.stringify(value, null, 2))).toMatchObject({ value })
   })
 
-  it('knows the line of each value', () => {
+  it('records the line of each value', () => {
     const parsed = parseSource('{\n  "nodes": [\n    {\n      "id": "a"\n    }\n  ]\n}')
     if ('error' in parsed) throw new Error(parsed.error)
     expect(parsed.lineOf(['nodes'])).toBe(2)
@@ -31,25 +31,25 @@ describe('parseSource', () => {
     ['{} {}', 'more', 1, 4],
     ['{"a": 1,\n"a": 2}', 'repeated', 2, 1],
     ['['.repeat(100), 'deep', 1, 66],
-  ])('says what is wrong with %j', (source, error, line, column) => {
+  ])('explains what is wrong with %j', (source, error, line, column) => {
     expect(parseSource(source)).toEqual({ error, line, column })
   })
 })
 
-describe('paths', () => {
-  it('are written as the service writes them, and read back', () => {
+describe('Workflow paths', () => {
+  it('are written like those of the service, and parsed back', () => {
     const path = ['nodes', 2, 'messages', 0, 'a b']
     expect(writePath(path)).toBe('nodes[2].messages[0]["a b"]')
     expect(readPath(writePath(path))).toEqual(path)
   })
 })
 
-describe('the published schema in the browser', () => {
-  it('takes what is right', () => {
+describe('Published schema in the browser', () => {
+  it('accepts a valid definition', () => {
     expect(findProblems(schema, { nodes: [{ id: 'a', type: 'template', template: 'x' }], output: null })).toEqual([])
   })
 
-  it('names the path, the keyword and what it wants', () => {
+  it('names the path, the keyword and the expected value', () => {
     const problems = findProblems(schema, { nodes: [{ id: '1', type: 'chat', model: 'm', mesages: [] }], max_seconds: 0 })
     expect(problems).toEqual(
       expect.arrayContaining([

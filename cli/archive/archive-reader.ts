@@ -130,7 +130,7 @@ export class ArchiveReader {
   }
 
   #corrupted(why: string, cause?: unknown): Error {
-    return new Error(`${this.#file} is damaged: ${why}.`, { cause })
+    return new Error(`${this.#file} is corrupted: ${why}.`, { cause })
   }
 }
 
@@ -173,7 +173,7 @@ function described(file: string, error: unknown): Error {
   if (code?.startsWith('E') && !code.startsWith('ERR_')) return new Error(`${file} cannot be read: ${message}`, { cause: error })
   if (code === 'Z_BUF_ERROR' || /unexpected end/i.test(message))
     return new Error(`${file} is not complete: its end is missing.`, { cause: error })
-  return new Error(`${file} is damaged: ${message}.`, { cause: error })
+  return new Error(`${file} is corrupted: ${message}.`, { cause: error })
 }
 
 async function* hashing(bytes: AsyncIterable<Uint8Array>, hash: ReturnType<typeof createHash>): AsyncGenerator<Uint8Array> {
@@ -185,7 +185,7 @@ async function* hashing(bytes: AsyncIterable<Uint8Array>, hash: ReturnType<typeo
 
 /** @throws {Error} the entry is larger than `most` */
 async function wholeOf({ name, size, bytes }: Entry, most: number, file: string): Promise<string> {
-  if (size > most) throw new Error(`${file} is damaged: ${name} is too large.`)
+  if (size > most) throw new Error(`${file} is corrupted: ${name} is too large.`)
   const parts: Uint8Array[] = []
   for await (const part of bytes) parts.push(part)
   return Buffer.concat(parts).toString()

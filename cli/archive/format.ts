@@ -113,12 +113,12 @@ function parse(text: string, name: string): unknown {
   try {
     return JSON.parse(text)
   } catch {
-    throw new Error(`is damaged: ${name} is not JSON`)
+    throw new Error(`is corrupted: ${name} is not JSON`)
   }
 }
 
 function checked<T>(schema: z.ZodType<T>, value: unknown, name: string): T {
   const { data, error } = schema.safeParse(value)
-  if (error) throw new Error(`is damaged: ${name} does not fit: ${z.prettifyError(error).split('\n')[0]}`)
+  if (error) throw new Error(`is corrupted: ${name} does not fit: ${z.prettifyError(error).split('\n')[0]}`)
   return data as T
 }

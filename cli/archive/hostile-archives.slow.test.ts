@@ -144,13 +144,13 @@ it('an archive with a corrupted byte anywhere is refused before anything is writ
   const plain = zstdDecompressSync(bytes)
   const repacked = (name: string, change: (copy: Buffer) => Uint8Array) => changed(name, () => zstdCompressSync(change(Buffer.from(plain))))
   for (const [file, problem] of [
-    [changed('cut', (copy) => copy.subarray(0, copy.length - 3_000)), /is not complete|is damaged/],
-    [changed('text', () => Buffer.alloc(2_000, 'a')), /is damaged/],
+    [changed('cut', (copy) => copy.subarray(0, copy.length - 3_000)), /is not complete|is corrupted/],
+    [changed('text', () => Buffer.alloc(2_000, 'a')), /is corrupted/],
     [changed('none', () => Buffer.alloc(0)), /is not complete/],
-    [flipped(70), /damaged|does not fit|is not/],
-    [flipped(200), /damaged|is not/],
-    [flipped(bytes.length - 50), /damaged|is not/],
-    [repacked('bit', (copy) => copy.with(540, copy[540]! ^ 1)), /does not fit|damaged|is no archive/],
+    [flipped(70), /corrupted|is invalid|is not/],
+    [flipped(200), /corrupted|is not/],
+    [flipped(bytes.length - 50), /corrupted|is not/],
+    [repacked('bit', (copy) => copy.with(540, copy[540]! ^ 1)), /is invalid|corrupted|is not an archive/],
     [repacked('short', (copy) => copy.subarray(0, 2_048)), /is not complete/],
     [repacked('long', (copy) => Buffer.concat([copy.subarray(0, -1_024), copy])), /something after its end/],
     [repacked('link', (copy) => linked(copy)), /has an entry/],

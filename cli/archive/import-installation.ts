@@ -66,18 +66,18 @@ export async function checkInstallation(archive: ArchiveReader, scope: Installat
   const manifest = await archive.read(
     listenerOf({
       async documents(kind, documents) {
-        if (!(kind in versions)) throw new Error(`The archive is damaged: it has records of a kind ${JSON.stringify(kind)}.`)
+        if (!(kind in versions)) throw new Error(`The archive is corrupted: it has records of a kind ${JSON.stringify(kind)}.`)
         for (const document of documents) references.addStored(kind, document)
       },
       async content({ key, sha256, sizeBytes }, bytes) {
         const hash = createHash('sha256')
         for await (const part of bytes) hash.update(part)
-        if (hash.digest('hex') !== sha256) throw new Error(`The archive is damaged: the bytes ${key} have another SHA-256.`)
+        if (hash.digest('hex') !== sha256) throw new Error(`The archive is corrupted: the bytes ${key} have another SHA-256.`)
         references.addBytes(key)
         if (sizeBytes >= LARGE_BYTES) large.set(key, sha256)
       },
       async copy(key, of, sha256) {
-        if (large.get(of) !== sha256) throw new Error(`The archive is damaged: the bytes ${key} are not those of ${of}.`)
+        if (large.get(of) !== sha256) throw new Error(`The archive is corrupted: the bytes ${key} are not those of ${of}.`)
         references.addBytes(key)
       },
     }),
@@ -165,7 +165,7 @@ function storeSecret(dataDirectory: string, secret: Uint8Array): void {
 function listenerOf(takers: Takers): ArchiveListener {
   let expected: Content[] = []
   const end = () => {
-    if (expected.length > 0) throw new Error(`The archive is damaged: the bytes ${expected[0]!.key} are missing.`)
+    if (expected.length > 0) throw new Error(`The archive is corrupted: the bytes ${expected[0]!.key} are missing.`)
   }
   return {
     end,
@@ -184,7 +184,7 @@ function listenerOf(takers: Takers): ArchiveListener {
     async file(_folder, name, sizeBytes, bytes) {
       const content = expected.shift()
       if (content?.sha256 !== name || content.sizeBytes !== sizeBytes)
-        throw new Error(`The archive is damaged: it has bytes ${name} that nothing names.`)
+        throw new Error(`The archive is corrupted: it has bytes ${name} that nothing names.`)
       await takers.content(content, bytes)
     },
   }
@@ -192,6 +192,6 @@ function listenerOf(takers: Takers): ArchiveListener {
 
 function checked<T>(schema: z.ZodType<T>, value: unknown, kind: string): T {
   const { data, error } = schema.safeParse(value)
-  if (error) throw new Error(`The archive is damaged: ${kind}: ${z.prettifyError(error).split('\n')[0]}`)
+  if (error) throw new Error(`The archive is corrupted: ${kind}: ${z.prettifyError(error).split('\n')[0]}`)
   return data as T
 }

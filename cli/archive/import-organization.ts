@@ -48,7 +48,7 @@ interface ImportResult {
 
 /** The first record of an archive, and its only one of this kind. */
 const FIRST = 'billing/organization'
-const NO_ORGANIZATION = 'The archive is damaged: it does not begin with one organization.'
+const NO_ORGANIZATION = 'The archive is corrupted: it does not begin with one organization.'
 
 /**
  * Imports an organization: all of it, or nothing that is visible. The archive is read twice: first everything is
@@ -135,14 +135,14 @@ function listener(takers: readonly ArchiveTakers[], step: 'check' | 'write', ref
   return {
     async records(name, values) {
       const taker = records.get(name)
-      if (!taker) throw new Error(`The archive is damaged: it has records of a kind ${JSON.stringify(name)}.`)
+      if (!taker) throw new Error(`The archive is corrupted: it has records of a kind ${JSON.stringify(name)}.`)
       if ((name === FIRST) === isBegun || (name === FIRST && values.length !== 1)) throw new Error(NO_ORGANIZATION)
       isBegun = true
       const parsed = values.map((value, i) => {
         try {
           return taker.kind.parse(value) as never
         } catch (error) {
-          throw new Error(`The archive is damaged: ${name}, ${i + 1}: ${(error as Error).message}`, { cause: error })
+          throw new Error(`The archive is corrupted: ${name}, ${i + 1}: ${(error as Error).message}`, { cause: error })
         }
       })
       for (const record of parsed) references?.add(name, record)

@@ -47,11 +47,11 @@ export async function verifyFiles(service: Service, form: Form, say: Say): Promi
       for (const { name: file, problems } of files) {
         checked++
         if (problems.length > 0) corrupted++
-        for (const problem of problems) report({ part: 'files', kind: 'damaged', file, problem }, `damaged ${file}: ${problem}`)
+        for (const problem of problems) report({ part: 'files', kind: 'damaged', file, problem }, `corrupted ${file}: ${problem}`)
       }
     }
   }
-  const text = checked === 0 ? 'files: none; the database servers check their own' : `files: ${checked} checked, ${corrupted} damaged`
+  const text = checked === 0 ? 'files: none; the database servers check their own' : `files: ${checked} checked, ${corrupted} corrupted`
   report({ part: 'files', files: checked, damaged: corrupted }, text)
   return corrupted === 0
 }
@@ -120,6 +120,6 @@ export async function verifyBlobs(service: Service, form: Form, say: Say): Promi
     }
   }
   const { blobs, texts, missing, damaged } = counts
-  report({ part: 'blobs', ...counts }, `blobs: ${blobs} contents of files, ${texts} texts: ${missing} missing, ${damaged} damaged`)
+  report({ part: 'blobs', ...counts }, `blobs: ${blobs} contents of files, ${texts} texts: ${missing} missing, ${damaged} corrupted`)
   return missing + damaged === 0
 }

@@ -141,11 +141,11 @@ async function repairingIn(service: Service, collectionId: string): Promise<numb
 
 function describeFinding({ kind, collectionId, documentId, generation, expected, found, repaired, restored }: Finding): string {
   const location = [collectionId, documentId, generation].filter((part) => part !== null).join(' ')
-  const done = repaired ? (kind === 'EXTRA' ? ', deleted' : restored ? ', put back' : documentId ? ', is ingested again' : ', made') : ''
+  const done = repaired ? (kind === 'EXTRA' ? ', deleted' : restored ? ', restored' : documentId ? ', is ingested again' : ', created') : ''
   const what = {
-    MISSING: documentId ? `${found ?? 0} of ${expected ?? 'its'} chunks` : 'no room in the index',
+    MISSING: documentId ? `${found ?? 0} of ${expected ?? 'its'} chunks` : 'not in the index',
     INCOMPLETE: `${found} of ${expected} chunks`,
-    EXTRA: `${found} chunks too many`,
+    EXTRA: `${found} extra chunks`,
     REPAIRING: 'is being ingested again',
     LARGE: `${found} chunks are more than the embedded index searches fast: use Elasticsearch (KIS_ELASTICSEARCH_URL)`,
   }

@@ -374,7 +374,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'Migration of a MongoDB database', (url) 
         expect(await runKis({ ...env, KIS_SECRET: '1'.repeat(64) }, 'migrate')).toMatchObject({
           code: 1,
           lines: [],
-          errors: expect.stringContaining('was made with another secret'),
+          errors: expect.stringContaining('was created with another secret'),
         })
       } finally {
         await dropServiceDatabases(url, database)

@@ -10,5 +10,5 @@ export interface Installation {
  */
 export function explainMismatch(store: string, mark: Installation, own: Installation): string | null {
   if (mark.id === own.id) return null
-  return `${store} belongs to the installation ${mark.id}, and the other stores to ${own.id}. Put back the one that belongs here, from a backup of the same time.`
+  return `${store} belongs to the installation ${mark.id}, and the other stores to ${own.id}. Restore the one that belongs here, from a backup of the same time.`
 }

@@ -30,7 +30,7 @@ export function loadOrCreateSecret(dataDirectory: string): Uint8Array {
     const { code, message } = error as NodeJS.ErrnoException
     // On a full disk the file may exist without its text.
     if (code === 'ENOSPC') rmSync(file, { force: true })
-    if (code !== 'EEXIST') throw unusable(dataDirectory, `cannot keep the secret: ${message}`)
+    if (code !== 'EEXIST') throw unusable(dataDirectory, `cannot store the secret: ${message}`)
   }
   return readStoredSecret(dataDirectory)
 }
@@ -66,14 +66,14 @@ export function readSecretFile(file: string, dataDirectory: string): Uint8Array 
     throw unusable(dataDirectory, `has a secret that cannot be read: ${(error as Error).message}`)
   }
   if (text.length >= MIN_LENGTH) return parseSecret(text)
-  throw unusable(dataDirectory, `has a secret that is cut short: put ${file} back from a backup, because no key works with another`)
+  throw unusable(dataDirectory, `has a truncated secret: restore ${file} from a backup, because no key works with another`)
 }
 
 const unusable = (dataDirectory: string, why: string) =>
-  new ConfigError([`KIS_DATA_DIR (${dataDirectory}) ${why}. KIS_SECRET takes the secret from elsewhere.`])
+  new ConfigError([`KIS_DATA_DIR (${dataDirectory}) ${why}. To store the secret elsewhere, set KIS_SECRET.`])
 
 const lostSecret = (file: string) =>
   new ConfigError([
-    `${file} is missing, though the data folder has stores that were made with it: with another one no API key works. ` +
-      'Put the file back from a backup, or set KIS_SECRET to the secret that the stores were made with.',
+    `${file} is missing, though the data folder has stores that were created with it: with another one, no API key works. ` +
+      'Restore the file from a backup, or set KIS_SECRET to the secret that the stores were created with.',
   ])

@@ -153,7 +153,7 @@ async function findSilence(value: unknown, signal: AbortSignal): Promise<readonl
     return []
   } catch (error) {
     if (error instanceof Unfit) return error.problems
-    return [error instanceof Corrupted ? `it is damaged: ${error.message}` : 'it does not answer']
+    return [error instanceof Corrupted ? `it is corrupted: ${error.message}` : 'it does not answer']
   }
 }
 

@@ -59,7 +59,7 @@ export function isHealthRequest({ url = '' }: { readonly url?: string | undefine
 }
 
 /** Reasons that unauthenticated clients may read, because they help the operator. */
-const PUBLIC_REASONS = ['the disk is full', 'it is damaged', 'its storage fails']
+const PUBLIC_REASONS = ['the disk is full', 'it is corrupted', 'its storage fails']
 
 /**
  * `document store: connect ECONNREFUSED …` → `document store`; `blob store: the disk is full: /data/…` → `blob store:

@@ -86,7 +86,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'MongoDB that is full, closed or of anoth
 
     it('is not used by another installation, nor by a program that is too old for it', async () => {
       const other = await startIn(join(folder, 'other'), mock, env)
-      expect(other).toMatch(/The data was made with another secret: .*KIS_SECRET/)
+      expect(other).toMatch(/The data was created with another secret: .*KIS_SECRET/)
       table.note(
         'MongoDB',
         'of another installation',

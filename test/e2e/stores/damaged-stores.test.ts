@@ -184,26 +184,26 @@ describe.concurrent('Corruption of index.sqlite, which can be rebuilt', { timeou
       await using started = await startOn(folder, change)
       const { launched, address } = started
       // The other parts may still be opening when the first line is printed.
-      await eventually(async () => (await started.readiness())?.problems.join() === 'chunk index: it is damaged', TIMEOUT_MS)
+      await eventually(async () => (await started.readiness())?.problems.join() === 'chunk index: it is corrupted', TIMEOUT_MS)
       const waitingLines = () =>
-        launched.lines.filter((line) => line.startsWith('waiting for ') && line.includes('chunk index: it is damaged'))
+        launched.lines.filter((line) => line.startsWith('waiting for ') && line.includes('chunk index: it is corrupted'))
       await eventually(() => waitingLines().length > 0, TIMEOUT_MS)
       const waiting = waitingLines().at(-1)
-      expect(waiting).toMatch(/chunk index: it is damaged: .*kis reindex/)
-      expect(await started.readiness()).toEqual({ status: 503, problems: ['chunk index: it is damaged'] })
+      expect(waiting).toMatch(/chunk index: it is corrupted: .*kis reindex/)
+      expect(await started.readiness()).toEqual({ status: 503, problems: ['chunk index: it is corrupted'] })
       await eventually(() => launched.errors.includes('the chunk index cannot be read'))
       const again = { ...caller, ...createCaller({ rest: address, graphql: started.graphql }, caller.key) }
       const search = () => again.rest('POST', `/v1/collections/${collection.id}/search`, { query: 'cedar chest' })
       const refused = await search()
       const verified = await kis(started, key, 'verify')
       // What else is still opening at that moment is not of the case.
-      const [problem] = /chunk index: it is damaged: [^;]*/.exec(waiting!)!
-      const INDEX_CASE = { log: `waiting for ${problem}`, readyz: '503 chunk index: it is damaged', repair: '`kis reindex`' }
+      const [problem] = /chunk index: it is corrupted: [^;]*/.exec(waiting!)!
+      const INDEX_CASE = { log: `waiting for ${problem}`, readyz: '503 chunk index: it is corrupted', repair: '`kis reindex`' }
       table.note('index.sqlite', what, { ...INDEX_CASE, ...shownBy(refused, verified) }, started.data)
       if (folder !== 'first') return
       expect(refused).toMatchObject({
         status: 503,
-        body: { error: { code: 'service_unavailable', message: 'The chunk index is unavailable at the moment: it is damaged.' } },
+        body: { error: { code: 'service_unavailable', message: 'The chunk index is unavailable at the moment: it is corrupted.' } },
       })
       const operator = createCaller({ rest: address, graphql: started.graphql }, key)
       const balance = async () => (await operator.rest('GET', '/v1/wallet')).body.balance_usd
@@ -212,8 +212,8 @@ describe.concurrent('Corruption of index.sqlite, which can be rebuilt', { timeou
       expect([said.errors, said.code]).toEqual(['', 0])
       expect(said.lines).toEqual([
         'the index could not be read; an empty one has replaced it, and is now being filled',
-        `missing ${collection.id}: no room in the index, made`,
-        `missing ${collection.id} ${document.id} g1: 0 of 1 chunks, put back`,
+        `missing ${collection.id}: not in the index, made`,
+        `missing ${collection.id} ${document.id} g1: 0 of 1 chunks, restored`,
         expect.stringMatching(/ 1 chunks: 0 missing, 0 incomplete, 0 extra, 0 being repaired$/),
       ])
       await launched.ready()
@@ -253,17 +253,17 @@ describe.concurrent('Corruption at run time', { timeout: TIMEOUT_MS }, () => {
       expect(status).toBe(503)
     }
     await eventually(async () => (await started.readiness())?.status === 503)
-    expect(await started.readiness()).toEqual({ status: 503, problems: ['chunk index: it is damaged'] })
-    await eventually(() => launched.errors.includes('a SQLite file is damaged'))
-    expect(launched.errors.match(/a SQLite file is damaged/g)).toHaveLength(1)
+    expect(await started.readiness()).toEqual({ status: 503, problems: ['chunk index: it is corrupted'] })
+    await eventually(() => launched.errors.includes('a SQLite file is corrupted'))
+    expect(launched.errors.match(/a SQLite file is corrupted/g)).toHaveLength(1)
     expect(launched.errors).toContain(index)
     const refused = await again.rest('POST', `/v1/collections/${collection.id}/search`, { query: 'cedar chest' })
     const shown = shownBy(refused, await kis(started, key, 'verify'))
-    const log = findMessage(launched.errors, /a SQLite file is damaged/)
+    const log = findMessage(launched.errors, /a SQLite file is corrupted/)
     table.note(
       'index.sqlite',
       'pages overwritten while it runs',
-      { log, readyz: '503 chunk index: it is damaged', ...shown, repair: '`kis reindex`' },
+      { log, readyz: '503 chunk index: it is corrupted', ...shown, repair: '`kis reindex`' },
       data,
     )
     expect((await kis(started, key, 'reindex')).code).toBe(0)
@@ -285,25 +285,25 @@ for (const store of STORES)
   describe.concurrent(`Corruption of ${store}.sqlite ends the start`, { timeout: TIMEOUT_MS }, () => {
     const name = `${store}.sqlite`
     const at = (data: string) => join(data, name)
-    const RESTORE = 'Stop the service, and put the data folder back from a backup.'
+    const RESTORE = 'Stop the service, and restore the data folder from a backup.'
 
     it('with a corrupted header', async () => {
       const { code, errors } = await refusalOf('first', (data) => overwrite(at(data), 0, Buffer.from('not a database at all')))
-      expect([code, errors]).toEqual([1, `DATA/${name} is damaged (file is not a database). ${RESTORE}`])
+      expect([code, errors]).toEqual([1, `DATA/${name} is corrupted (file is not a database). ${RESTORE}`])
       table.note(name, 'header overwritten', { ...ENDED, log: errors, repair: BACKUP })
     })
 
     it('with overwritten pages', async () => {
       const { code, errors } = await refusalOf('first', (data) => scramble(at(data)))
       expect(code).toBe(1)
-      expect(errors).toMatch(new RegExp(`DATA/${name} is damaged \\([^]+\\)\\. ${RESTORE}$`))
+      expect(errors).toMatch(new RegExp(`DATA/${name} is corrupted \\([^]+\\)\\. ${RESTORE}$`))
       table.note(name, 'pages overwritten', { ...ENDED, log: errors, repair: BACKUP })
     })
 
     it('truncated', async () => {
       const { code, errors } = await refusalOf('first', (data) => truncateSync(at(data), readPageSize(at(data)) * 2))
       expect(code).toBe(1)
-      expect(errors).toMatch(new RegExp(`DATA/${name} is damaged \\([^]+\\)\\. ${RESTORE}$`))
+      expect(errors).toMatch(new RegExp(`DATA/${name} is corrupted \\([^]+\\)\\. ${RESTORE}$`))
       table.note(name, 'cut short', { ...ENDED, log: errors, repair: BACKUP })
     })
 
@@ -311,7 +311,7 @@ for (const store of STORES)
       for (const lose of [(data: string) => truncateSync(at(data)), (data: string) => rmSync(at(data))]) {
         const { code, errors } = await refusalOf('first', lose)
         expect(code).toBe(1)
-        expect(errors).toMatch(new RegExp(`^DATA/${name} is missing, though .* of the same installation are there\\. Put it back`))
+        expect(errors).toMatch(new RegExp(`^DATA/${name} is missing, though .* of the same installation are there\\. Restore it`))
         table.note(name, 'deleted, or empty', { ...ENDED, log: errors, repair: BACKUP })
       }
     })
@@ -362,7 +362,7 @@ describe.concurrent('Secret', { timeout: TIMEOUT_MS }, () => {
       await refusalOf('first', () => undefined, { env: { KIS_SECRET: 'another secret, which is long enough to be one' } }),
     ]) {
       expect(code).toBe(1)
-      expect(errors).toMatch(/^The data was made with another secret: .*KIS_SECRET/)
+      expect(errors).toMatch(/^The data was created with another secret: .*KIS_SECRET/)
       expect(errors.split('\n')).toHaveLength(1)
       table.note('secret', 'another one', { ...ENDED, log: errors, repair: 'put the file back, or set `KIS_SECRET` to it' })
     }

@@ -123,7 +123,7 @@ await onEngine(ELASTICSEARCH, 'Loss of Elasticsearch', (url) => {
       expect([said.code, said.lines.slice(-4)]).toEqual([
         1,
         [
-          `extra ${collection.id} ${doomed.id} g1: 1 chunks too many`,
+          `extra ${collection.id} ${doomed.id} g1: 1 extra chunks`,
           `missing ${collection.id} ${lost.id} g1: 0 of 1 chunks`,
           'extra col_x: 1 chunks too many',
           '1 collections, 2 documents, 3 chunks: 1 missing, 0 incomplete, 2 extra, 0 being repaired',

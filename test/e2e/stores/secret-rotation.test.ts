@@ -128,7 +128,7 @@ function suite(name: string, { env, before, rotating, after }: Stores, drop: () 
       }
       expect(await launchKis(...COMMAND).ended).toMatchObject({ code: 0, errors: '', lines: [expect.stringMatching(/start the service/i)] })
       if (!before.KIS_SECRET) expect(readFileSync(secretFile, 'utf8')).not.toBe(old)
-      expect(await refused({ KIS_SECRET: old })).toContain('was made with another secret')
+      expect(await refused({ KIS_SECRET: old })).toContain('was created with another secret')
       await start(after)
       await allWorks()
       await balancedWallet(tenant)

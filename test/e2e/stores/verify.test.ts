@@ -85,9 +85,9 @@ describe('kis verify on embedded stores', () => {
     const organizationId = (await caller.rest('GET', '/v1/organization')).body.id
     const sums = async () => (await kis(service, key, 'verify')).lines
     expect(await sums()).toEqual([
-      'files: 5 checked, 0 damaged',
+      'files: 5 checked, 0 corrupted',
       expect.stringMatching(/^ledger: 2 organizations, \d+ entries, \d+ totals: 0 findings$/),
-      expect.stringMatching(/^blobs: \d+ contents of files, \d+ texts: 0 missing, 0 damaged$/),
+      expect.stringMatching(/^blobs: \d+ contents of files, \d+ texts: 0 missing, 0 corrupted$/),
       expect.stringMatching(/ 0 missing, 0 incomplete, 0 extra, 0 being repaired$/),
     ])
 

@@ -39,8 +39,8 @@ function steady(said: string, folder?: string): string {
       .trim()
       .replaceAll(/\s+/g, ' ')
       // The message depends on which bytes were damaged, and the counts on the progress of the service.
-      .replaceAll(/is damaged \([^)]*\)/g, 'is damaged (…)')
-      .replaceAll(/(cannot be read|damaged index\.sqlite): (file|database|vtable|unable)[^.]*?(?=\. | files:)/g, '$1: …')
+      .replaceAll(/is corrupted \([^)]*\)/g, 'is corrupted (…)')
+      .replaceAll(/(cannot be read|corrupted index\.sqlite): (file|database|vtable|unable)[^.]*?(?=\. | files:)/g, '$1: …')
       .replaceAll(/\d+ (organizations|entries|totals)/g, '… $1')
       .replaceAll(/\b(inst|col|doc|file|org|req)_[0-9a-z]+/gi, '$1_…')
       .replaceAll(/kis-?test-?\w+/g, 'kis')

@@ -15,7 +15,7 @@ import { endRotation, openPepper, startRotation } from './key-pepper.ts'
 const OPERATOR = createPrincipal('org_00000000000000000000000000000001', ['admin', 'operator'], 'key_operator')
 const [a, b, c] = [randomBytes(32), randomBytes(32), randomBytes(32)] as const
 const SETTINGS = { creditNanoUsd: 0n }
-const ANOTHER = /made with another secret: .*KIS_SECRET/
+const ANOTHER = /created with another secret: .*KIS_SECRET/
 
 for (const { name, open } of STORES)
   describe(`Key pepper on ${name}`, () => {

@@ -94,6 +94,6 @@ function sealPepper(pepper: Uint8Array, secret: Uint8Array) {
 
 const anotherSecret = () =>
   new Error(
-    'The data was made with another secret: with this one no API key works, and what callers have entrusted cannot be read. ' +
-      'Set KIS_SECRET to the one that it was made with, or put the file `secret` back into the data folder.',
+    'The data was created with another secret: with this one, no API key works, and the stored secrets of callers cannot be read. ' +
+      'Set KIS_SECRET to the secret that it was created with, or restore the file `secret` in the data folder.',
   )

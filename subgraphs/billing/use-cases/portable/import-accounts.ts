@@ -141,7 +141,7 @@ function accountTakers(
         async check({ length }) {
           counted.spendLimits += length
           if (counted.spendLimits > MAX_SPEND_LIMITS)
-            throw new Error(`The archive is damaged: it has more than ${MAX_SPEND_LIMITS} spend limits.`)
+            throw new Error(`The archive is corrupted: it has more than ${MAX_SPEND_LIMITS} spend limits.`)
         },
         async write(limits) {
           await requireOwn(

@@ -88,7 +88,7 @@ export class DataFolder {
     if (lostForGood)
       throw new Error(
         `${lostForGood.path} is missing, though ${primary.map((file) => basename(file)).join(', ')} of the same installation are there. ` +
-          'Put it back, from a backup of the same time as the others; without one, put the whole folder back.',
+          'Restore it from a backup of the same time as the others; without one, restore the whole folder.',
       )
     return { installation, lost: lost.map(({ path }) => path) }
   }

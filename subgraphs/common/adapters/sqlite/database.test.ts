@@ -154,7 +154,7 @@ it('a file of another kind is refused', async () => {
   await expect(open()).rejects.toThrow(/not the file of a document store/)
   await rm(file)
   await writeFile(file, 'something else that is long enough to be read as a header of a file'.repeat(50))
-  await expect(open()).rejects.toThrow(/is damaged \(file is not a database\)/)
+  await expect(open()).rejects.toThrow(/is corrupted \(file is not a database\)/)
 })
 
 it('distinguishes storage that may recover from errors that waiting cannot fix', async () => {

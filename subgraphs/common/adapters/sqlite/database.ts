@@ -110,7 +110,7 @@ export class NewerFile extends Error {
 
 /** Returns the error for a file that SQLite cannot read. */
 export function corrupted(file: string, why: string, cause?: unknown): Corrupted {
-  return new Corrupted(`${file} is damaged (${why}). Stop the service, and put the data folder back from a backup.`, { cause })
+  return new Corrupted(`${file} is corrupted (${why}). Stop the service, and restore the data folder from a backup.`, { cause })
 }
 
 /**
@@ -202,7 +202,7 @@ export function refuseMissingLog(file: string, { missingLog }: FileLock): void {
   if (missingLog)
     throw new Error(
       `${missingLog} is missing. The process that used ${file} ended without closing it, and what it wrote last was in that log. ` +
-        `Put the log back beside the file, or put back the whole data folder from a backup. To go on without what was in it, run \`kis accept-loss ${basename(missingLog)}\`.`,
+        `Restore the log beside the file, or restore the whole data folder from a backup. To continue without its contents, run \`kis accept-loss ${basename(missingLog)}\`.`,
     )
 }
 

@@ -10,7 +10,7 @@ import { corrupted, type FailureFacts, StorageFailure } from './database.ts'
 /** A full disk fails every write. The log gets one line in this interval. */
 const LOG_EVERY_MS = 10_000
 /** The reasons of failures that callers may know. */
-const WHY = { disk_full: 'the disk is full', damaged: 'it is damaged', failing: 'its storage fails' } as const
+const WHY = { disk_full: 'the disk is full', damaged: 'it is corrupted', failing: 'its storage fails' } as const
 
 /** One SQLite file, and the storage failures that occurred in it. */
 export class StoreFile {
@@ -33,7 +33,7 @@ export class StoreFile {
     const { kind } = failure.data
     if (kind === 'damaged' && this.corruption === null) {
       this.corruption = corrupted(this.path, failure.message, failure)
-      this.log.error({ err: failure, file: this.path }, 'a SQLite file is damaged')
+      this.log.error({ err: failure, file: this.path }, 'a SQLite file is corrupted')
     } else if (kind !== 'damaged' && performance.now() >= this.#quietUntil) {
       this.#quietUntil = performance.now() + LOG_EVERY_MS
       this.log.error({ err: failure, file: this.path }, WHY[kind])

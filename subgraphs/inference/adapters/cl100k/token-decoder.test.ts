@@ -24,8 +24,8 @@ it('has every token of the library', () => {
   const vocabulary = new Vocabulary(packed)
   const wrong = [...table.keys()].filter((token) => !Buffer.from(table[token] as string).equals(vocabulary.find(token)!))
   expect(wrong).toEqual([])
-  expect(() => new Vocabulary(Buffer.alloc(3))).toThrow('damaged')
-  expect(() => new Vocabulary(packed.subarray(0, 1_000))).toThrow('damaged')
+  expect(() => new Vocabulary(Buffer.alloc(3))).toThrow('corrupted')
+  expect(() => new Vocabulary(packed.subarray(0, 1_000))).toThrow('corrupted')
 })
 
 it.each([-1, 0.5, 100_256, 100_277, 2 ** 31 - 1])('names the position of %s, which is not a token', async (unknown) => {

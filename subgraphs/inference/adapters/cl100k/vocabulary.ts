@@ -21,7 +21,7 @@ export class Vocabulary {
     this.#starts = new Uint32Array(count + 1)
     this.#starts[0] = HEADER_BYTES + count
     for (const [token, length] of lengths.entries()) this.#starts[token + 1] = this.#starts[token]! + length
-    if (count === 0 || this.#starts[count] !== packed.length) throw new Error('the vocabulary is damaged')
+    if (count === 0 || this.#starts[count] !== packed.length) throw new Error('the vocabulary is corrupted')
   }
 
   /** Returns the bytes of a token, which may be a piece of a character. Undefined: there is no such token. */

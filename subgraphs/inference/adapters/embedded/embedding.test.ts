@@ -218,7 +218,7 @@ describe('Failure of the embedded model', () => {
     expect(await engines.problems()).toEqual([expect.stringContaining('cannot be loaded')])
     await expect(engines.embedding.embed(CALL, ['x'], NEVER)).rejects.toMatchObject({
       code: 'engine_unavailable',
-      message: expect.stringContaining('missing or damaged'),
+      message: expect.stringContaining('missing or corrupted'),
     })
   })
 

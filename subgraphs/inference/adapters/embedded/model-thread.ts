@@ -211,7 +211,7 @@ export class ModelThread implements AsyncDisposable {
       if (!this.#isClosed) this.#log.error({ err: reason }, 'the embedded model cannot be loaded')
       // The files may be repaired: the next call tries again.
       await this.#end(thread)
-      throw unavailable('The embedded model cannot be loaded: its files are missing or damaged.', error)
+      throw unavailable('The embedded model cannot be loaded: its files are missing or corrupted.', error)
     }
   }
 

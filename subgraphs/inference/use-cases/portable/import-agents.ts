@@ -26,7 +26,7 @@ export function agentTakers({ collections, organizationId, sealing, onModel }: A
   const ofWorkflows = (versions: readonly { readonly _id: string }[]) => requireOwn([workflows], versions.map(toOwner), organizationId)
   const ofRuns = (events: readonly { readonly _id: string; readonly runId: string; readonly sequence: number }[]) => {
     const misnamed = events.find(({ _id, runId, sequence }) => _id !== `${runId}_${sequence}`)
-    if (misnamed) throw new Error(`The archive is damaged: the event ${misnamed._id} is not that of its run.`)
+    if (misnamed) throw new Error(`The archive is corrupted: the event ${misnamed._id} is not that of its run.`)
     return requireOwn(
       [runs, workflowRuns],
       events.map(({ runId }) => runId),

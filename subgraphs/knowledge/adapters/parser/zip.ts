@@ -38,7 +38,7 @@ export function readZipDirectory(bytes: Uint8Array, maxEntries: number, cutBytes
   const entries: ZipEntry[] = []
   let at = view.getUint32(end + 16, true) - cutBytes
   for (let index = 0; index < count; index += 1) {
-    if (at < 0 || at + 46 > bytes.length || view.getUint32(at, true) !== DIRECTORY_ENTRY) throw corrupt('its directory is damaged')
+    if (at < 0 || at + 46 > bytes.length || view.getUint32(at, true) !== DIRECTORY_ENTRY) throw corrupt('its directory is corrupted')
     const nameLength = view.getUint16(at + 28, true)
     const name = decodeName(bytes.subarray(at + 46, at + 46 + nameLength))
     entries.push({

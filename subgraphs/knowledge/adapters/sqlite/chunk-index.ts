@@ -118,7 +118,7 @@ async function opened(
     if (installation) checkMark(connection.database, path, installation)
     lock.noteOpen()
     const corruption = await writer.call<string | null>('corruptionSeenAtStart', [])
-    if (corruption !== null) return unreadable(`${path} is damaged: ${corruption}`)
+    if (corruption !== null) return unreadable(`${path} is corrupted: ${corruption}`)
     const readers = opening.use(new Readers(file))
     const organizations = await writer.call<Map<string, string>>('organizations', [])
     const rebuild = opening.use(new EarlierRebuild(writer, file, left))
@@ -221,7 +221,7 @@ class SqliteChunkIndex implements ChunkIndex {
   }
 
   get #threads(): Threads {
-    if (this.#opened instanceof Corrupted) throw new ServiceUnavailable(WHAT, { why: 'it is damaged', cause: this.#opened })
+    if (this.#opened instanceof Corrupted) throw new ServiceUnavailable(WHAT, { why: 'it is corrupted', cause: this.#opened })
     return this.#opened
   }
 
@@ -352,7 +352,7 @@ class SqliteChunkIndex implements ChunkIndex {
   async ping(signal: AbortSignal): Promise<void> {
     if (this.#opened instanceof Corrupted) throw this.#opened
     try {
-      if (this.#file.corruption) throw unreadable(`${this.#options.file} is damaged`)
+      if (this.#file.corruption) throw unreadable(`${this.#options.file} is corrupted`)
       const { writer } = this.#opened
       await untilAborted(writer.call('ping', []), signal)
     } catch (error) {

@@ -56,7 +56,7 @@ export function documentTakers(to: KnowledgeImport): { readonly records: readonl
       const strange = imported.find(({ collectionId, attachKey, versionKey }) =>
         [attachKey, versionKey].some((key) => key !== undefined && !key.startsWith(`${collectionId}_`)),
       )
-      if (strange) throw new Error(`The archive is damaged: ${strange._id} has a key of another collection.`)
+      if (strange) throw new Error(`The archive is corrupted: ${strange._id} has a key of another collection.`)
       await requireOwn(
         [store.collections],
         imported.map(({ collectionId }) => collectionId),
@@ -117,7 +117,7 @@ export function documentTakers(to: KnowledgeImport): { readonly records: readonl
       folder: 'texts/',
       check(name, sizeBytes) {
         if (!/^doc_[0-9a-f]{32}$/.test(name) || sizeBytes > MAX_TEXT_BYTES)
-          throw new Error(`The archive is damaged: it has a text ${name}.`)
+          throw new Error(`The archive is corrupted: it has a text ${name}.`)
       },
       async write(documentId, _sizeBytes, bytes) {
         const parts: Uint8Array[] = []
@@ -216,7 +216,7 @@ class Found {
 
   #own<T extends { readonly organizationId: string }>(record: T | null, id: string): T {
     if (record?.organizationId !== this.#to.organizationId)
-      throw new Error(`The archive is damaged: it has something of ${id}, but not ${id} itself.`)
+      throw new Error(`The archive is corrupted: it has something of ${id}, but not ${id} itself.`)
     return record
   }
 }

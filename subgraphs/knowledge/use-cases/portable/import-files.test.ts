@@ -26,7 +26,7 @@ async function* once() {
 
 it('imported bytes have the length in the archive, and follow their record', async () => {
   const check = (taker: ReturnType<typeof importing>, ...records: readonly PortableBytes[]) => taker.ofBytes.check!(records as never[])
-  const corruptedMessage = /The archive is damaged/
+  const corruptedMessage = /The archive is corrupted/
   {
     const taker = importing()
     await check(taker, BYTES)

@@ -20,11 +20,11 @@ export function fileTakers(to: KnowledgeImport): {
   let next: PortableBytes | null = null
   let arriving: PortableBytes
   const requireAll = () => {
-    if (next) throw new Error(`The archive is damaged: the bytes ${next.sha256} do not follow their record.`)
+    if (next) throw new Error(`The archive is corrupted: the bytes ${next.sha256} do not follow their record.`)
   }
   const expect = (imported: readonly PortableBytes[]) => {
     requireAll()
-    if (imported.length !== 1) throw new Error(`The archive is damaged: the bytes ${imported[0]?.sha256} do not follow their record.`)
+    if (imported.length !== 1) throw new Error(`The archive is corrupted: the bytes ${imported[0]?.sha256} do not follow their record.`)
     next = imported[0]!
   }
   return {
@@ -41,7 +41,8 @@ export function fileTakers(to: KnowledgeImport): {
     bytes: {
       folder: 'files/',
       check(name, sizeBytes) {
-        if (next?.sha256 !== name || next.sizeBytes !== sizeBytes) throw new Error(`The archive is damaged: no file has the bytes ${name}.`)
+        if (next?.sha256 !== name || next.sizeBytes !== sizeBytes)
+          throw new Error(`The archive is corrupted: no file has the bytes ${name}.`)
         arriving = next
         next = null
       },
@@ -79,7 +80,7 @@ async function writeBytes({ store, blobs, organizationId }: KnowledgeImport, arr
   const { sha256, sizeBytes } = arriving
   await store.blobs.insertMissing([toBlob(organizationId, arriving)])
   const blob = await store.blobs.findOne({ _id: blobId(organizationId, sha256) })
-  if (blob?.sizeBytes !== sizeBytes) throw new Error(`The archive is damaged: no file has the bytes ${sha256}.`)
+  if (blob?.sizeBytes !== sizeBytes) throw new Error(`The archive is corrupted: no file has the bytes ${sha256}.`)
   const keys = blob.pieces?.map(({ key }) => key) ?? [blob.bytesKey]
   if (sizeBytes === 0 || (await blobs.get(keys.at(-1)!, { offset: 0, length: 1 }))) return
   const hash = createHash('sha256')
@@ -94,6 +95,6 @@ async function writeBytes({ store, blobs, organizationId }: KnowledgeImport, arr
       waiting = waiting.subarray(PIECE_BYTES)
     }
   }
-  if (hash.digest('hex') !== sha256) throw new Error(`The archive is damaged: the file ${sha256} has another SHA-256.`)
+  if (hash.digest('hex') !== sha256) throw new Error(`The archive is corrupted: the file ${sha256} has another SHA-256.`)
   await blobs.put(keys[last]!, waiting)
 }

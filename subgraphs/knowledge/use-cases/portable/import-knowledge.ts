@@ -63,7 +63,7 @@ export function knowledgeTakers(to: KnowledgeImport): ArchiveTakers {
           }[],
         ) {
           for (const { _id, indexName = _id, embeddingModel, dimensions } of imported) {
-            if (collectionIdOf(indexName) !== _id) throw new Error(`The archive is damaged: ${_id} has the index of another collection.`)
+            if (collectionIdOf(indexName) !== _id) throw new Error(`The archive is corrupted: ${_id} has the index of another collection.`)
             const problem = explainModel(embeddingModel, dimensions)
             if (problem) throw new Error(problem)
           }
@@ -79,7 +79,7 @@ export function knowledgeTakers(to: KnowledgeImport): ArchiveTakers {
         (source) => ({ ...source, nextFileId: null }),
         async (imported) => {
           const strange = imported.find(({ collectionId, sourceKey }) => !sourceKey.startsWith(`${collectionId}_`))
-          if (strange) throw new Error(`The archive is damaged: ${strange._id} has a key of another collection.`)
+          if (strange) throw new Error(`The archive is corrupted: ${strange._id} has a key of another collection.`)
           await ofCollections(imported)
           const documents = imported.flatMap(({ documentId }) => documentId ?? [])
           await refuseOwnedByOthers(store.documents, documents, organizationId)
@@ -95,7 +95,7 @@ export function knowledgeTakers(to: KnowledgeImport): ArchiveTakers {
         (watch) => ({ ...watch, position: 0, changes: NO_CHANGES, seen: 0, changedAt: null, waitingSince: null, startedAt: null }),
         async (imported) => {
           const strange = imported.find(({ _id, collectionId }) => _id !== collectionId)
-          if (strange) throw new Error(`The archive is damaged: ${strange._id} watches another collection.`)
+          if (strange) throw new Error(`The archive is corrupted: ${strange._id} watches another collection.`)
           await ofCollections(imported)
         },
       ),

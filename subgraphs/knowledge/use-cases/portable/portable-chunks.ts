@@ -25,7 +25,7 @@ export async function toChunks(
   portable: readonly PortableChunk[],
   { documentId, generation, dimensions }: { readonly documentId: string; readonly generation: string; readonly dimensions: number },
 ): Promise<readonly IndexedChunk[]> {
-  const corrupted = (why: string) => new Error(`The archive is damaged: ${why} in the passages of ${documentId}.`)
+  const corrupted = (why: string) => new Error(`The archive is corrupted: ${why} in the passages of ${documentId}.`)
   const groups = new Set(portable.map(({ ordinal }) => toGroup(ordinal)))
   if (groups.size !== 1 || new Set(portable.map(({ ordinal }) => ordinal)).size !== portable.length)
     throw corrupted('there are wrong ordinals')

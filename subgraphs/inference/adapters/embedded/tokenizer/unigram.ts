@@ -25,7 +25,7 @@ export class Unigram {
   constructor(packed: Uint8Array<ArrayBuffer>) {
     const [mark, nodes, pieces, unknown] = new Uint32Array(packed.buffer, packed.byteOffset, HEADER) as unknown as Header
     const offsets = mark === MARK ? layout(nodes, pieces) : null
-    if (packed.byteLength !== offsets?.bytes) throw new Error('the vocabulary is damaged')
+    if (packed.byteLength !== offsets?.bytes) throw new Error('the vocabulary is corrupted')
     const { buffer, byteOffset: start } = packed
     this.#scores = new Float64Array(buffer, start + offsets.scores, pieces)
     this.#children = new Uint32Array(buffer, start + offsets.children, nodes + 1)

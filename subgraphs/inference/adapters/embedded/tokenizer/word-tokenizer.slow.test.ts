@@ -64,8 +64,8 @@ it('ships the file that is generated from the vocabulary', () => {
 
 it('refuses a corrupted vocabulary, and one with a duplicate entry', () => {
   const packed = packUnigram([['a', -1]], 0)
-  expect(() => new Unigram(packed.slice(0, -1))).toThrow('damaged')
-  expect(() => new Unigram(packed.map((byte) => byte ^ 1))).toThrow('damaged')
+  expect(() => new Unigram(packed.slice(0, -1))).toThrow('corrupted')
+  expect(() => new Unigram(packed.map((byte) => byte ^ 1))).toThrow('corrupted')
   for (const piece of ['a', ''])
     expect(() =>
       packUnigram(

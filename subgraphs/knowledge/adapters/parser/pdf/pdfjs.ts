@@ -37,7 +37,7 @@ export async function openPdf(bytes: Uint8Array): Promise<Pdf> {
   } catch (error) {
     if (error instanceof PasswordException)
       throw new ParseFailure('password_required', 'The PDF needs a password to open. Upload a copy without one.')
-    throw new ParseFailure('corrupt', 'The PDF cannot be opened: it is damaged or cut off. Upload it again.')
+    throw new ParseFailure('corrupt', 'The PDF cannot be opened: it is corrupted or cut off. Upload it again.')
   }
 }
 

@@ -10,7 +10,7 @@ export async function readImage(bytes: Uint8Array, builder: DocumentBuilder, { m
     throw new ParseFailure('no_text', 'The file is a picture, and the collection does not use OCR. Set `ocr` of the collection to `auto`.')
   const single = imageDimensionsFromData(bytes)
   const pages = single ? [single] : listTiffPages(bytes)
-  if (pages.length === 0) throw new ParseFailure('corrupt', 'The picture cannot be read: it is damaged or cut off. Upload it again.')
+  if (pages.length === 0) throw new ParseFailure('corrupt', 'The picture cannot be read: it is corrupted or cut off. Upload it again.')
   if (pages.length > maxPages)
     throw new ParseFailure('limit_exceeded', `The picture has more than ${maxPages} pages. Split it into smaller files.`)
   if (pages.some(({ width, height }) => width * height > maxPixels))

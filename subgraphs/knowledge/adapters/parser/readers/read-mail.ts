@@ -50,7 +50,7 @@ export async function parseMail(bytes: Uint8Array): Promise<Email> {
       maxNestingDepth: MAX_PARTS_DEEP,
     })
   } catch (error) {
-    throw new ParseFailure('corrupt', 'The message cannot be read: its parts are damaged or nested too deeply.', { cause: error })
+    throw new ParseFailure('corrupt', 'The message cannot be read: its parts are corrupted or nested too deeply.', { cause: error })
   }
 }
 

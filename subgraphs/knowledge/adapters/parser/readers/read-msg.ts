@@ -26,7 +26,7 @@ function openMessage(bytes: Uint8Array): MailMessage {
   try {
     return readMessage(bytes)
   } catch (error) {
-    throw new ParseFailure('corrupt', 'The Outlook message cannot be read: its parts are damaged.', { cause: error })
+    throw new ParseFailure('corrupt', 'The Outlook message cannot be read: its parts are corrupted.', { cause: error })
   }
 }
 

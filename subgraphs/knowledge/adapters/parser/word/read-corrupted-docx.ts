@@ -32,6 +32,6 @@ export async function readCorruptedDocx(bytes: Uint8Array, builder: DocumentBuil
   } catch (error) {
     if (error instanceof ParseFailure) throw error
     if (error instanceof RangeError) throw new ParseFailure('limit_exceeded', 'The Word document is nested too deeply.')
-    throw new ParseFailure('corrupt', 'The Word document cannot be read: its parts are damaged.')
+    throw new ParseFailure('corrupt', 'The Word document cannot be read: its parts are corrupted.')
   }
 }

@@ -12,7 +12,7 @@ export async function readDoc(bytes: Uint8Array, builder: DocumentBuilder): Prom
   const document = await new WordExtractor().extract(Buffer.from(bytes)).catch((error: unknown) => {
     if (error instanceof Error && /password|encrypt/i.test(error.message))
       throw new ParseFailure('password_required', 'The document needs a password to open. Upload a copy without one.')
-    throw new ParseFailure('corrupt', 'The Word document cannot be read: its parts are damaged.', { cause: error })
+    throw new ParseFailure('corrupt', 'The Word document cannot be read: its parts are corrupted.', { cause: error })
   })
   const headers = document.getHeaders({ includeFooters: true })
   const parts = [

@@ -35,7 +35,7 @@ export async function readDocx(bytes: Uint8Array, builder: DocumentBuilder, limi
     if (!(error instanceof ParseFailure) || error.code !== 'corrupt') throw error
     builder.startAgain()
     await readCorruptedDocx(bytes, builder, limits)
-    const message = 'The XML of the Word document is damaged: numbers of lists and headings, headers and footers may be missing.'
+    const message = 'The XML of the Word document is corrupted: numbers of lists and headings, headers and footers may be missing.'
     if (!builder.isEmpty) builder.warn('structure_lost', message)
   }
 }

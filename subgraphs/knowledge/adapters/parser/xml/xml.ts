@@ -50,7 +50,7 @@ export async function readXml(
   let leftOutAt = 0
   let elements = 0
   parser.on('error', (error) => {
-    if (!FORGIVEN.test(error.message)) throw new ParseFailure('corrupt', 'The document cannot be read: its XML is damaged.')
+    if (!FORGIVEN.test(error.message)) throw new ParseFailure('corrupt', 'The document cannot be read: its XML is corrupted.')
   })
   parser.on('opentag', ({ name, attributes }) => {
     depth += 1

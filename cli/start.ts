@@ -459,7 +459,7 @@ class Start {
     const { clock } = this.#basics
     const read = () => part.readClock({ caller, requestId: 'clock', signal: AbortSignal.timeout(READY_TIMEOUT_MS) })
     let isSet = false
-    let problem = 'no answer yet'
+    let problem = 'no response yet'
     const waitForClock = async () => {
       while (!isSet) {
         isSet = await clock.follow(read).then(
@@ -524,7 +524,7 @@ async function fetchInstallation(billing: Link, urls: readonly string[] = [], se
   const error = errors?.[0] && KisError.fromGraphQL(errors[0])
   // A billing process of version 0.1.0 does not know this query.
   if (error?.code === 'internal')
-    throw new Unfit(['billing runs an older version, which cannot say which installation it is: upgrade billing first'], { cause: error })
+    throw new Unfit(['billing runs an older version, which does not report its installation: upgrade billing first'], { cause: error })
   if (error?.code === 'service_unavailable') throw new Unfit([describeSilence(error, urls)], { part: 'billing', cause: error })
   if (error) throw error
   return (data as { installationId: string }).installationId
@@ -533,7 +533,7 @@ async function fetchInstallation(billing: Link, urls: readonly string[] = [], se
 /** Returns why billing does not respond, with its addresses if it is another process. */
 function describeSilence(error: Error, urls: readonly string[]): string {
   const why = error.cause instanceof Error && error.cause.message ? error.cause.message : error.message
-  return urls.length > 0 ? `${urls.join(', ')} does not answer: ${why}` : why
+  return urls.length > 0 ? `${urls.join(', ')} does not respond: ${why}` : why
 }
 
 /**

@@ -31,7 +31,7 @@ export function bytesOf(paths: BytePaths, links: Readonly<Record<SubgraphName, L
     const reference = await paths.verify(request.path)
     const used = uses.get(reference.id) ?? 0
     if (used >= MAX_USES)
-      throw new KisError('rate_limit_exceeded', `A download path works ${MAX_USES} times. Ask for a new one.`, { shouldRetry: false })
+      throw new KisError('rate_limit_exceeded', `A download path works ${MAX_USES} times. Request a new one.`, { shouldRetry: false })
     uses.set(reference.id, used + 1)
     return links[ownerOf(reference)].openBytes(request, { caller: null, requestId, signal })
   }

@@ -166,7 +166,7 @@ function requireNoForm({ 'content-type': type }: IncomingHttpHeaders): void {
   if (!type?.toLowerCase().startsWith('multipart/form-data')) return
   throw new KisError(
     'unsupported_value',
-    '`/graphql` takes no multipart requests. Upload the file with `POST /v1/files`, or by tus at `/v1/uploads/tus`.',
+    '`/graphql` accepts no multipart requests. Upload the file with `POST /v1/files`, or by tus at `/v1/uploads/tus`.',
     { param: 'content-type' },
   )
 }
@@ -292,7 +292,7 @@ function transportError(error: unknown, maxBodyBytes: number): KisError {
   if (error instanceof KisError) return error
   const { statusCode = 500, message } = error as { statusCode?: number; message: string }
   if (statusCode === 413)
-    return new KisError('payload_too_large', `The body has more than ${sizeText(maxBodyBytes)}, the most that this address takes.`)
+    return new KisError('payload_too_large', `The body has more than ${sizeText(maxBodyBytes)}, the limit of this address.`)
   if (statusCode < 500) return new KisError('invalid_request', message)
-  return new KisError('internal', 'The service failed to answer.', { cause: error })
+  return new KisError('internal', 'The service failed to process the request.', { cause: error })
 }

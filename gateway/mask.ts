@@ -16,7 +16,7 @@ const TOO_MANY_TOKENS = /^Syntax Error: Document contains more that \d+ tokens/
 export function createMask(log: Log): Mask {
   return (error, requestId) => {
     const {
-      message: text = 'The service failed to answer.',
+      message: text = 'The service failed to process the request.',
       path = null,
       source,
       positions,
@@ -40,7 +40,7 @@ export function createMask(log: Log): Mask {
       if (COMPLAINTS.has(extensions.code) || (!extensions.code && isOfGraphql(error))) return toGraphQLError(message, invalid)
     }
     if (!isAbort(error)) log.error({ requestId, err: error, path: path?.join('.') }, 'defect behind the gateway')
-    const masked = new KisError('internal', 'The service failed to answer; the request id leads to the cause in its log.')
+    const masked = new KisError('internal', 'The service failed to process the request. Its log has the cause under the request id.')
     return toGraphQLError(masked.message, masked.extensions)
   }
 }

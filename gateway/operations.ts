@@ -197,7 +197,7 @@ export class Operations {
     if (nodes <= allowed) return
     throw new KisError(
       'operation_too_complex',
-      `The answer may have ${nodes} nodes, ${mostExpensive.nodes} of them in \`${mostExpensive.name}\`; the plan \`${plan.code}\` allows ${allowed}. Ask for fewer at once: a smaller \`first\`, or fewer lists inside lists.`,
+      `The result may have ${nodes} nodes, ${mostExpensive.nodes} of them in \`${mostExpensive.name}\`; the plan \`${plan.code}\` allows ${allowed}. Request fewer at once: a smaller \`first\`, or fewer lists inside lists.`,
     )
   }
 

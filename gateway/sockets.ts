@@ -55,7 +55,7 @@ const CLOSE = {
   refused: [UNAUTHORIZED, 'The key is not valid'],
   sessionEnded: [UNAUTHORIZED, 'The session has ended'],
   suspended: [UNAUTHORIZED, 'The organization is suspended'],
-  tooSlow: [4413, 'Too much left unread'],
+  tooSlow: [4413, 'Slow consumer'],
   tooManyMessages: [TRY_AGAIN, 'Too many messages'],
   tooManySockets: [TRY_AGAIN, 'Too many sockets of this key or organization'],
 } as const

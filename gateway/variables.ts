@@ -44,7 +44,7 @@ export class InvalidVariables extends Error {
   readonly complaints: readonly GraphQLError[]
 
   constructor(complaints: readonly GraphQLError[]) {
-    super('The variables are not what the operation takes.')
+    super('The variables do not match the operation.')
     this.complaints = complaints
   }
 }

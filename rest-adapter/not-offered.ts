@@ -2,7 +2,8 @@ import type { FastifyInstance } from 'fastify'
 import { KisError } from '../subgraphs/common/errors.ts'
 import { MESSAGES_DIALECT } from './messages/errors.ts'
 
-const AGENTS = 'Make an agent with POST /v1/agents, and ask it with POST /v1/agents/{id}/runs, which can keep the conversation in a thread.'
+const AGENTS =
+  'Create an agent with POST /v1/agents, and run it with POST /v1/agents/{id}/runs, which can store the conversation in a thread.'
 
 const STATELESS = 'Send the whole conversation as `input` of POST /v1/responses, with the `output` of the responses before.'
 

@@ -64,7 +64,7 @@ export class ArchiveReader {
         unfit(file, () => parseHead(text, VERSIONS.version)),
       )
     }
-    throw new Error(`${file} is no archive of \`kis export\`.`)
+    throw new Error(`${file} is not an archive of \`kis export\`.`)
   }
 
   /**
@@ -79,7 +79,7 @@ export class ArchiveReader {
     let digest = ''
     let entries = 0
     for await (const { name, size, bytes } of entriesOf(this.#file)) {
-      if (manifest || ++entries > MAX_ENTRIES) throw this.#corrupted('there is something after its end')
+      if (manifest || ++entries > MAX_ENTRIES) throw this.#corrupted('it has data after its end')
       if (name === MANIFEST) {
         const text = await wholeOf({ name, size, bytes }, MAX_DESCRIPTION_BYTES, this.#file)
         manifest = unfit(this.#file, () => parseManifest(text))
@@ -106,13 +106,13 @@ export class ArchiveReader {
     }
     if (!manifest) throw new Error(`${this.#file} is not complete: its end is missing.`)
     listener.end?.()
-    if (manifest.sha256 !== digest.slice(0, 64)) throw this.#corrupted('it has another SHA-256 than its manifest says')
+    if (manifest.sha256 !== digest.slice(0, 64)) throw this.#corrupted('its SHA-256 differs from its manifest')
     const kinds = new Set([...Object.keys(manifest.records), ...records.keys()])
     const wrong = [...kinds].find((kind) => (manifest.records[kind] ?? 0) !== (records.get(kind) ?? 0))
     if (wrong !== undefined || manifest.files.count !== files.count || manifest.files.bytes !== files.bytes)
-      throw this.#corrupted(`it has other counts than its manifest says${wrong === undefined ? '' : ` of ${wrong}`}`)
+      throw this.#corrupted(`its counts${wrong === undefined ? '' : ` of ${wrong}`} differ from its manifest`)
     this.#digest ??= digest
-    if (this.#digest !== digest) throw new Error(`${this.#file} has changed while it was read.`)
+    if (this.#digest !== digest) throw new Error(`${this.#file} changed while it was read.`)
     return manifest
   }
 
@@ -140,7 +140,7 @@ async function* entriesOf(file: string): AsyncGenerator<Entry> {
   const counted = new Transform({
     transform(chunk: Buffer, _encoding, done) {
       between += chunk.length
-      if (between > MAX_BETWEEN_BYTES) done(new Error('it has something else than entries'))
+      if (between > MAX_BETWEEN_BYTES) done(new Error('it has data that is not an entry'))
       else done(null, chunk)
     },
   })

@@ -38,7 +38,7 @@ export class ArchiveWriter implements ArchiveSink, AsyncDisposable {
 
   /** @throws {Error} the file exists, or its folder is not writable */
   static async create(file: string, head: Head): Promise<ArchiveWriter> {
-    if (existsSync(file)) throw new Error(`${file} is there already: give the export another name.`)
+    if (existsSync(file)) throw new Error(`${file} already exists. Give the export another name.`)
     removeParts(file)
     const writer = new ArchiveWriter(file)
     await writer.#entry(HEAD, Buffer.from(JSON.stringify(head)))
@@ -87,7 +87,7 @@ export class ArchiveWriter implements ArchiveSink, AsyncDisposable {
     this.#tar.finalize()
     await this.#written
     if (existsSync(this.#file) || !existsSync(this.#part))
-      throw new Error(`Another export to ${this.#file} has begun: give each its own name.`)
+      throw new Error(`Another export to ${this.#file} has begun. Give each export its own name.`)
     renameSync(this.#part, this.#file)
     syncFolder(dirname(this.#file))
     return { manifest, bytes: statSync(this.#file).size }

@@ -60,9 +60,9 @@ it('shows what only an operator may decide and what the archive lacks, before an
     expect(await said('1', stored, false)).toContain(shown)
     expect(await said('2', {}, false)).toContain('Set by the archive: plan self-hosted; no limits of its own; not suspended.')
     const owners = [`mem_${'7'.repeat(32)}`]
-    const lacking = `billing/organization names ${owners[0]}, which is not there`
-    await expect(said('3', { owners }, true)).rejects.toThrow(`is readable, but not whole: ${lacking}.`)
-    expect(await said('3', { owners }, false)).toContain(`Not whole, as it was when it was exported: ${lacking}.`)
+    const lacking = `billing/organization refers to ${owners[0]}, which is missing`
+    await expect(said('3', { owners }, true)).rejects.toThrow(`is readable, but incomplete: ${lacking}.`)
+    expect(await said('3', { owners }, false)).toContain(`Incomplete, as it was when it was exported: ${lacking}.`)
   } finally {
     rmSync(folder, { recursive: true })
   }

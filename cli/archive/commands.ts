@@ -54,7 +54,7 @@ export async function runExport(args: ExportArguments, environment: NodeJS.Proce
     const { to, records, files } = manifest
     say(`${args.file}: ${countsOf(records)}, and ${megabytes(files.bytes)} of contents, as of ${to}, in ${megabytes(bytes)}`)
     if (check) say(await judge(await ArchiveReader.open(file), args.file))
-    if (!passphrase) say('The secret is not in it. Keep the secret as well: without it no API key works after an import.')
+    if (!passphrase) say('The secret is not in it. Back up the secret as well: without it, no API key works after an import.')
     return
   }
   const { name, manifest, bytes } = await exportOrganization({ ...options, config: configOf(environment), organizationId })
@@ -97,14 +97,14 @@ export async function runImport({ file, as, check }: ImportArguments, environmen
   const what = `${quoted(scope.name)} (${scope.id}) as of ${manifest.to}: ${countsOf(manifest.records)}`
   if (check) {
     requireWhole(file, problems)
-    say(`${file} is whole and can be imported here: ${what}.`)
+    say(`${file} is complete and can be imported here: ${what}.`)
     say(describeRules(rules))
     return
   }
   for (const problem of problems) say(`${NOT_WHOLE}: ${problem}.`)
   say(wasDone ? `${organizationId} was imported from ${file} before: nothing was done.` : `${organizationId} has ${what}.`)
   say(describeRules(rules))
-  if (lackingModels.length > 0) say(`Agents ask models that the catalog here has not: ${lackingModels.map(quoted).join(', ')}.`)
+  if (lackingModels.length > 0) say(`Agents use models that the catalog here lacks: ${lackingModels.map(quoted).join(', ')}.`)
   say(
     'Its wallet is empty: the balance stays where it was. Its keys have no secret until you rotate them, and its webhooks are switched off.',
   )
@@ -138,7 +138,7 @@ async function judge(archive: ArchiveReader, file: string): Promise<string> {
   const { scope } = archive.head
   const { manifest, problems } = await (scope.what === 'organization' ? checkRecords(archive) : checkInstallation(archive, scope))
   requireWhole(file, problems)
-  return `${file} is whole: ${countsOf(manifest.records)}, as of ${manifest.to}.`
+  return `${file} is complete: ${countsOf(manifest.records)}, as of ${manifest.to}.`
 }
 
 /** Checks the records of an organization's archive, but not whether it fits an installation. */
@@ -154,7 +154,7 @@ async function checkRecords(archive: ArchiveReader) {
 }
 
 function requireWhole(file: string, problems: readonly string[]): void {
-  if (problems.length > 0) throw new Error(`${file} is readable, but not whole: ${problems.join('; ')}.`)
+  if (problems.length > 0) throw new Error(`${file} is readable, but incomplete: ${problems.join('; ')}.`)
 }
 
 function configOf(environment: NodeJS.ProcessEnv) {

@@ -62,7 +62,9 @@ export async function exportInstallation({ locations, environmentSecret, file, p
     secret,
   })
   if (!stores.snapshotAt)
-    say('These databases show no common moment, so everything is read twice. Stop the processes of the service, or let them rest.')
+    say(
+      'These databases have no common snapshot, so the export reads everything twice. Stop the processes of the service, or leave them idle.',
+    )
   const before = await readRecords(stores, (name, line) => archive.line(name, line))
   await writeContents(stores, archive)
   if (!stores.snapshotAt) await refuseChanged(stores, before)
@@ -100,7 +102,7 @@ async function refuseChanged(stores: ReadStores, before: Sums): Promise<void> {
   const changed = [...before].filter(([name, sum]) => !HEARTBEATS.includes(name) && after.get(name) !== sum).map(([name]) => name)
   if (changed.length > 0)
     throw new Error(
-      `Records changed while they were read: ${changed.join(', ')}. Stop the processes of the service, and export again; or use the means of the databases.`,
+      `Records changed while they were read: ${changed.join(', ')}. Stop the processes of the service, and export again; or use the backup tools of the databases.`,
     )
 }
 
@@ -166,6 +168,6 @@ function sealSecret(
 ): Sealed {
   const secret = environmentSecret ?? readStoredSecret(dataDirectory)
   if (fingerprintSecret(secret) !== secretFingerprint)
-    throw new Error('The secret is another one than that of the data. Set KIS_SECRET to the secret of the service.')
+    throw new Error('The secret is not that of the data. Set KIS_SECRET to the secret of the service.')
   return seal(secret, passphrase, id)
 }

@@ -78,7 +78,7 @@ export type Manifest = z.output<typeof MANIFEST_SCHEMA>
 export function parseHead(text: string, version: string): Head {
   const value = parse(text, HEAD)
   const { what, format, version: writtenBy } = (value ?? {}) as { readonly [field: string]: unknown }
-  if (what !== 'kis-archive') throw new Error('is no archive of `kis export`')
+  if (what !== 'kis-archive') throw new Error('is not an archive of `kis export`')
   if (typeof writtenBy === 'string' && isNewer(writtenBy, version))
     throw new Error(`was made by version ${writtenBy}, and this is ${version}: import it with that version or a newer one`)
   if (typeof format === 'number' && format > FORMAT)
@@ -94,7 +94,7 @@ export function parseManifest(text: string): Manifest {
 /** @throws {Error} the text is no ID of an organization */
 export function requireOrganizationId(text: string): string {
   if (ORGANIZATION_ID.safeParse(text).success) return text
-  throw new Error(`${JSON.stringify(text)} is no id of an organization: org_ and 32 hexadecimal digits.`)
+  throw new Error(`${JSON.stringify(text)} is not the id of an organization: org_ and 32 hexadecimal digits.`)
 }
 
 /** Returns a text of an archive without terminal control characters. */
@@ -119,6 +119,6 @@ function parse(text: string, name: string): unknown {
 
 function checked<T>(schema: z.ZodType<T>, value: unknown, name: string): T {
   const { data, error } = schema.safeParse(value)
-  if (error) throw new Error(`is corrupted: ${name} does not fit: ${z.prettifyError(error).split('\n')[0]}`)
+  if (error) throw new Error(`is corrupted: ${name} is invalid: ${z.prettifyError(error).split('\n')[0]}`)
   return data as T
 }

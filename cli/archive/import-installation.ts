@@ -66,13 +66,13 @@ export async function checkInstallation(archive: ArchiveReader, scope: Installat
   const manifest = await archive.read(
     listenerOf({
       async documents(kind, documents) {
-        if (!(kind in versions)) throw new Error(`The archive is corrupted: it has records of a kind ${JSON.stringify(kind)}.`)
+        if (!(kind in versions)) throw new Error(`The archive is corrupted: it has records of the unknown kind ${JSON.stringify(kind)}.`)
         for (const document of documents) references.addStored(kind, document)
       },
       async content({ key, sha256, sizeBytes }, bytes) {
         const hash = createHash('sha256')
         for await (const part of bytes) hash.update(part)
-        if (hash.digest('hex') !== sha256) throw new Error(`The archive is corrupted: the bytes ${key} have another SHA-256.`)
+        if (hash.digest('hex') !== sha256) throw new Error(`The archive is corrupted: the SHA-256 of the bytes ${key} differs.`)
         references.addBytes(key)
         if (sizeBytes >= LARGE_BYTES) large.set(key, sha256)
       },
@@ -102,7 +102,7 @@ export async function importInstallation({
   const { id, secretFingerprint } = scope
   const { secret: sealed } = archive.head
   if (environmentSecret && fingerprintSecret(environmentSecret) !== secretFingerprint)
-    throw new Error('KIS_SECRET is another secret than that of the archive: with it no API key would work.')
+    throw new Error('KIS_SECRET differs from the secret of the archive, so no API key would work. Set it to the secret of the archive.')
   const secret = sealed && !environmentSecret ? open(sealed, await passphrase(), id) : null
   if (sealed && !environmentSecret && !secret)
     throw new Error('The passphrase is not the one that the secret in the archive was sealed with.')
@@ -145,7 +145,7 @@ async function claimStores({ documents, blobs, index }: WriteStores, archive: st
   for (const { name, collection } of listCollections(documents))
     if ((await collection.countDocuments({}, { limit: 1 })) > 0) throw notEmpty(name)
   if ((await blobs.list('', 1)).length > 0) throw notEmpty('contents of files')
-  if ((await index.listCollections('', 1)).length > 0) throw notEmpty('an index of passages')
+  if ((await index.listCollections('', 1)).length > 0) throw notEmpty('a chunk index')
   await startImport(documents.billing, archive)
 }
 
@@ -184,7 +184,7 @@ function listenerOf(takers: Takers): ArchiveListener {
     async file(_folder, name, sizeBytes, bytes) {
       const content = expected.shift()
       if (content?.sha256 !== name || content.sizeBytes !== sizeBytes)
-        throw new Error(`The archive is corrupted: it has bytes ${name} that nothing names.`)
+        throw new Error(`The archive is corrupted: it has bytes ${name} that no record refers to.`)
       await takers.content(content, bytes)
     },
   }

@@ -135,7 +135,7 @@ function listener(takers: readonly ArchiveTakers[], step: 'check' | 'write', ref
   return {
     async records(name, values) {
       const taker = records.get(name)
-      if (!taker) throw new Error(`The archive is corrupted: it has records of a kind ${JSON.stringify(name)}.`)
+      if (!taker) throw new Error(`The archive is corrupted: it has records of the unknown kind ${JSON.stringify(name)}.`)
       if ((name === FIRST) === isBegun || (name === FIRST && values.length !== 1)) throw new Error(NO_ORGANIZATION)
       isBegun = true
       const parsed = values.map((value, i) => {
@@ -164,7 +164,7 @@ function explainModel({ models }: CatalogFile, scope: OrganizationScope, id: str
   const here = models.find((model) => model.id === id)
   const there = scope.models.find((model) => model.id === id)
   const fix = 'Add it to catalog.yaml as it was there, or change the model of the collection before the export.'
-  if (here?.kind !== 'embedding') return `A collection has vectors of the embedding model ${id}, which the catalog here has not. ${fix}`
+  if (here?.kind !== 'embedding') return `A collection has vectors of the embedding model ${id}, which the catalog here lacks. ${fix}`
   if (here.dimensions !== dimensions || (there && there.engineModel !== here.engineModel))
     return `A collection has vectors of the embedding model ${id} (${there?.engineModel ?? 'unknown'}, ${dimensions} numbers), and ${id} is another model here (${here.engineModel}, ${here.dimensions} numbers). ${fix}`
   return null

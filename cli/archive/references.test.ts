@@ -52,7 +52,7 @@ it('finds the missing record of each reference, in any order of the records', ()
       const named = [kind, record] as const
       if ('free' in target) expect([path, of(named)]).toEqual([path, []])
       else {
-        expect([path, of(named)]).toEqual([path, [expect.stringContaining('names another, which is not there')]])
+        expect([path, of(named)]).toEqual([path, [expect.stringContaining('refers to another, which is missing')]])
         const last = [target.at(-1)!, { _id: 'another' }] as const
         for (const added of [
           [named, last],
@@ -68,7 +68,7 @@ it('accepts the kinds of an archive of one organization, and any value for a rec
   const references = new References()
   for (const value of [null, 7, 'text', [], { _id: 7, apiKeyId: {} }]) references.add('inference/workflow-runs', value)
   references.add('inference/workflow-runs', { _id: 'wfr_1', apiKeyId: 'key_1' })
-  expect(references.problems()).toEqual(['inference/workflow-runs wfr_1 names key_1, which is not there'])
+  expect(references.problems()).toEqual(['inference/workflow-runs wfr_1 refers to key_1, which is missing'])
   references.add('billing/api-keys', { _id: 'key_1' })
   expect(references.problems()).toEqual([])
 })
@@ -77,7 +77,7 @@ it('escapes control sequences of an archive for the terminal, and truncates its 
   const references = new References()
   for (let i = 0; i < 9; i++) references.add('billing/organization', { owners: [`mem_\u009b2J\u001b${i}${'x'.repeat(5_000)}`] })
   const [first, ...rest] = references.problems()
-  expect(first).toMatch(/^billing\/organization names mem_\\u\{9b\}2J\\u\{1b\}0x{200,300}$/)
+  expect(first).toMatch(/^billing\/organization refers to mem_\\u\{9b\}2J\\u\{1b\}0x{200,300}$/)
   expect(rest.at(-1)).toBe('and 4 more')
 })
 

@@ -198,7 +198,7 @@ const CHECKED = new Map(
   ]),
 )
 /** The start of a sentence of an import about what `problems` found. */
-export const NOT_WHOLE = 'Not whole, as it was when it was exported'
+export const NOT_WHOLE = 'Incomplete, as it was when it was exported'
 const MAX_SHOWN = 5
 /** Characters of a problem. Whoever created the archive chose the IDs. */
 const MAX_CHARACTERS = 300
@@ -262,12 +262,12 @@ export class References {
 
   /** Returns sentences about the first few missing records. */
   problems(): readonly string[] {
-    const lacking = [...this.#large].map((kind) => `it has too many ${kind} to judge what names them`)
+    const lacking = [...this.#large].map((kind) => `it has too many ${kind} to check what refers to them`)
     for (const [wanted, { to, by }] of this.#wanted) {
       const name = wanted.slice(`${to} `.length)
-      if (!this.#has(name, to)) lacking.push(`${by} names ${name}, which is not there`)
+      if (!this.#has(name, to)) lacking.push(`${by} refers to ${name}, which is missing`)
     }
-    for (const [key, by] of this.#bytes) lacking.push(`${by} has bytes ${key}, which are not there`)
+    for (const [key, by] of this.#bytes) lacking.push(`${by} has bytes ${key}, which are missing`)
     const shown = lacking.slice(0, MAX_SHOWN).map((problem) => visible(problem.slice(0, MAX_CHARACTERS)))
     return lacking.length > MAX_SHOWN ? [...shown, `and ${lacking.length - MAX_SHOWN} more`] : shown
   }

@@ -32,7 +32,7 @@ export class Snapshot implements Disposable {
     for (let tries = 1; ; tries++) {
       const snapshot = attempt(paths, (connections) => new Snapshot(connections))
       if (snapshot) return snapshot
-      if (tries === MAX_TRIES) throw new Error('The service writes so much that no moment between two writes was found: try again later.')
+      if (tries === MAX_TRIES) throw new Error('The service writes all the time, so no consistent moment was found. Try again later.')
       await sleep(Math.random() * NEXT_LOCK_MS)
     }
   }

@@ -196,7 +196,7 @@ async function readFolder(dataDirectory: string, opening: AsyncDisposableStack) 
 function inspectFiles(dataDirectory: string, files: readonly FolderFile[]): Installation {
   const missing = files.filter(({ path }) => (statSync(path, { throwIfNoEntry: false })?.size ?? 0) === 0)
   if (missing.length === files.length) throw new Error(`${dataDirectory} has no data of the service. KIS_DATA_DIR names the data folder.`)
-  if (missing.length > 0) throw new Error(`${missing[0]!.path} is missing, so there is nothing whole to export.`)
+  if (missing.length > 0) throw new Error(`${missing[0]!.path} is missing, so the data is incomplete and cannot be exported.`)
   let installation: Installation | undefined
   for (const { path, schemaVersion } of files) {
     const { mark, version } = opened(path)

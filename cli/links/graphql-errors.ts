@@ -17,7 +17,7 @@ export function formatError(error: GraphQLError, log: Log, requestId: string): G
     return { message, ...where, extensions: { ...new KisError('invalid_request', message).extensions } }
   }
   if (!isAbort(cause)) log.error({ requestId, err: cause, path: error.path?.join('.') }, 'defect in a resolver')
-  const masked = new KisError('internal', 'The service failed to answer; the request id leads to the cause in its log.')
+  const masked = new KisError('internal', 'The service failed to process the request. Its log has the cause under the request id.')
   return { message: masked.message, ...where, extensions: { ...masked.extensions } }
 }
 

@@ -255,7 +255,7 @@ interface LinkResponse {
 /** The replica does not respond to pings, or the connections of its calls are dead. */
 class Silent extends Error {
   constructor() {
-    super('no answer to a ping')
+    super('no response to a ping')
   }
 }
 
@@ -320,7 +320,7 @@ class Replica<Who> implements AsyncDisposable {
       const response = await this.#pool.request({ method: 'POST', path: '/graphql', headers, body, signal: its })
       this.#telemetry.requests.merge(requestId, response.headers[FACTS_HEADER])
       const result = (await response.body.json()) as ExecutionResult
-      if (!result.data && !result.errors) throw new Error('not a GraphQL answer')
+      if (!result.data && !result.errors) throw new Error('not a GraphQL response')
       return { result, date: String(response.headers.date) }
     })
   }
@@ -370,7 +370,7 @@ class Replica<Who> implements AsyncDisposable {
     const ends = new AbortController()
     const endBySignal = () => ends.abort(signal.reason)
     signal.addEventListener('abort', endBySignal)
-    const timer = setTimeout(() => ends.abort(new DOMException('The replica did not answer in time.', 'TimeoutError')), withinMs)
+    const timer = setTimeout(() => ends.abort(new DOMException('The replica did not respond in time.', 'TimeoutError')), withinMs)
     const release = this.#enter(() => ends.abort(new Silent()))
     try {
       return await untilAborted(work(ends.signal), ends.signal)
@@ -575,7 +575,7 @@ function errorOf(cause: unknown, what: string): KisError {
   // `JSON.stringify` overflowed the stack on the variables.
   if (cause instanceof RangeError) return new KisError('invalid_request', 'A variable is nested too deeply. Send a flatter one.', { cause })
   const isSilent = cause instanceof Silent || readCode(cause) === TERMINATED
-  return new ServiceUnavailable(what, { cause, ...(isSilent && { why: 'it gives no sign of life' }) })
+  return new ServiceUnavailable(what, { cause, ...(isSilent && { why: 'it sends no heartbeat' }) })
 }
 
 /** Whether no response came within the time of its operation. */

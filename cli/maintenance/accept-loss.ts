@@ -13,11 +13,11 @@ const LOG = /^[a-z]+\.sqlite-wal$/
  */
 export function acceptLoss(name: string, env: NodeJS.ProcessEnv, say: (line: string) => void): void {
   if (!LOG.test(name))
-    throw new Error(`kis accept-loss takes the name of a log of changes, such as billing.sqlite-wal, not ${JSON.stringify(name)}.`)
+    throw new Error(`kis accept-loss takes the name of a write-ahead log, such as billing.sqlite-wal, not ${JSON.stringify(name)}.`)
   const file = join(readPaths(env).KIS_DATA_DIR, name.slice(0, -'-wal'.length))
   if (!existsSync(file)) throw new Error(`${file} is not there. KIS_DATA_DIR names the data folder.`)
   using lock = new FileLock(file)
   if (!lock.missingLog) throw new Error(`${name} is not missing, so nothing was done.`)
   lock.acceptLoss()
-  say(`${file} will be used without ${name} from the next start on. Run \`kis verify\` after it: it reports what no longer fits together.`)
+  say(`${file} will be used without ${name} from the next start on. Run \`kis verify\` after that start: it reports inconsistencies.`)
 }

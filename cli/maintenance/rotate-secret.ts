@@ -24,9 +24,9 @@ const KINDS = { billing: BILLING_KINDS, inference: INFERENCE_KINDS } as const
 export async function rotateSecret(environment: NodeJS.ProcessEnv, say: (line: string) => void): Promise<void> {
   const { locations, environmentSecret, next: environmentNext } = readStoreLocations(environment)
   if (environmentSecret && !environmentNext)
-    throw new Error('The secret comes from KIS_SECRET: set KIS_NEW_SECRET to the new one. `openssl rand -hex 32` makes one.')
+    throw new Error('The secret comes from KIS_SECRET: set KIS_NEW_SECRET to the new one. `openssl rand -hex 32` generates one.')
   if (!environmentSecret && environmentNext)
-    throw new Error('KIS_NEW_SECRET needs KIS_SECRET. The data folder gets a secret that is made here.')
+    throw new Error('KIS_NEW_SECRET needs KIS_SECRET. For the data folder, this command generates the secret.')
   const secretFiles = secretFilesOf(locations.dataDirectory)
   process.umask(GROUP_AND_OTHERS)
   {

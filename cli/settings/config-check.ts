@@ -53,7 +53,7 @@ function describe({ dataDirectory, settings, portal, ignored }: Config): readonl
   const { catalog, knowledge, oidc } = settings
   const on = catalog.engines.filter((engine) => engine.on).length
   return [
-    'The configuration is right.',
+    'The configuration is valid.',
     `data       ${knowledge.mongodb ? 'MongoDB' : dataDirectory}${knowledge.elasticsearch ? ', Elasticsearch' : ''}`,
     `catalog    ${on} of ${catalog.engines.length} engines on (kis catalog check)`,
     `sign-in    ${oidc ? `by key, and by ${oidc.name}` : 'by key'}`,

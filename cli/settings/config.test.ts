@@ -204,7 +204,7 @@ describe('Configuration', () => {
 
   it('is checked without a start: nothing is written, and all problems are reported', async () => {
     const env = { KIS_DATA_DIR: join(folder, 'new'), KIS_CATALOG: CATALOG }
-    expect(await checkConfig(undefined, env)).toEqual({ code: 0, lines: expect.arrayContaining(['The configuration is right.']) })
+    expect(await checkConfig(undefined, env)).toEqual({ code: 0, lines: expect.arrayContaining(['The configuration is valid.']) })
     expect(existsSync(join(folder, 'new'))).toBe(false)
     expect(await checkConfig('gateway', env)).toEqual({ code: 1, lines: [expect.stringMatching(/^KIS_SECRET is missing/)] })
     expect(await checkConfig(undefined, { ...env, PORT: 'x', KIS_PORTAL: 'y' })).toEqual({

@@ -4,31 +4,31 @@ import { ROLES } from './roles.ts'
 /** Usage of each command, with its options. A line that starts with `kis` starts a command. */
 const USAGE = `kis start            the whole service in one process
 kis start <role>     one service alone: ${ROLES.join(', ')}
-kis migrate          bring the stored documents to this version, as a start does, and end
+kis migrate          migrate the stored documents to this version, as a start does, and exit
 
 kis verify           check the files, the ledger, the stored bytes and the chunk index
-    --repair         delete what the index has too much, and restore what it lacks
+    --repair         delete what is extra in the index, and restore what is missing
     --collection ID  the index of one collection only
     --json           lines of JSON instead of text
-kis accept-loss LOG  start again without a log of changes that is gone (billing.sqlite-wal)
-kis reindex          build the chunk index anew while the service runs, then verify it
+kis accept-loss LOG  start again without a write-ahead log that is lost (billing.sqlite-wal)
+kis reindex          rebuild the chunk index while the service runs, then verify it
     --json           lines of JSON instead of text
 kis secret rotate    make all data depend on a new secret, while the service is stopped; run it again if it is
                      interrupted
 kis export FILE      write all data, of a running service too, into one archive
     --organization ID  only that of one organization
-    --with-secret    with the secret, or of one organization the headers of MCP servers, under the passphrase in
+    --with-secret    include the secret, or with --organization the headers of MCP servers, encrypted with
                      KIS_BACKUP_PASSPHRASE
-    --check          read the archive when it is written, and judge whether it is whole
+    --check          read the archive after it is written, and check whether it is complete
 kis import FILE      put an archive into empty stores, or one organization into an installation; stop the service, unless
                      it is on MongoDB; run it again if it is interrupted
-    --as ID          one organization under another id; new: under one that is made now
+    --as ID          one organization under another id; new: under a newly created one
     --check          read and check everything, and write nothing
 
 kis catalog check    which engines and models of the catalog are on, and why the others are off
     FILE             default: KIS_CATALOG, or catalog.yaml
 
-kis config check     what is wrong with the configuration, all at once, without starting anything
+kis config check     list all errors of the configuration, without starting anything
     ROLE             as this role would read it
 
 kis version          which version of the service, the API and the schema this is

@@ -113,13 +113,13 @@ function toKisError(thrown: unknown): KisError {
   const { statusCode = 500 } = thrown as { readonly statusCode?: number }
   if (statusCode === 413) return new KisError('payload_too_large', `The body has more than ${sizeText(MAX_BODY_BYTES)}.`)
   if (statusCode < 500) return new KisError('invalid_request', 'Send the body as `application/json`.')
-  return new KisError('internal', 'The service failed to answer.', { cause: thrown })
+  return new KisError('internal', 'The service failed to process the request.', { cause: thrown })
 }
 
 /** The error is the same for every reason. */
 function wrongKey(): KisError {
   return new KisError(
     new InvalidApiKey().code,
-    'This API key does not work. Check that it is whole, and that it was not revoked and has not expired.',
+    'This API key does not work. Check that it is complete, was not revoked and has not expired.',
   )
 }

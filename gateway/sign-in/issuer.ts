@@ -134,11 +134,11 @@ async function limitedFetch(url: string, options: oidc.CustomFetchOptions): Prom
   let size = 0
   for await (const piece of response.body ?? []) {
     size += piece.length
-    if (size > MAX_RESPONSE_BYTES) throw new Error(`an answer of the issuer has more than ${MAX_RESPONSE_BYTES} bytes`)
+    if (size > MAX_RESPONSE_BYTES) throw new Error(`a response of the issuer has more than ${MAX_RESPONSE_BYTES} bytes`)
     pieces.push(piece)
   }
   const { status, headers } = response
-  if (status >= 500) throw new IssuerFailure('unavailable', new Error(`${url} answered ${status}`))
+  if (status >= 500) throw new IssuerFailure('unavailable', new Error(`${url} returned status ${status}`))
   const isEmpty = status === 204 || status === 304
   return new Response(isEmpty ? null : Buffer.concat(pieces), { status, headers })
 }

@@ -12,7 +12,7 @@ const TEXTS: Readonly<Record<Language, Readonly<Record<Lack, readonly [title: st
       'The portal is being built',
       'This takes some seconds, once after each update. The page loads itself again. The APIs work already.',
     ],
-    failed: ['The portal could not be built', 'The log of the service says why. Mend it, and start the service again. The APIs work.'],
+    failed: ['The portal could not be built', 'The log of the service says why. Fix it, and restart the service. The APIs work.'],
     'no-tools': [
       'The portal is not built',
       'The tools to build it are not installed here. Run "npm ci" and "npm run portal:build" in the folder of the service, and start the service again. The APIs work.',

@@ -106,5 +106,5 @@ export function warningHeader(warnings: readonly string[] | null | undefined): R
 
 /** Returns the error for a stream that ended before its first chunk. */
 export function noResponse(): KisError {
-  return new KisError('engine_error', 'The engine gave no answer.')
+  return new KisError('engine_error', 'The engine returned no response.')
 }

@@ -13,7 +13,7 @@ function walkThrough(origin: string): readonly { readonly title: string; readonl
 curl -s $KIS_URL/v1/models -H "Authorization: Bearer $KIS_API_KEY"`,
     },
     {
-      title: 'Make a collection, upload a file, attach it',
+      title: 'Create a collection, upload a file, attach it',
       language: 'sh',
       code: `curl -s $KIS_URL/v1/collections ${json} \\
   -d '{"collection_code": "handbook", "collection_name": "Handbook", "embedding_model": "e5-small-ar-en"}'

@@ -6,7 +6,7 @@ const TEXTS = {
     name: 'English',
     title: 'Reference',
     skip: 'API reference',
-    signedIn: 'You are signed in: requests that you try here use your session. An API key that you enter goes first.',
+    signedIn: 'You are signed in: requests that you try here use your session. An API key that you enter takes precedence.',
   },
   ar: {
     direction: 'rtl',

@@ -43,15 +43,16 @@ export function toKisError(thrown: unknown, log: Log, requestId: string, bodyLim
     if (thrown.code === 'internal') log.error({ err: thrown, requestId }, 'request failed')
     return thrown
   }
-  if (isAbort(thrown)) return new KisError('service_unavailable', 'The request was ended before it was answered.', { retryAfterMs: 1_000 })
+  if (isAbort(thrown))
+    return new KisError('service_unavailable', 'The request was aborted before the service responded.', { retryAfterMs: 1_000 })
   const { code, statusCode } = thrown as { readonly code?: unknown; readonly statusCode?: unknown }
   if (code === 'FST_ERR_CTP_BODY_TOO_LARGE' && bodyLimit !== undefined)
-    return new KisError('payload_too_large', `The body has more than ${sizeText(bodyLimit)}, the most that this address takes.`)
+    return new KisError('payload_too_large', `The body has more than ${sizeText(bodyLimit)}, the limit of this address.`)
   if (code === 'FST_ERR_CTP_INVALID_MEDIA_TYPE') return notJson()
   if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500)
     return new KisError('invalid_request', 'The request could not be read.', { cause: thrown })
   log.error({ err: thrown, requestId }, 'request failed')
-  return new KisError('internal', 'The service failed to answer.')
+  return new KisError('internal', 'The service failed to process the request.')
 }
 
 export function notJson(): KisError {

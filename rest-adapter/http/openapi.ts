@@ -108,7 +108,7 @@ function describeWebhooks(events: OpenApi['events']) {
       summary: when,
       description: `Subject: ${subject}`,
       requestBody: { content: { 'application/json': { schema } } },
-      responses: { '2XX': { description: 'You accepted the event. After any other answer the service sends it again.' } },
+      responses: { '2XX': { description: 'You accepted the event. After any other response the service sends it again.' } },
     }
     return [type, { post }]
   })

@@ -31,7 +31,7 @@ export async function handleMessage(call: Call, cancellable: CancellableRequests
   const message = parseMessage(call)
   const version = headers['mcp-protocol-version']
   if (version !== undefined && !SUPPORTED_PROTOCOL_VERSIONS.includes(String(version)))
-    throw new KisError('invalid_request', `The protocol's versions here are ${SUPPORTED_PROTOCOL_VERSIONS.join(', ')}.`)
+    throw new KisError('invalid_request', `The supported protocol versions are ${SUPPORTED_PROTOCOL_VERSIONS.join(', ')}.`)
   const session = String(headers[SESSION_HEADER] ?? '')
   if (!isJSONRPCRequest(message)) {
     const cancelled = CancelledNotificationSchema.safeParse(message)
@@ -53,7 +53,7 @@ export async function handleMessage(call: Call, cancellable: CancellableRequests
 
 function parseMessage({ body }: Call): JSONRPCMessage {
   if (countValues(body, MAX_VALUES) > MAX_VALUES)
-    throw new KisError('payload_too_large', `The message has more than ${MAX_VALUES} values, the most that this address takes.`)
+    throw new KisError('payload_too_large', `The message has more than ${MAX_VALUES} values, the limit of this address.`)
   const parsed = JSONRPCMessageSchema.safeParse(body)
   if (!parsed.success)
     throw new KisError('invalid_request', 'The body must be one message of JSON-RPC 2.0: a request, a notification or a response.')

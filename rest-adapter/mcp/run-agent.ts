@@ -53,9 +53,9 @@ export async function runAgent(
 
 function describeProgress({ type, runId, number, toolCall, search }: RunEventData): string | undefined {
   if (type === 'RUN_STARTED') return `Run ${runId} has begun`
-  if (type === 'STEP_STARTED') return `Step ${number}: asking the model`
+  if (type === 'STEP_STARTED') return `Step ${number}: calling the model`
   if (toolCall) return `Step ${number}: calling ${String(toolCall.name)}`
-  if (search) return `Step ${number}: ${search.hits.length} passages found for "${search.query}"`
+  if (search) return `Step ${number}: ${search.hits.length} chunks found for "${search.query}"`
   return undefined
 }
 

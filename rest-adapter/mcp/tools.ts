@@ -110,7 +110,7 @@ export async function findTool(call: Call, name: string): Promise<FoundTool> {
   if (collection) return { kind: 'search', collection }
   const agent = await find(call, AGENTS, name)
   if (agent) return { kind: 'agent', agent }
-  throw new McpError(ErrorCode.InvalidParams, `There is no tool \`${name.slice(0, MAX_NAME)}\`. Ask for the list of tools again.`)
+  throw new McpError(ErrorCode.InvalidParams, `There is no tool \`${name.slice(0, MAX_NAME)}\`. List the tools again.`)
 }
 
 async function fetchPage<Item extends Named>(call: Call, kind: Kind<Item>, first: number, after: string | null) {
@@ -161,6 +161,6 @@ function readCursor(cursor: string | undefined): { readonly section: Section; re
   const [name, after] = cursor.split(':', 2)
   const section = SECTIONS.find((known) => known === name)
   if (section === undefined || after === undefined)
-    throw new McpError(ErrorCode.InvalidParams, 'The cursor does not come from a list of tools. Leave it out to begin anew.')
+    throw new McpError(ErrorCode.InvalidParams, 'The cursor is not from a list of tools. Leave it out to start from the beginning.')
   return { section, after: after || null }
 }

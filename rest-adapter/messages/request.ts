@@ -28,7 +28,7 @@ const WITHOUT_EFFECT = new Set(['service_tier', 'diagnostics', 'betas', 'user_pr
 const REFUSED: Readonly<Record<string, string>> = {
   container: 'Containers are not offered.',
   mcp_servers: 'MCP servers are not called from here. Pass their tools in `tools`, and call them yourself.',
-  thread: 'The service keeps no conversations. Send the whole conversation each time.',
+  thread: 'The service stores no conversations. Send the whole conversation each time.',
   inference_geo: 'The residency policy of the organization decides where a request is processed.',
 }
 /** The caller's fields by the fields in inference's warnings. */

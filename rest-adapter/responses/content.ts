@@ -13,7 +13,7 @@ const MAX_PARTS = 2_048
 /** Parts of this API that no engine accepts, and what to do instead. */
 const ELSEWHERE = new Map([
   ['input_file', 'Send its text as `input_text`; or upload it by POST /v1/files, attach it to a collection and search that.'],
-  ['input_audio', 'Send what POST /v1/audio/transcriptions makes of it.'],
+  ['input_audio', 'Send the result of POST /v1/audio/transcriptions.'],
 ])
 
 /**

@@ -18,7 +18,7 @@ const NOT_OFFERED: Readonly<Record<string, string>> = {
   previous_response_id: 'Responses are not stored: send the whole conversation as `input`, with the `output` of the responses before.',
   conversation: 'Conversations are not stored: send the whole conversation as `input`.',
   prompt: 'Prompts are not stored: send `instructions` and `input`.',
-  background: 'Responses are not made in the background. Leave it out, and use `stream` for long ones.',
+  background: 'Responses are not created in the background. Leave it out, and use `stream` for long ones.',
   context_management: 'Conversations are not truncated. Leave what is no longer needed out of `input`.',
   moderation: 'Nothing is moderated here. Check input and output with a call of your own.',
 }

@@ -46,7 +46,7 @@ class CallersUploads extends DataStore {
 
   override async create(upload: Upload): Promise<Upload> {
     if (upload.size === undefined)
-      throw new KisError('invalid_request', 'Say the size of the file in the header `Upload-Length`.', { param: 'Upload-Length' })
+      throw new KisError('invalid_request', 'Send the size of the file in the header `Upload-Length`.', { param: 'Upload-Length' })
     const { filename, name } = upload.metadata ?? {}
     const input = {
       name: filename ?? name ?? 'upload',

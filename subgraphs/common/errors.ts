@@ -55,7 +55,7 @@ export class KisError extends Error {
     const extensions = (error.extensions ?? {}) as Partial<Record<keyof (StaleExtensions & StoppedExtensions), unknown>>
     const code = toErrorCode(extensions.code)
     if (extensions.isStalePrincipal === true) return new StalePrincipal()
-    if (!code) return new KisError('internal', 'The service failed to answer.', { cause: error })
+    if (!code) return new KisError('internal', 'The service failed to process the request.', { cause: error })
     const restored = new KisError(code, error.message, {
       param: typeof extensions.param === 'string' ? extensions.param : null,
       retryAfterMs: typeof extensions.retryAfterMs === 'number' ? extensions.retryAfterMs : null,

@@ -116,7 +116,7 @@ describe.concurrent('Link to unresponsive processes', () => {
     const link = linkTo(onTestFinished, [asleep.url, server.url])
     const ended = await Promise.all([1, 2].map(() => timed(link.execute(CALL, context()))))
     expect(ended.flatMap(({ error }) => error ?? [])).toMatchObject([
-      { code: 'service_unavailable', message: 'Inference is unavailable at the moment: it gives no sign of life.' },
+      { code: 'service_unavailable', message: 'Inference is unavailable at the moment: it sends no heartbeat.' },
     ])
     expect(asleep.requests.filter((each) => each === 'POST /graphql')).toHaveLength(1)
   }, 30_000)

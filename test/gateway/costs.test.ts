@@ -116,7 +116,7 @@ it('refuses an operation above the plan, on every transport, with the figures, w
     socket.error() ?? socket.results[0].errors,
   ]) {
     expect(errors[0].extensions.code).toBe('OPERATION_TOO_COMPLEX')
-    expect(errors[0].message).toMatch(/^The answer may have \d+ nodes, \d+ of them in `(all|ticks)`; the plan `p` allows 100\./)
+    expect(errors[0].message).toMatch(/^The result may have \d+ nodes, \d+ of them in `(all|ticks)`; the plan `p` allows 100\./)
   }
   expect(cheap.seen.operations).toEqual([])
 })

@@ -56,7 +56,7 @@ it('hides the details of a defect', async () => {
   expect(await response.json()).toEqual({
     jsonrpc: '2.0',
     id: 1,
-    error: { code: -32603, message: 'The service failed to answer.', data: { code: 'internal' } },
+    error: { code: -32603, message: 'The service failed to process the request.', data: { code: 'internal' } },
   })
 })
 

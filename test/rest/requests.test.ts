@@ -549,7 +549,7 @@ describe('Requests over REST', () => {
     expect(await readError(await adapter.fetch('/v1/models'))).toMatchObject({
       status: 500,
       code: 'internal',
-      message: 'The service failed to answer.',
+      message: 'The service failed to process the request.',
     })
   })
 })

@@ -74,7 +74,7 @@ export function bytePaths(clock: Clock, secret: Uint8Array): BytePaths {
           return { kind, organizationId, key, id: jti! }
         }
       }
-      throw new KisError('permission_denied', 'This download path is not valid, or has expired. Ask for a new one.')
+      throw new KisError('permission_denied', 'This download path is not valid, or has expired. Request a new one.')
     },
   }
 }

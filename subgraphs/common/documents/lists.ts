@@ -54,7 +54,7 @@ export class SiftBudget {
     if (this.#left >= 0) return
     throw new KisError(
       'operation_too_complex',
-      `The operation reads more than ${MAX_EXAMINED_OF_OPERATION} objects by parts of their names or by their metadata. Ask for fewer such lists at once.`,
+      `The operation reads more than ${MAX_EXAMINED_OF_OPERATION} objects by parts of their names or by their metadata. Request fewer such lists at once.`,
     )
   }
 }

@@ -22,7 +22,7 @@ export class ReadBudget {
     if (this.#left >= 0) return
     throw new KisError(
       'operation_too_complex',
-      `The operation reads more than ${MAX_CHARACTERS} characters. Ask for less at once: a smaller \`first\`, fewer aliases, or fewer long fields.`,
+      `The operation reads more than ${MAX_CHARACTERS} characters. Request less at once: a smaller \`first\`, fewer aliases, or fewer long fields.`,
     )
   }
 

@@ -66,7 +66,7 @@ export class EgressError extends Error {
 const TEXTS: Readonly<Record<EgressFailure, string>> = {
   address: 'Only http and https addresses of public hosts on ports 80 and 443, without a user name, are fetched.',
   unreachable: 'The address could not be fetched.',
-  too_large: 'The answer is too large.',
+  too_large: 'The response is too large.',
   busy: 'Too many addresses are being fetched at the moment.',
 }
 
@@ -237,7 +237,7 @@ export class Egress {
       if (left === 0) throw new Error('too many redirects')
       left -= 1
       const next = URL.canParse(location, url.href) ? judgedAddress(new URL(location, url).href, this.#allowed) : null
-      if (!next) throw new Error('a redirect to an address that may not be asked')
+      if (!next) throw new Error('a redirect to a forbidden address')
       if (url.protocol === 'https:' && next.url.protocol === 'http:') throw new Error('a redirect from https to http')
       // The method changes as in browsers (Fetch standard, "HTTP-redirect fetch").
       if (response.statusCode === 303 ? method !== 'HEAD' : response.statusCode < 303 && method === 'POST') {
@@ -246,7 +246,7 @@ export class Egress {
         headers = withoutBody(headers)
       }
       if (next.url.origin !== url.origin) {
-        if (body !== null) throw new Error('a redirect that would give the body to another origin')
+        if (body !== null) throw new Error('a redirect that would send the body to another origin')
         headers = Object.fromEntries(Object.entries(headers).filter(([name]) => SHARED_HEADERS.includes(name)))
       }
       url = next.url
@@ -381,7 +381,7 @@ async function* decoded(body: Readable, encoding: string | string[] | undefined,
   const first = await packed.next()
   // Responses to HEAD, and those without content, may name the compression of a body that does not exist.
   if (first.done) return
-  if (!Object.hasOwn(DECODERS, name)) throw new Error(`an answer packed as ${name}`)
+  if (!Object.hasOwn(DECODERS, name)) throw new Error(`a response with the content encoding ${name}`)
   const decoder = DECODERS[name]!()
   const whole = async function* () {
     yield first.value

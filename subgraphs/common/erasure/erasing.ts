@@ -110,7 +110,7 @@ export async function eraseOnce(
       await queue.finish(task, kept, signal)
       emptied.delete(task.id)
     } catch (error) {
-      if (!signal.aborted) log.warn({ err: error, erasureId: task.id }, 'an erasure could not go on; it is tried again')
+      if (!signal.aborted) log.warn({ err: error, erasureId: task.id }, 'an erasure could not continue; it is retried')
     }
   }
 }

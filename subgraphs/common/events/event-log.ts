@@ -192,7 +192,7 @@ export class EventLog<T extends Telling> extends Outboxes {
     if (position < head.forgotten)
       throw new KisError(
         'invalid_request',
-        `The events after this cursor are no longer kept. The oldest kept event has the cursor ${head.forgotten + 1}.`,
+        `The events after this cursor are no longer retained. The oldest retained event has the cursor ${head.forgotten + 1}.`,
         {
           param: 'after',
         },

@@ -62,7 +62,7 @@ export function readPage(args: PageArguments, keyPattern: RegExp): Page {
   if (cursor === undefined || cursor === null) return { ...page, from: null }
   const key = Buffer.from(cursor, 'base64url').toString()
   if (encodeCursor(key) !== cursor || !keyPattern.test(key))
-    throw new KisError('invalid_request', 'The cursor is not one that this list gave.', { param: keyName })
+    throw new KisError('invalid_request', 'The cursor is not from this list.', { param: keyName })
   return { ...page, from: key }
 }
 

@@ -17,5 +17,5 @@ export function decodeScanCursor<Position>(
   } catch {
     // The error follows below.
   }
-  throw new KisError('invalid_request', 'The cursor is not one that this operation gave.', { param })
+  throw new KisError('invalid_request', 'The cursor is not from this operation.', { param })
 }

@@ -106,7 +106,7 @@ export async function requireOwn(records: readonly Reading[], ids: readonly stri
       for (const record of found) if (record.organizationId === organizationId) own.add(record._id)
     }
     const lacking = some.find((id) => !own.has(id))
-    if (lacking !== undefined) throw new Error(`The archive is corrupted: it has something of ${lacking}, but not ${lacking} itself.`)
+    if (lacking !== undefined) throw new Error(`The archive is corrupted: it has records of ${lacking}, but not ${lacking} itself.`)
   }
 }
 

@@ -9,7 +9,7 @@ const MAX_CHARACTERS = 16 * 1024 * 1024
 export const text = (most = MAX_CHARACTERS) => z.string().max(most)
 
 /** An id of this service: see `ids.ts`. */
-export const id = (prefix: string) => z.string().refine((value) => isId(value, prefix), `is no id of ${prefix}_`)
+export const id = (prefix: string) => z.string().refine((value) => isId(value, prefix), `is not an id of ${prefix}_`)
 
 export const date = () => z.iso.datetime().transform((written) => new Date(written))
 

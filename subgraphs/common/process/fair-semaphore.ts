@@ -78,7 +78,7 @@ export class FairSemaphore {
       const release = this.tryAcquire(organizationId)
       if (release) return resolve(release)
       const waiting = this.#waiting.get(organizationId) ?? new Set()
-      if (waiting.size >= this.#maxWaiting) throw new CapacityExceeded('too many wait for a place')
+      if (waiting.size >= this.#maxWaiting) throw new CapacityExceeded('too many wait for a slot')
       const onAbort = () => {
         this.#dequeue(organizationId, waiter)
         reject(signal.reason)
@@ -161,7 +161,7 @@ export async function acquireWithTimeout(
   const release = permits.tryAcquire(organizationId)
   if (release) return release
   const late = new AbortController()
-  const timer = setTimeout(() => late.abort(new CapacityExceeded('no place became free in time')), maxWaitMs)
+  const timer = setTimeout(() => late.abort(new CapacityExceeded('no slot became free in time')), maxWaitMs)
   try {
     return await permits.acquire(organizationId, AbortSignal.any([signal, late.signal]))
   } finally {

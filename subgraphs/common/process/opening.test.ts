@@ -88,7 +88,7 @@ it('fails permanently with an error that waiting cannot fix', async () => {
 
 it('waits for the first attempt no longer than configured', async () => {
   const { opening: numbers } = opening(() => new Promise<number>(() => undefined))
-  expect(await numbers.problems(AbortSignal.timeout(1))).toEqual(['number store: no answer yet'])
+  expect(await numbers.problems(AbortSignal.timeout(1))).toEqual(['number store: no response yet'])
 })
 
 it('starts after its dependency, whose failure alone is reported until then', async () => {
@@ -103,7 +103,7 @@ it('reports when an open store does not respond', async () => {
   let isLost = true
   const { opening: numbers } = opening(async () => ({ ping: async () => (isLost ? Promise.reject(new Error('gone')) : undefined) }))
   await numbers.opened
-  expect(await numbers.problems(soon())).toEqual(['number store: it does not answer'])
+  expect(await numbers.problems(soon())).toEqual(['number store: it does not respond'])
   isLost = false
   expect(await numbers.problems(soon())).toEqual([])
 })

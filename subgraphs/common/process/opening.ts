@@ -71,7 +71,7 @@ export class Opening<T> implements AsyncDisposable {
   constructor(options: OpeningOptions<T>) {
     const { part, after, signal } = options
     this.#part = part
-    if (!after) this.#problems = [`${part}: no answer yet`]
+    if (!after) this.#problems = [`${part}: no response yet`]
     this.opened = untilAborted(this.#run(options), signal)
     // Callers that wait get the error. If none waits, the error must not end the process.
     this.opened.catch(() => undefined)
@@ -117,7 +117,7 @@ export class Opening<T> implements AsyncDisposable {
 
   async #run({ part, open, after, clock, signal }: OpeningOptions<T>): Promise<T> {
     await after
-    if (after) this.#problems = [`${part}: no answer yet`]
+    if (after) this.#problems = [`${part}: no response yet`]
     for (let waitMs = FIRST_WAIT_MS; ; waitMs = Math.min(LAST_WAIT_MS, 2 * waitMs)) {
       signal.throwIfAborted()
       try {
@@ -153,7 +153,7 @@ async function findSilence(value: unknown, signal: AbortSignal): Promise<readonl
     return []
   } catch (error) {
     if (error instanceof Unfit) return error.problems
-    return [error instanceof Corrupted ? `it is corrupted: ${error.message}` : 'it does not answer']
+    return [error instanceof Corrupted ? `it is corrupted: ${error.message}` : 'it does not respond']
   }
 }
 

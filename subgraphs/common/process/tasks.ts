@@ -130,7 +130,7 @@ export class Tasks {
     } catch (error) {
       // If this fails, the lease expires.
       await releaseLease(signal.aborted ? 0 : backoff(task, 1)).catch((cause) =>
-        log.debug({ err: cause, task: _id }, 'a lease is left to end'),
+        log.debug({ err: cause, task: _id }, 'a lease is left to expire'),
       )
       throw error
     }

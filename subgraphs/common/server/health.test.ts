@@ -76,7 +76,7 @@ it('is not ready when a part does not report its state, and delays no probe for 
   const response = await request
   expect([response.statusCode, response.json()]).toEqual([
     503,
-    { status: 'not ready', problems: ['a part does not say in time how it is'] },
+    { status: 'not ready', problems: ['a part does not report its health in time'] },
   ])
 })
 

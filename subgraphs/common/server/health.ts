@@ -49,7 +49,7 @@ export function healthRoutes(
 /** Returns the problems, or a problem that says that the check took too long. */
 async function inTime(problems: Promise<readonly string[]>): Promise<readonly string[]> {
   const { promise: late, resolve } = Promise.withResolvers<readonly string[]>()
-  const timer = setTimeout(() => resolve(['a part does not say in time how it is']), MAX_CHECK_MS)
+  const timer = setTimeout(() => resolve(['a part does not report its health in time']), MAX_CHECK_MS)
   return Promise.race([problems, late]).finally(() => clearTimeout(timer))
 }
 

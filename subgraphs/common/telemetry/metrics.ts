@@ -17,10 +17,10 @@ export const METRICS = {
   kis_http_requests_total: counter('Requests that have ended.', 'route', 'method', 'status'),
   kis_http_request_seconds: histogram('Time of a request until its response, or its stream, has ended.', 'route'),
   kis_http_first_byte_seconds: histogram('Time of a request until its response begins. A stream begins with its first event.', 'route'),
-  kis_http_requests: gauge('Requests in progress.'),
+  kis_http_requests: gauge('Requests in flight.'),
   kis_socket_operations_total: counter('Operations over sockets that have ended.', 'type', 'outcome'),
   kis_sockets: gauge('Open sockets whose key was accepted.', 'door'),
-  kis_subscriptions: gauge('Operations in progress over sockets.', 'door'),
+  kis_subscriptions: gauge('Running operations over sockets.', 'door'),
   kis_operation_seconds: histogram(
     'Time of an operation at a part of the service until its result, or the first event of a subscription.',
     'to',

@@ -118,7 +118,7 @@ describe('kis export and kis import of all data', () => {
     expect(exported).toMatchObject({
       code: 0,
       errors: '',
-      lines: [expect.stringContaining('contents, as of'), expect.stringContaining('is whole')],
+      lines: [expect.stringContaining('contents, as of'), expect.stringContaining('is complete')],
     })
     expect(statSync(archive).mode & 0o077).toBe(0)
     await kill()

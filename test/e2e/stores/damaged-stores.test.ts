@@ -212,7 +212,7 @@ describe.concurrent('Corruption of index.sqlite, which can be rebuilt', { timeou
       expect([said.errors, said.code]).toEqual(['', 0])
       expect(said.lines).toEqual([
         'the index could not be read; an empty one has replaced it, and is now being filled',
-        `missing ${collection.id}: not in the index, made`,
+        `missing ${collection.id}: not in the index, created`,
         `missing ${collection.id} ${document.id} g1: 0 of 1 chunks, restored`,
         expect.stringMatching(/ 1 chunks: 0 missing, 0 incomplete, 0 extra, 0 being repaired$/),
       ])

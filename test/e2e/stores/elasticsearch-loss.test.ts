@@ -125,7 +125,7 @@ await onEngine(ELASTICSEARCH, 'Loss of Elasticsearch', (url) => {
         [
           `extra ${collection.id} ${doomed.id} g1: 1 extra chunks`,
           `missing ${collection.id} ${lost.id} g1: 0 of 1 chunks`,
-          'extra col_x: 1 chunks too many',
+          'extra col_x: 1 extra chunks',
           '1 collections, 2 documents, 3 chunks: 1 missing, 0 incomplete, 2 extra, 0 being repaired',
         ],
       ])

@@ -83,7 +83,7 @@ describe.concurrent('Start before its dependencies', () => {
       const billing = `http://127.0.0.1:${(await freePorts(1))[0]}`
       const env = { KIS_SECRET: TEST_SECRET, KIS_BILLING_URL: billing, KIS_KNOWLEDGE_URL: billing, KIS_INFERENCE_URL: billing }
       const { launched, address } = await placeOf(stack).launch(role, { ...env, KIS_LOG_LEVEL: 'info' })
-      const waiting = `billing: ${billing} does not answer: connect ECONNREFUSED ${billing.slice('http://'.length)}`
+      const waiting = `billing: ${billing} does not respond: connect ECONNREFUSED ${billing.slice('http://'.length)}`
       await eventually(() => listWaiting(launched) === `waiting for ${waiting}`, RETURN_MS)
       expect(await readiness(address)).toEqual({ status: 503, problems: ['billing'] })
       await eventually(() => launched.errors.includes(waiting))

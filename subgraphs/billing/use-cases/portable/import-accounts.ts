@@ -108,9 +108,7 @@ function accountTakers(
           const { plan } = organization!
           onOrganization(organization!)
           if (!plans.some(({ code }) => code === plan))
-            throw new Error(
-              `The organization has the plan ${JSON.stringify(plan)}, which the catalog here has not: add it to catalog.yaml.`,
-            )
+            throw new Error(`The organization has the plan ${JSON.stringify(plan)}, which the catalog here lacks: add it to catalog.yaml.`)
         },
         async write([original]) {
           const { suspendedAt = null, suspensionReason = null, ...organization } = original!

@@ -20,7 +20,7 @@ const DUPLICATE_KEY = 11000
 const OUT_OF_DISK_SPACE = 14031
 const SNAPSHOT_TOO_OLD = 239
 const TOO_OLD =
-  'MongoDB has forgotten the moment that is read before all was read. Let it keep four hours of history, on every member: db.adminCommand({ setParameter: 1, minSnapshotHistoryWindowInSeconds: 14400 }). The default is 300. Then begin again'
+  'MongoDB discarded the snapshot before everything was read. Let it retain four hours of history, on every member: db.adminCommand({ setParameter: 1, minSnapshotHistoryWindowInSeconds: 14400 }). The default is 300. Then begin again'
 
 /** The server cannot serve now, or the outcome of a write is unknown. Names as in mongod's `error_codes.yml`. */
 const UNAVAILABLE_CODES: ReadonlySet<unknown> = new Set([

@@ -45,7 +45,7 @@ export class ResilientClient extends MongoClient {
     const { promise: late, reject } = Promise.withResolvers<never>()
     const timer = setTimeout(() => {
       this.#renew()
-      reject(new MongoNetworkTimeoutError(`no answer after ${limitMs} ms`))
+      reject(new MongoNetworkTimeoutError(`no response after ${limitMs} ms`))
     }, limitMs)
     try {
       return await Promise.race([operation(), late])

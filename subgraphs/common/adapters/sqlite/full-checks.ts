@@ -36,7 +36,7 @@ export class FileChecks implements StoreFiles, AsyncDisposable {
     const file = this.#files[index]
     if (file === undefined) {
       if (after === null) return { files: [], next: null }
-      throw new KisError('invalid_request', 'The cursor is not one that this operation gave.', { param: 'after' })
+      throw new KisError('invalid_request', 'The cursor is not from this operation.', { param: 'after' })
     }
     const name = basename(file)
     const problems = await Promise.race([this.#checks.get(file) ?? this.#start(file), sleep(WAIT_MS, undefined, { ref: false })])

@@ -35,7 +35,7 @@ const RETRY_MS = 2_000
  */
 export class LoadShedder {
   /** Created once, because the stack trace makes errors expensive. */
-  readonly #refusal = new KisError('service_unavailable', 'The service has more to do than it can at the moment.', {
+  readonly #refusal = new KisError('service_unavailable', 'The service is overloaded.', {
     retryAfterMs: RETRY_MS,
   })
   readonly #watch: Pick<QueueWatch, 'ageMs' | 'stands'>

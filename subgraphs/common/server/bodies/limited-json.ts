@@ -57,7 +57,11 @@ function endOfString(text: string, quoteAt: number): number {
  */
 export function requirePlainBody({ 'content-encoding': encoding }: IncomingHttpHeaders): void {
   if (['', 'identity'].includes(encoding?.trim().toLowerCase() ?? '')) return
-  throw new KisError('unsupported_value', 'The service does not take compressed bodies. Send it as it is, without `content-encoding`.', {
-    param: 'content-encoding',
-  })
+  throw new KisError(
+    'unsupported_value',
+    'The service does not accept compressed bodies. Send the body uncompressed, without `content-encoding`.',
+    {
+      param: 'content-encoding',
+    },
+  )
 }

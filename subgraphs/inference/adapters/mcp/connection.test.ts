@@ -77,9 +77,9 @@ for (const [kind, type, toBody] of KINDS) {
       const error = await caught(method === 'tools/list' ? connection.listTools(never) : connection.callTool('a', {}, never))
       expect(error).toMatchObject({
         name: 'McpFailure',
-        message: kind === 'JSON' ? 'The answer is too large.' : 'It did not answer by the protocol.',
+        message: kind === 'JSON' ? 'The response is too large.' : 'It did not answer by the protocol.',
       })
-      expect(written(error)).toContain('The answer is too large.')
+      expect(written(error)).toContain('The response is too large.')
       expect(written(error).length).toBeLessThan(3_000)
       expect(await connection.callTool('a', {}, never)).toEqual({ text: 'Sur', isError: false })
     })
@@ -134,7 +134,7 @@ it.each([
   const server = hostileServer()
   await using connection = await server.connect()
   server.respond('tools/call', 'text/event-stream', toBody)
-  expect(written(await caught(connection.callTool('a', {}, never)))).toContain('The answer is too large.')
+  expect(written(await caught(connection.callTool('a', {}, never)))).toContain('The response is too large.')
 })
 
 it('reads a message over several lines, after unrelated messages', async () => {

@@ -47,7 +47,7 @@ export async function callModel(
     if (isLast) return reply.finish(modelId!, usage.quantities, cost)
   }
   requestContext.signal.throwIfAborted()
-  throw new KisError('engine_error', 'The engine gave no answer.')
+  throw new KisError('engine_error', 'The engine returned no response.')
 }
 
 /** The record of a streamed call. It stores the whole reply instead of the last event. */

@@ -71,7 +71,7 @@ export class LoadShedder implements Disposable {
     const most = SHED_ABOVE[importance]
     const isLoaded = this.#recent.length === SAMPLES && this.#recent.every((load) => isAbove(load, most))
     if (this.#calls < most.calls && !isLoaded) return
-    throw new KisError('service_unavailable', 'The service has more to do than it can at the moment.', { retryAfterMs: RETRY_MS })
+    throw new KisError('service_unavailable', 'The service is overloaded.', { retryAfterMs: RETRY_MS })
   }
 
   /** Records one sample of the load. */

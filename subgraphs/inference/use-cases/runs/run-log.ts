@@ -173,7 +173,7 @@ export class RunLog<Event extends RunEventBase = RunEvent> {
     if (!(await this.#records.findOne({ _id: runId, organizationId }))) throw new NotFound('run', runId, 'runId')
     if (after === null || after === '0') return null
     const at = CURSOR.test(after) ? await collections.runEvents.findOne({ runId, sequence: Number(after) }) : null
-    if (!at) throw new KisError('invalid_request', 'This is no cursor of this run.', { param: 'after' })
+    if (!at) throw new KisError('invalid_request', 'The cursor is not from this run.', { param: 'after' })
     return at
   }
 

@@ -121,7 +121,7 @@ export class LiveStream {
    */
   readCursor(after: string | null): number {
     const cursor = after === null ? 0 : CURSOR.test(after) ? Number(after) : Number.NaN
-    if (!(cursor <= this.#cursor)) throw new KisError('invalid_request', 'This is no cursor of this stream.', { param: 'after' })
+    if (!(cursor <= this.#cursor)) throw new KisError('invalid_request', 'The cursor is not from this stream.', { param: 'after' })
     if (cursor < (this.#retained[0]?.from ?? this.#cursor)) throw evicted()
     return cursor
   }
@@ -281,5 +281,5 @@ export class LiveStream {
 }
 
 function evicted(): KisError {
-  return new KisError('invalid_request', 'The events after this cursor are no longer kept.', { param: 'after' })
+  return new KisError('invalid_request', 'The events after this cursor are no longer retained.', { param: 'after' })
 }

@@ -67,7 +67,7 @@ function readCursor(after: string | null): RebuildCursor {
   } catch {
     // Invalid cursors are refused below.
   }
-  throw new KisError('invalid_request', 'The cursor is not one that a rebuild gave.', { param: 'after' })
+  throw new KisError('invalid_request', 'The cursor is not from a rebuild.', { param: 'after' })
 }
 
 async function stepAt(parts: Parts, cursor: RebuildCursor, toTerms: ToTerms, signal: AbortSignal): Promise<Step> {

@@ -216,7 +216,7 @@ class Found {
 
   #own<T extends { readonly organizationId: string }>(record: T | null, id: string): T {
     if (record?.organizationId !== this.#to.organizationId)
-      throw new Error(`The archive is corrupted: it has something of ${id}, but not ${id} itself.`)
+      throw new Error(`The archive is corrupted: it has records of ${id}, but not ${id} itself.`)
     return record
   }
 }

@@ -194,8 +194,8 @@ it('references to other organizations are refused', async () => {
   const question = { _id: `gq_${hex('8')}`, collectionId: COLLECTION._id, query: 'q', expected: [], createdAt: AT }
   const event = { _id: `run_${hex('9')}_1`, runId: `run_${hex('9')}`, sequence: 1, at: AT, event: '{"type":"done"}' }
   for (const [entries, problem] of [
-    [[['knowledge/collections', [COLLECTION]]], /is here already, in org_b/],
-    [[['billing/api-keys', [KEY]]], /is here already, in org_b/],
+    [[['knowledge/collections', [COLLECTION]]], /already exists here, in org_b/],
+    [[['billing/api-keys', [KEY]]], /already exists here, in org_b/],
   ] as const)
     await expect(importing(await archiveOf([FIRST, ...(entries as unknown as Entry[])], evil))).rejects.toThrow(problem)
   let next = 0
@@ -207,7 +207,7 @@ it('references to other organizations are refused', async () => {
         ['knowledge/collections', [collection]],
         ['knowledge/documents', [document]],
       ],
-      /file_2.* is here already/,
+      /file_2.* already exists here/,
     ],
     [[['knowledge/documents', [{ ...DOCUMENT, fileId: `file_${hex('6')}` }]]], /has something of col_1/],
     [
@@ -223,7 +223,7 @@ it('references to other organizations are refused', async () => {
         ['knowledge/collections', [id(collection, 'a')]],
         ['knowledge/web-sources', [SOURCE]],
       ],
-      /file_2.* is here already/,
+      /file_2.* already exists here/,
     ],
     [
       [

@@ -572,7 +572,7 @@ for (const { name, open } of STORES)
         expect(refusals).toHaveLength(36)
         expect(refusals[0]!.extensions.code).toBe('INSUFFICIENT_QUOTA')
         expect(refusals[0]!.message).toBe(
-          "The most that this call may cost does not fit the key's spend limit of 0.749999999 USD a day: 0 are spent and 0.6 held by calls under way, until 2026-11-22T00:00:00.000Z.",
+          "The most that this call may cost does not fit the key's spend limit of 0.749999999 USD a day: 0 are spent and 0.6 held by calls in progress, until 2026-11-22T00:00:00.000Z.",
         )
         expect(await readLimit(id)).toEqual({
           amount: '0.749999999',

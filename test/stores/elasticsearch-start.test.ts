@@ -54,7 +54,7 @@ describe('Start on an unusable Elasticsearch', () => {
   it('reports that nothing responds', async () => {
     const url = await startServer({})
     server!.close()
-    expect(await refusal(url)).toMatch(/^Elasticsearch does not answer as such: ConnectionError: .*ECONNREFUSED/)
+    expect(await refusal(url)).toMatch(/^Elasticsearch does not respond as such: ConnectionError: .*ECONNREFUSED/)
   })
 
   it('reports wrong credentials', async () => {

@@ -87,7 +87,7 @@ export async function refuseOwnedByOthers<Record extends Owned>(
     const other = found.find((record) => record.organizationId !== organizationId)
     if (other)
       throw new Error(
-        `${other._id} is here already, in ${other.organizationId}: an import replaces nothing. Import into an installation without it, or delete that organization first.`,
+        `${other._id} already exists here, in ${other.organizationId}: an import replaces nothing. Import into an installation without it, or delete that organization first.`,
       )
   }
 }

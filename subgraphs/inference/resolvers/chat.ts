@@ -32,7 +32,7 @@ export const chatQueries: QueryResolvers = {
   quoteChatCompletion(_parent, { request }, { deps, ...requestContext }) {
     requireScope(requestContext.caller, 'inference')
     if (isAgentModel(request))
-      refuse('unsupported_value', 'model', 'A run of an agent reserves the most that the agent may cost, so there is no quote for it.')
+      refuse('unsupported_value', 'model', 'A run of an agent holds the most that the agent may cost, so there is no quote for it.')
     return quoteChatCompletion(deps, requestContext, request)
   },
 }

@@ -47,7 +47,7 @@ export const nodeQueries: QueryResolvers = {
   node: (_parent, { id }, context) => findNode(id, context),
   nodes(_parent, { ids }, context) {
     if (ids.length > MAX_IDS)
-      throw new KisError('invalid_request', `\`nodes\` takes at most ${MAX_IDS} ids; ask again for the rest.`, { param: 'ids' })
+      throw new KisError('invalid_request', `\`nodes\` takes at most ${MAX_IDS} ids. Send the rest in another request.`, { param: 'ids' })
     // A separate promise for each, so that one failure leaves the others. Codegen has no type for a promise of null.
     return ids.map((id) => findNode(id, context) as Promise<NonNullable<Awaited<ReturnType<typeof findNode>>>>)
   },

@@ -33,7 +33,7 @@ export class FakeMcp implements McpClients {
     await authorize(url)
     this.connected.push({ url, headers })
     const server = this.servers.get(url)
-    if (!server) throw new McpFailure('It did not answer by the protocol.')
+    if (!server) throw new McpFailure('Its response does not follow the protocol.')
     this.open += 1
     return {
       listTools: async () => server.tools,

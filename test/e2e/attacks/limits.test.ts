@@ -233,7 +233,7 @@ describe('Rate limits of a key, by the official client', () => {
       const address = path === '/graphql' ? service.graphql : service.rest + path
       const headers = { authorization: `Bearer ${caller.key}`, 'content-type': 'application/json' }
       const post = async () => (await fetch(address, { method: 'POST', headers, body: JSON.stringify(body) })).text()
-      expect(await post()).toContain('It is not answered later')
+      expect(await post()).toContain('A later request of this size fails')
       await eventually(async () => (await remaining(caller)) === 1)
       await post()
       await eventually(async () => (await remaining(caller)) === 0)
@@ -373,7 +373,7 @@ describe('Rate limits of a key, by the official client', () => {
     }
     const refusal = await catchRefusal(narrow.openai.chat.completions.create(hello()))
     expect(refusal).toMatchObject({ status: 429, code: 'rate_limit_exceeded' })
-    expect(refusal.message).toContain('2 calls under way')
+    expect(refusal.message).toContain('2 calls in progress')
     expect(refusal.headers!.get('retry-after-ms')).toBe('1000')
     expect(readLimits(refusal.headers!)).toMatchObject({ 'x-ratelimit-limit-requests': '100' })
     for (const stop of stops) stop.abort()

@@ -109,7 +109,7 @@ it('use their own model, alone or in bulk, and fail with a specific error if it 
   expect(body.data.map(({ error }: Json) => error?.code ?? null)).toEqual([null, null, 'unsupported_file_type'])
   const [first, second] = await Promise.all(body.data.slice(0, 2).map(({ document }: Json) => settled(caller, collection.id, document.id)))
   expect(first).toMatchObject({ status: 'ready', transcription_model: 'speech' })
-  expect(second.error).toMatchObject({ code: 'transcription_failed', message: expect.stringContaining('gives no times') })
+  expect(second.error).toMatchObject({ code: 'transcription_failed', message: expect.stringContaining('returns no timestamps') })
   expect((await spent()) - before).toBe(COST)
 })
 

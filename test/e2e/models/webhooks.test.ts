@@ -129,7 +129,11 @@ describe('Webhooks end to end', () => {
     expect(refused.every(({ id }) => endpoint.accepted.some((message) => message.id === id))).toBe(true)
     const logged = (await deliveries(caller, id)).data.find((delivery: Json) => delivery.event.id === refused[0]?.id)
     if (logged)
-      expect(logged.attempts[0]).toMatchObject({ status_code: 500, error: 'The endpoint answered 500.', response_start: 'answered 500' })
+      expect(logged.attempts[0]).toMatchObject({
+        status_code: 500,
+        error: 'The endpoint returned status 500.',
+        response_start: 'answered 500',
+      })
   })
 
   it('report money and calls to their own organization only', async () => {
@@ -329,7 +333,7 @@ describe('Webhooks end to end', () => {
     await eventually(async () => (await deliveries(caller, id, '&status=delivered')).data.length === 1)
     const [{ attempts }] = (await deliveries(caller, id)).data
     expect(attempts).toMatchObject([
-      { status_code: null, error: 'The endpoint gave no answer within 10 s, or could not be reached.', response_start: null },
+      { status_code: null, error: 'The endpoint did not respond within 10 s, or could not be reached.', response_start: null },
       { status_code: 200, error: null, response_start: 'answered 200' },
     ])
   })

@@ -139,7 +139,7 @@ await onEngine('KIS_TEST_MONGODB_URL', 'Start before MongoDB and Elasticsearch',
         await eventually(
           () =>
             listWaiting(launched).startsWith('waiting for document store: MongoDB cannot be reached: connect ECONNREFUSED') &&
-            listWaiting(launched).includes('; chunk index: Elasticsearch does not answer as such: ConnectionError'),
+            listWaiting(launched).includes('; chunk index: Elasticsearch does not respond as such: ConnectionError'),
           RETURN_MS,
         )
         expect(await readiness(address)).toMatchObject({

@@ -183,10 +183,10 @@ describe('kis export and kis import of one organization', () => {
     expect(await run(folder, 'import', archive)).toMatchObject({ code: 2, errors: expect.stringContaining('is in use') })
     await service.processes.get('all')!.end()
     const refused = await run(folder, 'import', archive)
-    expect(refused).toMatchObject({ code: 2, errors: expect.stringContaining('is here already') })
+    expect(refused).toMatchObject({ code: 2, errors: expect.stringContaining('already exists here') })
     expect(await run(folder, 'import', archive, '--as', 'new')).toMatchObject({
       code: 2,
-      errors: expect.stringContaining('is here already, in'),
+      errors: expect.stringContaining('already exists here, in'),
     })
     await start()
     expect(await see(createCaller(service, tenant.key), collectionId, agentId, workflowId)).toEqual(seen)

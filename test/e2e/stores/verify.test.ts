@@ -138,7 +138,7 @@ describe('kis verify on embedded stores', () => {
         new Set([`gap ${organizationId}`, `total ${organizationId}`]),
       )
       const blobs = said.filter(({ part, kind }) => part === 'blobs' && kind)
-      expect(blobs).toMatchObject([{ kind: 'damaged', organizationId, detail: 'the bytes have another SHA-256' }])
+      expect(blobs).toMatchObject([{ kind: 'damaged', organizationId, detail: 'the SHA-256 of the bytes differs' }])
     }
     expect((await kis(service, key, 'verify', '--collection', collection.id)).code).toBe(0)
   }, 120_000)

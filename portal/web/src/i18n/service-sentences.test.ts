@@ -7,11 +7,11 @@ const say = (said: string) => translate(SENTENCES, said, (value) => `<${value}>`
 
 it.each([
   ['The file is empty.', 'الملف فارغ.'],
-  ['The engine `mock` answered with status 500.', 'أجاب المحرك <mock> برمز الحالة <500>.'],
+  ['The engine `mock` returned status 500.', 'أجاب المحرك <mock> برمز الحالة <500>.'],
   ['The engine `mock` failed: Over.\nCapacity.', 'فشل المحرك <mock> وقال: <Over.\nCapacity.>'],
   ['3 of 9 pages have no text that OCR can read: 1, 2, 3 and others.', 'لا نص مقروءًا في صور <3> من <9> صفحة: <1, 2, 3> وغيرها.'],
   [
-    "The most that this call may cost does not fit the key's spend limit of 5 USD a month: 4 are spent and 1 held by calls under way, until 2026-12-01T00:00:00.000Z.",
+    "The most that this call may cost does not fit the key's spend limit of 5 USD a month: 4 are spent and 1 held by calls in progress, until 2026-12-01T00:00:00.000Z.",
     'أقصى تكلفة محتملة لهذا الاستدعاء تتجاوز حد إنفاق المفتاح، وهو <5> دولار أمريكي كل شهر: أُنفق منه <4> وحُجز <1> لاستدعاءات جارية، حتى <2026-12-01T00:00:00.000Z>.',
   ],
   [

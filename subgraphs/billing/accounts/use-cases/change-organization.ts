@@ -27,7 +27,7 @@ export async function assignPlan(deps: BillingDeps, principal: Principal, input:
   const plan = input.plan == null ? undefined : checkPlan(deps, input.plan)
   const limits = input.limits == null ? undefined : checkLimits(input.limits)
   if (plan === undefined && limits === undefined)
-    throw new KisError('missing_required_parameter', 'Give a `plan`, or `limits`, or both.', { param: 'plan' })
+    throw new KisError('missing_required_parameter', 'Send a `plan`, or `limits`, or both.', { param: 'plan' })
   const kind = limits === undefined ? 'plan' : plan === undefined ? 'limits' : 'plan_and_limits'
   return change(deps, principal, input.organizationId, () => ({ kind, set: { ...(plan && { plan }), ...(limits && { limits }) } }))
 }
@@ -133,7 +133,7 @@ async function change(
     await putInForce(deps, id)
     return after
   }
-  throw new KisError('service_unavailable', 'The organization is being changed by many at once.', { retryAfterMs: 1_000 })
+  throw new KisError('service_unavailable', 'Too many requests change the organization at once.', { retryAfterMs: 1_000 })
 }
 
 /** Returns null when another change came first. */

@@ -25,5 +25,5 @@ export async function rankOfKey({ collections }: BillingDeps, key: ApiKey): Prom
  * @throws {KisError} `permission_denied`: the rank is higher
  */
 export function requireRank(own: Rank, of: Rank): void {
-  if (own < of) throw new KisError('permission_denied', 'Only an owner may change owners, and the keys that stand as high as an owner.')
+  if (own < of) throw new KisError('permission_denied', 'Only an owner may change owners and keys with the rights of an owner.')
 }

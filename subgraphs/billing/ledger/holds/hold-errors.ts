@@ -57,7 +57,7 @@ export class PageQuotaReached extends KisError {
 
 function describeSpending({ limit, spent, held }: { readonly limit: SpendLimit; readonly spent: number; readonly held: number }): string {
   const period = { day: 'a day', month: 'a month', total: 'in total' }[limit.period]
-  return `the key's spend limit of ${usd(limit.amount)} USD ${period}: ${usd(spent)} are spent and ${usd(held)} held by calls under way`
+  return `the key's spend limit of ${usd(limit.amount)} USD ${period}: ${usd(spent)} are spent and ${usd(held)} held by calls in progress`
 }
 
 function usd(amount: number): string {

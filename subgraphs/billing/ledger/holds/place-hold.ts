@@ -130,7 +130,7 @@ async function reserve(
   const id = checkHoldId(holdId)
   const now = deps.clock.now()
   if (Math.abs(now.getTime() - timeOfId(id)!) > MAX_ID_AGE_MS)
-    throw new KisError('invalid_request', `The hold id \`${id}\` was not made within the last 60 s.`, { param: 'id' })
+    throw new KisError('invalid_request', `The hold id \`${id}\` was not created within the last 60 s.`, { param: 'id' })
   const _id = deps.ids('ent')
   const { value } = await deps.writer.change(organizationId, { holdId: id }, (wallet) => {
     const open = wallet.hold(id)

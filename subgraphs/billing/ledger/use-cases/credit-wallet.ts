@@ -32,7 +32,7 @@ export async function creditWallet(deps: BillingDeps, credit: Credit): Promise<{
     if (first) return requireSame(first, credit)
     if (BigInt(draft.balance) + amount > MAX_NANO_USD) throw balanceLimit()
     if (BigInt(draft.available) + amount < 0n)
-      throw amountError(`Only ${formatUsd(BigInt(draft.available))} USD are available; what is held cannot be taken.`)
+      throw amountError(`Only ${formatUsd(BigInt(draft.available))} USD are available. The held amount cannot be subtracted.`)
     if (draft.pendingEntries >= MAX_PENDING_ENTRIES) throw new ServiceUnavailable('The ledger')
     return draft.post({ _id, kind, postings: creditPostings(amount), reference, at: deps.clock.now() })
   })
@@ -41,7 +41,7 @@ export async function creditWallet(deps: BillingDeps, credit: Credit): Promise<{
 
 function requireSame(entry: LedgerEntry, { kind, amount, reference }: Credit): LedgerEntry {
   if (entry.kind === kind && BigInt(balanceChange(entry.postings)) === amount) return entry
-  throw new KisError('idempotency_conflict', `The reference \`${reference}\` stands for another credit of this organization.`, {
+  throw new KisError('idempotency_conflict', `The reference \`${reference}\` belongs to another credit of this organization.`, {
     param: 'reference',
   })
 }

@@ -99,7 +99,7 @@ export async function listUsage(
   const page = await readPageById(args, USAGE_POSITION, USAGE_ID, findKey)
   await deps.pump.drain(organizationId)
   if (requestId && (modelId || apiKeyId))
-    throw new KisError('invalid_request', 'Ask for `requestId` without `modelId` and `apiKeyId`.', { param: 'filter.requestId' })
+    throw new KisError('invalid_request', 'Filter by `requestId` without `modelId` and `apiKeyId`.', { param: 'filter.requestId' })
   const fixed = { organizationId, ...(requestId && { requestId }), ...(apiKeyId && { apiKeyId }), ...(modelId && { modelId }) }
   // An instant without an id sorts before every position of its millisecond.
   const whole = { ...(until && { $lt: until.toISOString() }), ...(since && { $gte: since.toISOString() }) }

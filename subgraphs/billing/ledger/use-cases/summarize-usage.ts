@@ -81,14 +81,14 @@ interface Span {
 }
 
 function wholeDays(input: SummaryInput, now: Date): Span {
-  const span = wholeUnits(input, now, DAY_MS, DEFAULT_DAYS, 'A summary counts whole days: give a midnight of UTC.')
+  const span = wholeUnits(input, now, DAY_MS, DEFAULT_DAYS, 'A summary counts whole days: send a midnight in UTC.')
   if (span.until.getTime() - span.since.getTime() > MAX_DAYS * DAY_MS)
     throw new KisError('unsupported_value', `A summary covers at most ${MAX_DAYS} days.`, { param: 'filter.since' })
   return span
 }
 
 function wholeHours(input: SummaryInput, now: Date): Span {
-  const span = wholeUnits(input, now, HOUR_MS, DEFAULT_HOURS, 'A summary by hour counts whole hours: give the beginning of one.')
+  const span = wholeUnits(input, now, HOUR_MS, DEFAULT_HOURS, 'A summary by hour counts whole hours: send the beginning of an hour.')
   if (span.until.getTime() - span.since.getTime() > MAX_HOURS * HOUR_MS)
     throw new KisError('unsupported_value', `A summary by hour covers at most ${MAX_HOURS} hours.`, { param: 'filter.since' })
   return span
@@ -169,5 +169,5 @@ function byTimeThenAmount(a: UsageGroup, b: UsageGroup): number {
 }
 
 function tooLarge(what: string): KisError {
-  return new KisError('invalid_request', `The summary ${what}. Group by less, filter, or ask for a shorter time.`, { param: 'groupBy' })
+  return new KisError('invalid_request', `The summary ${what}. Group by less, filter, or request a shorter period.`, { param: 'groupBy' })
 }

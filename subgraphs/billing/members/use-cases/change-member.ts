@@ -62,7 +62,7 @@ async function changeAsRead(
   throw busy()
 }
 
-const busy = () => new KisError('service_unavailable', 'The member is being changed by many at once.', { retryAfterMs: 1_000 })
+const busy = () => new KisError('service_unavailable', 'Too many requests change the member at once.', { retryAfterMs: 1_000 })
 
 /**
  * Sets the scopes of a member's key to those of the role. Of several concurrent changes, the last role wins: each reads

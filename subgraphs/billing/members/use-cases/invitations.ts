@@ -135,7 +135,7 @@ export async function revokeInvitation(deps: BillingDeps, principal: Principal, 
   if (revoked) return revoked
   const now = await deps.collections.invitations.findOne({ _id: id })
   if (now?.revokedAt) return now
-  throw new KisError('in_use', 'The invitation was accepted. Remove the member in its place.', { param: 'id' })
+  throw new KisError('in_use', 'The invitation was accepted. Remove the member instead.', { param: 'id' })
 }
 
 /**

@@ -58,4 +58,4 @@ async function changeOwners(
   throw busy()
 }
 
-const busy = () => new KisError('service_unavailable', 'The owners are being changed by many at once.', { retryAfterMs: 1_000 })
+const busy = () => new KisError('service_unavailable', 'Too many requests change the owners at once.', { retryAfterMs: 1_000 })

@@ -103,7 +103,7 @@ for (const { name, open } of STORES)
         ...{ available: 0, held: 0, sequence: 0 },
         spending: { [apiKey._id]: { limit: { amount: 7, period: 'day' }, totalSpent: 0 } },
       })
-      await expect(importInto(_id, `exp_${'b'.repeat(32)}`).state()).rejects.toThrow(/is here already/)
+      await expect(importInto(_id, `exp_${'b'.repeat(32)}`).state()).rejects.toThrow(/already exists here/)
     })
 
     it('refuses keys and members that act by, descend from or belong to another organization', async () => {
@@ -121,7 +121,7 @@ for (const { name, open } of STORES)
         { ...own, ancestors: [victim.apiKey._id] },
         { ...own, memberId: ofVictim },
       ])
-        await expect(taking('billing/api-keys', key)).rejects.toThrow(/is here already/)
+        await expect(taking('billing/api-keys', key)).rejects.toThrow(/already exists here/)
       await expect(taking('billing/members', { ...EVE, _id, apiKeyId: victim.apiKey._id })).rejects.toThrow(/but not key_.* itself/)
       await taking('billing/members', { ...EVE, _id, apiKeyId: apiKey._id, lastSeenAt: '2999-01-01T00:00:00.000Z' })
       expect(await here.collections.members.findOne({ _id })).toMatchObject({

@@ -70,11 +70,11 @@ async function findImportState(
   // The organization's erasure may have ended before the import, so data that was written since is erased, too.
   if (found.deletedAt && found.import?.archive === archive && !found.import.isDone) await eraseAgain({ collections, clock }, organizationId)
   if (found.deletedAt)
-    throw new Error(`${organizationId} was deleted here, and its accounts are kept. Import it under another id: --as new.`)
+    throw new Error(`${organizationId} was deleted here, and its accounts are retained. Import it under another id: --as new.`)
   if (found.import && !found.import.isDone && found.import.archive !== archive)
     throw new Error(`Another import into ${organizationId} has not ended: repeat that one, or delete the organization.`)
   if (found.import?.archive !== archive)
-    throw new Error(`${organizationId} is here already. An import replaces nothing: import it under another id (--as new).`)
+    throw new Error(`${organizationId} already exists here. An import replaces nothing: import it under another id (--as new).`)
   return found.import.isDone ? 'done' : 'begun'
 }
 

@@ -69,12 +69,12 @@ export async function deliver(
     )
     const responseStart = await readStart(responseBody)
     const isAccepted = status >= 200 && status < 300
-    const attempt = outcome(status, isAccepted ? null : `The endpoint answered ${status}.`, responseStart)
+    const attempt = outcome(status, isAccepted ? null : `The endpoint returned status ${status}.`, responseStart)
     return { attempt, isGone: status === 410, retryAfterMs: readRetryAfter(status, headers['retry-after']) }
   } catch (error) {
     signal.throwIfAborted()
     if (!(error instanceof EgressError)) throw error
-    const text = error.reason === 'unreachable' ? 'The endpoint gave no answer within 10 s, or could not be reached.' : error.message
+    const text = error.reason === 'unreachable' ? 'The endpoint did not respond within 10 s, or could not be reached.' : error.message
     return { attempt: outcome(null, text, null), isGone: false, retryAfterMs: null }
   }
 }

@@ -121,7 +121,7 @@ export async function rotateSecret(deps: BillingDeps, principal: Principal, id: 
     )
     if (webhookEndpoint) return { webhookEndpoint, secret: secretOf(deps, webhookEndpoint) }
   }
-  throw new KisError('service_unavailable', 'The endpoint is being changed by many at once.', { retryAfterMs: 1_000 })
+  throw new KisError('service_unavailable', 'Too many requests change the endpoint at once.', { retryAfterMs: 1_000 })
 }
 
 /**

@@ -102,11 +102,11 @@ export function passWarnings(warnings: readonly SharedV4Warning[], call: ChatCal
 
 /** Refuses fields without which the response would differ. */
 function refuseOthers({ n, modalities, function_call: functionCall }: ProtocolObject): void {
-  if (!isAbsent(n) && n !== 1) refuse('unsupported_value', 'n', 'This model gives only one choice for each request.')
+  if (!isAbsent(n) && n !== 1) refuse('unsupported_value', 'n', 'This model returns only one choice for each request.')
   if (Array.isArray(modalities) && modalities.some((modality) => modality !== 'text'))
-    refuse('unsupported_value', 'modalities', 'This model answers with text only.')
+    refuse('unsupported_value', 'modalities', 'This model returns text only.')
   if (!isAbsent(functionCall))
-    refuse('unsupported_value', 'function_call', "This model takes 'tool_choice', not the older 'function_call'.")
+    refuse('unsupported_value', 'function_call', "This model accepts 'tool_choice', not the older 'function_call'.")
 }
 
 /** True for a value that requests the default behavior. */

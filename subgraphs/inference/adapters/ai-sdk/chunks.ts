@@ -103,7 +103,7 @@ export class ChunkWriter {
     if (!detail) return []
     this.#detailsLength += JSON.stringify(detail).length
     this.#signedLength += this.#detailsLength
-    if (this.#signedLength > MAX_SIGNED_LENGTH) throw this.#errors.stopped('gave too much signed reasoning')
+    if (this.#signedLength > MAX_SIGNED_LENGTH) throw this.#errors.stopped('returned too much signed reasoning')
     this.#details = [...this.#details, detail]
     return this.#deltas({ reasoning_details: this.#details })
   }

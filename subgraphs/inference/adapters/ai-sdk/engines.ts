@@ -136,7 +136,7 @@ function chatEngine(
 function checkEnd(finish: LanguageModelV4FinishReason | undefined, errors: EngineErrors): void {
   const end = finish ? classifyEnd(finish) : 'cut'
   if (end === 'failed') throw errors.ofErrorObject({ error: { code: finish?.raw } })
-  if (end === 'cut') throw errors.invalidResponse('broke off its answer')
+  if (end === 'cut') throw errors.invalidResponse('broke off its response')
 }
 
 /** Runs a call of the SDK. Its failures become `KisError`s; an abort stays an abort, or a `NeverSent`. */
@@ -231,7 +231,7 @@ function embeddingEngine({ vendor, errors }: Parts, models: VendorModels, maxBat
     async embed(call, input, signal) {
       if (!embeddings) throw new KisError('engine_error', `Engines of the kind \`${vendor.kind}\` have no embeddings.`)
       if (input.some((item) => typeof item !== 'string'))
-        throw new KisError('unsupported_value', 'This model takes texts, not tokens.', { param: 'input' })
+        throw new KisError('unsupported_value', 'This model accepts texts, not tokens.', { param: 'input' })
       const texts = input as readonly string[]
       const model = models.embeddingModel(call.engineModel)
       const size = (await model.maxEmbeddingsPerCall) ?? texts.length

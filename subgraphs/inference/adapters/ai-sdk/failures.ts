@@ -35,7 +35,7 @@ export function toFailure(thrown: unknown, errors: EngineErrors): KisError {
     if (isVendorError(value)) return errors.ofErrorObject(value)
     failure = cause
   }
-  return errors.invalidResponse('gave an answer that cannot be read', thrown)
+  return errors.invalidResponse('returned a response that cannot be read', thrown)
 }
 
 function parsed(text: unknown): unknown {

@@ -24,7 +24,7 @@ export function toFilePart(
     // Base64 stays unchanged, because the vendors accept it as it is.
     return { type: 'file', mediaType, data: { type: 'data', data: base64 }, ...options }
   }
-  if (!vendor.fetchesImages) refuse('unsupported_value', param, 'This model takes images as data: URIs, not from an address.')
+  if (!vendor.fetchesImages) refuse('unsupported_value', param, 'This model accepts images as data: URIs, not from an address.')
   const url = URL.parse(image.url)
   if (!url) return refuse('invalid_request', param, `'${param}' is not an address.`)
   return { type: 'file', mediaType: 'image/*', data: { type: 'url', url }, ...options }

@@ -76,7 +76,7 @@ export function toPrompt(vendor: Vendor, messages: readonly ProtocolObject[]): L
         refuse(
           'unsupported_value',
           `${param}.role`,
-          `This model takes no messages of the role '${message.role}'; use 'tool' for results of tools.`,
+          `This model accepts no messages of the role '${message.role}'; use 'tool' for results of tools.`,
         )
     }
   }
@@ -110,7 +110,7 @@ function toAssistantContent(vendor: Vendor, message: Message, param: string, too
   for (const text of texts) parts.push({ type: 'text', text })
   for (const [index, call] of (message.tool_calls ?? []).entries()) {
     if (call.type !== 'function')
-      refuse('unsupported_value', `${param}.tool_calls[${index}].type`, 'This model takes calls of functions only.')
+      refuse('unsupported_value', `${param}.tool_calls[${index}].type`, 'This model accepts calls of functions only.')
     const { name } = call.function
     const toolCallId = toCallId(vendor, call.id)
     toolNames.set(toolCallId, name)

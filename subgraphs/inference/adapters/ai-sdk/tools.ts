@@ -25,7 +25,7 @@ interface AllowedTools {
 /** @throws {KisError} `invalid_request`: a tool is not a function, or the choice names an unknown tool */
 export function toTools(request: ProtocolObject): Tools {
   if (Array.isArray(request.functions) && request.functions.length > 0)
-    refuse('unsupported_value', 'functions', "This model takes 'tools', not the older 'functions'.")
+    refuse('unsupported_value', 'functions', "This model accepts 'tools', not the older 'functions'.")
   const tools = ((request.tools ?? []) as readonly ProtocolTool[]).map(toTool)
   const choice = request.tool_choice as string | NamedChoice | null | undefined
   if (isAbsent(choice) || tools.length === 0) return { tools, toolChoice: undefined }
@@ -39,11 +39,11 @@ export function toTools(request: ProtocolObject): Tools {
     const type = choice.allowed_tools?.mode === 'required' ? 'required' : 'auto'
     return { tools: tools.filter(({ name }) => names.includes(name)), toolChoice: { type } }
   }
-  return refuse('unsupported_value', 'tool_choice.type', "This model takes the choices 'function' and 'allowed_tools'.")
+  return refuse('unsupported_value', 'tool_choice.type', "This model accepts the choices 'function' and 'allowed_tools'.")
 }
 
 function toTool({ type, function: definition }: ProtocolTool, index: number): LanguageModelV4FunctionTool {
-  if (type !== 'function') refuse('unsupported_value', `tools[${index}].type`, 'This model takes tools of the type function only.')
+  if (type !== 'function') refuse('unsupported_value', `tools[${index}].type`, 'This model accepts tools of the type function only.')
   const { name, description, parameters, strict } = definition
   return {
     type: 'function',

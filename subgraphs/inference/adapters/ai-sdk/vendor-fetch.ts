@@ -99,7 +99,7 @@ export class VendorFetch implements AsyncDisposable {
             const { done, value } = await reader.read()
             size += value?.length ?? 0
             if (size > maxBytes) throw this.#errors.tooLarge()
-            if (value && openEvent(value) > MAX_EVENT_LENGTH) throw this.#errors.stopped('gave an event that is too long')
+            if (value && openEvent(value) > MAX_EVENT_LENGTH) throw this.#errors.stopped('sent an event that is too long')
             if (value && gauge?.exceeds(value)) throw this.#errors.excessive()
             if (!done) return controller.enqueue(value)
             onOver()

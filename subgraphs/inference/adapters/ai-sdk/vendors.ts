@@ -234,7 +234,7 @@ function cohereEmbedding(dimensions: number | null, purpose: EmbeddingCall['purp
 function lengthOption(name: string, dimensions: number | null, lengths: readonly number[]): JSONObject {
   if (dimensions === null) return {}
   if (lengths.includes(dimensions)) return { [name]: dimensions }
-  return refuse('unsupported_value', 'dimensions', `This model has vectors of ${lengths.join(', ')} numbers.`)
+  return refuse('unsupported_value', 'dimensions', `This model has vectors of ${lengths.join(', ')} dimensions.`)
 }
 
 /** Lists the `detail` of every image; `auto` if it has none. */

@@ -33,6 +33,7 @@ export function embeddingEngine(thread: ModelThread, calibration: CosineCalibrat
 
 function normalised(vector: Float32Array): Float32Array {
   const length = Math.hypot(...vector)
-  if (!Number.isFinite(length) || length === 0) throw new KisError('engine_error', 'The embedded model gave a vector without a direction.')
+  if (!Number.isFinite(length) || length === 0)
+    throw new KisError('engine_error', 'The embedded model returned a vector without a direction.')
   return vector.map((value) => value / length)
 }

@@ -13,5 +13,5 @@ export async function checkModelFiles(directory: URL): Promise<void> {
   for (const name of OTHER_FILES) await stat(new URL(name, directory))
   const { model_bytes: bytes } = JSON.parse(await readFile(new URL('config.json', directory), 'utf8')) as { model_bytes: number }
   const { size } = await stat(new URL(NETWORK_FILE, directory))
-  if (size !== bytes) throw new Error(`${NETWORK_FILE} has ${size} bytes in place of ${bytes}`)
+  if (size !== bytes) throw new Error(`${NETWORK_FILE} has ${size} bytes instead of ${bytes}`)
 }

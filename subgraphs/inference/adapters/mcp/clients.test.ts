@@ -33,8 +33,8 @@ it('lists and calls the tools of an SDK server with the given headers', async ()
 })
 
 for (const [behaviour, said] of [
-  ['silent', 'did not answer in time'],
-  ['endless', 'did not answer in time'],
+  ['silent', 'did not respond in time'],
+  ['endless', 'did not respond in time'],
   ['flooding', 'by the protocol'],
   ['huge', ''],
   ['redirecting', ''],
@@ -43,7 +43,7 @@ for (const [behaviour, said] of [
   ['failing', 'by the protocol'],
 ] as const) {
   it(`ends the session with a ${behaviour} server within a limited time, and leaves no connection`, async () => {
-    await using connection = await clients({ listMs: 10_000, callMs: said === 'did not answer in time' ? 300 : 10_000 }).connect(
+    await using connection = await clients({ listMs: 10_000, callMs: said === 'did not respond in time' ? 300 : 10_000 }).connect(
       server.toUrl(behaviour),
       {},
       'org_a',

@@ -77,7 +77,7 @@ for (const [kind, type, toBody] of KINDS) {
       const error = await caught(method === 'tools/list' ? connection.listTools(never) : connection.callTool('a', {}, never))
       expect(error).toMatchObject({
         name: 'McpFailure',
-        message: kind === 'JSON' ? 'The response is too large.' : 'It did not answer by the protocol.',
+        message: kind === 'JSON' ? 'The response is too large.' : 'Its response does not follow the protocol.',
       })
       expect(written(error)).toContain('The response is too large.')
       expect(written(error).length).toBeLessThan(3_000)
@@ -107,7 +107,7 @@ for (const [kind, type, toBody] of KINDS) {
     server.respond('tools/list', type, (id) => toBody(id, { tools: Array(5_000).fill({}) }))
     const list = await caught(connection.listTools(never))
     for (const error of [greeting, call, list]) {
-      expect(error).toMatchObject({ name: 'McpFailure', message: 'It did not answer by the protocol.' })
+      expect(error).toMatchObject({ name: 'McpFailure', message: 'Its response does not follow the protocol.' })
       expect(written(error).length).toBeLessThan(3_000)
     }
     expect(written(list)).toContain('tools.0.name')
@@ -193,7 +193,7 @@ describe('JSON-RPC batch', () => {
     ['has the response to another request', () => `[${asJson('another', GOOD)}]`],
   ])('fails the call at once when it %s', async (_what, toBody) => {
     const { outcome, messages, replies } = await passed(toBody)
-    expect(outcome).toMatchObject({ name: 'McpFailure', message: 'It did not answer by the protocol.' })
+    expect(outcome).toMatchObject({ name: 'McpFailure', message: 'Its response does not follow the protocol.' })
     expect(written(outcome)).toContain('The list of messages has no response.')
     expect([messages, replies]).toEqual([1, 0])
   })
@@ -204,7 +204,7 @@ it('fails at once when JSON is broken', async () => {
   await using connection = await server.connect()
   server.respond('tools/call', 'application/json', (id) => `[${asJson(id, GOOD)}`)
   const error = await caught(connection.callTool('a', {}, never))
-  expect(error).toMatchObject({ name: 'McpFailure', message: 'It did not answer by the protocol.' })
+  expect(error).toMatchObject({ name: 'McpFailure', message: 'Its response does not follow the protocol.' })
 })
 
 it('truncates the error text of a server', async () => {
@@ -218,7 +218,7 @@ it('truncates the error text of a server', async () => {
   expect(refused).toMatchObject({ name: 'McpFailure', message: expect.stringContaining('It refused: ') })
   server.respond('tools/call', 'text/plain', () => long, 500)
   const failed = await caught(connection.callTool('a', {}, never))
-  expect(failed).toMatchObject({ name: 'McpFailure', message: 'It did not answer by the protocol.' })
+  expect(failed).toMatchObject({ name: 'McpFailure', message: 'Its response does not follow the protocol.' })
   for (const error of [refused, failed]) expect(written(error).length).toBeLessThan(4_000)
 })
 
@@ -250,7 +250,7 @@ it.each([
   const server = hostileServer()
   await using connection = await server.connect()
   server.respond('tools/call', 'application/json', (id) => asJson(id, result))
-  expect(await caught(connection.callTool('a', {}, never))).toMatchObject({ message: 'It did not answer by the protocol.' })
+  expect(await caught(connection.callTool('a', {}, never))).toMatchObject({ message: 'Its response does not follow the protocol.' })
 })
 
 it('redacts its secret headers from the error of a server', async () => {

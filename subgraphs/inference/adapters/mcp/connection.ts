@@ -130,9 +130,9 @@ function toFailure(error: unknown, signal: AbortSignal, redact: (text: string) =
   if (error instanceof McpFailure || error instanceof KisError) return error
   if (error instanceof EgressError) return new McpFailure(error.message, error)
   const cause = new Error(cut(redact(describe(error))))
-  if (error instanceof McpError && error.code === ErrorCode.RequestTimeout) return new McpFailure('It did not answer in time.', cause)
+  if (error instanceof McpError && error.code === ErrorCode.RequestTimeout) return new McpFailure('It did not respond in time.', cause)
   if (error instanceof McpError && error.code !== ErrorCode.ConnectionClosed) return new McpFailure(`It refused: ${cause.message}`, cause)
-  return new McpFailure('It did not answer by the protocol.', cause)
+  return new McpFailure('Its response does not follow the protocol.', cause)
 }
 
 /**

@@ -120,7 +120,7 @@ it.each([-1, 0.5, 2 ** 40, Number.NaN, '7', null])('counts the tokens where the 
 it('refuses a response that is larger than the vectors of its texts can be', async () => {
   const { embedding } = await engineFor({ ...toBody(base64(3, 4)), note: 'x'.repeat(1_200_000) })
   await expect(embedding.embed(CALL, ['text'], NEVER)).rejects.toMatchObject({
-    message: 'The engine `acme` gave an answer that is too large.',
+    message: 'The engine `acme` returned a response that is too large.',
   })
   const forMore = embedding.embed(CALL, ['text', 'text', 'text'], NEVER)
   await expect(forMore).rejects.toMatchObject({ message: 'The engine `acme` gave 1 vectors for 3 texts.' })

@@ -77,7 +77,7 @@ function chatEngine(
         errors,
       )
       if (!Array.isArray(completion.choices) || !completion.choices.some(isObject))
-        throw errors.invalidResponse('gave an answer without choices')
+        throw errors.invalidResponse('returned a response without choices')
       return redactFacts(completion)
     },
 
@@ -160,7 +160,7 @@ async function encoded(form: FormData): Promise<{ readonly bytes: Uint8Array; re
 /** @throws {KisError} the vendor's error, or the response is not a JSON object */
 function parseObject(response: UpstreamResponse, errors: EngineErrors): ProtocolObject {
   const parsed = parseResponse(response, errors)
-  if (!isObject(parsed) || Array.isArray(parsed)) throw errors.invalidResponse('gave an answer that is not an object')
+  if (!isObject(parsed) || Array.isArray(parsed)) throw errors.invalidResponse('returned a response that is not an object')
   return parsed as ProtocolObject
 }
 

@@ -93,7 +93,7 @@ export class StreamedResponse implements Receiver {
       this.#parse(() => this.#parser.end())
       // Some vendors end without `[DONE]`. If nothing is missing, the response was not cut off.
       if (this.#completeness.complete) this.#finish({})
-      else this.#break(this.#errors.invalidResponse('broke off its answer'))
+      else this.#break(this.#errors.invalidResponse('broke off its response'))
     }
   }
 
@@ -117,9 +117,9 @@ export class StreamedResponse implements Receiver {
     try {
       chunk = JSON.parse(data)
     } catch (cause) {
-      throw this.#errors.invalidResponse('gave a malformed chunk', cause)
+      throw this.#errors.invalidResponse('sent a malformed chunk', cause)
     }
-    if (typeof chunk !== 'object' || chunk === null || Array.isArray(chunk)) throw this.#errors.invalidResponse('gave a malformed chunk')
+    if (typeof chunk !== 'object' || chunk === null || Array.isArray(chunk)) throw this.#errors.invalidResponse('sent a malformed chunk')
     const error = name === 'error' ? chunk : findVendorError(chunk)
     if (error) throw this.#errors.ofErrorObject(error)
     this.#completeness.see(chunk as ProtocolObject)
@@ -131,8 +131,8 @@ export class StreamedResponse implements Receiver {
     try {
       read()
     } catch (error) {
-      if (error instanceof EventTooLong) this.#break(this.#errors.stopped('gave an event that is too long', error))
-      else this.#break(error instanceof KisError ? error : this.#errors.invalidResponse('gave a broken event stream', error))
+      if (error instanceof EventTooLong) this.#break(this.#errors.stopped('sent an event that is too long', error))
+      else this.#break(error instanceof KisError ? error : this.#errors.invalidResponse('sent a broken event stream', error))
     }
   }
 

@@ -46,13 +46,13 @@ export function createRerankEngine(options: RerankEngineOptions): { readonly rer
 /** @throws {KisError} `engine_error`: not every document has exactly one finite score */
 function readScores(results: unknown, scoreField: string, count: number, errors: EngineErrors): readonly number[] {
   if (!Array.isArray(results) || results.length !== count)
-    throw errors.invalidResponse(`gave ${Array.isArray(results) ? results.length : 'no'} scores for ${count} documents`)
+    throw errors.invalidResponse(`returned ${Array.isArray(results) ? results.length : 'no'} scores for ${count} documents`)
   const scores = new Array<number | undefined>(count)
   for (const result of results) {
     const { index, [scoreField]: score } = (result ?? {}) as Readonly<Record<string, unknown>>
     if (!Number.isInteger(index) || !((index as number) >= 0 && (index as number) < count) || scores[index as number] !== undefined)
-      throw errors.invalidResponse('gave scores with wrong indices')
-    if (typeof score !== 'number' || !Number.isFinite(score)) throw errors.invalidResponse('gave a score that is not a number')
+      throw errors.invalidResponse('returned scores with wrong indices')
+    if (typeof score !== 'number' || !Number.isFinite(score)) throw errors.invalidResponse('returned a score that is not a number')
     scores[index as number] = score
   }
   return scores as number[]

@@ -15,17 +15,17 @@ interface EmbeddingResponse {
 export function readEmbeddings(response: unknown, count: number, dimensions: number | null, errors: EngineErrors): EmbeddingResponse {
   const { data, usage } = (response ?? {}) as { data?: unknown; usage?: { prompt_tokens?: unknown } }
   if (!Array.isArray(data) || data.length !== count)
-    throw errors.invalidResponse(`gave ${Array.isArray(data) ? data.length : 'no'} vectors for ${count} texts`)
+    throw errors.invalidResponse(`returned ${Array.isArray(data) ? data.length : 'no'} vectors for ${count} texts`)
   const vectors = new Array<Float32Array | undefined>(count)
   for (const item of data) {
     const { index, embedding } = (item ?? {}) as { index?: unknown; embedding?: unknown }
     if (!Number.isInteger(index) || !((index as number) >= 0 && (index as number) < count) || vectors[index as number])
-      throw errors.invalidResponse('gave vectors with wrong indices')
+      throw errors.invalidResponse('returned vectors with wrong indices')
     const vector = decode(embedding)
-    if (!vector) throw errors.invalidResponse('gave a vector that is neither numbers nor base64')
+    if (!vector) throw errors.invalidResponse('returned a vector that is neither numbers nor base64')
     const width = dimensions ?? vectors.find((other) => other !== undefined)?.length ?? vector.length
-    if (vector.length !== width) throw errors.invalidResponse(`gave a vector of ${vector.length} numbers instead of ${width}`)
-    if (!normalise(vector)) throw errors.invalidResponse('gave a vector without a direction')
+    if (vector.length !== width) throw errors.invalidResponse(`returned a vector of ${vector.length} dimensions instead of ${width}`)
+    if (!normalise(vector)) throw errors.invalidResponse('returned a vector without a direction')
     vectors[index as number] = vector
   }
   const tokens = usage?.prompt_tokens

@@ -102,7 +102,7 @@ export class EngineErrors {
       return new KisError('engine_unavailable', `${this.#engine} is unavailable at the moment.`, { retryAfterMs, vendorCode })
     // 409 is a lock that was not free in time (openai-node retries it, too).
     const isRepeatable = status === 409 || status >= 500
-    return new EngineFailure('engine_error', `${this.#engine} answered with status ${status}.`, { retryAfterMs, vendorCode, isRepeatable })
+    return new EngineFailure('engine_error', `${this.#engine} returned status ${status}.`, { retryAfterMs, vendorCode, isRepeatable })
   }
 
   /** An error that the caller caused, in the vendor's words. */
@@ -121,7 +121,7 @@ export class EngineErrors {
     this.#onOperatorFault(fault, message)
     if (fault === 'account')
       return new EngineFailure('engine_unavailable', `${this.#engine} is unavailable at the moment.`, { vendorCode, isRepeatable: false })
-    const text = `${this.#engine} does not have the model that the catalog names. Ask for another model.`
+    const text = `${this.#engine} does not have the model that the catalog names. Choose another model.`
     return new EngineFailure('engine_error', text, { vendorCode, isRepeatable: false, shouldRetry: false })
   }
 
@@ -141,7 +141,7 @@ export class EngineErrors {
   /** The error for a body under status 200 that is not an event stream. */
   notAStream(body: Buffer): KisError {
     const response = record(parse(body))
-    return response.error ? this.ofErrorObject(response) : this.invalidResponse('gave no event stream')
+    return response.error ? this.ofErrorObject(response) : this.invalidResponse('returned no event stream')
   }
 
   /** `what` completes the sentence "The engine … ". */
@@ -156,22 +156,22 @@ export class EngineErrors {
 
   /** The error for a response of too many bytes. */
   tooLarge(): KisError {
-    return new ResponseTooLarge('engine_error', `${this.#engine} gave an answer that is too large.`, { shouldRetry: false })
+    return new ResponseTooLarge('engine_error', `${this.#engine} returned a response that is too large.`, { shouldRetry: false })
   }
 
   /** The error for a response or event with more or deeper values than a valid one has. */
   excessive(): KisError {
-    return this.stopped('gave an answer of too many or too deep values')
+    return this.stopped('returned a response of too many or too deep values')
   }
 
   /** The error for a response that had started, and then sent nothing for too long. */
   silent(): KisError {
-    return new StoppedByLimit('engine_timeout', `${this.#engine} did not go on with its answer in time.`)
+    return new StoppedByLimit('engine_timeout', `${this.#engine} did not continue its response in time.`)
   }
 
   /** The error for a compressed response although the service requests none. Decompressed, it could have any size. */
   packed(): KisError {
-    return this.invalidResponse('gave an answer that is compressed')
+    return this.invalidResponse('returned a compressed response')
   }
 
   busy(): KisError {
@@ -182,10 +182,10 @@ export class EngineErrors {
   ofConnection(cause: unknown, answering: boolean): KisError {
     if (cause instanceof KisError) return cause
     if (cause instanceof errors.HeadersTimeoutError || cause instanceof errors.BodyTimeoutError)
-      return new StoppedByLimit('engine_timeout', `${this.#engine} did not answer in time.`, { cause })
-    if (cause instanceof errors.HeadersOverflowError) return this.stopped('gave headers that are too large', cause)
-    if (cause instanceof errors.HTTPParserError) return this.invalidResponse('gave an answer that is not HTTP', cause)
-    if (answering) return new KisError('engine_error', `${this.#engine} broke off its answer.`, { cause })
+      return new StoppedByLimit('engine_timeout', `${this.#engine} did not respond in time.`, { cause })
+    if (cause instanceof errors.HeadersOverflowError) return this.stopped('returned headers that are too large', cause)
+    if (cause instanceof errors.HTTPParserError) return this.invalidResponse('returned a response that is not HTTP', cause)
+    if (answering) return new KisError('engine_error', `${this.#engine} broke off its response.`, { cause })
     const isRepeatable = !hasBeenReached(cause)
     return new EngineFailure('engine_unavailable', `${this.#engine} cannot be reached at the moment.`, { cause, isRepeatable })
   }

@@ -8,7 +8,7 @@ const REPEAT_MS = 600_000
 
 /** Operators search for these texts, so do not change them. */
 const MESSAGES: Readonly<Record<OperatorFault, string>> = {
-  account: 'engine refuses the account of the service: check its key, and what is left of its credit',
+  account: 'engine refuses the account of the service: check its key and its remaining credit',
   model: 'engine does not have a model of the catalog: change or remove its entry',
 }
 

@@ -228,7 +228,7 @@ export function parseResponse({ status, headers, body }: UpstreamResponse, error
   try {
     parsed = JSON.parse(body.toString())
   } catch (cause) {
-    throw errors.invalidResponse('gave an answer that is not JSON', cause)
+    throw errors.invalidResponse('returned a response that is not JSON', cause)
   }
   const error = typeof parsed === 'object' && parsed !== null ? findVendorError(parsed) : null
   if (error) throw errors.ofErrorObject(error)

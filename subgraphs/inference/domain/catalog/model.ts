@@ -111,7 +111,7 @@ export const MODEL = mapping({
   .superRefine((model, context) => {
     const missing = (path: readonly string[], more = '') =>
       context.addIssue({ code: 'custom', path: [...path], message: `is missing${more}` })
-    if (model.kind === 'embedding' && !isProvided(model.dimensions)) missing(['dimensions'], ': the length of the vectors')
+    if (model.kind === 'embedding' && !isProvided(model.dimensions)) missing(['dimensions'], ': the dimensions of the vectors')
     if (model.kind === 'chat' && !isProvided(model.max_output_tokens) && !isProvided(model.context_window))
       missing(['max_output_tokens'], ': without it or context_window the most that a call can cost is unknown')
     for (const unit of PRICES_OF_KIND[model.kind]) if (!isProvided(model.price?.[unit])) missing(['price', unit])

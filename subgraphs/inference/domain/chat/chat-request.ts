@@ -154,7 +154,7 @@ function checkPriced({ service_tier, modalities, audio, web_search_options }: Pr
   if (!isAbsent(modalities)) {
     for (const [index, modality] of listAt(modalities, 'modalities', 1, 2).entries()) checkOneOf(modality, `modalities[${index}]`, ['text'])
   }
-  if (!isAbsent(audio)) refuse('unsupported_value', 'audio', 'Answers are text; spoken ones are not offered.')
+  if (!isAbsent(audio)) refuse('unsupported_value', 'audio', 'The output is text. Audio output is not offered.')
   if (!isAbsent(web_search_options)) {
     refuse('unsupported_value', 'web_search_options', "Web search by the vendor is not offered. Give the model a tool for it in 'tools'.")
   }

@@ -111,7 +111,7 @@ export function completeUsage({ usage }: ProtocolObject, { quantities, source }:
 /** @throws {StoppedByLimit} `engine_error` */
 export function checkCount(count: number, most: number, what: string): void {
   if (count <= most) return
-  throw new StoppedByLimit('engine_error', `The engine gave an answer of more than ${most} ${what}.`, { shouldRetry: false })
+  throw new StoppedByLimit('engine_error', `The engine returned more than ${most} ${what}.`, { shouldRetry: false })
 }
 
 export function isText(value: unknown): value is string {
@@ -141,7 +141,7 @@ export function defaultFinishReason(hasCalls: boolean): string {
 function completedChoice(choice: ProtocolObject, position: number, names: ResponseNames): ProtocolObject {
   const message = asObject(choice.message)
   const calls = Array.isArray(message.tool_calls) && message.tool_calls.length > 0 ? message.tool_calls : undefined
-  checkCount(calls?.length ?? 0, MAX_CALLS_OF_CHOICE, 'calls of tools')
+  checkCount(calls?.length ?? 0, MAX_CALLS_OF_CHOICE, 'tool calls')
   return {
     ...choice,
     index: isIndex(choice.index) ? choice.index : position,

@@ -57,7 +57,7 @@ export class ToolCallDeltas {
   }
 
   #start(piece: ProtocolObject, id: string | null): ProtocolObject {
-    checkCount(this.#calls.length + 1, MAX_CALLS_OF_CHOICE, 'calls of tools')
+    checkCount(this.#calls.length + 1, MAX_CALLS_OF_CHOICE, 'tool calls')
     const { index: engineIndex } = piece
     const { name, arguments: text = '', ...rest } = asObject(piece.function)
     const isFree = isIndex(engineIndex) && !this.#calls.some(({ index }) => index === engineIndex)

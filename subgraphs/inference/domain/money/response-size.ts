@@ -30,6 +30,6 @@ export function checkResponseFits(request: ChatRequest, model: Model, hasLogprob
     'invalid_request',
     field,
     `The longest output of this request does not fit into a ${kind} of ${sizeText(maxBytes)}. ` +
-      `Set '${field}' to at most ${Math.floor(maxTokens / choices)}${logprobs > 0 ? ", or ask for fewer 'top_logprobs'" : ''}.`,
+      `Set '${field}' to at most ${Math.floor(maxTokens / choices)}${logprobs > 0 ? ", or request fewer 'top_logprobs'" : ''}.`,
   )
 }

@@ -91,7 +91,7 @@ function decodeAudio(text: string): Uint8Array {
   const { sizeBytes, decode } = readBase64(text)
   if (sizeBytes > MAX_AUDIO_BYTES) {
     const [has, most] = sizeTexts(sizeBytes, MAX_AUDIO_BYTES)
-    refuse('payload_too_large', 'contentBase64', `The file has ${has}; at most ${most} are taken.`)
+    refuse('payload_too_large', 'contentBase64', `The file has ${has}; at most ${most} are accepted.`)
   }
   const bytes = decode() ?? refuse('invalid_request', 'contentBase64', 'The content is not base64.')
   if (sizeBytes === 0) refuse('invalid_request', 'contentBase64', 'The file is empty.')

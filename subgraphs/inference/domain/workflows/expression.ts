@@ -219,7 +219,7 @@ function walk(value: unknown, steps: readonly (string | number)[], values: { lef
     if (step === '*') {
       if (!Array.isArray(current)) return null
       values.left -= current.length
-      if (values.left < 0) throw new KisError('run_limit_exceeded', `A path gives more than ${MAX_VALUES} values.`)
+      if (values.left < 0) throw new KisError('run_limit_exceeded', `A path returns more than ${MAX_VALUES} values.`)
       const rest = steps.slice(i + 1)
       const found = current.map((item) => walk(item, rest, values) ?? null)
       // A second `[*]` makes a list of lists, which becomes one list.

@@ -85,7 +85,7 @@ function checkPaths(
     if (steps[1] !== undefined && !OUTPUTS[node.type].includes(stepName(steps[1])))
       throw new Misplaced(
         path,
-        `The node \`${node.id}\` gives ${OUTPUTS[node.type].join(', ')}; not \`${stepName(steps[1]) || steps[1]}\`.`,
+        `The node \`${node.id}\` returns ${OUTPUTS[node.type].join(', ')}; not \`${stepName(steps[1]) || steps[1]}\`.`,
       )
     const isWithoutOutput = (node.type === 'chat' || node.type === 'template') && !node.response_schema
     if (steps[1] === '.output' && isWithoutOutput)

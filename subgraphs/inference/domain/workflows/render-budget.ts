@@ -15,7 +15,7 @@ export class RenderBudget {
   /** @throws {KisError} `run_limit_exceeded`: nothing is left */
   spend(characters: number): void {
     this.#left -= characters
-    if (this.#left < 0) throw new KisError('run_limit_exceeded', `A node reads and makes more than ${MAX_RENDERED} characters.`)
+    if (this.#left < 0) throw new KisError('run_limit_exceeded', `A node reads and generates more than ${MAX_RENDERED} characters.`)
   }
 
   /**

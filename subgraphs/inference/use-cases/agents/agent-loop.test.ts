@@ -258,7 +258,7 @@ describe('Agent with MCP servers', () => {
   })
 
   for (const [what, respond, said] of [
-    ['fails', new McpFailure('It did not answer in time.'), 'It did not answer in time.'],
+    ['fails', new McpFailure('It did not respond in time.'), 'It did not respond in time.'],
     ['returns an error result', { text: 'no such customer', isError: true }, 'no such customer'],
   ] as const) {
     it(`reports to the model when a tool ${what}, and continues`, async () => {

@@ -142,7 +142,7 @@ class AgentLoop {
   async #runUntilReply(callsTools: boolean, schema: ProtocolObject | null): Promise<ModelReply> {
     const { maxSteps } = this.#input.agent
     for (;;) {
-      if (this.#steps === maxSteps) throw new KisError('run_limit_exceeded', `The run did not come to an answer in ${maxSteps} steps.`)
+      if (this.#steps === maxSteps) throw new KisError('run_limit_exceeded', `The run found no answer in ${maxSteps} steps.`)
       const mayCall = callsTools && this.#tools.length > 0 && this.#toolCalls < MAX_TOOL_CALLS
       // In the last step the model has to reply from what it found.
       const reply = await this.#callModel(mayCall ? (this.#steps + 1 < maxSteps ? 'auto' : 'none') : null, schema)

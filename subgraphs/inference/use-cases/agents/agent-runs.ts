@@ -155,10 +155,8 @@ function definitionFor(agent: AgentRecord, { sampling, responseSchema }: RunInpu
 }
 
 function readMessages({ input, messages, threadId, keepThread }: RunInput): readonly ProtocolObject[] {
-  if (!isAbsent(input) && !isAbsent(messages))
-    refuse('invalid_request', 'input.messages', 'A run is given `input` or `messages`, not both.')
-  if (keepThread && !isAbsent(threadId))
-    refuse('invalid_request', 'input.keepThread', 'A run goes on with a thread or begins one, not both.')
+  if (!isAbsent(input) && !isAbsent(messages)) refuse('invalid_request', 'input.messages', 'Send `input` or `messages`, not both.')
+  if (keepThread && !isAbsent(threadId)) refuse('invalid_request', 'input.keepThread', 'A run continues a thread or begins one, not both.')
   if (isAbsent(messages)) {
     if (textAt(input, 'input.input').trim() === '') refuse('invalid_request', 'input.input', 'The question must not be empty.')
     return [{ role: 'user', content: input }]

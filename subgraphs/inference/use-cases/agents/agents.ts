@@ -109,7 +109,7 @@ export async function updateAgent(
       })
     if (updated) return updated
   }
-  throw new KisError('service_unavailable', 'The agent is being changed by many at once.', { retryAfterMs: 1_000 })
+  throw new KisError('service_unavailable', 'Too many requests change the agent at once.', { retryAfterMs: 1_000 })
 }
 
 /**
@@ -234,7 +234,11 @@ async function checkServer(
   param: string,
 ): Promise<void> {
   if (!mcp.allows(url))
-    refuse('unsupported_value', param, 'Only http and https addresses of public hosts on ports 80 and 443, without a user name, are asked.')
+    refuse(
+      'unsupported_value',
+      param,
+      'Only http and https addresses of public hosts on ports 80 and 443, without a user name, are called.',
+    )
   if (!permits(caller.residencyPolicy, mcp.isLocal(url) ? 'local' : 'cloud'))
     throw new KisError('residency_policy_violation', "The organization's residency policy permits servers of the operator only.", { param })
   if (!(await mcp.mayReach(url, signal))) refuse('unsupported_value', param, 'The host of the address is unknown, or not public.')

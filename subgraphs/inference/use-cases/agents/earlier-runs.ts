@@ -20,7 +20,7 @@ export async function endRunsOfEarlierVersions(
   const now = deps.clock.now()
   const left = await runs.find({ leaseUntil: { $lt: now } }, { sort: { leaseUntil: 1 }, limit: MAX_SWEPT })
   for (const run of left) {
-    const error = { code: 'service_unavailable', message: 'The process that ran it has gone.' } as const
+    const error = { code: 'service_unavailable', message: 'The process that ran it has ended.' } as const
     const { $set, $push } = reportChange(run.organizationId, now, describeAgentEnd(run, { status: 'failed', cost: null, error }))
     await runs.findOneAndUpdate(
       { _id: run._id, status: 'running', leaseUntil: { $lt: now } },

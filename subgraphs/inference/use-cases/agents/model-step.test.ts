@@ -51,7 +51,7 @@ it.each([
   const { reply, far } = await callWith(...Array.from({ length: 9 }, (_, index) => toDelta(index)))
   expect(reply).toMatchObject({
     code: 'engine_error',
-    message: 'The engine gave an answer of more than 33554432 characters of signed reasoning.',
+    message: 'The engine returned more than 33554432 characters of signed reasoning.',
   })
   expect(far.ended).toBe(1)
 })

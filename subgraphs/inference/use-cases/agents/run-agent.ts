@@ -42,7 +42,7 @@ export function startAndFollow(
 }
 
 /** The error for a caller whose process stops while another process continues the run. */
-const IN_PROGRESS = { code: 'service_unavailable', message: 'The run is still under way. Ask for it by its id.' } as const
+const IN_PROGRESS = { code: 'service_unavailable', message: 'The run is still in progress. Get it by its id.' } as const
 
 /** Returns the error of a run as the error of the call that waited for it. The message names the run. */
 export function toRunFailure({ _id, error }: Pick<RunRecord, '_id' | 'error'>): KisError {

@@ -27,7 +27,7 @@ export async function checkSchemas(
 ): Promise<void> {
   for (const { schema, param } of placed) {
     await schemas.check(organizationId, schema, signal).catch((error) => {
-      if (error instanceof SchemaFailure) refuse('invalid_request', param, `Nothing can be judged by this schema. ${error.message}`)
+      if (error instanceof SchemaFailure) refuse('invalid_request', param, `Nothing can be validated against this schema. ${error.message}`)
       throw error
     })
   }
@@ -67,7 +67,7 @@ async function findFaults({ schemas }: Ports, { caller, signal }: CallContext, s
     return await schemas.judge(caller.organizationId, schema, json, signal)
   } catch (error) {
     if (!(error instanceof SchemaFailure)) throw error
-    throw new KisError('output_schema_failed', `The answer could not be judged by the schema. ${error.message}`, { cause: error })
+    throw new KisError('output_schema_failed', `The answer could not be validated against the schema. ${error.message}`, { cause: error })
   }
 }
 
@@ -84,7 +84,8 @@ export async function checkBySchema(
   signal: AbortSignal,
 ): Promise<void> {
   const faults = await schemas.judge(organizationId, schema, json, signal).catch((error) => {
-    if (error instanceof SchemaFailure) refuse('invalid_request', param, `${whole} could not be judged by their schema. ${error.message}`)
+    if (error instanceof SchemaFailure)
+      refuse('invalid_request', param, `${whole} could not be validated against their schema. ${error.message}`)
     throw error
   })
   if (faults[0]) throw errorOfFault(faults[0], whole, param)

@@ -187,7 +187,7 @@ export class CallLimits {
       this.#inFlight.set(organizationId, inFlight + 1)
       return
     }
-    const text = `Rate limit reached: the organization may have ${concurrency} calls under way at once.`
+    const text = `Rate limit reached: the organization may have ${concurrency} calls in progress at once.`
     throw new KisError('rate_limit_exceeded', text, { retryAfterMs: CONCURRENCY_RETRY_MS })
   }
 
@@ -204,7 +204,7 @@ function requestRates({ ancestorRates = [], ...own }: Principal): readonly KeyRa
 function checkSize({ tokensPerMinute }: KeyRates, tokens: number, isOwn: boolean): void {
   if (tokensPerMinute === null || tokens <= tokensPerMinute) return
   const most = isOwn ? `the key may use ${tokensPerMinute} a minute` : 'a key that it descends from may use fewer a minute'
-  const text = `The request takes about ${tokens} tokens, and ${most}: shorten it, or ask for fewer output tokens. It is not answered later either.`
+  const text = `The request takes about ${tokens} tokens, and ${most}: shorten it, or request fewer output tokens. A later request of this size fails as well.`
   throw new KisError('rate_limit_exceeded', text, { shouldRetry: false })
 }
 

@@ -39,7 +39,7 @@ export class LimitedCall {
     const permit = await this.#deps.limits.enter(caller, tokens)
     if (this.#isOver) {
       permit.undo()
-      throw new DOMException('The call was left before it was admitted.', 'AbortError')
+      throw new DOMException('The caller disconnected before the call was admitted.', 'AbortError')
     }
     this.#permit = permit
     return { ...this.#requestContext, caller, spent: (usage) => permit.spent(sumTokens(usage)) }

@@ -151,7 +151,7 @@ async function fetchImage(
   try {
     const headers = { accept: 'image/png, image/jpeg, image/gif, image/webp' }
     const { status, body } = await egress.fetch({ url, organizationId, headers, maxBytes: MAX_IMAGE_BYTES, authorize }, signal)
-    if (status !== 200) refuse('invalid_request', param, `The image's address answered with status ${status}.`)
+    if (status !== 200) refuse('invalid_request', param, `The image's address returned status ${status}.`)
     return body
   } catch (error) {
     if (!(error instanceof EgressError)) throw error

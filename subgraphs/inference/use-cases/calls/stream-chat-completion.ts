@@ -226,7 +226,8 @@ class ChatStream {
     const onStop = () => stop.abort(this.#stop.signal.reason)
     if (this.#stop.signal.aborted) onStop()
     this.#stop.signal.addEventListener('abort', onStop, { once: true })
-    const tooLate = () => new StoppedByLimit('engine_timeout', `The engine \`${engine}\` did not begin its answer within ${ms / 1_000} s.`)
+    const tooLate = () =>
+      new StoppedByLimit('engine_timeout', `The engine \`${engine}\` did not begin its response within ${ms / 1_000} s.`)
     return withDeadline(ms, tooLate, null, async (late) => {
       late.addEventListener('abort', () => stop.abort(late.reason), { once: true })
       const chunks = await open(stop.signal)
@@ -236,7 +237,7 @@ class ChatStream {
         // A stopped stream looks like one that has ended.
         late.throwIfAborted()
         // Chunks with filter results or usage have no choice and are not a response.
-        if (first.done) throw new KisError('engine_error', `The engine \`${engine}\` gave no answer.`)
+        if (first.done) throw new KisError('engine_error', `The engine \`${engine}\` returned no response.`)
         for (const chunk of first.value) before.push(chunk)
         if (before.length > MAX_CHUNKS_BEFORE) {
           const message = `The engine \`${engine}\` sent ${MAX_CHUNKS_BEFORE} chunks without an answer.`

@@ -47,7 +47,9 @@ export async function withFallbacks<Result>(
     const facts = { requestId: context.requestId, model: model.id, engine: model.engine }
     const waitMs = breaker.waitMs(clock.now().getTime())
     if (waitMs > 0) {
-      failure = new KisError('engine_unavailable', `The engine of \`${model.id}\` does not answer at the moment.`, { retryAfterMs: waitMs })
+      failure = new KisError('engine_unavailable', `The engine of \`${model.id}\` does not respond at the moment.`, {
+        retryAfterMs: waitMs,
+      })
       continue
     }
     retries.called()
@@ -57,7 +59,7 @@ export async function withFallbacks<Result>(
       try {
         const result = await attempt(model, endsAt, charged)
         breaker.succeeded()
-        if (model !== models[0]) log.info({ ...facts, asked: models[0]?.id }, 'fallback answered')
+        if (model !== models[0]) log.info({ ...facts, asked: models[0]?.id }, 'fallback responded')
         return result
       } catch (error) {
         if (error instanceof StoppedByLimit) charged += error.charged

@@ -90,10 +90,10 @@ export async function embedInBatches(
 /** Checks the vectors against the catalog, because an index of other dimensions would refuse them one by one. */
 function checkVectors(vectors: readonly Float32Array[], count: number, dimensions: number, { id }: Model): void {
   if (vectors.length !== count)
-    throw new KisError('engine_error', `The engine of \`${id}\` gave ${vectors.length} vectors for ${count} inputs.`)
+    throw new KisError('engine_error', `The engine of \`${id}\` returned ${vectors.length} vectors for ${count} inputs.`)
   const wrong = vectors.find(({ length }) => length !== dimensions)
   if (wrong)
-    throw new KisError('engine_error', `The engine of \`${id}\` gave a vector of ${wrong.length} numbers instead of ${dimensions}.`)
+    throw new KisError('engine_error', `The engine of \`${id}\` returned a vector of ${wrong.length} dimensions instead of ${dimensions}.`)
 }
 
 /** Reports whether the token counts of an input are exact, not estimates. */

@@ -169,7 +169,7 @@ export class KeyedCalls implements Disposable {
       for (const call of page) {
         await this.#charge(call, signal).catch((error) => {
           if (signal.aborted || (error instanceof KisError && error.code === 'service_unavailable')) throw error
-          log.error({ err: error, holdId: call.holdId }, 'an answer that an earlier process has kept is not charged')
+          log.error({ err: error, holdId: call.holdId }, 'a response that an earlier process stored is not charged')
         })
       }
       if (page.length < PAGE_CALLS) return
@@ -301,7 +301,7 @@ export class CallInProgress extends KisError {
   readonly streamId: string | undefined
 
   constructor(retryAfterMs: number, streamId?: string) {
-    const message = 'The first request with this idempotency key is still under way; ask again for its outcome.'
+    const message = 'The first request with this idempotency key is still in progress. Repeat the request for its outcome.'
     super('idempotency_conflict', message, { param: 'idempotencyKey', retryAfterMs, shouldRetry: true })
     this.streamId = streamId
   }

@@ -79,7 +79,7 @@ export async function unpackResponse({ gzipped }: PackedResponse): Promise<unkno
 
 /** The failure that repeats get for a result above the storage limit. */
 export function tooLong(): Failure {
-  const message = `The call with this idempotency key has succeeded and was charged, but its answer is longer than the ${sizeText(MAX_STORED_BYTES)} packed, or, unless it is a chat, the ${sizeText(MAX_WHOLE_BYTES)}, that are kept.`
+  const message = `The call with this idempotency key has succeeded and was charged, but its response is longer than the ${sizeText(MAX_STORED_BYTES)} compressed, or, unless it is a chat, the ${sizeText(MAX_WHOLE_BYTES)}, that are stored.`
   return { code: 'idempotency_conflict', message, param: 'idempotencyKey', vendorCode: null }
 }
 
@@ -94,16 +94,20 @@ export function notWhole({ sizeBytes }: PackedResponse): KisError {
 
 /** Returns the failure of a call that was charged `cost` nano-USD but has no whole result. */
 export function lost(cost: bigint): Failure {
-  const message = `The call with this idempotency key was charged ${formatUsd(cost)} USD, and its answer was cut when the service stopped, or could not be kept. Send the request with another key.`
+  const message = `The call with this idempotency key was charged ${formatUsd(cost)} USD, and its response was cut when the service stopped, or could not be stored. Send the request with another key.`
   return { code: 'idempotency_conflict', message, param: 'idempotencyKey', vendorCode: null }
 }
 
 /** The error of a call that is interrupted because the service stops. */
 export class Interrupted extends KisError {
   constructor() {
-    super('service_unavailable', 'The service stopped before the answer was whole. Send the request again with the same idempotency key.', {
-      retryAfterMs: 1_000,
-    })
+    super(
+      'service_unavailable',
+      'The service stopped before the response was complete. Send the request again with the same idempotency key.',
+      {
+        retryAfterMs: 1_000,
+      },
+    )
   }
 }
 

@@ -110,7 +110,7 @@ export class KeyedRun implements CallRecord {
       this.#isStored = await this.#write({ state: 'answered', outcome: this.#outcome })
     } catch (error) {
       // The caller still gets the result, and the end of the call may still be recorded.
-      this.#deps.log.warn({ err: error }, 'the answer to a call with an idempotency key is not kept')
+      this.#deps.log.warn({ err: error }, 'the response to a call with an idempotency key is not stored')
       return
     }
     // The process that has taken the call over repeats it and charges for it.
@@ -123,7 +123,7 @@ export class KeyedRun implements CallRecord {
       await this.#write({ state: 'ended', cost: String(cost), ...(!this.#isStored && { outcome: this.#outcome }) })
     } catch (error) {
       // A repeat queries billing again.
-      this.#deps.log.warn({ err: error }, 'the end of a call with an idempotency key is not written down')
+      this.#deps.log.warn({ err: error }, 'the end of a call with an idempotency key is not recorded')
     } finally {
       this.release()
     }
@@ -174,7 +174,7 @@ export class KeyedRun implements CallRecord {
       else if (this.#charged > 0n) await this.endCharged(this.#charged, toFailure(error, this.#charged))
       else await this.#calls.findOneAndDelete({ _id: this.#id, token: this.#token })
     } catch (cause) {
-      this.#deps.log.warn({ err: cause }, 'the failure of a call with an idempotency key is not written down')
+      this.#deps.log.warn({ err: cause }, 'the failure of a call with an idempotency key is not recorded')
     } finally {
       this.release()
     }

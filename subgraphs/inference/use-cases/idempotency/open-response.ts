@@ -36,7 +36,7 @@ export async function openResponse(
   )
   // The client sees only that the connection breaks.
   response.body.once('error', (error) => {
-    if (!isAbort(error)) log.error({ requestId, err: error }, 'a replay broke off')
+    if (!isAbort(error)) log.error({ requestId, err: error }, 'a replay was interrupted')
   })
   return response
 }

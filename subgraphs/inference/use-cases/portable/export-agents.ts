@@ -61,7 +61,7 @@ function portable<Run extends RunBase>(run: Run): Run {
 
 function hasEnded({ status, endedAt, job }: RunBase, sink: ArchiveSink): boolean {
   const isOver = status !== 'running' && endedAt !== null && !job
-  if (!isOver) sink.skip('runs under way')
+  if (!isOver) sink.skip('runs in progress')
   return isOver
 }
 

@@ -55,7 +55,7 @@ export async function rewriteQuery(
   }
   const { response, cost } = await createChatCompletion(deps, requestContext, request, MAX_MS)
   const rewritten = readReply(response).replace(/\s+/g, ' ').trim()
-  if (rewritten === '') throw new KisError('engine_error', `The model \`${modelId}\` gave no question.`)
+  if (rewritten === '') throw new KisError('engine_error', `The model \`${modelId}\` returned no question.`)
   return { query: rewritten.slice(0, MAX_QUERY_CHARACTERS), cost }
 }
 

@@ -112,11 +112,11 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
   async #resume(context: CallContext & { readonly runHoldId: string }): Promise<RunEnd> {
     const { poisonGuard } = this.#options
     const { starts, alone } = this.#run.job!
-    if (starts > MAX_STARTS) return failed('internal', `The run was begun ${MAX_STARTS} times, and no process came to the end of a step.`)
+    if (starts > MAX_STARTS) return failed('internal', `The run was begun ${MAX_STARTS} times, and no process completed a step.`)
     if (poisonGuard.isConvicted(alone))
       return failed(
         'run_limit_exceeded',
-        'The run ended its process twice, the second time alone in it, and is not begun again. Give it less at once.',
+        'The run ended its process twice, the second time alone in it, and is not started again. Reduce its input.',
       )
     if (starts < 2) return poisonGuard.start(context.signal, () => this.#runSteps(context, async () => undefined))
     const mark = (alone: string | null) => this.#write({ 'job.alone': alone })

@@ -210,7 +210,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
       await hold?.end().catch(() => undefined)
       await this.#kind
         .deleteInput(runId)
-        .catch((cause) => deps.log.warn({ err: cause, runId }, 'what a run was given is kept until it expires'))
+        .catch((cause) => deps.log.warn({ err: cause, runId }, 'the input of a run is retained until it expires'))
       const first = error instanceof DuplicateKey && keyed ? await this.earlier(keyed) : null
       if (first) return { run: first, isReplayed: true }
       throw error
@@ -220,7 +220,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
   #full({ organizationId }: Principal): KisError {
     const own = this.#slots.heldBy(organizationId)
     if (own === 0) return new TooBusy('The service runs as many runs as it can.')
-    const text = `Rate limit reached: the organization has ${own} runs of ${this.#kind.noun}s under way, as many as it may have at the moment.`
+    const text = `Rate limit reached: the organization has ${own} runs of ${this.#kind.noun}s in progress, as many as it may have at the moment.`
     return new KisError('rate_limit_exceeded', text, { retryAfterMs: FULL_RETRY_MS })
   }
 
@@ -269,7 +269,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
     const run = await this.#kind.records.findOne({ _id: runId, organizationId })
     if (!run) throw new NotFound('run', runId, 'id')
     if (run.job || run.status === 'running')
-      throw new KisError('in_use', 'The run is under way. Cancel it, or wait for its end, and delete it then.', { param: 'id' })
+      throw new KisError('in_use', 'The run is in progress. Cancel it, or wait for its end, and delete it then.', { param: 'id' })
     // The event of the run's end is delivered before the run is deleted.
     await this.#deps.runEnds.drain(organizationId)
     await purgeRun(this.#deps, this.#kind, runId)
@@ -360,7 +360,7 @@ export class Runs<Run extends RunBase, Event extends RunEventBase> implements As
         this.#isPollPending = false
         return this.#poll()
       })
-      .catch((error) => this.#deps.log.warn({ err: error }, `runs of ${this.#kind.noun}s wait for the next look`))
+      .catch((error) => this.#deps.log.warn({ err: error }, `runs of ${this.#kind.noun}s wait for the next poll`))
   }
 
   /** Continues a run that this process has leased. */

@@ -39,6 +39,6 @@ export function createTranscription(deps: CallDeps, requestContext: RequestConte
 function toSubtitles(response: ProtocolObject, format: TranscriptionFormat): string | null {
   if (format !== 'srt' && format !== 'vtt') return null
   const segments = readSegments(response)
-  if (!segments) throw new KisError('engine_error', 'The engine gave an answer without segments, which subtitles need.')
+  if (!segments) throw new KisError('engine_error', 'The engine returned a response without segments, which subtitles need.')
   return format === 'srt' ? toSrt(segments) : toVtt(segments)
 }

@@ -50,7 +50,7 @@ export function streamTranscription(
               if (done) return done
             }
             until.throwIfAborted()
-            throw new KisError('engine_error', `The engine \`${speech.model.engine}\` broke off its answer.`)
+            throw new KisError('engine_error', `The engine \`${speech.model.engine}\` broke off its response.`)
           },
           convert: (done) => ({ events: [done] }),
         },
@@ -63,11 +63,7 @@ export function streamTranscription(
 function checkStreamed(input: TranscriptionInput): TranscriptionRequest {
   const { responseFormat } = input
   if (responseFormat && responseFormat !== 'json' && responseFormat !== 'diarized_json')
-    refuse(
-      'invalid_request',
-      'responseFormat',
-      `A stream has the protocol's events, which are there for \`json\` and \`diarized_json\` only.`,
-    )
+    refuse('invalid_request', 'responseFormat', `A stream has the protocol's events, which exist for \`json\` and \`diarized_json\` only.`)
   return checkTranscriptionRequest(input)
 }
 

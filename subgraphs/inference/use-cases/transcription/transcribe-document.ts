@@ -76,7 +76,7 @@ export function describeTranscriptionModel(deps: Ports, requestContext: RequestC
 
 function checkedSegments(response: ProtocolObject, modelId: string): readonly Segment[] {
   const all = readSegments(response)
-  if (!all) throw unusable(`The model \`${modelId}\` gives no times of what is said. Choose one that gives \`verbose_json\` with segments.`)
+  if (!all) throw unusable(`The model \`${modelId}\` returns no timestamps. Choose one that returns \`verbose_json\` with segments.`)
   const segments = all.filter(({ text }) => text.trim() !== '').map(({ start, end, text }) => ({ start, end, text }))
   const characters = segments.reduce((sum, { text }) => sum + text.length, 0)
   if (segments.length > MAX_SEGMENTS || characters > MAX_CHARACTERS)

@@ -72,7 +72,7 @@ export async function transcribe<Value extends object>(
   })
   const { bytes } = request
   const audio = await deps.audio.read(bytes, principal.organizationId, requestContext.signal)
-  if (!audio) return refuse('unsupported_value', 'contentBase64', 'The file is not sound in flac, mp3, mp4, m4a, ogg, wav or webm.')
+  if (!audio) return refuse('unsupported_value', 'contentBase64', 'The file is not audio in flac, mp3, mp4, m4a, ogg, wav or webm.')
   if (longestMs !== undefined && (audio.durationMs ?? 0) > longestMs)
     refuse('payload_too_large', 'contentBase64', `The file is longer than ${longestMs / 3_600_000} hours. Split it into shorter files.`)
   const length = measureAudio(audio, bytes.length, estimateTokens(request.options.prompt ?? ''), model)
@@ -88,7 +88,7 @@ export async function transcribe<Value extends object>(
     () => used,
     async (signal) => {
       const result = await hear({ engine, model, call, audio: { bytes, format: audio.format }, request }, signal)
-      if (typeof result.text !== 'string') throw new KisError('engine_error', 'The engine gave an answer without a text.')
+      if (typeof result.text !== 'string') throw new KisError('engine_error', 'The engine returned a response without text.')
       const usage = heardUsage(result, length, model)
       used = usage
       const audioMilliseconds = usage.quantities.audioMilliseconds || length.own.quantities.audioMilliseconds

@@ -132,7 +132,7 @@ export class WorkflowRun {
 
   async #map(node: MapTask & { readonly id: string }, scope: Scope): Promise<unknown> {
     const list = renderValue(node.over, scope)
-    if (!Array.isArray(list)) throw new KisError('invalid_request', 'The `over` of a map is no list.')
+    if (!Array.isArray(list)) throw new KisError('invalid_request', 'The `over` of a map is not a list.')
     if (list.length > MAX_ITEMS)
       throw new KisError('run_limit_exceeded', `A map takes at most ${MAX_ITEMS} items; the list has ${list.length}.`)
     const items = new Array<unknown>(list.length)
@@ -266,5 +266,5 @@ function checkedJson(output: unknown): string {
 /** Checks the length before the JSON is built, because it may repeat a value thousands of times. */
 function checkLength(output: unknown): void {
   if (jsonLength(output, MAX_OUTPUT_CHARACTERS) <= MAX_OUTPUT_CHARACTERS) return
-  throw new KisError('run_limit_exceeded', `The output has more than ${MAX_OUTPUT_CHARACTERS} characters as JSON, and no more are kept.`)
+  throw new KisError('run_limit_exceeded', `The output has more than ${MAX_OUTPUT_CHARACTERS} characters as JSON, and no more are stored.`)
 }

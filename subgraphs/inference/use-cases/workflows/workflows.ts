@@ -100,7 +100,7 @@ export async function updateWorkflow(
       })
     if (updated) return updated
   }
-  throw new KisError('service_unavailable', 'The workflow is being changed by many at once.', { retryAfterMs: 1_000 })
+  throw new KisError('service_unavailable', 'Too many requests change the workflow at once.', { retryAfterMs: 1_000 })
 }
 
 /**

@@ -89,7 +89,7 @@ export async function openElasticsearchChunkIndex(options: ElasticsearchOptions)
     if (await hasEarlierFields(client, names))
       log.warn(
         {},
-        'the indices in Elasticsearch have an earlier layout, in which words find less well. Run `kis reindex` once: it embeds nothing, and searches go on meanwhile',
+        'the indices in Elasticsearch have an earlier layout, in which words find less well. Run `kis reindex` once: it embeds nothing, and searches continue meanwhile',
       )
     return new ElasticsearchChunkIndex(client, names, size)
   } catch (error) {
@@ -192,7 +192,7 @@ class ElasticsearchChunkIndex implements ChunkIndex {
       if (tokenStates && tokenStates.length > MAX_TOKEN_EMBEDDINGS_BYTES)
         throw new KisError(
           'invalid_request',
-          `The token states of chunk ${chunkId} have ${tokenStates.length} bytes; at most ${MAX_TOKEN_EMBEDDINGS_BYTES} are kept.`,
+          `The token embeddings of chunk ${chunkId} have ${tokenStates.length} bytes; at most ${MAX_TOKEN_EMBEDDINGS_BYTES} are stored.`,
         )
     }
     if (chunks.length === 0) return

@@ -18,7 +18,7 @@ export async function checkStart(client: Client, names: IndexNames): Promise<voi
     version = (await client.info({}, { headers: { accept: 'application/json' } })).version.number
   } catch (error) {
     const isRefused = [401, 403].includes(readStatus(error))
-    throw new Unfit([`Elasticsearch ${isRefused ? 'does not accept the credentials' : 'does not answer as such'}: ${described(error)}`])
+    throw new Unfit([`Elasticsearch ${isRefused ? 'does not accept the credentials' : 'does not respond as such'}: ${described(error)}`])
   }
   if (Number.parseInt(version, 10) < OLDEST_MAJOR)
     throw new Unfit([`Elasticsearch is version ${version}, and ${OLDEST_MAJOR}.0 or newer is needed`])

@@ -179,7 +179,7 @@ export class ParserProcess {
           head = decodeInnerHead(readBytes(line + 1).toString())
         }
         const size = head.sizeBytes ?? 0
-        if (size > maxInnerBytes) return end(new Error('the parser process gave a file that is too large'))
+        if (size > maxInnerBytes) return end(new Error('the parser process returned a file that is too large'))
         if (held < size) break
         yield { name: head.name, bytes: head.sizeBytes === null ? null : Buffer.from(readBytes(size)) }
         head = undefined

@@ -144,7 +144,7 @@ export class ZipArchive {
       } catch {
         throw corrupt(`${entry.name} does not inflate`)
       }
-    } else throw corrupt(`${entry.name} is packed in an unknown way`)
+    } else throw corrupt(`${entry.name} is compressed in an unknown way`)
   }
 
   #readData(entry: ZipEntry): Uint8Array {

@@ -411,7 +411,7 @@ function checkTokenEmbeddings({ tokenStates, chunkId }: PackedChunk): void {
   if (tokenStates && tokenStates.length > MAX_TOKEN_EMBEDDINGS_BYTES)
     refuse(
       'invalid_request',
-      `The token states of chunk ${chunkId} have ${tokenStates.length} bytes; at most ${MAX_TOKEN_EMBEDDINGS_BYTES} are kept.`,
+      `The token embeddings of chunk ${chunkId} have ${tokenStates.length} bytes; at most ${MAX_TOKEN_EMBEDDINGS_BYTES} are stored.`,
     )
 }
 

@@ -26,6 +26,6 @@ export async function checkTerms({ store, index, log }: MarkDeps & Pick<Deps, 'l
   if ((await index.listCollections('', 1)).length === 0) return markTerms({ store })
   log.warn(
     {},
-    'documents of an earlier version lack words in the chunk index. Run `kis reindex` once: it embeds nothing, and searches go on meanwhile',
+    'documents of an earlier version lack words in the chunk index. Run `kis reindex` once: it embeds nothing, and searches continue meanwhile',
   )
 }

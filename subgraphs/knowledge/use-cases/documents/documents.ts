@@ -90,7 +90,7 @@ export async function createDocument(deps: Deps, context: LinkContext, input: Do
   const named = await requireHearable(deps, { ...context, caller: principal }, file, collection, input.transcriptionModel ?? null)
   if (isImage(file.mediaType) && collection.ocr !== 'auto') {
     const message =
-      'The file is a picture, and the collection does not use OCR. Set `ocr` of the collection to `auto`, then attach it again.'
+      'The file is an image, and the collection does not use OCR. Set `ocr` of the collection to `auto`, then attach it again.'
     throw new KisError('unsupported_file_type', message, { param: 'input.fileId' })
   }
   for (let tries = 0; tries < MAX_TRIES; tries++) {
@@ -402,7 +402,7 @@ async function requireHearable(
   const model = named ?? collection.transcriptionModel ?? null
   if (model === null) {
     const message =
-      'The file is sound, and no speech model is named. Set `transcription_model` of the collection or of this document to a model of the kind `transcription`, then attach it again.'
+      'The file is audio, and no speech model is named. Set `transcription_model` of the collection or of this document to a model of the kind `transcription`, then attach it again.'
     throw new KisError('unsupported_file_type', message, { param: 'input.fileId' })
   }
   if (file.sizeBytes > MAX_AUDIO_BYTES) {

@@ -379,7 +379,7 @@ class Ingestion {
     if (!modelId)
       throw new Verdict(
         'unsupported_type',
-        'The file is sound, and no speech model is named. Set `transcription_model` of the collection, then retry the document.',
+        'The file is audio, and no speech model is named. Set `transcription_model` of the collection, then retry the document.',
       )
     if (file.sizeBytes > MAX_AUDIO_BYTES)
       throw new Verdict('limit_exceeded', `Speech models take at most ${sizeText(MAX_AUDIO_BYTES)}. Split the file, or compress it.`)

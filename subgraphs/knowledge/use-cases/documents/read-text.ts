@@ -54,7 +54,7 @@ export async function readText({ blobs }: Pick<Deps, 'blobs'>, document: Documen
       param: 'length',
     })
   if (pageStart != null && offset != null)
-    throw new KisError('invalid_request', 'Ask from a page or from an offset, not from both.', { param: 'pageStart' })
+    throw new KisError('invalid_request', 'Read from a page or from an offset, not from both.', { param: 'pageStart' })
   if (generation === null) return null
 
   const stored = await blobs.get(textMapKey(_id, generation))

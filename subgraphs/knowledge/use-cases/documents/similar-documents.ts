@@ -25,8 +25,8 @@ export async function findSimilar(
   document: DocumentRecord,
   first: number,
 ): Promise<readonly SimilarDocument[]> {
-  if (first < 1) throw new KisError('integer_below_min_value', 'Ask for at least 1 document.', { param: 'first' })
-  if (first > MAX_SIMILAR) throw new KisError('integer_above_max_value', `Ask for at most ${MAX_SIMILAR} documents.`, { param: 'first' })
+  if (first < 1) throw new KisError('integer_below_min_value', 'Request at least 1 document.', { param: 'first' })
+  if (first > MAX_SIMILAR) throw new KisError('integer_above_max_value', `Request at most ${MAX_SIMILAR} documents.`, { param: 'first' })
   const { _id, organizationId, collectionId, sketch, status } = document
   if (sketch === undefined || status !== 'ready') return []
   const alike = await Promise.all(

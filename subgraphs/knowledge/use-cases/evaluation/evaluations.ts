@@ -158,7 +158,7 @@ async function deleteOldest({ store }: Pick<Deps, 'store'>, collectionId: string
 }
 
 function inProgress(cause: DuplicateKey): KisError {
-  return new KisError('in_use', 'An evaluation of the collection is under way. Wait for its end, or delete it.', {
+  return new KisError('in_use', 'An evaluation of the collection is in progress. Wait for its end, or delete it.', {
     param: 'input.collectionId',
     cause,
   })

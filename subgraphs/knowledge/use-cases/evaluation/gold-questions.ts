@@ -87,7 +87,7 @@ function checkQuestion({ query, expected }: GoldQuestionInput, param: string): P
 
 function checkExpected({ fileName = null, page = null, phrase = null }: GoldQuestionInput['expected'][number], param: string): Expected {
   if (fileName === null && phrase === null)
-    refuse('invalid_request', param, 'An expected passage needs the name of its file, a phrase, or both.')
+    refuse('invalid_request', param, 'An expected chunk needs the name of its file, a phrase, or both.')
   if (fileName !== null) checkLength(fileName, `${param}.fileName`, MAX_FILE_NAME)
   if (phrase !== null && phrase.trim() === '') refuse('invalid_request', `${param}.phrase`, 'The phrase must not be empty.')
   if (phrase !== null) checkLength(phrase, `${param}.phrase`, MAX_PHRASE)

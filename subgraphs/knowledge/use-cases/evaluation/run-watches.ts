@@ -40,7 +40,7 @@ export async function checkWatches(deps: WatchDeps, signal: AbortSignal): Promis
     for (const watch of active) {
       if (signal.aborted) return
       await checkWatch(deps, watch, ends.get(watch.organizationId) ?? 0, signal).catch((error: unknown) => {
-        if (!signal.aborted) log.warn({ err: error, collectionId: watch._id }, 'a watch is looked at again')
+        if (!signal.aborted) log.warn({ err: error, collectionId: watch._id }, 'a watch is checked again')
       })
     }
     if (page.length < PAGE) return

@@ -80,7 +80,7 @@ export async function suggestGoldQuestions(
   const picked = await pickRandomChunks(deps, collection, input.documentIds ?? null, Math.ceil(count / perChunk))
   if (picked.length === 0) {
     const param = input.documentIds == null ? 'input.collectionId' : 'input.documentIds'
-    throw new KisError('invalid_request', 'There is no passage to ask about. Attach documents first, and wait until they are ready.', {
+    throw new KisError('invalid_request', 'There is no chunk to ask about. Attach documents first, and wait until they are ready.', {
       param,
     })
   }

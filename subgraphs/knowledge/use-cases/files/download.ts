@@ -43,7 +43,7 @@ export async function openDownload(
   const response = await respondWithBytes(request, { organizationId, name, mediaType, sizeBytes, sha256, read }, signal)
   // The client sees only a closed connection.
   response.body.once('error', (error) => {
-    if (!isAbort(error)) log.error({ requestId, err: error, fileId: key }, 'a download broke off')
+    if (!isAbort(error)) log.error({ requestId, err: error, fileId: key }, 'a download was interrupted')
   })
   return response
 }

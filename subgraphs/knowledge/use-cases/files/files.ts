@@ -117,7 +117,7 @@ export async function dropUnpackedFile(
  */
 export function requireUse(mediaType: string, param: string | null): void {
   if (isReadable(mediaType) || isImage(mediaType) || isAudio(mediaType) || mediaType === ENCRYPTED_OFFICE) return
-  const message = `The service cannot read this file. Upload one of these formats: ${FORMAT_LIST}; a picture for OCR (${IMAGE_LIST}); or sound (${AUDIO_LIST}).`
+  const message = `The service cannot read this file. Upload one of these formats: ${FORMAT_LIST}; an image for OCR (${IMAGE_LIST}); or audio (${AUDIO_LIST}).`
   throw new KisError('unsupported_file_type', message, { param })
 }
 
@@ -129,7 +129,7 @@ async function acquirePermit(organizationId: string, signal: AbortSignal): Promi
   const late = AbortSignal.timeout(MAX_WAIT_MS)
   return permits.acquire(organizationId, AbortSignal.any([signal, late])).catch((error) => {
     if (!late.aborted && !(error instanceof CapacityExceeded)) throw error
-    throw new KisError('service_unavailable', 'Too many large uploads are under way. Try again.', { retryAfterMs: 1_000 })
+    throw new KisError('service_unavailable', 'Too many large uploads are in progress. Try again.', { retryAfterMs: 1_000 })
   })
 }
 

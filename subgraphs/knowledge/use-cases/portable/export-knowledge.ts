@@ -40,7 +40,7 @@ export async function exportKnowledge(from: KnowledgeExport, sink: ArchiveSink):
   for await (const collection of listAll(store.collections, { organizationId, listed: true })) {
     collections.push(collection)
     await sink.record(COLLECTION, collection)
-    if (collection.reembedding) sink.skip('re-embeddings under way')
+    if (collection.reembedding) sink.skip('re-embeddings in progress')
   }
   for await (const file of listAll(store.files, { organizationId })) await sink.record(FILE, file)
   await exportBytes(from, sink)
@@ -65,7 +65,7 @@ export async function exportKnowledge(from: KnowledgeExport, sink: ArchiveSink):
 async function exportBytes({ store, blobs, organizationId }: KnowledgeExport, sink: ArchiveSink): Promise<void> {
   const PAGE = 100
   const lost = (sha256: string) => () =>
-    new Error(`The bytes ${sha256} are not there, or were deleted meanwhile. Try again, then run \`kis verify\`.`)
+    new Error(`The bytes ${sha256} are missing, or were deleted meanwhile. Try again, then run \`kis verify\`.`)
   // A hexadecimal digest follows the organization's ID, so every key is below `g`.
   for (let after = `${organizationId}_`; ; ) {
     const page = await store.blobs.find({ _id: { $gt: after, $lt: `${organizationId}_g` } }, { sort: { _id: 1 }, limit: PAGE })
@@ -98,13 +98,13 @@ async function exportDocument(
     ...(replacement !== undefined && { replacement: next }),
   })
   if (status !== 'ready' || liveGeneration === null) {
-    if (status !== 'failed') sink.skip('results of ingestions under way')
+    if (status !== 'failed') sink.skip('results of ingestions in progress')
     return
   }
   await exportLayout(from, { ...document, liveGeneration }, sink)
   if (await exportChunks(from, collection, { ...document, liveGeneration }, sink)) return
   await sink.record(UNREAD, { documentId })
-  sink.skip('passages that are not kept')
+  sink.skip('chunks that are not stored')
 }
 
 type Live = DocumentRecord & { readonly liveGeneration: string }

@@ -95,6 +95,6 @@ async function writeBytes({ store, blobs, organizationId }: KnowledgeImport, arr
       waiting = waiting.subarray(PIECE_BYTES)
     }
   }
-  if (hash.digest('hex') !== sha256) throw new Error(`The archive is corrupted: the file ${sha256} has another SHA-256.`)
+  if (hash.digest('hex') !== sha256) throw new Error(`The archive is corrupted: the file ${sha256} has a different SHA-256.`)
   await blobs.put(keys[last]!, waiting)
 }

@@ -25,7 +25,7 @@ export async function toChunks(
   portable: readonly PortableChunk[],
   { documentId, generation, dimensions }: { readonly documentId: string; readonly generation: string; readonly dimensions: number },
 ): Promise<readonly IndexedChunk[]> {
-  const corrupted = (why: string) => new Error(`The archive is corrupted: ${why} in the passages of ${documentId}.`)
+  const corrupted = (why: string) => new Error(`The archive is corrupted: ${why} in the chunks of ${documentId}.`)
   const groups = new Set(portable.map(({ ordinal }) => toGroup(ordinal)))
   if (groups.size !== 1 || new Set(portable.map(({ ordinal }) => ordinal)).size !== portable.length)
     throw corrupted('there are wrong ordinals')
@@ -36,7 +36,7 @@ export async function toChunks(
     if (Buffer.byteLength(chunk.vector, 'base64') !== 4 * dimensions || !(Math.abs(length - 1) < LENGTH_TOLERANCE))
       throw corrupted('there is a wrong vector')
     const tokenEmbeddings = chunk.tokenStates === null ? null : Int8Array.from(Buffer.from(chunk.tokenStates, 'base64'))
-    if (tokenEmbeddings && tokenEmbeddings.length > MAX_TOKEN_EMBEDDINGS_BYTES) throw corrupted('there are too many token states')
+    if (tokenEmbeddings && tokenEmbeddings.length > MAX_TOKEN_EMBEDDINGS_BYTES) throw corrupted('there are too many token embeddings')
     const chunkId = buildChunkId(documentId, generation, chunk.ordinal)
     return { ...chunk, chunkId, vector, tokenStates: tokenEmbeddings, ...terms[i]! }
   })

@@ -105,6 +105,6 @@ async function countTokens(
 }
 
 function tooLong(tokens: number, { id, maxTokens }: EmbeddingModel, documentId: string): KisError {
-  const message = `A passage of ${documentId} has ${tokens} tokens, and the model \`${id}\` takes ${maxTokens}. Choose another model.`
+  const message = `A chunk of ${documentId} has ${tokens} tokens, and the model \`${id}\` takes ${maxTokens}. Choose another model.`
   return new KisError('context_length_exceeded', message, { param: 'input.embeddingModel' })
 }

@@ -435,8 +435,5 @@ function nameEntry({ documentId, generation }: Pick<IndexedGeneration, 'document
 }
 
 function lost(documentId: string): KisError {
-  return new KisError(
-    'internal',
-    `The chunk index has lost passages of ${documentId}. The operator repairs it with \`kis verify --repair\`.`,
-  )
+  return new KisError('internal', `The chunk index has lost chunks of ${documentId}. The operator repairs it with \`kis verify --repair\`.`)
 }

@@ -122,7 +122,7 @@ async function deleteOldest({ store }: Pick<Deps, 'store'>, collectionId: string
 async function inProgress({ store }: Pick<Deps, 'store'>, organizationId: string, cause: DuplicateKey): Promise<KisError> {
   const other = await store.reembeddings.findOne({ openKey: organizationId })
   const named = other ? ` \`${other._id}\` of the collection \`${other.collectionId}\`` : ''
-  return new KisError('in_use', `The re-embedding${named} is under way. Wait for its end, or cancel it.`, {
+  return new KisError('in_use', `The re-embedding${named} is in progress. Wait for its end, or cancel it.`, {
     param: 'input.collectionId',
     cause,
   })

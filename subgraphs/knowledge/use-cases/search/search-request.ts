@@ -115,7 +115,7 @@ export function termsOf({ query, typed }: Pick<SearchRequest, 'query' | 'typed'>
 
 function checkCollections({ collectionId, collectionIds }: SearchInput): readonly string[] {
   if ((collectionId == null) === (collectionIds == null))
-    throw new KisError('invalid_request', 'Give `collectionId` or `collectionIds`, one of the two.', { param: 'input.collectionIds' })
+    throw new KisError('invalid_request', 'Send either `collectionId` or `collectionIds`.', { param: 'input.collectionIds' })
   const ids = [...new Set(collectionIds ?? [collectionId!])]
   if (ids.length === 0) throw new KisError('invalid_request', 'Name at least one collection.', { param: 'input.collectionIds' })
   if (ids.length > MAX_COLLECTIONS)
@@ -141,7 +141,7 @@ function checkConversation({ history, rewriteModel }: SearchInput): SearchReques
 
 function checkFacets(fields: readonly string[]): readonly string[] {
   if (fields.length > MAX_FACETS)
-    throw new KisError('array_above_max_length', `A search gives at most ${MAX_FACETS} facets.`, { param: 'input.facets' })
+    throw new KisError('array_above_max_length', `A search returns at most ${MAX_FACETS} facets.`, { param: 'input.facets' })
   const wrong = fields.findIndex((field) => !FACET_FIELDS.includes(field) && !isMetadataField(field))
   if (wrong >= 0)
     throw new KisError('unsupported_value', `A facet is one of ${FACET_FIELDS.join(', ')} and metadata.<name>.`, {

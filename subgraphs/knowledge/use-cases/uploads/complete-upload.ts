@@ -31,7 +31,7 @@ export async function completeUpload(deps: Deps, context: LinkContext, id: strin
   if (begun.status === 'completed') return begun
   if (begun.status === 'cancelled') throw new KisError('in_use', 'The upload is cancelled. Create another.')
   if (begun.offset !== begun.sizeBytes)
-    throw new KisError('invalid_request', `${begun.offset} of ${begun.sizeBytes} bytes are there. Send the rest first.`)
+    throw new KisError('invalid_request', `${begun.offset} of ${begun.sizeBytes} bytes are stored. Send the rest first.`)
   const sha256 = await digest(deps, begun)
   const upload = { ...begun, sha256, fileId: await seal(deps, begun, sha256) }
   // An interrupted completion may have created the file.

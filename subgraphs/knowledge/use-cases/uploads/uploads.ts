@@ -101,7 +101,7 @@ async function requireRoom(
     const [has, most] = sizeTexts(openBytes - sizeBytes, MAX_OPEN_FILES * plan.maxFileBytes)
     throw new KisError(
       'rate_limit_exceeded',
-      `Your organization has ${open.length - 1} unfinished uploads of ${has}; at most ${MAX_OPEN} of ${most} are kept. Finish or cancel some first.`,
+      `Your organization has ${open.length - 1} unfinished uploads of ${has}; at most ${MAX_OPEN} of ${most} are allowed. Finish or cancel some first.`,
       { retryAfterMs: 10_000 },
     )
   }
@@ -234,5 +234,5 @@ async function getOpen(deps: Deps, organizationId: string, id: string): Promise<
   const upload = await getUpload(deps, organizationId, id)
   if (upload.status === 'open' && !upload.sha256) return upload
   const state = upload.status === 'open' ? 'being completed' : upload.status
-  throw new KisError('in_use', `The upload is ${state}, so it takes no more bytes. Create another.`, { param: 'id' })
+  throw new KisError('in_use', `The upload is ${state}, so it accepts no more bytes. Create another.`, { param: 'id' })
 }

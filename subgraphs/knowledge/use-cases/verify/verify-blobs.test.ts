@@ -76,9 +76,9 @@ describe('Blob verification', () => {
     expect(found).toHaveLength(3)
     expect(found).toEqual(
       expect.arrayContaining([
-        ['missing', [files[0], again].sort(), 'the bytes are not there'],
-        ['damaged', [files[1]], '2 of 3 bytes are there'],
-        ['damaged', [files[2]], 'the bytes have another SHA-256'],
+        ['missing', [files[0], again].sort(), 'the bytes are missing'],
+        ['damaged', [files[1]], '2 of 3 bytes are stored'],
+        ['damaged', [files[2]], 'the SHA-256 of the bytes differs'],
       ]),
     )
   })
@@ -91,11 +91,11 @@ describe('Blob verification', () => {
     expect(await verify()).toEqual({ blobs: 1, texts: 1, findings: [] })
     blobs.keys.set(key, Buffer.from('Another text.'))
     const finding = { organizationId: principal.organizationId, fileIds: [], documentId }
-    expect((await verify()).findings).toEqual([{ ...finding, kind: 'damaged', detail: 'the bytes have another SHA-256' }])
+    expect((await verify()).findings).toEqual([{ ...finding, kind: 'damaged', detail: 'the SHA-256 of the bytes differs' }])
     await deps.store.documents.findOneAndUpdate({ _id: documentId }, { $unset: { textSha256: '' } })
     expect((await verify()).findings).toEqual([])
     blobs.keys.delete(key)
-    expect((await verify()).findings).toEqual([{ ...finding, kind: 'missing', detail: 'the bytes are not there' }])
+    expect((await verify()).findings).toEqual([{ ...finding, kind: 'missing', detail: 'the bytes are missing' }])
   })
 
   it('ignores what is being uploaded, deleted or ingested', async () => {
@@ -136,7 +136,7 @@ describe('Blob verification', () => {
     const { findings } = await world.verify()
     expect(findings.map(({ fileIds, kind, detail }) => [fileIds[0], kind, detail])).toEqual(
       expect.arrayContaining([
-        [other, 'damaged', 'the bytes have another SHA-256'],
+        [other, 'damaged', 'the SHA-256 of the bytes differs'],
         [lost, 'damaged', 'parts of the bytes cannot be read'],
       ]),
     )

@@ -137,13 +137,13 @@ async function readBytes(
       if (error instanceof BlobCorrupted) return corrupted('parts of the bytes cannot be read')
       throw error
     }
-    if (!bytes) return { sizeBytes, fault: { kind: 'missing', detail: 'the bytes are not there' } }
+    if (!bytes) return { sizeBytes, fault: { kind: 'missing', detail: 'the bytes are missing' } }
     hash.update(bytes)
     sizeBytes += bytes.length
     if (bytes.length < READ_BYTES) break
   }
   if (expected.sizeBytes !== undefined && sizeBytes !== expected.sizeBytes)
-    return corrupted(`${sizeBytes} of ${expected.sizeBytes} bytes are there`)
-  if (expected.sha256 !== undefined && hash.digest('hex') !== expected.sha256) return corrupted('the bytes have another SHA-256')
+    return corrupted(`${sizeBytes} of ${expected.sizeBytes} bytes are stored`)
+  if (expected.sha256 !== undefined && hash.digest('hex') !== expected.sha256) return corrupted('the SHA-256 of the bytes differs')
   return { sizeBytes, fault: null }
 }

@@ -88,7 +88,7 @@ export async function fetchPage(
   const response = await fetchOrRefuse(deps, { url, organizationId, headers, maxBytes, totalMs: FETCH_MS, authorize }, signal)
   if (response.status === 304) return null
   if (response.status !== 200)
-    throw new FetchRefused('status', `The address answered with status ${response.status}. Check that it can be read without signing in.`)
+    throw new FetchRefused('status', `The address returned status ${response.status}. Check that it can be read without signing in.`)
   // A redirect may lead to a site whose robots.txt was not checked.
   if (new URL(response.url).origin !== new URL(url).origin) await requireAllowed(deps, principal, response.url, signal)
   return {

@@ -54,7 +54,7 @@ export async function requestErasure(deps: BillingDeps, principal: Principal, in
   const earlier = await erasures.findOne({ openKey })
   if (earlier) return earlier
   if ((await erasures.countDocuments({ openOf: organizationId }, { limit: MAX_OPEN })) >= MAX_OPEN)
-    throw new KisError('invalid_request', `${MAX_OPEN} erasures of the organization are under way. Wait until one has ended.`)
+    throw new KisError('invalid_request', `${MAX_OPEN} erasures of the organization are in progress. Wait until one has ended.`)
   const requestedAt = deps.clock.now()
   const begun: ErasureRecord = {
     ...newErasure(deps.ids('ers'), organizationId, apiKeyId, requestedAt),

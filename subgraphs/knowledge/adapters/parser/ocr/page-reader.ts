@@ -117,7 +117,7 @@ export class PageReader {
   #shownIn: PageImage | undefined
 
   #show(api: TessBaseApi, { dpi, orientation }: PageImage): void {
-    if (api.SetImageFile(orientation, 0) !== 0) throw new Error('the picture cannot be decoded')
+    if (api.SetImageFile(orientation, 0) !== 0) throw new Error('the image cannot be decoded')
     if (dpi !== undefined) api.SetSourceResolution(dpi)
   }
 
@@ -135,7 +135,7 @@ function cpuMs(): number {
 }
 
 function recognise(api: TessBaseApi): string {
-  if (api.Recognize(null) !== 0) throw new Error('the picture cannot be recognised')
+  if (api.Recognize(null) !== 0) throw new Error('the image cannot be recognised')
   return api.GetTSVText(0)
 }
 

@@ -95,7 +95,7 @@ function addBlock(builder: DocumentBuilder, page: Page, { kind, text, lines, ...
  */
 function sayWhatIsMissing(builder: DocumentBuilder, total: number, empty: readonly number[], illegible: readonly number[]): void {
   if (empty.length === total)
-    throw new ParseFailure('no_text', `The PDF has no text: its pages are pictures or drawings. To read them, ${USE_OCR}.`)
+    throw new ParseFailure('no_text', `The PDF has no text: its pages are images or drawings. To read them, ${USE_OCR}.`)
   if (empty.length + illegible.length === total) throw new ParseFailure('no_text', `The text of the PDF cannot be read. ${NO_LETTERS}`)
   if (empty.length > 0)
     builder.warn('pages_without_text', `${empty.length} of ${total} pages have no text: ${namePages(empty)}. ${IF_SHOWN}`, empty)

@@ -67,6 +67,6 @@ export async function readDocument(
   const pageCount = await read(bytes, builder, limits)
   if (!builder.isEmpty) return typeof pageCount === 'number' ? pageCount : null
   throw WITH_IMAGES.has(mediaType)
-    ? new ParseFailure('no_text', 'The document has no text: it shows only pictures or drawings. Upload a copy with text.')
+    ? new ParseFailure('no_text', 'The document has no text: it shows only images or drawings. Upload a copy with text.')
     : new ParseFailure('empty', 'The file has no text.')
 }

@@ -326,9 +326,9 @@ export const revokeKey = operation('revokeKey', 'DELETE', '/v1/keys/{id}', {
 
 export const rotateKey = operation('rotateKey', 'POST', '/v1/keys/{id}/rotate', {
   tag: 'Account',
-  summary: 'Give a key a new secret',
+  summary: 'Issue a new secret for a key',
   description:
-    'Gives a key a new secret. `key` is the secret, which the service never shows again. All processes refuse the old secret ' +
+    'Issues a new secret for a key. `key` is the secret, which the service never shows again. All processes refuse the old secret ' +
     'within 5 seconds. Keys that descend from this key stay. Takes no body. Requires the scope `admin`.',
   params: { id: KeyId },
   responses: { 200: { description: 'The key with its new secret.', json: KeyWithSecret } },
@@ -374,8 +374,8 @@ export const updateMember = operation('updateMember', 'PATCH', '/v1/members/{id}
   tag: 'Account',
   summary: "Change a member's role",
   description:
-    'Gives a member another role. The scopes of their key follow, in all processes within 5 seconds. Keys that they created ' +
-    'keep their scopes: `created_key_ids` lists them. Only owners change owners and make owners. Fails with `in_use` if no ' +
+    'Changes the role of a member. The scopes of their key follow, in all processes within 5 seconds. Keys that they created ' +
+    'keep their scopes: `created_key_ids` lists them. Only owners change owners and appoint owners. Fails with `in_use` if no ' +
     'owner would be left. Requires the scope `admin`.',
   params: { id: MemberId },
   body: MemberChange,

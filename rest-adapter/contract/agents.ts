@@ -46,7 +46,7 @@ export const AgentModel = define('AgentModel').as(
 )
 
 export const AgentInstructions = define('AgentInstructions').as(
-  nullable(string('What the model is told before the conversation. Default: nothing.', { maxLength: 32768 })),
+  nullable(string('The system instructions before the conversation. Default: nothing.', { maxLength: 32768 })),
 )
 
 export const AgentCollections = define('AgentCollections').as(
@@ -68,8 +68,8 @@ export const AgentMaxOutputTokens = define('AgentMaxOutputTokens').as(
 export const AgentResponseSchema = define('AgentResponseSchema').as(
   nullable(
     anyObject(
-      'The JSON Schema (2020-12) of the answer, at most 32768 characters. The service validates each answer; if it does not ' +
-        'match, the service tells the model what is wrong and asks again, three times in all. Null: the answer is text.',
+      'The JSON Schema (2020-12) of the answer, at most 32768 characters. The service validates each answer. If it does not ' +
+        'match, the service calls the model again with what is wrong, three times in all. Null: the answer is text.',
     ),
   ),
 )
@@ -184,7 +184,7 @@ export type Agent = Static<typeof Agent>
 
 export const AgentList = define('AgentList').as(listOf(Agent))
 
-export const AgentRunCreation = define('AgentRunCreation').closed('A question to an agent. Give either `input` or `messages`.', {
+export const AgentRunCreation = define('AgentRunCreation').closed('A question to an agent. Send either `input` or `messages`.', {
   input: optional(nullable(string('The question, as text.'))),
   messages: optional(
     nullable(
@@ -204,7 +204,7 @@ export const AgentRunCreation = define('AgentRunCreation').closed('A question to
     ),
   ),
   keep_thread: optional(
-    nullable(boolean('Whether to keep the conversation in a new thread. The run has its `thread_id`. Not together with `thread_id`.')),
+    nullable(boolean('Whether to store the conversation in a new thread. The run has its `thread_id`. Not together with `thread_id`.')),
   ),
   max_cost_usd: optional(
     nullable(
@@ -232,7 +232,7 @@ export const AgentRunStep = define('AgentRunStep').object('One charge of a run.'
       'interrupted; you pay for what they had produced.',
   ),
   step: integer('Which model call of the run the step belongs to, from 1. 0 before the first.'),
-  model: nullable(string('The id of the model that answered. Null unless the step is a model call.')),
+  model: nullable(string('The id of the model that replied. Null unless the step is a model call.')),
   collection_id: nullable(string('The id of the collection that was searched. Null unless the step is a search.')),
   query: nullable(string('The query. Null unless the step is a search.')),
   hit_count: nullable(integer('The number of chunks found. Null unless the step is a search.')),
@@ -287,7 +287,7 @@ export const AgentRun = define('AgentRun').object('One question to an agent, wit
   status: oneOf(['running', 'completed', 'failed', 'cancelled'], 'The status of the run.'),
   messages: array(
     ChatMessage,
-    'The question: messages of the chat protocol, without those of the thread before it. Images sent as data are not kept.',
+    'The question: messages of the chat protocol, without those of the thread before it. Images sent as data are not stored.',
   ),
   output_text: nullable(string('The answer, with a mark such as `[#1]` at each citation. Null unless the status is `completed`.')),
   output: anything("The answer as JSON that matches the agent's `response_schema`. Null if the agent has no schema."),
@@ -298,7 +298,7 @@ export const AgentRun = define('AgentRun').object('One question to an agent, wit
       text: string('The text of the chunk when the run found it.'),
       page_start: nullable(integer('The first page of the chunk, counted from 1. Null for formats without pages.')),
       page_end: nullable(integer('The last page of the chunk, counted from 1. Null for formats without pages.')),
-      char_start: integer("Where the passage begins: an offset into the document's text, in UTF-16 code units."),
+      char_start: integer("Where the chunk begins: an offset into the document's text, in UTF-16 code units."),
       char_end: integer('Where the chunk ends: the offset after its last character, in UTF-16 code units.'),
       collection_id: nullable(string('The id of the collection. Null if it was deleted.')),
       document_id: nullable(string('The id of the document. Null if it was deleted.')),
@@ -419,7 +419,7 @@ export const runAgent = operation('runAgent', 'POST', '/v1/agents/{id}/runs', {
   tag: 'Agents',
   summary: 'Run an agent',
   description: [
-    'Asks an agent a question and returns the run when it has ended. The service reserves the most that the run may',
+    'Asks an agent a question and returns the run when it has ended. The service holds the most that the run may',
     'cost when it begins; `steps` lists what it was charged. If the run fails, the request fails with the error code',
     'of the run, such as `output_schema_failed` or `run_limit_exceeded`. The message contains the id of the run,',
     'which you can still read. If you disconnect, the run is cancelled.',
@@ -428,7 +428,7 @@ export const runAgent = operation('runAgent', 'POST', '/v1/agents/{id}/runs', {
     'The types are `run_started` (with the run), `step_started`, `text_delta`, `tool_call`, `search`, `usage` and, at',
     'the end, `done` with the ended run, also if it failed. A failure before the first event is an ordinary error.',
     'After the first event the run continues even if you disconnect, and you can follow it again with `GET',
-    '/v1/runs/{id}/events`. A second `step_started` with the same `step` means that another process makes the call',
+    '/v1/runs/{id}/events`. A second `step_started` with the same `step` means that another process runs the call',
     'again: discard the text of the step.',
     '',
     'If its process is killed, the run continues in another process with the stored responses, and you pay for no',
@@ -437,7 +437,7 @@ export const runAgent = operation('runAgent', 'POST', '/v1/agents/{id}/runs', {
     'You can also use an agent as a chat model: send `"model": "agent/<code>"` to chat completions, messages or',
     'responses. That requires the scopes `agents` and `inference`.',
     '',
-    'With an `Idempotency-Key`, a repeat returns the same run, as long as the run is kept, and the run continues if',
+    'With an `Idempotency-Key`, a repeat returns the same run, as long as the run is stored, and the run continues if',
     'you disconnect. Requires the scope `agents`.',
   ].join('\n'),
   params: { id: AgentId },
@@ -529,7 +529,7 @@ export const cancelAgentRun = operation('cancelAgentRun', 'POST', '/v1/runs/{id}
 export const listThreads = operation('listThreads', 'GET', '/v1/agents/{id}/threads', {
   tag: 'Agents',
   summary: 'List threads',
-  description: 'Lists the conversations with an agent that the service keeps, without their messages. Requires the scope `agents`.',
+  description: 'Lists the conversations with an agent that the service stores, without their messages. Requires the scope `agents`.',
   params: { id: AgentId },
   query: { ...Page },
   responses: { 200: { description: 'One page of the list.', json: ThreadList } },
@@ -547,7 +547,7 @@ export const deleteThread = operation('deleteThread', 'DELETE', '/v1/threads/{id
   tag: 'Agents',
   summary: 'Delete a thread',
   description:
-    'Deletes a conversation that the service keeps, which is the `thread_id` of its runs. The runs stay. Runs in progress do ' +
+    'Deletes a conversation that the service stores, which is the `thread_id` of its runs. The runs stay. Runs in progress do ' +
     'not create it again. Requires the scope `agents`.',
   params: { id: ThreadId },
   responses: { 200: { description: 'The object was deleted.', json: Deletion } },

@@ -21,7 +21,7 @@ export const Wallet = define('Wallet').object("The organization's account in US 
   object: constant('wallet'),
   created_at: UnixSeconds,
   balance_usd: string('The credit that is not charged yet: the sum of all entries.'),
-  held_usd: string('The amount reserved for calls in progress.'),
+  held_usd: string('The amount held for calls in progress.'),
   available_usd: string('The balance minus the held amount. Never below zero.'),
 })
 
@@ -108,7 +108,7 @@ export const UsageRecord = define('UsageRecord').object(
     source: oneOf(
       ['provider', 'counted', 'estimated'],
       'Where the quantities come from. `provider`: the engine reported them. `counted`: the service counted them, because the ' +
-        'engine reported none, or zero for what was not empty, or the call ended before its answer was whole. `estimated`: the ' +
+        'engine reported none, or zero for what was not empty, or the call ended before its response was complete. `estimated`: the ' +
         'service did not see the end of the call and charged its last checkpoint, or took the length of an audio file from its ' +
         'size.',
     ),

@@ -66,14 +66,14 @@ export const ChatMessage = define('ChatMessage').object({
   tool_call_id: optional(nullable(string('Of a `tool`: the id of the call whose result this is.'))),
 })
 
-export const ChatResponseFormat = define('ChatResponseFormat').open('The format of an answer.', {
+export const ChatResponseFormat = define('ChatResponseFormat').open('The format of a reply.', {
   type: oneOf(['text', 'json_object', 'json_schema'], 'The type of the format.'),
   json_schema: optional(
     object('With `json_schema`: the schema.', {
       name: optional(string('The name of the schema.')),
-      description: optional(nullable(string('What the answer is.'))),
+      description: optional(nullable(string('What the reply is.'))),
       schema: optional(anyObject('The JSON Schema.')),
-      strict: optional(nullable(boolean('Whether the answer must match the schema.'))),
+      strict: optional(nullable(boolean('Whether the reply must match the schema.'))),
     }),
   ),
 })
@@ -106,7 +106,7 @@ export const ChatCompletionRequest = define('ChatCompletionRequest').object(
   {
     model: string('The id of a chat model that your key may call.'),
     messages: array(ChatMessage, 'The conversation, oldest message first.', { minItems: 1 }),
-    stream: optional(nullable(boolean('Whether to stream the answer as server-sent events.', { default: false }))),
+    stream: optional(nullable(boolean('Whether to stream the reply as server-sent events.', { default: false }))),
     stream_options: optional(
       nullable(
         object('Options of a stream. Only with `stream`.', {
@@ -122,18 +122,18 @@ export const ChatCompletionRequest = define('ChatCompletionRequest').object(
     response_format: optional(
       described(
         nullable(ChatResponseFormat),
-        'The format of the answer. `{"type": "json_schema", "json_schema": {"name", "schema", "strict"}}` asks for JSON that ' +
+        'The format of the reply. `{"type": "json_schema", "json_schema": {"name", "schema", "strict"}}` asks for JSON that ' +
           'matches a schema. For models without `supports_response_schema` it is refused with `unsupported_value`, and they are no ' +
           "fallbacks of others. With `strict`, the schema must be in the protocol's subset: an object at the root, every property " +
           '`required`, `additionalProperties: false`, at most 10 levels of objects and 5,000 properties. With `{"type": ' +
-          '"json_object"}` the messages must contain the word "JSON"; models without `supports_response_schema` answer without it, ' +
+          '"json_object"}` the messages must contain the word "JSON"; models without `supports_response_schema` reply without it, ' +
           'and the response has the header `x-kis-warning: response_format_not_honored`. Check the result yourself.',
       ),
     ),
     max_completion_tokens: optional(
       nullable(
         integer(
-          "The most tokens of a choice. Default: the model's limit. All choices with their log probabilities must fit into an answer " +
+          "The most tokens of a choice. Default: the model's limit. All choices with their log probabilities must fit into a response " +
             'of 20 MiB, or a stream of 256 MiB; else the request is refused with `invalid_request`, and the error says how many tokens ' +
             'fit.',
           { minimum: 1 },
@@ -142,20 +142,20 @@ export const ChatCompletionRequest = define('ChatCompletionRequest').object(
     ),
     temperature: optional(nullable(number('The sampling temperature: 0 to 2.', { minimum: 0, maximum: 2 }))),
     top_p: optional(nullable(number('The probability mass to sample from (`top_p`): 0 to 1.', { minimum: 0, maximum: 1 }))),
-    n: optional(nullable(integer('How many answers to create.', { minimum: 1, maximum: 128, default: 1 }))),
+    n: optional(nullable(integer('How many replies to create.', { minimum: 1, maximum: 128, default: 1 }))),
     stop: optional(
       Type.Unsafe<string | readonly unknown[] | null>({
         type: ['string', 'array', 'null'],
         items: string(),
         maxItems: 4,
-        description: 'At most 4 texts that end the answer. The answer does not contain them.',
+        description: 'At most 4 texts that end the reply. The reply does not contain them.',
       }),
     ),
     tools: optional(nullable(array(ChatTool, 'Functions that the model may call. Needs a model with `supports_tools`.'))),
     tool_choice: optional(
       anyOf([oneOf(['none', 'auto', 'required']), ChatToolChoice, Type.Null()], '`none`, `auto`, `required`, or one function.'),
     ),
-    seed: optional(nullable(integer('A seed for repeatable answers, as far as the engine supports it.'))),
+    seed: optional(nullable(integer('A seed for repeatable replies, as far as the engine supports it.'))),
   },
   {
     examples: [
@@ -170,19 +170,19 @@ export const ChatCompletionRequest = define('ChatCompletionRequest').object(
   },
 )
 
-export const FileCitation = define('FileCitation').object('The passage that a mark cites.', {
+export const FileCitation = define('FileCitation').object('The chunk that a mark cites.', {
   start_index: integer('Where the mark begins in the text, in UTF-16 code units.'),
   end_index: integer('Where the mark ends: the offset after its last character.'),
   file_id: nullable(string('The id of the file. Null if it was deleted.')),
   filename: string('The name of the file, as uploaded.'),
-  chunk_id: string('The id of the passage.'),
+  chunk_id: string('The id of the chunk.'),
   document_id: nullable(string('The id of the document. Null if it was deleted.')),
   collection_id: nullable(string('The id of the collection. Null if it was deleted.')),
-  page_start: nullable(integer('The first page of the passage. Null for formats without pages.')),
-  page_end: nullable(integer('The last page of the passage. Null for formats without pages.')),
-  char_start: integer("Where the passage begins in the document's text."),
-  char_end: integer("Where the passage ends in the document's text."),
-  text: string('The text of the passage.'),
+  page_start: nullable(integer('The first page of the chunk. Null for formats without pages.')),
+  page_end: nullable(integer('The last page of the chunk. Null for formats without pages.')),
+  char_start: integer("Where the chunk begins in the document's text."),
+  char_end: integer("Where the chunk ends in the document's text."),
+  text: string('The text of the chunk.'),
 })
 
 export const ChatAnnotation = define('ChatAnnotation').open('A citation. An engine may return others than those of agents.', {
@@ -201,7 +201,7 @@ export const ChatAnswer = define('ChatAnswer').open(
   },
 )
 
-export const ChatToolCallDelta = define('ChatToolCallDelta').open('More of one call.', {
+export const ChatToolCallDelta = define('ChatToolCallDelta').open('More of one function call.', {
   index: integer('The position of the call in the message, from 0.'),
   id: optional(nullable(string('The id of the call, in its first piece.'))),
   type: optional(nullable(string('Always `function`, in the first piece.'))),
@@ -233,15 +233,15 @@ export const TokenLogprob = define('TokenLogprob').open('A token with its log pr
           logprob: number('Its log probability.'),
           bytes: optional(nullable(array(integer(), 'The bytes of the token.'))),
         }),
-        'The likeliest tokens at this place.',
+        'The likeliest tokens at this position.',
       ),
     ),
   ),
 })
 
-export const ChatLogprobs = define('ChatLogprobs').open('The log probabilities of the tokens of an answer.', {
-  content: optional(nullable(array(TokenLogprob, 'Those of the text.'))),
-  refusal: optional(nullable(array(TokenLogprob, 'Those of a refusal.'))),
+export const ChatLogprobs = define('ChatLogprobs').open('The log probabilities of the tokens of a reply.', {
+  content: optional(nullable(array(TokenLogprob, 'The log probabilities of the text.'))),
+  refusal: optional(nullable(array(TokenLogprob, 'The log probabilities of a refusal.'))),
 })
 
 export const QuotedModel = define('QuotedModel').object({
@@ -269,7 +269,7 @@ export const ChatCompletionQuote = define('ChatCompletionQuote').object('The mos
 
 export const ChatUsage = define('ChatUsage').open('The tokens of the call.', {
   prompt_tokens: integer('The tokens of the messages.'),
-  completion_tokens: integer('The tokens of the answer.'),
+  completion_tokens: integer('The tokens of the reply.'),
   total_tokens: integer('The sum of `prompt_tokens` and `completion_tokens`.'),
   prompt_tokens_details: optional(
     nullable(
@@ -302,7 +302,7 @@ export const ChatCompletion = define('ChatCompletion').open(
         logprobs: optional(described(nullable(ChatLogprobs), 'The log probabilities, if the request has `logprobs`.')),
         finish_reason: oneOf(['stop', 'length', 'tool_calls', 'content_filter', 'function_call'], 'Why the choice ended.'),
       }),
-      'The answers.',
+      'The replies.',
     ),
     usage: optional(ChatUsage),
   },
@@ -324,7 +324,7 @@ export const ChatCompletionChunk = define('ChatCompletionChunk').open('A chunk o
         ),
       ),
     }),
-    'What is new in each answer. Empty in the chunk with the usage.',
+    'What is new in each reply. Empty in the chunk with the usage.',
   ),
   usage: optional(described(nullable(ChatUsage), 'The tokens used. Only with `stream_options.include_usage`.')),
 })
@@ -336,7 +336,7 @@ export const createChatCompletion = operation('createChatCompletion', 'POST', '/
     'Creates a chat completion. With `"stream": true` the response is server-sent events: each `data:` is a chunk,',
     'and `data: [DONE]` is the end. A failure before the first chunk is an ordinary error. A failure after it is one',
     'last `data: {"error": …}`, without `[DONE]`. If you disconnect, you pay for what was produced until then; with',
-    'an `Idempotency-Key`, for the whole answer.',
+    'an `Idempotency-Key`, for the whole reply.',
     '',
     'With the id in the header `x-kis-stream-id` you can follow a stream again at `GET',
     '/v1/chat/completions/{id}/events`. If you send `x-kis-resumable: true`, each chunk has its position as `id:`, so',
@@ -344,13 +344,13 @@ export const createChatCompletion = operation('createChatCompletion', 'POST', '/
     'that is in progress, and gets all its chunks from the start.',
     '',
     'The service leaves out what the model does not support, such as a `response_format` or a `seed`, and names it in',
-    'the header `x-kis-warning`. If a fallback answers instead of the model that you asked for, the header names that',
+    'the header `x-kis-warning`. If a fallback replies instead of the requested model, the header names that',
     'model too.',
     '',
-    'If `model` is `agent/<code>`, a run of that agent answers, and the id of the run is the id of the answer.',
+    'If `model` is `agent/<code>`, a run of that agent replies, and the id of the run is the id of the completion.',
     '`message.annotations` (in a stream, those of the last delta) has a `file_citation` for each mark such as `[#1]`,',
     'with `start_index` and `end_index` of the mark, `file_id`, `filename`, `chunk_id`, `document_id`,',
-    '`collection_id`, and the pages, characters and `text` of the passage.',
+    '`collection_id`, and the pages, characters and `text` of the chunk.',
     '',
     'Requires the scope `inference`, and `agents` for an agent.',
   ].join('\n'),
@@ -364,7 +364,7 @@ export const createChatCompletion = operation('createChatCompletion', 'POST', '/
       headers: {
         ...RateLimitHeaders,
         'x-kis-warning': string(
-          'What was not honored, such as `answered_by:gpt-4o-mini, seed_not_honored`: the fallback that answered (its id is ' +
+          'What was not honored, such as `answered_by:gpt-4o-mini, seed_not_honored`: the fallback that replied (its id is ' +
             'percent-encoded), and the request fields that were left out.',
         ),
         'x-kis-stream-id': StreamId,
@@ -380,7 +380,7 @@ export const followChatCompletion = operation('followChatCompletion', 'GET', '/v
   description:
     'Streams the chunks of a streamed chat completion of your key as server-sent events, as `POST /v1/chat/completions` does, ' +
     'on whichever process it runs. This calls no model and costs nothing. The service buffers a stream for 30 seconds after ' +
-    'its end. If you disconnect, the call goes on for 30 seconds; with an `Idempotency-Key`, to its end. Requires the scope ' +
+    'its end. If you disconnect, the call continues for 30 seconds; with an `Idempotency-Key`, to its end. Requires the scope ' +
     '`inference`.',
   params: { id: string('The id of the stream, from the header `x-kis-stream-id`.') },
   query: {
@@ -413,7 +413,7 @@ export const quoteChatCompletion = operation('quoteChatCompletion', 'POST', '/v1
   summary: 'Get a quote for a chat completion',
   description:
     'Returns the most that a chat completion would hold. Send the body of the chat completion. The quote holds no money, calls ' +
-    'no engine and downloads no image. It counts as one request of your key, and takes no tokens. It fails with the errors ' +
+    'no engine and downloads no image. It counts as one request of your key, and uses no tokens. It fails with the errors ' +
     'that the request would fail with before those steps. If you cannot pay for the request, the quote succeeds with ' +
     '`"is_covered": false`. Requires the scope `inference`.',
   body: ChatCompletionRequest,

@@ -27,23 +27,23 @@ export const CollectionCode = define('CollectionCode').as(
 export const CollectionName = define('CollectionName').as(string('The display name.', { minLength: 1, maxLength: 200 }))
 
 export const CollectionDescription = define('CollectionDescription').as(
-  nullable(string('What the collection contains, in your words. Null if you gave no description.', { maxLength: 2000 })),
+  nullable(string('What the collection contains, in your words. Null if you set no description.', { maxLength: 2000 })),
 )
 
 export const OcrMode = define('OcrMode').as(
   oneOf(
     ['off', 'auto'],
     'Whether the service recognizes text in images (OCR). `auto`: where a page has no readable text of its own, such as a ' +
-      'scan, and in pictures (PNG, JPEG, TIFF, WebP). It reads Arabic and English; a page takes 3 to 10 seconds. `off`: never; a ' +
-      'scan fails with `no_text`, and a picture cannot be attached. A change affects documents that are read from then on.',
+      'scan, and in images (PNG, JPEG, TIFF, WebP). It reads Arabic and English; a page takes 3 to 10 seconds. `off`: never; a ' +
+      'scan fails with `no_text`, and an image cannot be attached. A change affects documents that are read from then on.',
   ),
 )
 
 export const TranscriptionModel = define('TranscriptionModel').as(
   nullable(
     string(
-      'The id of a transcription model that writes down what is said in sound that you attach; your wallet pays for it. Null ' +
-        'means none, so the collection takes no sound. A change affects documents that are read from then on.',
+      'The id of a transcription model that transcribes audio that you attach. Your wallet pays for it. Null ' +
+        'means none, so the collection accepts no audio. A change affects documents that are read from then on.',
       { minLength: 1, maxLength: 200 },
     ),
   ),
@@ -55,7 +55,7 @@ export const CollectionCreation = define('CollectionCreation').closed({
   embedding_model: string('The id of an embedding model that your key may call.', { minLength: 1, maxLength: 200 }),
   rerank_model: optional(
     nullable(
-      string('The id of a rerank model that orders what searches find that name no other. Null means none.', {
+      string('The id of the rerank model of searches that name no other. Null means none.', {
         minLength: 1,
         maxLength: 200,
       }),
@@ -72,7 +72,7 @@ export const CollectionChange = define('CollectionChange').closed(
     collection_name: optional(CollectionName),
     rerank_model: optional(
       nullable(
-        string('The id of a rerank model that orders what searches find that name no other. Null means none.', {
+        string('The id of the rerank model of searches that name no other. Null means none.', {
           minLength: 1,
           maxLength: 200,
         }),
@@ -94,8 +94,8 @@ export const Collection = define('Collection').object(
     collection_code: CollectionCode,
     collection_name: CollectionName,
     embedding_model: nullable(string('The id of the model that embeds the chunks and queries. Null if the catalog no longer has it.')),
-    rerank_model: nullable(string('The id of the model that orders what searches find that name no other. Null if there is none.')),
-    transcription_model: nullable(string('The id of the model that writes down what is said in sound. Null if there is none.')),
+    rerank_model: nullable(string('The id of the rerank model of searches that name no other. Null if there is none.')),
+    transcription_model: nullable(string('The id of the model that transcribes audio. Null if there is none.')),
     dimensions: integer('The dimensions of each vector.'),
     description: CollectionDescription,
     ocr: OcrMode,
@@ -156,7 +156,7 @@ export const Reembedding = define('Reembedding').object(
     id: string('The id: `remb_…`.'),
     object: constant('reembedding'),
     created_at: UnixSeconds,
-    ended_at: nullable(integer('When it ended, in Unix seconds. Null while it is under way.')),
+    ended_at: nullable(integer('When it ended, in Unix seconds. Null while it is in progress.')),
     collection_id: string('The id of the collection.'),
     former_model: string('The id of the former model.'),
     embedding_model: string('The id of the new model.'),
@@ -164,7 +164,7 @@ export const Reembedding = define('Reembedding').object(
       ['running', 'cancelling', 'completed', 'failed', 'cancelled'],
       'The state. Searches use the new model once it is `completed`.',
     ),
-    stage: nullable(oneOf(['embedding', 'swapping', 'tidying'], 'What it does. Null once it has ended.')),
+    stage: nullable(oneOf(['embedding', 'swapping', 'tidying'], 'The current step. Null once it has ended.')),
     progress: extend([Progress], 'The progress, in chunks. Chunks of documents that are added meanwhile count in addition.', {}),
     tokens: integer('The number of tokens embedded so far.'),
     cost_usd: string('What it has cost so far.'),
@@ -208,7 +208,7 @@ export const listCollections = operation('listCollections', 'GET', '/v1/collecti
   summary: 'List collections',
   description:
     'Lists the collections of your organization. Requires the scope `knowledge:read`. With `name_contains` a page may have ' +
-    'fewer items than you ask for, or none, while `has_more` is true. Then, and with `sort_by=name`, `last_id` is a cursor: ' +
+    'fewer items than you request, or none, while `has_more` is true. Then, and with `sort_by=name`, `last_id` is a cursor: ' +
     'send it as `after`, with the same filters.',
   query: { limit: Limit, after: AfterPlace, order: Order, sort_by: SortBy, name_contains: NameContains, since: Since, until: Until },
   responses: { 200: { description: 'One page of the list.', json: CollectionList } },
@@ -241,7 +241,7 @@ export const deleteCollection = operation('deleteCollection', 'DELETE', '/v1/col
   query: {
     detach: optional(
       boolean(
-        'Whether to delete the collection even while agents search it. The agents then answer without it, and their answers say ' +
+        'Whether to delete the collection even while agents search it. The agents then answer without it, and their answers report ' +
           'that it was deleted.',
         { default: false },
       ),
@@ -252,9 +252,9 @@ export const deleteCollection = operation('deleteCollection', 'DELETE', '/v1/col
 
 export const quoteReembedding = operation('quoteReembedding', 'POST', '/v1/collections/{id}/reembeddings/quote', {
   tag: 'Knowledge',
-  summary: 'Quote another embedding model for a collection',
+  summary: 'Get a quote for another embedding model',
   description:
-    "Says what it would take to embed the collection's passages with another model, or again with its own: passages, tokens, " +
+    "Estimates what it would take to embed the collection's chunks with another model, or again with its own: chunks, tokens, " +
     "the price, and where the model's engine runs. Changes, holds and charges nothing. Requires the scope `knowledge:write`.",
   params: { id: CollectionId },
   body: ReembeddingStart,
@@ -263,10 +263,10 @@ export const quoteReembedding = operation('quoteReembedding', 'POST', '/v1/colle
 
 export const startReembedding = operation('startReembedding', 'POST', '/v1/collections/{id}/reembeddings', {
   tag: 'Knowledge',
-  summary: 'Give a collection another embedding model',
+  summary: "Change a collection's embedding model",
   description:
-    "Starts to embed the collection's passages with another model, or again with its own, in the background. Searches use the " +
-    'former vectors until all passages are embedded, then the new ones, from one moment to the next. Documents that you add, ' +
+    "Starts to embed the collection's chunks with another model, or again with its own, in the background. Searches use the " +
+    'former vectors until all chunks are embedded, then switch to the new ones at once. Documents that you add, ' +
     "replace or delete meanwhile are in the result. Your key pays. Fails with `insufficient_quota` if the wallet or the key's " +
     'spend limit does not cover the quote, and with `in_use` while another re-embedding of your organization is running. ' +
     'Requires the scope `knowledge:write`.',
@@ -296,8 +296,8 @@ export const cancelReembedding = operation('cancelReembedding', 'POST', '/v1/ree
   tag: 'Knowledge',
   summary: 'Cancel a re-embedding',
   description:
-    'Cancels a re-embedding. It ends after the batch that it is at. You pay for what was embedded, and the rest of the hold is ' +
-    'freed; nothing of the new model stays. One that has ended stays as it is. Requires the scope `knowledge:write`.',
+    'Cancels a re-embedding. It ends after the current batch. You pay for what was embedded, and the rest of the hold is ' +
+    'freed; nothing of the new model stays. A re-embedding that has ended does not change. Requires the scope `knowledge:write`.',
   params: { id: ReembeddingId },
   responses: { 200: { description: 'The re-embedding.', json: Reembedding } },
 })

@@ -80,7 +80,7 @@ const TAGS = [
       'The service sends an event at least once. Messages with the same `webhook-id` are the same event. Events of one',
       'subject (a document, a run or the wallet) arrive in order: each waits until you accept the event before it, or the',
       'service gives that event up. The service sends an event that you do not accept up to 10 times within about two',
-      'days. It switches the webhook off if your endpoint answers 410, or accepts nothing for five days. It follows no',
+      'days. It switches the webhook off if your endpoint returns 410, or accepts nothing for five days. It follows no',
       'redirects. Requires the scope `admin`.',
     ].join('\n'),
   },

@@ -23,7 +23,7 @@ export const DocumentStatus = define('DocumentStatus').as(
   oneOf(
     ['queued', 'processing', 'ready', 'failed'],
     'The status of the ingestion. `queued`: the document waits for a worker. `processing`: a worker processes it, and searches ' +
-      'find the passages of a first version as they are embedded. `ready`: searches find all of it. `failed`: `error` says why.',
+      'find the chunks of a first version as they are embedded. `ready`: searches find all of it. `failed`: `error` says why.',
   ),
 )
 
@@ -57,7 +57,7 @@ export const DocumentCreation = define('DocumentCreation').closed({
     ),
   ),
   transcription_model: optional(
-    string("The id of a transcription model, if the file is sound of at most 25 MiB and 4 hours. Leave it out to use the collection's.", {
+    string("The id of a transcription model, if the file is audio of at most 25 MiB and 4 hours. Leave it out to use the collection's.", {
       minLength: 1,
       maxLength: 200,
     }),
@@ -85,19 +85,21 @@ export const DocumentAddition = define('DocumentAddition').closed('Has either `f
     ),
   ),
   transcription_model: optional(
-    string("The id of a transcription model, if the file is sound of at most 25 MiB and 4 hours. Leave it out to use the collection's.", {
+    string("The id of a transcription model, if the file is audio of at most 25 MiB and 4 hours. Leave it out to use the collection's.", {
       minLength: 1,
       maxLength: 200,
     }),
   ),
   url: optional(
     string(
-      'The http or https address of a page, a PDF or another format on a public host. The service fetches it and keeps to the ' +
+      'The http or https address of a page, a PDF or another format on a public host. The service fetches it and obeys the ' +
         "site's robots.txt. If the collection has the address already, it is fetched again.",
       { minLength: 1, maxLength: 2048 },
     ),
   ),
-  refresh_seconds: optional(integer('With `url`. Fetch it again after so many seconds.', { minimum: 900, maximum: 31_536_000 })),
+  refresh_seconds: optional(
+    integer('With `url`. The number of seconds after which it is fetched again.', { minimum: 900, maximum: 31_536_000 }),
+  ),
 })
 
 export const DocumentFailure = define('DocumentFailure').object('Why an ingestion failed.', {
@@ -155,7 +157,7 @@ export const Document = define('Document').object('A file attached to a collecti
   file_id: string('The id of the file.'),
   parent_id: nullable(
     string(
-      'The id of the document whose file this one was inside of: an archive, or a message that it was attached to. Null for a ' +
+      'The id of the document whose file contained this one: an archive, or a message that it was attached to. Null for a ' +
         'document that you attached yourself. It is deleted with its parent.',
     ),
   ),
@@ -229,7 +231,7 @@ export const SimilarDocuments = define('SimilarDocuments').object({
 
 export const DocumentChange = define('DocumentChange').closed(
   {
-    file_name: optional(string('The new name. The file keeps its own.', { minLength: 1, maxLength: 255 })),
+    file_name: optional(string('The new name. The name of the file does not change.', { minLength: 1, maxLength: 255 })),
     metadata: optional(DocumentMetadata),
   },
   { example: { file_name: 'contract-2026.pdf', metadata: { year: 2026 } } },
@@ -261,7 +263,7 @@ export const DocumentAttachments = define('DocumentAttachments').object({
     object({
       object: constant('document_result'),
       file_id: string('The id of the file.'),
-      created: boolean('Whether this call made the document.'),
+      created: boolean('Whether this call created the document.'),
       outcome: AttachOutcome,
       document: described(nullable(Document), 'The document. Null if the call failed for this file.'),
       error: ItemError,
@@ -319,7 +321,7 @@ export const DocumentText = define('DocumentText').object(
   },
 )
 
-export const Chunk = define('Chunk').object('A passage of a document, the unit that searches find.', {
+export const Chunk = define('Chunk').object('A part of a document: the unit that searches find.', {
   id: string('The id of the chunk: `chunk_…`.'),
   object: constant('chunk'),
   text: string('The text of the chunk, exactly as in the document.'),
@@ -344,7 +346,9 @@ export const SiteCreation = define('SiteCreation').closed({
       maxProperties: 32,
     }),
   ),
-  refresh_seconds: optional(integer('Fetch each page again after so many seconds.', { minimum: 900, maximum: 31_536_000 })),
+  refresh_seconds: optional(
+    integer('The number of seconds after which each page is fetched again.', { minimum: 900, maximum: 31_536_000 }),
+  ),
 })
 
 export const Source = define('Source').object('A URL whose content is a document of a collection.', {
@@ -353,7 +357,7 @@ export const Source = define('Source').object('A URL whose content is a document
   created_at: UnixSeconds,
   url: string('The address.'),
   document_id: nullable(string('The document of what was fetched last. Null until it was fetched, and once it is deleted.')),
-  refresh_seconds: nullable(integer('It is fetched again after so many seconds.')),
+  refresh_seconds: nullable(integer('The number of seconds after which it is fetched again.')),
   checked_at: nullable(integer('When it was fetched or tried last (Unix seconds).')),
   changed_at: nullable(integer('When its content was last seen to be new (Unix seconds).')),
   error: nullable(string('Why it could not be fetched or read the last time.')),
@@ -468,9 +472,9 @@ export const getDocumentText = operation('getDocumentText', 'GET', '/v1/collecti
   summary: "Read a document's text",
   description:
     'Returns part of the text that was read from the file: from an offset or from a page on, to the end of a page or of the ' +
-    'text, and at most `length` characters. The text is no list, so there is no `limit`. To get what comes next, send ' +
+    'text, and at most `length` characters. The text is no list, so there is no `limit`. To get the next part, send ' +
     '`next_offset` as `offset`, with the same `page_end`. While a document is ingested for the first time, and after that has ' +
-    'failed, it is the text that has been read so far, which is empty before the file has been read; `document_status` says ' +
+    'failed, it is the text that has been read so far, which is empty before the file has been read. `document_status` shows ' +
     'which it is. The file as you uploaded it is at `/v1/files/{id}/content`. Requires the scope `knowledge:read`.',
   params: { id: CollectionId, document_id: DocumentId },
   query: {
@@ -514,7 +518,7 @@ export const listDocumentChunks = operation('listDocumentChunks', 'GET', '/v1/co
   summary: "List a document's chunks",
   description:
     'Lists the chunks of a document in the order of its text. While a document is ingested for the first time, the list has ' +
-    'those that are embedded so far, and after that has failed, those that had been; `document_status` says which it is. ' +
+    'those that are embedded so far, and after that has failed, those that had been; `document_status` shows which it is. ' +
     'Requires the scope `knowledge:read`.',
   params: { id: CollectionId, document_id: DocumentId },
   query: { limit: Limit, after: After, page_boxes: optional(boolean('With `true`, each chunk has `page_boxes`.', { default: false })) },
@@ -525,7 +529,7 @@ export const listDocumentVersions = operation('listDocumentVersions', 'GET', '/v
   tag: 'Knowledge',
   summary: "List a document's former versions",
   description:
-    'Lists the versions before the live one, newest first. The service keeps the last 20, and of each only its file, until you ' +
+    'Lists the versions before the live one, newest first. The service stores the last 20, and of each only its file, until you ' +
     'delete it. Requires the scope `knowledge:read`.',
   params: { id: CollectionId, document_id: DocumentId },
   responses: { 200: { description: 'The versions.', json: DocumentVersions } },
@@ -580,7 +584,7 @@ export const addSite = operation('addSite', 'POST', '/v1/collections/{id}/sites'
   summary: 'Add the pages of a site',
   description:
     'Adds the pages that a sitemap or a page of links names, of the same host. They are fetched one after the other, a second ' +
-    "apart; list the sources to see how far they are. Keeps to the site's robots.txt. Requires the scope `knowledge:write`.",
+    "apart. List the sources to see their progress. The service obeys the site's robots.txt. Requires the scope `knowledge:write`.",
   params: { id: CollectionId },
   body: SiteCreation,
   responses: { 200: { description: 'The URLs, including those that the collection already had.', json: SourceList } },
@@ -597,8 +601,8 @@ export const listSources = operation('listSources', 'GET', '/v1/collections/{id}
 
 export const deleteSource = operation('deleteSource', 'DELETE', '/v1/collections/{id}/sources/{source_id}', {
   tag: 'Knowledge',
-  summary: 'Fetch an address no more',
-  description: 'The document stays. Requires the scope `knowledge:write`.',
+  summary: 'Stop fetching an address',
+  description: 'The service no longer fetches the address. The document stays. Requires the scope `knowledge:write`.',
   params: { id: CollectionId, source_id: SourceId },
   responses: { 200: { description: 'The object was deleted.', json: Deletion } },
 })

@@ -21,7 +21,7 @@ import { SearchFilter } from './search.ts'
 import { Deletion, Failure, listOf, Page, Progress, UnixSeconds } from './shared.ts'
 
 export const ExpectedChunk = define('ExpectedPassage').closed(
-  'Describes a passage that a good search finds: its file, a phrase, or both. A passage meets it if it meets every field ' +
+  'Describes a chunk that a good search finds: its file, a phrase, or both. A chunk meets it if it meets every field ' +
     'that is not null.',
   {
     file_name: optional(nullable(string('The name of the file.', { minLength: 1, maxLength: 255 }))),
@@ -43,7 +43,7 @@ export const GoldQuestionAddition = define('GoldQuestionAddition').closed(
     questions: array(
       closed({
         query: string('The question.', { minLength: 1, maxLength: 1000 }),
-        expected: array(ExpectedChunk, 'The passages that a good search finds.', { minItems: 1, maxItems: 5 }),
+        expected: array(ExpectedChunk, 'The chunks that a good search finds.', { minItems: 1, maxItems: 5 }),
       }),
       'The questions to add.',
       { minItems: 1, maxItems: 100 },
@@ -63,7 +63,7 @@ export const GoldQuestion = define('GoldQuestion').object('A question whose answ
   object: constant('gold_question'),
   created_at: UnixSeconds,
   query: string('The question.'),
-  expected: array(ExpectedChunk, 'The passages that a good search finds.'),
+  expected: array(ExpectedChunk, 'The chunks that a good search finds.'),
 })
 export type GoldQuestion = Static<typeof GoldQuestion>
 
@@ -98,8 +98,8 @@ export const GoldQuestionSuggestions = define('GoldQuestionSuggestions').object(
         'The chunk that answers the question: the file, the page if the chunk has only one, and the words of the answer.',
       ),
       document_id: string('The id of the document.'),
-      chunk_id: string('The id of the passage.'),
-      text: string('The passage.'),
+      chunk_id: string('The id of the chunk.'),
+      text: string('The chunk.'),
     }),
     'The questions: at most as many as you requested.',
   ),
@@ -107,7 +107,7 @@ export const GoldQuestionSuggestions = define('GoldQuestionSuggestions').object(
     "The number of the model's questions that were left out: their words are not in the chunk, they are in another language, " +
       'or they are duplicates.',
   ),
-  error: nullable(string('The code of the error, if a part of the passages could not be asked about.')),
+  error: nullable(string('The code of the error, if it prevented questions about some of the chunks.')),
   cost_usd: string("The price of the model's answers."),
 })
 
@@ -123,7 +123,9 @@ export const EvaluationSettings = define('EvaluationSettings').closed('How an ev
       }),
     ),
   ),
-  lexical_weight: optional(number('How much words count against meaning in the mode `hybrid`.', { minimum: 0, maximum: 10, default: 1 })),
+  lexical_weight: optional(
+    number('The weight of words relative to meaning in the mode `hybrid`.', { minimum: 0, maximum: 10, default: 1 }),
+  ),
 })
 
 export const EvaluationStart = define('EvaluationStart').closed(
@@ -152,11 +154,11 @@ export const EvaluatedSettings = define('EvaluatedSettings').object('How an eval
 export type EvaluatedSettings = Static<typeof EvaluatedSettings>
 
 export const EvaluationScore = define('EvaluationScore').object(
-  'How well the search found the expected passages in one ranking. Each figure is a mean over the questions, from 0 to 1.',
+  'How well the search found the expected chunks in one ranking. Each figure is a mean over the questions, from 0 to 1.',
   {
     ranking: oneOf(
       ['combined', 'words', 'meaning'],
-      'The ranking: that of the answer, or by words alone or by meaning alone, of the chunks in the answer.',
+      'The ranking: that of the result, or by words alone or by meaning alone, of the chunks in the result.',
     ),
     language: nullable(string('The BCP 47 code of the questions, `ar` or `en`. Null for all questions.')),
     question_count: integer('The number of questions.'),
@@ -222,7 +224,7 @@ export const EvaluationWatch = define('EvaluationWatch').object('How the service
   collection_id: string('The id of the collection.'),
   settings: array(EvaluatedSettings, 'The settings that are compared.'),
   min_interval_seconds: integer('The least time between two evaluations, in seconds.'),
-  max_fall: nullable(number('By how much a measure may fall before webhooks are told.')),
+  max_fall: nullable(number('By how much a measure may fall before webhooks get the event `evaluation.score_fell`.')),
   key_id: string('The id of the key that pays.'),
   changes: extend([CollectionChanges], 'What has changed since the last evaluation of the watch began.', {}),
   started_at: nullable(integer('When the last evaluation of the watch began, in Unix seconds. Null if there was none.')),
@@ -269,7 +271,7 @@ export const EvaluationWithQuestions = define('EvaluationWithQuestions').extend(
           words: array(nullable(integer()), 'The ranks by words alone.'),
           meaning: array(nullable(integer()), 'The ranks by meaning alone.'),
         }),
-        'The ranks by each of the settings, in their order. Each list has, for each expected passage, its best rank among the ' +
+        'The ranks by each of the settings, in their order. Each list has, for each expected chunk, its best rank among the ' +
           'first 50 hits, from 1; null if no hit meets the expectation.',
       ),
     }),
@@ -304,7 +306,7 @@ export const suggestGoldQuestions = operation('suggestGoldQuestions', 'POST', '/
   tag: 'Knowledge',
   summary: 'Have a model suggest gold questions',
   description:
-    'Has a chat model propose gold questions about passages that are picked at random, with the words of the passage that ' +
+    'Has a chat model propose gold questions about chunks that are picked at random, with the words of the chunk that ' +
     'answer them. Nothing is stored: read them, and send the `query` and `expected` of those that you agree with to `POST ' +
     '/v1/collections/{id}/gold-questions`. You pay for the model. Requires the scopes `knowledge:read` and `inference`.',
   params: { id: CollectionId },
@@ -325,7 +327,7 @@ export const startEvaluation = operation('startEvaluation', 'POST', '/v1/collect
   summary: "Evaluate a collection's search",
   description:
     'Starts an evaluation: the service searches for each gold question, by each of your settings, and counts at which rank the ' +
-    'expected passages come. It runs in the background. You pay for each search. Fails with `in_use` while another evaluation ' +
+    'expected chunks come. It runs in the background. You pay for each search. Fails with `in_use` while another evaluation ' +
     'of the collection runs. Requires the scopes `knowledge:read` and `knowledge:write`.',
   params: { id: CollectionId },
   body: EvaluationStart,
@@ -353,7 +355,7 @@ export const getEvaluation = operation('getEvaluation', 'GET', '/v1/evaluations/
     format: optional(
       oneOf(
         ['json', 'csv'],
-        'With `csv`, the response is a table with a line for each expected passage of each question by each of the settings (RFC ' +
+        'With `csv`, the response is a table with a line for each expected chunk of each question by each of the settings (RFC ' +
           '4180, with a header line).',
         { default: 'json' },
       ),
@@ -382,7 +384,7 @@ export const setEvaluationWatch = operation('setEvaluationWatch', 'POST', '/v1/c
   tag: 'Knowledge',
   summary: 'Evaluate a collection after changes',
   description:
-    'Has the service evaluate the collection after changes: once documents were added, replaced, deleted or described anew, or ' +
+    'Has the service evaluate the collection after changes: once documents were added, replaced or deleted, or got a new name or metadata, or ' +
     'the collection has another reranker, and no document of it is being processed. Replaces the settings of an earlier watch. ' +
     'Your key pays for each search, by its rules of that time. Requires the scopes `knowledge:read` and `knowledge:write`.',
   params: { id: CollectionId },

@@ -16,7 +16,7 @@ export const FileUpload = define('FileUpload').closed({
 
 export const FileForm = define('FileForm').closed({
   file: string("The file, with its name: at most the plan's largest file.", { format: 'binary' }),
-  purpose: optional(string('Any word. It comes back in this answer only.', { maxLength: 64 })),
+  purpose: optional(string('Any word. It comes back in this response only.', { maxLength: 64 })),
 })
 
 export const File = define('File').object('A file that you uploaded.', {
@@ -34,14 +34,14 @@ export type File = Static<typeof File>
 export const OpenAiFile = define('OpenAiFile').extend(
   [File],
   "A file as OpenAI's clients know it, beside the fields that the service has.",
-  { bytes: integer('The size of the content in bytes.'), filename: string('The file name.'), purpose: string('As you gave it.') },
+  { bytes: integer('The size of the content in bytes.'), filename: string('The file name.'), purpose: string('As you sent it.') },
 )
 
 export const FileUploaded = define('FileUploaded').object({ message: File })
 
 export const FileOfForm = define('FileOfForm').extend(
   [OpenAiFile, FileUploaded],
-  "A file as OpenAI's clients know it, and as an upload of JSON is answered.",
+  "A file as OpenAI's clients know it, and the response to an upload in JSON.",
   {},
 )
 
@@ -76,7 +76,7 @@ export const listFiles = operation('listFiles', 'GET', '/v1/files', {
   summary: 'List files',
   description:
     'Lists the files of your organization. Requires the scope `knowledge:read`. With `name_contains` a page may have fewer ' +
-    'items than you ask for, or none, while `has_more` is true. Then, and with `sort_by=name`, `last_id` is a cursor: send it ' +
+    'items than you request, or none, while `has_more` is true. Then, and with `sort_by=name`, `last_id` is a cursor: send it ' +
     'as `after`, with the same filters.',
   query: { limit: Limit, after: AfterPlace, order: Order, sort_by: SortBy, name_contains: NameContains, since: Since, until: Until },
   responses: { 200: { description: 'One page of the list.', json: FileList } },
@@ -89,15 +89,15 @@ export const createTusUpload = operation('createTusUpload', 'POST', '/v1/uploads
     'Begins a resumable upload by the [tus protocol](https://tus.io/protocols/resumable-upload) 1.0.0, with the extensions ' +
     'creation, creation-with-upload, expiration and termination. Use one of its clients, with this address as endpoint and ' +
     'your key in `authorization`. The header `upload-length` has the size of the file, and `upload-metadata` its `filename`. ' +
-    '`location` of the answer is the address of the upload. Requires the scope `knowledge:write`.',
+    '`location` of the response is the address of the upload. Requires the scope `knowledge:write`.',
   responses: { 201: { description: 'The upload is at `location`.' } },
 })
 
 export const headTusUpload = operation('headTusUpload', 'HEAD', '/v1/uploads/tus/{id}', {
   tag: 'Knowledge',
-  summary: 'Ask where a resumable upload is',
+  summary: 'Get the offset of a resumable upload',
   description:
-    'The header `upload-offset` of the answer says how many bytes are stored. Once the upload is complete, `x-kis-file-id` is ' +
+    'The header `upload-offset` of the response has the number of stored bytes. Once the upload is complete, `x-kis-file-id` is ' +
     'the id of its file. Requires the scope `knowledge:write`.',
   params: { id: UploadId },
   responses: { 200: { description: 'The upload is there.' } },
@@ -108,7 +108,7 @@ export const patchTusUpload = operation('patchTusUpload', 'PATCH', '/v1/uploads/
   summary: 'Continue a resumable upload',
   description:
     'Appends the body, of the type `application/offset+octet-stream`, at `upload-offset`. What has come in stays if the ' +
-    'connection breaks. The answer to the last bytes has the id of the file in `x-kis-file-id`, or says why the file is ' +
+    'connection breaks. The response to the last bytes has the id of the file in `x-kis-file-id`, or the reason why the file is ' +
     'refused. A request may take 5 minutes. Requires the scope `knowledge:write`.',
   params: { id: UploadId },
   bytes: { 'application/offset+octet-stream': string(undefined, { format: 'binary' }) },
@@ -120,7 +120,7 @@ export const deleteTusUpload = operation('deleteTusUpload', 'DELETE', '/v1/uploa
   summary: 'Cancel a resumable upload',
   description: 'Ends the upload and deletes its bytes. Requires the scope `knowledge:write`.',
   params: { id: UploadId },
-  responses: { 204: { description: 'The upload is over.' } },
+  responses: { 204: { description: 'The upload has ended.' } },
 })
 
 export const getFile = operation('getFile', 'GET', '/v1/files/{id}', {

@@ -29,7 +29,7 @@ export const postMcpMessage = operation('postMcpMessage', 'POST', '/mcp', {
   tag: 'MCP',
   summary: 'Send a message of the Model Context Protocol (streamable HTTP)',
   description: [
-    'The MCP server, for clients of the Model Context Protocol. Give your client the URL of this route, and your key',
+    'The MCP server, for clients of the Model Context Protocol. Configure your client with the URL of this route, and your key',
     'as `Authorization: Bearer`. Each collection is a tool `search_<code>` (scope `knowledge:read`), and each agent a',
     'tool `run_agent_<code>` (scope `agents`). Prices and rate limits are those of `POST /v1/collections/{id}/search`',
     'and of runs of agents.',
@@ -39,7 +39,7 @@ export const postMcpMessage = operation('postMcpMessage', 'POST', '/mcp', {
     'response to a run of an agent is server-sent events, which report progress if you send a `progressToken`.',
     '',
     '`Mcp-Session-Id` in the response to `initialize` only lets `notifications/cancelled` find its request; the',
-    'service keeps nothing else between messages. If you cancel a run or disconnect from it, it ends. The server',
+    'service stores nothing else between messages. If you cancel a run or disconnect from it, it ends. The server',
     'sends no messages of its own and has no session to end, so `GET` and `DELETE` return 405. The service refuses',
     'requests from web pages of other sites (`Origin`) unless the operator has named their host.',
   ].join('\n'),

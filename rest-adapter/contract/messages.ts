@@ -129,7 +129,7 @@ export const MessageRequest = define('MessageRequest').object(
   'A request of the Messages API, at most 20 MiB.',
   {
     model: string('The id of a chat model that your key may call.'),
-    max_tokens: integer('The most tokens of the answer, including thinking. `count_tokens` does not need it.', { minimum: 1 }),
+    max_tokens: integer('The most tokens of the reply, including thinking. `count_tokens` does not need it.', { minimum: 1 }),
     messages: array(MessageTurn, 'The conversation, oldest message first.', { minItems: 1 }),
     system: optional(
       Type.Unsafe<string | readonly unknown[] | null>({
@@ -138,12 +138,12 @@ export const MessageRequest = define('MessageRequest').object(
         description: 'Instructions: a text, or blocks of text.',
       }),
     ),
-    stream: optional(nullable(boolean("Whether to stream the answer as the API's typed events.", { default: false }))),
+    stream: optional(nullable(boolean("Whether to stream the reply as the API's typed events.", { default: false }))),
     stop_sequences: optional(
       nullable(
         array(
           string(),
-          'At most 4 texts that end the answer. The answer names the text that ended it only if the engine tells (Anthropic, vLLM); ' +
+          'At most 4 texts that end the reply. The reply names the text that ended it only if the engine reports it (Anthropic, vLLM); ' +
             'otherwise its `stop_reason` is `end_turn`.',
           { maxItems: 4 },
         ),
@@ -173,7 +173,7 @@ export const MessageRequest = define('MessageRequest').object(
     ),
     metadata: optional(
       nullable(
-        open('What you say of the request.', {
+        open('Metadata of the request.', {
           user_id: optional(
             nullable(
               string(
@@ -188,20 +188,20 @@ export const MessageRequest = define('MessageRequest').object(
   { examples: [{ model: 'gpt-4o-mini', max_tokens: 1024, messages: [{ role: 'user', content: 'How long is annual leave?' }] }] },
 )
 
-export const MessageCitation = define('MessageCitation').object("A passage that an agent's answer cites.", {
+export const MessageCitation = define('MessageCitation').object("A chunk that an agent's answer cites.", {
   type: constant('char_location'),
-  cited_text: string('The text of the passage.'),
+  cited_text: string('The text of the chunk.'),
   document_index: integer('The position of the file among those that are cited, from 0.'),
   document_title: nullable(string('The name of the file.')),
   file_id: nullable(string('The id of the file. Null if it was deleted.')),
-  start_char_index: integer("Where the passage begins in the document's text."),
-  end_char_index: integer("Where the passage ends in the document's text."),
+  start_char_index: integer("Where the chunk begins in the document's text."),
+  end_char_index: integer("Where the chunk ends in the document's text."),
 })
 
 export const TextBlock = define('TextBlock').object('Text of the model.', {
   type: constant('text'),
   text: string('The text.'),
-  citations: optional(array(MessageCitation, 'The passages that the text cites. Absent if there are none.')),
+  citations: optional(array(MessageCitation, 'The chunks that the text cites. Absent if there are none.')),
 })
 
 export const ThinkingBlock = define('ThinkingBlock').object('Thinking of the model.', {
@@ -224,7 +224,7 @@ export const ToolUseBlock = define('ToolUseBlock').object('A tool that the model
 })
 
 export const MessageBlock = define('MessageBlock').as(
-  anyOf([TextBlock, ThinkingBlock, RedactedThinkingBlock, ToolUseBlock], 'A block of an answer.'),
+  anyOf([TextBlock, ThinkingBlock, RedactedThinkingBlock, ToolUseBlock], 'A block of a reply.'),
 )
 
 export const MessageStopReason = define('MessageStopReason').as(
@@ -259,7 +259,7 @@ export const Message = define('Message').object('A message of the Messages API.'
   model: string("The engine's name of its model."),
   content: array(MessageBlock, 'Blocks of the types `thinking`, `redacted_thinking`, `text` and `tool_use`.'),
   stop_reason: MessageStopReason,
-  stop_sequence: nullable(string('The stop text that ended the answer. Null if none did, or if the engine does not tell.')),
+  stop_sequence: nullable(string('The stop text that ended the reply. Null if none did, or if the engine does not report it.')),
   stop_details: optional(MessageStopDetails),
   usage: MessageUsage,
   container: optional(Type.Null({ description: 'Always null.' })),
@@ -279,7 +279,7 @@ export const MessageDelta = define('MessageDelta').object('What is new in a bloc
   partial_json: optional(string('More of the JSON text of the arguments.')),
   citation: optional(MessageCitation),
   stop_reason: optional(MessageStopReason),
-  stop_sequence: optional(nullable(string('The stop text that ended the answer.'))),
+  stop_sequence: optional(nullable(string('The stop text that ended the reply.'))),
   stop_details: optional(MessageStopDetails),
   container: optional(Type.Null({ description: 'Always null.' })),
 })
@@ -319,8 +319,8 @@ export const createMessage = operation('createMessage', 'POST', '/v1/messages', 
   summary: 'Create a message (Anthropic Messages API)',
   description: [
     "Creates a message with the objects of Anthropic's Messages API. Models, limits and prices are those of `POST",
-    '/v1/chat/completions`: the service translates the request to the chat protocol, any chat model answers, and the',
-    'service translates the answer back. You can send the key in `x-api-key`. The header `anthropic-version` is',
+    '/v1/chat/completions`: the service translates the request to the chat protocol, any chat model replies, and the',
+    'service translates the reply back. You can send the key in `x-api-key`. The header `anthropic-version` is',
     'optional, and any value is accepted. Errors have the shape and the statuses of the Messages API;',
     "`details.error_code` has the service's own code.",
     '',
@@ -354,7 +354,7 @@ export const countMessageTokens = operation('countMessageTokens', 'POST', '/v1/m
   summary: 'Count the input tokens of a message',
   description:
     'Counts the input tokens of a message. Send the body of `POST /v1/messages`. The service calls no engine and holds no ' +
-    'money. It counts as one request of your key, and takes no tokens. For models whose tokenizer the service does not have, ' +
+    'money. It counts as one request of your key, and uses no tokens. For models whose tokenizer the service does not have, ' +
     'the count is an upper estimate. Requires the scope `inference`.',
   body: MessageRequest,
   responses: {

@@ -86,7 +86,7 @@ export const Embeddings = define('Embeddings').object({
       embedding: Type.Unsafe<readonly unknown[] | string>({
         type: ['array', 'string'],
         items: number(),
-        description: 'The vector, in the encoding that you asked for.',
+        description: 'The vector, in the encoding that you requested.',
       }),
     }),
     'The embeddings, in the order of the input.',
@@ -155,14 +155,14 @@ export const RerankQuote = define('RerankQuote').object('The most that a reranki
 })
 
 export const Reranking = define('Reranking').object({
-  id: string('The id of the answer: `rerank_…`.'),
+  id: string('The id of the response: `rerank_…`.'),
   object: constant('rerank'),
-  model: string('The id of the model that answered: the one that you asked for, or a fallback.'),
+  model: string('The id of the model that ranked the documents: the one that you requested, or a fallback.'),
   results: array(
     object({
       index: integer('The position of the document in the request, from 0.'),
       relevance_score: number('The relevance; higher is better. You can compare scores of one model only. Most models return 0 to 1.'),
-      document: optional(object('The document, if you asked for it.', { text: optional(string('The text of the document.')) })),
+      document: optional(object('The document, if you requested it.', { text: optional(string('The text of the document.')) })),
     }),
     'The results, best first.',
   ),
@@ -172,7 +172,9 @@ export const Reranking = define('Reranking').object({
     search_units: optional(integer('The search units, if the model is paid by them; else 0.')),
   }),
   meta: object("The same, as Cohere's clients read it.", {
-    api_version: optional(object("The version of Cohere's API whose answer this resembles.", { version: optional(string('Always `2`.')) })),
+    api_version: optional(
+      object("The version of Cohere's API whose response this resembles.", { version: optional(string('Always `2`.')) }),
+    ),
     billed_units: optional(
       object('What the price depends on.', { search_units: optional(integer('The search units, if the model is paid by them; else 0.')) }),
     ),
@@ -237,7 +239,7 @@ export const createRerank = operation('createRerank', 'POST', '/v1/rerank', {
   tag: 'Inference',
   summary: 'Rerank documents',
   description:
-    'Orders documents by their relevance to a query. Clients of Jina and Cohere read the answer. Requires the scope `inference`.',
+    'Orders documents by their relevance to a query. Clients of Jina and Cohere read the response. Requires the scope `inference`.',
   headers: { 'Idempotency-Key': IdempotencyKey },
   body: RerankRequest,
   responses: {
@@ -254,7 +256,7 @@ export const quoteRerank = operation('quoteRerank', 'POST', '/v1/rerank/quote', 
   summary: 'Get a quote for a reranking',
   description:
     'Returns the most that a reranking would hold. Send its body. The quote holds no money and calls no engine. It counts as ' +
-    'one request of your key, and takes no tokens. It fails with the errors that the request would fail with before those ' +
+    'one request of your key, and uses no tokens. It fails with the errors that the request would fail with before those ' +
     'steps. If you cannot pay for the request, the quote succeeds with `"is_covered": false`. Requires the scope `inference`.',
   body: RerankRequest,
   responses: { 200: { description: 'The quote, with the prices that it uses.', json: RerankQuote, headers: { ...RateLimitHeaders } } },
@@ -263,7 +265,7 @@ export const quoteRerank = operation('quoteRerank', 'POST', '/v1/rerank/quote', 
 export const createRerankV2 = operation('createRerankV2', 'POST', '/v2/rerank', {
   tag: 'Inference',
   summary: 'Rerank documents (Cohere)',
-  description: "The same as `POST /v1/rerank`, at the address that Cohere's client asks. Requires the scope `inference`.",
+  description: "The same as `POST /v1/rerank`, at the address that Cohere's client calls. Requires the scope `inference`.",
   headers: { 'Idempotency-Key': IdempotencyKey },
   body: RerankRequest,
   responses: {

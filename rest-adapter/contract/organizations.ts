@@ -77,7 +77,7 @@ export const OrganizationChangeEntry = define('OrganizationChangeEntry').object(
   kind: oneOf(['plan', 'limits', 'plan_and_limits', 'suspended', 'resumed', 'deleted'], 'What the operator did.'),
   plan: string('The code of the plan after the change.'),
   limits: described(OrganizationLimits, "The organization's own limits after the change."),
-  reason: nullable(string('Why the operator suspended the organization. Null for other changes, and if the operator gave no reason.')),
+  reason: nullable(string('Why the operator suspended the organization. Null for other changes, and if the operator stated no reason.')),
   key_id: string("The id of the operator's key."),
 })
 export type OrganizationChangeEntry = Static<typeof OrganizationChangeEntry>
@@ -119,9 +119,9 @@ export const Erasure = define('Erasure').object(
     member_id: nullable(string('The member. Null for other kinds, or if you named keys.')),
     key_ids: array(string(), 'The keys whose conversations are erased. Empty for other kinds.'),
     requested_by: string('The id of the key that requested it.'),
-    ended_at: nullable(integer('When all was erased and nothing more was found, in Unix seconds. Null while it is under way.')),
+    ended_at: nullable(integer('When all was erased and nothing more was found, in Unix seconds. Null while it is in progress.')),
     erased: array(ErasedRecords, 'What there was when the erasure began. It is erased once the erasure has ended.'),
-    kept: array(KeptRecords, 'What stays when it has ended. Empty until then.'),
+    kept: array(KeptRecords, 'The records that stay when it has ended. Empty until then.'),
   },
 )
 export type Erasure = Static<typeof Erasure>
@@ -164,7 +164,7 @@ export type Organization = Static<typeof Organization>
 export const ManagedOrganization = define('ManagedOrganization').extend([Organization], {
   limits: described(OrganizationLimits, "The limits that it has in place of its plan's. Null: the plan's limit applies."),
   suspended_at: nullable(integer('When it was suspended, in Unix seconds. Null if it is not.')),
-  suspension_reason: nullable(string('Why it is suspended. Null if no reason was given.')),
+  suspension_reason: nullable(string('Why it is suspended. Null if no reason was stated.')),
   deleted_at: nullable(integer('When it was deleted, in Unix seconds. Null if it is not.')),
 })
 export type ManagedOrganization = Static<typeof ManagedOrganization>
@@ -201,7 +201,7 @@ export const IngestionQueue = define('IngestionQueue').object(
     organization_id: string('The id of the organization: `org_…`.'),
     due: integer('The number of documents that are due and wait for a free slot.'),
     under_way: integer('The number of documents that are being processed or wait for a retry.'),
-    due_since: nullable(integer('Since when the document that waits longest is due, in Unix seconds. Null if none waits for a place.')),
+    due_since: nullable(integer('Since when the document that waits longest is due, in Unix seconds. Null if none waits for a slot.')),
   },
   { example: { object: 'ingestion_queue', organization_id: 'org_0190', due: 12, under_way: 2, due_since: 1_769_860_800 } },
 )
@@ -209,15 +209,15 @@ export const IngestionQueue = define('IngestionQueue').object(
 export const IngestionQueueList = define('IngestionQueueList').as(listOf(IngestionQueue))
 
 export const PartHealth = define('PartHealth').object(
-  'What a part of the service says of itself.',
+  'The health of a part of the service, as it reports it.',
   {
     object: constant('part_health'),
     part: oneOf(['billing', 'inference', 'knowledge'], 'The part.'),
     is_ready: boolean('Whether it can serve.'),
     problems: array(
       string(),
-      'What keeps it from serving: each begins with the name of a store or an engine and a colon, or says that the part does not ' +
-        'answer. Empty if it is ready.',
+      'What prevents it from serving: each begins with the name of a store or an engine and a colon, or reports that the part does not ' +
+        'respond. Empty if it is ready.',
     ),
   },
   { example: { object: 'part_health', part: 'knowledge', is_ready: false, problems: ['elasticsearch: connect ECONNREFUSED'] } },
@@ -228,7 +228,7 @@ export const HealthList = define('HealthList').as(listOf(PartHealth))
 export const OrganizationWithWallet = define('OrganizationWithWallet').extend([ManagedOrganization], {
   wallet: object("The organization's account in US dollars.", {
     balance_usd: string('The credit that has not been charged.'),
-    held_usd: string('The amount reserved for calls in progress.'),
+    held_usd: string('The amount held for calls in progress.'),
     available_usd: string('The balance minus the held amount. Never below zero.'),
   }),
 })
@@ -259,9 +259,9 @@ export const erase = operation('erase', 'POST', '/v1/erasures', {
   tag: 'Account',
   summary: "Erase a document everywhere, or a person's conversations",
   description:
-    "Erases one document with its files and all that quotes it, or the runs, threads and kept answers of a person's keys. The " +
-    'erasure that it gives becomes the receipt: it goes on after a crash, and ends after at least 2 minutes. While an erasure ' +
-    'of the same thing is under way, you get that one. Requires the scope `admin`.',
+    "Erases one document with its files and all that quotes it, or the runs, threads and stored responses of a person's keys. The " +
+    'erasure that it returns becomes the receipt. It continues after a crash, and ends after at least 2 minutes. While an erasure ' +
+    'of the same thing is in progress, you get that one. Requires the scope `admin`.',
   body: ErasureRequest,
   responses: { 201: { description: 'The erasure.', json: Erasure } },
 })
@@ -277,7 +277,7 @@ export const listErasures = operation('listErasures', 'GET', '/v1/erasures', {
 export const getErasure = operation('getErasure', 'GET', '/v1/erasures/{id}', {
   tag: 'Account',
   summary: 'Get an erasure',
-  description: 'Gets an erasure: how far it is, and its receipt once it has ended. Requires the scope `admin`.',
+  description: 'Gets an erasure: its progress, and its receipt once it has ended. Requires the scope `admin`.',
   params: { id: ErasureId },
   responses: { 200: { description: 'The erasure.', json: Erasure } },
 })
@@ -314,7 +314,7 @@ export const listOrganizations = operation('listOrganizations', 'GET', '/v1/orga
   summary: 'List organizations',
   description:
     'Lists all organizations, newest first, also deleted ones. A page that reads 10,000 organizations without filling ends ' +
-    'there, with `has_more`; send its `last_id` as `after` to go on. Requires the scope `operator`.',
+    'there, with `has_more`; send its `last_id` as `after` to continue. Requires the scope `operator`.',
   query: {
     limit: Limit,
     after: After,
@@ -338,7 +338,7 @@ export const deleteOrganization = operation('deleteOrganization', 'DELETE', '/v1
   summary: 'Delete an organization',
   description:
     'Deletes an organization permanently. Every process refuses its keys within 5 seconds. The service then erases its keys, ' +
-    'webhooks, files, documents, agents, workflows and runs, which takes at least 2 minutes and goes on after a crash. ' +
+    'webhooks, files, documents, agents, workflows and runs, which takes at least 2 minutes and continues after a crash. ' +
     '`status` is `deleting` until it is done. Its name, wallet, ledger entries and usage records stay: they are the accounts. ' +
     'Safe to repeat. Fails with `in_use` for your own organization. Requires the scope `operator`.',
   params: { id: OrganizationId },
@@ -436,7 +436,7 @@ export const listIngestionQueues = operation('listIngestionQueues', 'GET', '/v1/
   summary: 'List ingestion queues',
   description:
     'Lists the organizations that have documents in the queue of the ingestion, by id, at most 100 on a page. While `has_more` ' +
-    'is true, send `last_id` as `after` to go on. Requires the scope `operator`.',
+    'is true, send `last_id` as `after` to continue. Requires the scope `operator`.',
   query: { after: After },
   responses: { 200: { description: 'One page of the list.', json: IngestionQueueList } },
 })
@@ -445,7 +445,7 @@ export const getHealth = operation('getHealth', 'GET', '/v1/health', {
   tag: 'Operator',
   summary: 'Get the health of the service',
   description:
-    'Says of each part of the service whether it can serve, and what keeps it from serving. One process of each part answers. ' +
-    'A part that does not answer is not ready. Requires the scope `operator`.',
+    'Reports whether each part of the service can serve, and what prevents it. One process of each part responds. ' +
+    'A part that does not respond is not ready. Requires the scope `operator`.',
   responses: { 200: { description: 'The parts.', json: HealthList } },
 })

@@ -67,11 +67,11 @@ export const ResponseCreation = define('ResponseCreation').object(
       description: 'The question as a text, or the conversation, oldest item first.',
       items: ResponseInputItem,
     }),
-    instructions: optional(nullable(string('What the model is told before the conversation.'))),
-    stream: optional(nullable(boolean('Whether to stream the answer as server-sent events.', { default: false }))),
+    instructions: optional(nullable(string('The system instructions before the conversation.'))),
+    stream: optional(nullable(boolean('Whether to stream the response as server-sent events.', { default: false }))),
     stream_options: optional(nullable(anyObject('Accepted, but without effect: no event has `obfuscation`.'))),
     max_output_tokens: optional(
-      nullable(integer("The most tokens of the answer, including reasoning. Default: the model's limit.", { minimum: 1 })),
+      nullable(integer("The most tokens of the response, including reasoning. Default: the model's limit.", { minimum: 1 })),
     ),
     temperature: optional(nullable(number('The sampling temperature: 0 to 2.', { minimum: 0, maximum: 2 }))),
     top_p: optional(nullable(number('The probability mass to sample from (`top_p`): 0 to 1.', { minimum: 0, maximum: 1 }))),
@@ -223,7 +223,7 @@ export const ResponseOutputPart = define('ResponseOutputPart').object('A part of
   text: optional(string('The text, unless it is a refusal.')),
   refusal: optional(string('Of `refusal`: the words of the model.')),
   annotations: optional(array(ResponseAnnotation, 'Of `output_text`: the citations.')),
-  logprobs: optional(array(TokenLogprob, 'Of `output_text`: the log probabilities, if you asked for them.')),
+  logprobs: optional(array(TokenLogprob, 'Of `output_text`: the log probabilities, if you requested them.')),
 })
 
 export const ResponseOutputItem = define('ResponseOutputItem').object('An item of the output. Its fields depend on its `type`.', {
@@ -234,14 +234,14 @@ export const ResponseOutputItem = define('ResponseOutputItem').object('An item o
     array(
       ResponseOutputPart,
       'For a message: parts of the types `output_text` (with `text`, `annotations` and `logprobs`) and `refusal`. For reasoning: ' +
-        '`reasoning_text`, unless you asked for a summary.',
+        '`reasoning_text`, unless you requested a summary.',
     ),
   ),
   call_id: optional(string('For a function call: the id that you send its output with.')),
   name: optional(string('For a function call: the name of the function.')),
   arguments: optional(string('For a function call: the arguments, as JSON text exactly as the model wrote it.')),
   role: optional(constant('assistant', 'For a message: always `assistant`.')),
-  summary: optional(array(ResponseOutputPart, 'For reasoning: parts of the type `summary_text`, if you asked for a summary.')),
+  summary: optional(array(ResponseOutputPart, 'For reasoning: parts of the type `summary_text`, if you requested a summary.')),
   encrypted_content: optional(nullable(string('For reasoning: what the engine wants back in the next request. Null if nothing.'))),
 })
 
@@ -254,7 +254,7 @@ export const ResponseUsage = define('ResponseUsage').object(
       cached_tokens: optional(integer('The input tokens that the engine read from its cache.')),
       cache_write_tokens: optional(integer('The input tokens that the engine wrote to its cache, if it reports them.')),
     }),
-    output_tokens: integer('The tokens of the answer, including reasoning.'),
+    output_tokens: integer('The tokens of the response, including reasoning.'),
     output_tokens_details: object('The parts of the output tokens.', {
       reasoning_tokens: optional(integer('The reasoning tokens, if the engine reports them.')),
     }),
@@ -262,7 +262,7 @@ export const ResponseUsage = define('ResponseUsage').object(
   },
 )
 
-export const ModelResponse = define('ModelResponse').object('A response, with all settings that it was made with.', {
+export const ModelResponse = define('ModelResponse').object('A response, with all settings that it was created with.', {
   id: string('The id of the response. You cannot retrieve the response with it, because nothing is stored.'),
   object: constant('response'),
   created_at: integer('When it was created, in Unix seconds.'),
@@ -272,7 +272,7 @@ export const ModelResponse = define('ModelResponse').object('A response, with al
   output: array(ResponseOutputItem, 'The items of the output, in the order in which they began.'),
   incomplete_details: nullable(
     object('Null unless the status is `incomplete`.', {
-      reason: optional(oneOf(['max_output_tokens', 'content_filter'], 'Why the answer is incomplete.')),
+      reason: optional(oneOf(['max_output_tokens', 'content_filter'], 'Why the response is incomplete.')),
     }),
   ),
   error: nullable(
@@ -301,7 +301,7 @@ export const ModelResponse = define('ModelResponse').object('A response, with al
     }),
   ),
   safety_identifier: optional(nullable(string('As you sent it.'))),
-  service_tier: optional(string('The service tier that answered.')),
+  service_tier: optional(string('The service tier that served the request.')),
   temperature: optional(nullable(number('As you sent it.'))),
   text: optional(
     open('As you sent it.', {
@@ -351,7 +351,7 @@ export const ResponseEvent = define('ResponseEvent').object('One event of a stre
   refusal: optional(string('The whole refusal of a part that is done.')),
   name: optional(string('The name of a function, with its whole `arguments`.')),
   arguments: optional(string('The whole arguments of a call that is done.')),
-  logprobs: optional(array(TokenLogprob, 'The log probabilities of the text, if you asked for them.')),
+  logprobs: optional(array(TokenLogprob, 'The log probabilities of the text, if you requested them.')),
   annotation: optional(ResponseAnnotation),
   annotation_index: optional(integer('The position of the citation, from 0.')),
 })
@@ -361,7 +361,7 @@ export const createResponse = operation('createResponse', 'POST', '/v1/responses
   summary: 'Create a response (OpenAI Responses API)',
   description: [
     'Creates a response with the objects of the OpenAI Responses API. Models, limits and prices are those of chat',
-    'completions: the service translates the request to a chat request, and the answer back. With `"stream": true`',
+    'completions: the service translates the request to a chat request, and the reply back. With `"stream": true`',
     'the response is server-sent events, each with its `event:` and a `sequence_number`. The last one is',
     '`response.completed`, `response.incomplete` or `response.failed`, with the `usage`. A failure before the first',
     'event is an ordinary error. After it, the response is `failed` and has what had arrived. If you disconnect, you',

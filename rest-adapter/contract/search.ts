@@ -79,8 +79,8 @@ export const PageBoxes = define('PageBoxes').as(
   nullable(
     array(
       PageWithBoxes,
-      'Where the pages show the chunk, for PDFs and for pictures that OCR read: only with `page_boxes` of the request. All ' +
-        'lengths are in points, 72 to the inch; for files that are pictures in pixels. Null for other formats, for text that is ' +
+      'Where the pages show the chunk, for PDFs and for images that OCR read: only with `page_boxes` of the request. All ' +
+        'lengths are in points, 72 to the inch; for image files in pixels. Null for other formats, for text that is ' +
         'slanted, and for documents that an earlier version of the service read.',
     ),
   ),
@@ -102,8 +102,8 @@ export const SearchRequest = define('SearchRequest').closed(
       nullable(
         string(
           "The id of a rerank model that orders the best 50 chunks. Leave it out to use the collection's default, which does not " +
-            'apply to the mode `lexical`; null means none. If the model fails, the chunks keep their order, and `rerank` of the answer ' +
-            'says so.',
+            'apply to the mode `lexical`; null means none. If the model fails, the chunks keep their order, and `rerank` of the response ' +
+            'shows it.',
           { minLength: 1, maxLength: 200 },
         ),
       ),
@@ -111,14 +111,14 @@ export const SearchRequest = define('SearchRequest').closed(
     history: optional(
       array(
         closed({ role: oneOf(['user', 'assistant'], 'Who wrote the message.'), content: string('Its text.', { maxLength: 8192 }) }),
-        'The conversation before the query, oldest first. `rewrite_model` then makes a query of it that stands alone. If the model ' +
-          'fails, the query is searched as it is, and `rewrite` of the answer says so.',
+        'The conversation before the query, oldest first. `rewrite_model` then generates a query from it that stands alone. If the model ' +
+          'fails, the query is searched as it is, and `rewrite` of the response shows it.',
         { maxItems: 20 },
       ),
     ),
     rewrite_model: optional(
       string(
-        'The id of the chat model that rewrites the query, with `history`. You pay for its answer, and your key also needs the ' +
+        'The id of the chat model that rewrites the query, with `history`. You pay for its reply, and your key also needs the ' +
           'scope `inference`.',
         { minLength: 1, maxLength: 200 },
       ),
@@ -129,7 +129,9 @@ export const SearchRequest = define('SearchRequest').closed(
           'reranker, its score counts.',
       ),
     ),
-    lexical_weight: optional(number('How much words count against meaning in the mode `hybrid`.', { minimum: 0, maximum: 10, default: 1 })),
+    lexical_weight: optional(
+      number('The weight of words relative to meaning in the mode `hybrid`.', { minimum: 0, maximum: 10, default: 1 }),
+    ),
     expand: optional(integer('How many chunks before and after each hit to return with it.', { minimum: 0, maximum: 3, default: 0 })),
     group_by: optional(oneOf(['document'], 'Groups the hits by document. `limit` is then the most documents.')),
     hits_per_document: optional(integer('The most hits of one document, with `group_by`.', { minimum: 1, maximum: 10, default: 3 })),
@@ -177,8 +179,8 @@ export const SearchSeveralRequest = define('SearchSeveralRequest').closed(
       nullable(
         string(
           "The id of a rerank model that orders the best 50 chunks. Leave it out to use the collection's default, which does not " +
-            'apply to the mode `lexical`; null means none. If the model fails, the chunks keep their order, and `rerank` of the answer ' +
-            'says so.',
+            'apply to the mode `lexical`; null means none. If the model fails, the chunks keep their order, and `rerank` of the response ' +
+            'shows it.',
           { minLength: 1, maxLength: 200 },
         ),
       ),
@@ -186,14 +188,14 @@ export const SearchSeveralRequest = define('SearchSeveralRequest').closed(
     history: optional(
       array(
         closed({ role: oneOf(['user', 'assistant'], 'Who wrote the message.'), content: string('Its text.', { maxLength: 8192 }) }),
-        'The conversation before the query, oldest first. `rewrite_model` then makes a query of it that stands alone. If the model ' +
-          'fails, the query is searched as it is, and `rewrite` of the answer says so.',
+        'The conversation before the query, oldest first. `rewrite_model` then generates a query from it that stands alone. If the model ' +
+          'fails, the query is searched as it is, and `rewrite` of the response shows it.',
         { maxItems: 20 },
       ),
     ),
     rewrite_model: optional(
       string(
-        'The id of the chat model that rewrites the query, with `history`. You pay for its answer, and your key also needs the ' +
+        'The id of the chat model that rewrites the query, with `history`. You pay for its reply, and your key also needs the ' +
           'scope `inference`.',
         { minLength: 1, maxLength: 200 },
       ),
@@ -204,7 +206,9 @@ export const SearchSeveralRequest = define('SearchSeveralRequest').closed(
           'reranker, its score counts.',
       ),
     ),
-    lexical_weight: optional(number('How much words count against meaning in the mode `hybrid`.', { minimum: 0, maximum: 10, default: 1 })),
+    lexical_weight: optional(
+      number('The weight of words relative to meaning in the mode `hybrid`.', { minimum: 0, maximum: 10, default: 1 }),
+    ),
     expand: optional(integer('How many chunks before and after each hit to return with it.', { minimum: 0, maximum: 3, default: 0 })),
     group_by: optional(oneOf(['document'], 'Groups the hits by document. `limit` is then the most documents.')),
     hits_per_document: optional(integer('The most hits of one document, with `group_by`.', { minimum: 1, maximum: 10, default: 3 })),
@@ -235,7 +239,7 @@ export const SearchResult = define('SearchResult').object('A chunk that a search
   chunk_id: string('The id of the chunk: `chunk_…`.'),
   text: string('The text of the chunk, exactly as in the document.'),
   score: number(
-    'The share of chunks with this score that answer their query, 0 to 1, as measured where an answer is there: of chunks with ' +
+    'The share of chunks with this score that answer their query, 0 to 1, as measured on queries that have an answer: of chunks with ' +
       '0.5 about half. So you can compare scores of different queries. With another embedding model than the embedded one it is ' +
       'the cosine, except in the mode `lexical`: compare those within one response only. With a reranker that was applied, its ' +
       'score.',
@@ -243,7 +247,7 @@ export const SearchResult = define('SearchResult').object('A chunk that a search
   relevance: nullable(
     oneOf(
       ['strong', 'likely', 'weak'],
-      "What the score says in a word: `strong` from 0.7, `likely` from 0.3, `weak` below. Null where the score is a cosine or a reranker's.",
+      "The score in a word: `strong` from 0.7, `likely` from 0.3, `weak` below. Null where the score is a cosine or a reranker's.",
     ),
   ),
   lexical_rank: nullable(
@@ -262,7 +266,7 @@ export const SearchResult = define('SearchResult').object('A chunk that a search
   document_id: string('The id of the document.'),
   document_status: oneOf(
     ['ready', 'processing'],
-    '`processing` while the first version of the document is ingested: searches find its passages as they come, and have not ' +
+    '`processing` while the first version of the document is ingested: searches find its chunks as they are embedded, and have not ' +
       'seen all of them.',
   ),
   file: object('The file of the document.', { id: string('The id of the file: `file_…`.'), file_name: string('The name of the file.') }),
@@ -299,7 +303,7 @@ export const SearchResultList = define('SearchResultList').extend([List], {
         'The 20 most frequent values, the most frequent first.',
       ),
     }),
-    'The facets that you requested. They count the documents that the search considered: those of its 100 best passages by ' +
+    'The facets that you requested. They count the documents that the search considered: those of its 100 best chunks by ' +
       'meaning, by words and by parts of words, in each collection.',
   ),
   rerank: nullable(

@@ -75,7 +75,7 @@ export const Deletion = define('Deletion').object({
   deleted: constant(true, 'Always true.'),
 })
 
-export const Progress = define('Progress').object('How far something is.', {
+export const Progress = define('Progress').object('The progress of something.', {
   done: integer('The number that is done.'),
   total: integer('The total number.'),
 })
@@ -100,11 +100,11 @@ export const List = define('List').object('What every page of a list has beside 
 /** The pages of a list whose items these are. */
 export const listOf = <S extends TSchema>(item: S) => extend([List], { data: array(item, 'The items of the page.') })
 
-const RateLimitLimit = integer('How many the key may take in a minute. Absent if there is no such limit.')
+const RateLimitLimit = integer('How many the key may use in a minute. Absent if there is no such limit.')
 const RateLimitRemaining = integer(
-  'How many the key may take now. If the service has several processes, each reports what it has seen itself.',
+  'How many the key may use now. If the service has several processes, each reports what it has seen itself.',
 )
-const RateLimitReset = string('The time until the whole limit is available again, if you take no more: `20ms`, `1.5s`, `6m0s`.')
+const RateLimitReset = string('The time until the whole limit is available again, if you use no more: `20ms`, `1.5s`, `6m0s`.')
 /** The headers of the chat protocol with the rate limits of the key. */
 export const RateLimitHeaders = {
   'x-ratelimit-limit-requests': RateLimitLimit,
@@ -142,7 +142,7 @@ export const IdempotencyKey = optional(
       'request with another body fails with 409 `idempotency_conflict` and `x-should-retry: false`.',
       '',
       'If the service stopped during the first call, a repeat runs the call again, and the first call costs nothing.',
-      'But if part of its answer was delivered and charged, the repeat fails with 409, the amount, and `x-should-retry:',
+      'But if part of its response was delivered and charged, the repeat fails with 409, the amount, and `x-should-retry:',
       'false`.',
     ].join('\n'),
     { minLength: 1, maxLength: 255, pattern: '^[!-~]+$' },

@@ -119,7 +119,7 @@ export const createTranscription = operation('createTranscription', 'POST', '/v1
   form: TranscriptionRequest,
   responses: {
     200: {
-      description: 'The transcription, in the format that you asked for.',
+      description: 'The transcription, in the format that you requested.',
       json: Transcription,
       content: { 'text/plain': string(), 'text/event-stream': TranscriptionEvent },
       headers: { ...RateLimitHeaders, 'idempotent-replayed': IdempotentReplayed },

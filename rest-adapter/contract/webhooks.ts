@@ -43,7 +43,7 @@ export const Webhook = define('Webhook').object('An address that receives events
   disabled_reason: nullable(
     oneOf(
       ['gone', 'failing', 'backlog', 'residency'],
-      'Why the service switched the webhook off. `gone`: it answered 410. `failing`: it accepted nothing for five days. ' +
+      'Why the service switched the webhook off. `gone`: it returned 410. `failing`: it accepted nothing for five days. ' +
         '`backlog`: more than 100,000 events waited. `residency`: the organization became `local_only`, and the operator has not ' +
         'named the host. Null if the webhook is on, or if you switched it off.',
     ),
@@ -68,7 +68,7 @@ export const WebhookDelivery = define('WebhookDelivery').object('The delivery of
   created_at: UnixSeconds,
   status: oneOf(
     ['pending', 'delivered', 'failed'],
-    'The status. `pending`: it waits for its turn or the next attempt. `delivered`: the endpoint answered 2xx. `failed`: all ' +
+    'The status. `pending`: it waits for its turn or the next attempt. `delivered`: the endpoint returned 2xx. `failed`: all ' +
       '10 attempts failed.',
   ),
   event: object('The event.', {
@@ -157,9 +157,9 @@ export const deleteWebhook = operation('deleteWebhook', 'DELETE', '/v1/webhooks/
 
 export const rotateWebhook = operation('rotateWebhook', 'POST', '/v1/webhooks/{id}/rotate', {
   tag: 'Webhooks',
-  summary: 'Give a webhook a new secret',
+  summary: 'Issue a new secret for a webhook',
   description:
-    'Gives a webhook a new secret. `secret` is never shown again. For 24 hours, messages also carry a signature of the old ' +
+    'Issues a new secret for a webhook. `secret` is never shown again. For 24 hours, messages also carry a signature of the old ' +
     'secret. Takes no body. Requires the scope `admin`.',
   params: { id: WebhookId },
   responses: { 200: { description: 'The webhook with its new secret.', json: WebhookWithSecret } },
@@ -180,7 +180,7 @@ export const listWebhookDeliveries = operation('listWebhookDeliveries', 'GET', '
   tag: 'Webhooks',
   summary: 'List the deliveries of a webhook',
   description:
-    'Lists what the service sent or will send to a webhook, newest event first. Deliveries are kept for 14 days. Requires the ' +
+    'Lists what the service sent or will send to a webhook, newest event first. Deliveries are stored for 14 days. Requires the ' +
     'scope `admin`.',
   params: { id: WebhookId },
   query: {

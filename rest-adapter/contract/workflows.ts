@@ -215,7 +215,7 @@ export const runWorkflow = operation('runWorkflow', 'POST', '/v1/workflows/{id}/
   tag: 'Workflows',
   summary: 'Run a workflow',
   description: [
-    'Starts a run and returns it at once, or with `"wait": true` when it has ended. The service reserves the most',
+    'Starts a run and returns it at once, or with `"wait": true` when it has ended. The service holds the most',
     'that the run may cost when it begins. The run continues if you disconnect. If its process is killed, the run',
     'continues after the last finished node, and you pay for no call twice. `status` and `error` show how the run',
     'ended. Only `POST /v1/workflow-runs/{id}/cancel`, its limits or a failed node end it early.',
@@ -224,7 +224,7 @@ export const runWorkflow = operation('runWorkflow', 'POST', '/v1/workflows/{id}/
     'The types are `run_started` (with the run), `node_started`, `item_done`, `node_ended` and, at the end, `done`',
     'with the ended run, also if it failed. You can follow the run again with `GET /v1/workflow-runs/{id}/events`.',
     '',
-    'With an `Idempotency-Key`, a repeat returns the same run, as long as the run is kept. Requires the scope',
+    'With an `Idempotency-Key`, a repeat returns the same run, as long as the run is stored. Requires the scope',
     '`agents`.',
   ].join('\n'),
   params: { id: WorkflowId },

@@ -124,7 +124,7 @@ async function importAll(
   if (!archive.head.secret && !environmentSecret)
     say(`The secret was not in the archive: put its file into ${locations.dataDirectory}, or set KIS_SECRET.`)
   else if (!environmentSecret && locations.mongodb)
-    say(`The secret is in ${locations.dataDirectory}: give it to every process as KIS_SECRET.`)
+    say(`The secret is in ${locations.dataDirectory}: set KIS_SECRET to it in every process.`)
   if (lacking.length === 0) return say('Start the service, then run `kis verify`.')
   say(`The vectors of ${lacking.length} documents are not in the archive. The first is ${lacking[0]}.`)
   say('Start the service, then run `kis verify --repair`: it embeds them again, and the operator pays.')

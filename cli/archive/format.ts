@@ -80,7 +80,7 @@ export function parseHead(text: string, version: string): Head {
   const { what, format, version: writtenBy } = (value ?? {}) as { readonly [field: string]: unknown }
   if (what !== 'kis-archive') throw new Error('is not an archive of `kis export`')
   if (typeof writtenBy === 'string' && isNewer(writtenBy, version))
-    throw new Error(`was made by version ${writtenBy}, and this is ${version}: import it with that version or a newer one`)
+    throw new Error(`was created by version ${writtenBy}, and this is ${version}: import it with that version or a newer one`)
   if (typeof format === 'number' && format > FORMAT)
     throw new Error(`has format ${format}, and this program reads formats up to ${FORMAT}: use a newer one`)
   return checked(HEAD_SCHEMA, value, HEAD)

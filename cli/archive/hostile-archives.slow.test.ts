@@ -162,7 +162,7 @@ it('an archive with a corrupted byte anywhere is refused before anything is writ
     [archiveOf([FIRST, bomb]), /is too large/],
     [archiveOf([FIRST, many]), /too many lines/],
     [archiveOf([FIRST], { head: { format: FORMAT + 1 } }), /reads formats up to/],
-    [archiveOf([FIRST], { head: { version: '999.0.0' } }), /was made by version 999/],
+    [archiveOf([FIRST], { head: { version: '999.0.0' } }), /was created by version 999/],
     [archiveOf([]), /does not begin with one organization/],
     [archiveOf([FIRST, FIRST]), /does not begin with one organization/],
     [archiveOf([['billing/organization', [ORGANIZATION, ORGANIZATION]]]), /does not begin with one organization/],

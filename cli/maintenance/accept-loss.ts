@@ -15,7 +15,7 @@ export function acceptLoss(name: string, env: NodeJS.ProcessEnv, say: (line: str
   if (!LOG.test(name))
     throw new Error(`kis accept-loss takes the name of a write-ahead log, such as billing.sqlite-wal, not ${JSON.stringify(name)}.`)
   const file = join(readPaths(env).KIS_DATA_DIR, name.slice(0, -'-wal'.length))
-  if (!existsSync(file)) throw new Error(`${file} is not there. KIS_DATA_DIR names the data folder.`)
+  if (!existsSync(file)) throw new Error(`${file} does not exist. KIS_DATA_DIR names the data folder.`)
   using lock = new FileLock(file)
   if (!lock.missingLog) throw new Error(`${name} is not missing, so nothing was done.`)
   lock.acceptLoss()

@@ -57,7 +57,7 @@ export async function rotateSecret(environment: NodeJS.ProcessEnv, say: (line: s
       await endRotation({ collections: accounts, secret, secretFingerprint: null }, next)
     }
   }
-  if (environmentSecret) return say('The data depends on the new secret. Give it to every process as KIS_SECRET, and start the service.')
+  if (environmentSecret) return say('The data depends on the new secret. Set KIS_SECRET to it in every process, and start the service.')
   renameSync(secretFiles.next, secretFiles.secret)
   syncFolder(locations.dataDirectory)
   say(`The data depends on the new secret, which is in ${secretFiles.secret}. Start the service.`)

@@ -472,7 +472,7 @@ export const getDocumentText = operation('getDocumentText', 'GET', '/v1/collecti
   summary: "Read a document's text",
   description:
     'Returns part of the text that was read from the file: from an offset or from a page on, to the end of a page or of the ' +
-    'text, and at most `length` characters. The text is no list, so there is no `limit`. To get the next part, send ' +
+    'text, and at most `length` characters. The text is not a list, so there is no `limit`. To get the next part, send ' +
     '`next_offset` as `offset`, with the same `page_end`. While a document is ingested for the first time, and after that has ' +
     'failed, it is the text that has been read so far, which is empty before the file has been read. `document_status` shows ' +
     'which it is. The file as you uploaded it is at `/v1/files/{id}/content`. Requires the scope `knowledge:read`.',

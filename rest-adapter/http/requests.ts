@@ -247,7 +247,7 @@ export function registerRequestRules(app: FastifyInstance, parts: RestParts): vo
     // Fastify would cut the connection, and a client that is still sending would not read the response.
     reply.removeHeader('connection')
     telemetry.requests.report(id, { error: error.code })
-    if (reply.raw.destroyed) log.info({ requestId: id }, 'client left')
+    if (reply.raw.destroyed) log.info({ requestId: id }, 'client disconnected')
     sendError(reply, error, config.oauth)
     return reply
   })

@@ -57,7 +57,7 @@ export function toChatRequest(body: JsonObject, isCount = false): Translation {
     if (!isEmpty(body[field])) refuse('unsupported_value', field, `'${field}' cannot be honoured. ${message}`)
   const maxTokens = body.max_tokens
   if (!isCount && isAbsent(maxTokens))
-    refuse('missing_required_parameter', 'max_tokens', "Missing required parameter: 'max_tokens', the most tokens of the answer.")
+    refuse('missing_required_parameter', 'max_tokens', "Missing required parameter: 'max_tokens', the most tokens of the reply.")
   checkInteger(maxTokens, 'max_tokens', 1, Number.MAX_SAFE_INTEGER)
   checkNumber(body.temperature, 'temperature', 0, 1)
   checkInteger(body.top_k, 'top_k', 0, Number.MAX_SAFE_INTEGER)

@@ -62,7 +62,7 @@ function holdReaper(deps: BillingDeps): Task['run'] {
   }
   return async (signal) => {
     for (let jumpMs = jump(); jumpMs > CLOCK_SET_MS; jumpMs = jump()) {
-      log.warn({ jumpMs }, 'the clock was set forward: holds of running calls are given time to be renewed')
+      log.warn({ jumpMs }, 'the clock was set forward: holds of running calls get time to be renewed')
       await clock.sleep(RENEWED_WITHIN_MS, signal)
     }
     await reapHolds(deps, signal)

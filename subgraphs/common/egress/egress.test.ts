@@ -510,7 +510,7 @@ describe('Egress response', () => {
   })
 
   it('ends with the signal of the caller at any wait', async () => {
-    const reason = new Error('the caller has left')
+    const reason = new Error('the caller has disconnected')
     const stop = new AbortController()
     answering = (_request, response) => {
       response.write('x')

@@ -12,7 +12,7 @@ export class NeverSent extends Error {
   readonly code = 'ABORT_ERR'
 
   constructor(cause: unknown) {
-    super('The engine was not asked.', { cause })
+    super('The engine was not called.', { cause })
     this.name = 'NeverSent'
   }
 }

@@ -8,7 +8,7 @@ export const MAX_BLOB_BYTES = 256 * 1024 * 1024
 
 /** @throws {TypeError} the key is invalid: a defect of the caller */
 export function checkKey(key: string): void {
-  if (key === '' || !key.isWellFormed()) throw new TypeError(`${JSON.stringify(key)} is no key of a blob`)
+  if (key === '' || !key.isWellFormed()) throw new TypeError(`${JSON.stringify(key)} is not a key of a blob`)
 }
 
 /** @throws {RangeError} there are too many bytes: a defect of the caller */

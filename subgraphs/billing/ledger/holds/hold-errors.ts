@@ -23,7 +23,7 @@ export class RunLimitExceeded extends KisError {
   constructor() {
     super(
       'run_limit_exceeded',
-      'The next call of the run may cost more than what is left of its cost limit. Raise the limit, or ask for less output.',
+      'The next call of the run may cost more than what is left of its cost limit. Raise the limit, or request less output.',
     )
   }
 }
@@ -31,7 +31,7 @@ export class RunLimitExceeded extends KisError {
 /** The wallet cannot cover the most that the call can cost. */
 export class InsufficientQuota extends KisError {
   constructor() {
-    super('insufficient_quota', 'The wallet cannot cover the most that this call may cost. Add credit, or ask for less output.')
+    super('insufficient_quota', 'The wallet cannot cover the most that this call may cost. Add credit, or request less output.')
   }
 }
 

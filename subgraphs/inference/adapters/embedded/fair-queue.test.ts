@@ -115,7 +115,7 @@ it('finishes a large call beside endless small ones', async () => {
 it('starts no job of a cancelled call and continues with the others', async () => {
   const { order, run } = timed()
   const controller = new AbortController()
-  const reason = new Error('the caller has left')
+  const reason = new Error('the caller has disconnected')
   const cancelled = run('a', 100, 1, { name: 'cancelled', signal: controller.signal })
   const other = run('a', 150, 1, { name: 'other' })
   while (order.length < 2) await nextTick()

@@ -66,10 +66,10 @@ export class Model {
     const { tolerance, texts } = JSON.parse(await readFile(new URL('reference.json', directory), 'utf8')) as Reference
     const { text, input_ids: ids, neutral_embedding_first8: expected } = texts[0]!
     const tokens = this.tokenizer.tokens(text)
-    if ([START, ...tokens, END].join() !== ids.join()) throw new Error('the tokenizer does not give the reference tokens')
+    if ([START, ...tokens, END].join() !== ids.join()) throw new Error('the tokenizer does not return the reference tokens')
     const { vectors } = await this.embed([tokens], null)
     if (!expected.every((value, index) => Math.abs(value - vectors[index]!) <= tolerance))
-      throw new Error('the model does not give the reference vector')
+      throw new Error('the model does not return the reference vector')
   }
 
   /**

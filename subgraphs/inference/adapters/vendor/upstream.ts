@@ -172,7 +172,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   /** Closes the connection at once. The receiver is not called any more. */
   abort(): void {
     this.#aborted = true
-    if (!this.#over) this.#controller?.abort(new Error('the caller has left'))
+    if (!this.#over) this.#controller?.abort(new Error('the caller has disconnected'))
   }
 
   pause(): void {
@@ -185,7 +185,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
-    if (this.#aborted) controller.abort(new Error('the caller has left'))
+    if (this.#aborted) controller.abort(new Error('the caller has disconnected'))
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {

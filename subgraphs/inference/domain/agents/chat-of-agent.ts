@@ -45,7 +45,7 @@ export function readAgentChat(value: unknown, isStream: boolean): AgentChat {
   for (const field of ['tools', 'functions'])
     if (Array.isArray(request[field]) && (request[field] as unknown[]).length > 0)
       refuse('unsupported_value', field, `An agent only calls its own tools. Leave '${field}' out.`)
-  if ((request.n ?? 1) !== 1) refuse('unsupported_value', 'n', "An agent gives one answer: 'n' must be 1.")
+  if ((request.n ?? 1) !== 1) refuse('unsupported_value', 'n', "An agent returns one answer: 'n' must be 1.")
   const maxTokens = requestedOutputTokens(request)
   const provided = SAMPLING.filter((field) => !isAbsent(request[field])).map((field) => [field, request[field]])
   return {

@@ -54,7 +54,7 @@ export function checkAgainstModel(request: ChatRequest, model: Model): void {
   const hasTools = ['tools', 'functions'].find((field) => Array.isArray(request[field]) && (request[field] as unknown[]).length > 0)
   if (hasTools && !model.supports.has('tools')) refuse('unsupported_value', hasTools, `The model \`${model.id}\` does not call tools.`)
   if ((request.response_format as ProtocolObject | null)?.type === 'json_schema' && !model.supports.has('response_schema')) {
-    const message = `The model \`${model.id}\` does not keep to a JSON schema. Use a model with \`supports_response_schema\`.`
+    const message = `The model \`${model.id}\` does not support JSON schemas. Use a model with \`supports_response_schema\`.`
     refuse('unsupported_value', 'response_format', message)
   }
   if (model.supports.has('vision')) return
@@ -156,7 +156,7 @@ function checkPriced({ service_tier, modalities, audio, web_search_options }: Pr
   }
   if (!isAbsent(audio)) refuse('unsupported_value', 'audio', 'The output is text. Audio output is not offered.')
   if (!isAbsent(web_search_options)) {
-    refuse('unsupported_value', 'web_search_options', "Web search by the vendor is not offered. Give the model a tool for it in 'tools'.")
+    refuse('unsupported_value', 'web_search_options', "Web search by the vendor is not offered. Pass a tool for it in 'tools'.")
   }
 }
 

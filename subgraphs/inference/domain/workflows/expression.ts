@@ -136,7 +136,7 @@ class Reader {
     const name = this.#match(NAME)?.[0]
     if (name === undefined) this.fail('a path, a text or a number is missing')
     if (name === 'true' || name === 'false' || name === 'null') return { literal: this.#spaced(JSON.parse(name) as boolean | null) }
-    if (!ROOTS.includes(name as Root)) this.fail(`\`${name}\` is none of ${ROOTS.join(', ')}`)
+    if (!ROOTS.includes(name as Root)) this.fail(`\`${name}\` is not one of ${ROOTS.join(', ')}`)
     return { path: { root: name as Root, steps: this.#spaced(this.#steps()) } }
   }
 

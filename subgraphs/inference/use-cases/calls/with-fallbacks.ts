@@ -72,7 +72,7 @@ export async function withFallbacks<Result>(
         }
         failure = error
         const isLeftAlone = DOWN.includes(error.code) && breaker.failed(clock.now().getTime())
-        if (isLeftAlone) log.warn(facts, 'engine is left alone')
+        if (isLeftAlone) log.warn(facts, 'the circuit breaker of an engine opened')
         const delayMs = (error.retryAfterMs ?? 0) + Math.random() * RETRY_SPREAD_MS
         const isRepeated =
           tries < MAX_TRIES &&

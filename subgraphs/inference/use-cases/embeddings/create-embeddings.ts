@@ -100,7 +100,7 @@ async function decoded(
     const read = await decoder.decode(tokens)
     if ('unknownAt' in read) {
       const param = `${toParam(index)}[${read.unknownAt}]`
-      refuse('invalid_value', param, `'${param}' is no token of \`cl100k_base\`. Send texts, or tokens of this encoding.`)
+      refuse('invalid_value', param, `'${param}' is not a token of \`cl100k_base\`. Send texts, or tokens of this encoding.`)
     }
     texts.push(read.text)
   }

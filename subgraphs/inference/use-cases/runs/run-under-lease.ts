@@ -72,7 +72,7 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
     try {
       await this.#toItsEnd()
     } catch (error) {
-      if (!(error instanceof LeftToOthers)) log.warn({ err: error, runId }, `a run is put off (${this.#kind.noun})`)
+      if (!(error instanceof LeftToOthers)) log.warn({ err: error, runId }, `a run is postponed (${this.#kind.noun})`)
       await this.#releaseLease(error).catch((cause) => log.warn({ err: cause, runId }, 'a run waits for its lease'))
     } finally {
       clearTimeout(timer)
@@ -112,7 +112,7 @@ export class RunUnderLease<Run extends RunBase, Event extends RunEventBase> {
   async #resume(context: CallContext & { readonly runHoldId: string }): Promise<RunEnd> {
     const { poisonGuard } = this.#options
     const { starts, alone } = this.#run.job!
-    if (starts > MAX_STARTS) return failed('internal', `The run was begun ${MAX_STARTS} times, and no process completed a step.`)
+    if (starts > MAX_STARTS) return failed('internal', `The run was started ${MAX_STARTS} times, and no process completed a step.`)
     if (poisonGuard.isConvicted(alone))
       return failed(
         'run_limit_exceeded',

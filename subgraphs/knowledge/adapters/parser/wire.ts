@@ -358,5 +358,5 @@ function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
 }
 
 function malformed(): Error {
-  return new Error('the parser process returned a malformed answer')
+  return new Error('the parser process returned a malformed response')
 }

@@ -137,7 +137,7 @@ function comparedValue(op: Comparison, field: string, value: unknown, at: string
 function containedText(field: string, value: unknown, at: string): string {
   const kind = FIELDS[field] ?? 'any'
   if (kind === 'number' || kind === 'time' || field === 'document_id')
-    throw new KisError('unsupported_value', `\`contains\` is for texts, and \`${field}\` is none.`, { param: at })
+    throw new KisError('unsupported_value', `\`contains\` is for texts, and \`${field}\` is not a text.`, { param: at })
   const text = filterValue(field, value, at)
   if (typeof text !== 'string' || text === '')
     throw new KisError('invalid_type', '`contains` takes a text that is not empty.', { param: at })

@@ -137,7 +137,7 @@ export async function deleteCollection(deps: Deps, context: LinkContext, id: str
   if (agents.length > 0) {
     const named = agents.slice(0, MAX_NAMED).map((name) => `"${name}"`)
     const others = agents.length > MAX_NAMED ? ` and ${agents.length - MAX_NAMED} more` : ''
-    const message = `Agents search this collection: ${named.join(', ')}${others}. Take it from them first, or delete it with \`detach\`: their answers then say that it was deleted.`
+    const message = `Agents search this collection: ${named.join(', ')}${others}. Remove it from them first, or delete it with \`detach\`: their answers then say that it was deleted.`
     throw new KisError('in_use', message)
   }
   const hidden = await deps.store.collections.findOneAndUpdate(

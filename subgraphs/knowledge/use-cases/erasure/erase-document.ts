@@ -86,7 +86,7 @@ export async function eraseDocumentEverywhere(deps: Deps, task: ErasureTask, sig
       signal.throwIfAborted()
       if (!(await dropFile(deps, organizationId, fileId))) shared++
     }
-  const reason = 'Other documents are made of them. They go when you delete these documents and the files.'
+  const reason = 'Other documents use them. They are deleted when you delete these documents and the files.'
   return { isEmpty, kept: shared > 0 ? [{ kind: 'files', count: shared, reason }] : [] }
 }
 

@@ -142,12 +142,12 @@ async function requireAllowed(deps: FetchDeps, principal: Principal, url: string
   const robots = cached ?? (await readRobots(deps, principal, origin, signal))
   if (robots && !cached) known.set(origin, robots)
   if (!robots) {
-    const message = 'The robots.txt of the site cannot be read just now, so nothing of it is fetched. Try again later.'
+    const message = 'The robots.txt of the site cannot be read at the moment, so nothing of it is fetched. Try again later.'
     throw new FetchRefused('robots_unreadable', message)
   }
   const isAllowed = robots.isAllowed(url)
   if (isAllowed === null) {
-    const message = 'The robots.txt of the site has too many wildcards to judge an address of this length, so it is not fetched.'
+    const message = 'The robots.txt of the site has too many wildcards to match an address of this length, so it is not fetched.'
     throw new FetchRefused('robots_unreadable', message)
   }
   if (!isAllowed) throw new FetchRefused('robots_forbid', `The robots.txt of the site does not allow ${AGENT} to fetch this address.`)

@@ -127,7 +127,7 @@ export function packUnigram(vocabulary: readonly (readonly [piece: string, score
     for (let from = low; from < high; ) {
       const { piece, index } = sorted[from]!
       if (piece.length === depth) {
-        if (depth === 0 || nodes[node]!.piece >= 0) throw new Error(`the piece ${JSON.stringify(piece)} is there twice, or empty`)
+        if (depth === 0 || nodes[node]!.piece >= 0) throw new Error(`the piece ${JSON.stringify(piece)} occurs twice, or is empty`)
         nodes[node]!.piece = index
         from += 1
         continue

@@ -75,5 +75,5 @@ it('refuses a corrupted vocabulary, and one with a duplicate entry', () => {
         ],
         0,
       ),
-    ).toThrow('twice, or empty')
+    ).toThrow('twice, or is empty')
 })

@@ -166,7 +166,7 @@ it('an archive with a corrupted byte anywhere is refused before anything is writ
     [archiveOf([]), /does not begin with one organization/],
     [archiveOf([FIRST, FIRST]), /does not begin with one organization/],
     [archiveOf([['billing/organization', [ORGANIZATION, ORGANIZATION]]]), /does not begin with one organization/],
-    [archiveOf([FIRST, ['billing/wallets', [{}]]]), /records of a kind/],
+    [archiveOf([FIRST, ['billing/wallets', [{}]]]), /records of the unknown kind/],
     [archiveOf([FIRST, ['billing/api-keys', [{ ...KEY, scopes: ['operator'] }]]]), /scopes/],
     [archiveOf([FIRST, ['billing/api-keys', [{ ...KEY, digest: 'x' }]]]), /digest/],
     [archiveOf([FIRST, ['billing/api-keys', [{ ...KEY, name: 'x'.repeat(5_000) }]]]), /name/],

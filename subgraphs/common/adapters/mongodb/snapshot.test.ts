@@ -70,7 +70,7 @@ it('names the parameter that extends the retention, when the server has discarde
     find === 'starts' ? found([], { atClusterTime: AT }) : command === 'find' ? failure : undefined,
   )
   const snapshot = (await startSnapshot(client, 'kis'))!
-  const why = /forgotten the moment.*setParameter: 1, minSnapshotHistoryWindowInSeconds: 14400/
+  const why = /discarded the snapshot.*setParameter: 1, minSnapshotHistoryWindowInSeconds: 14400/
   await expect(documentsAt(snapshot, 'kis').collection(SPEC).find({}, { limit: 1 })).rejects.toThrow(why)
   await expect(blobsAt(snapshot, 'kis').get('key')).rejects.toThrow(why)
 })

@@ -35,12 +35,12 @@ it('lists and calls the tools of an SDK server with the given headers', async ()
 for (const [behaviour, said] of [
   ['silent', 'did not respond in time'],
   ['endless', 'did not respond in time'],
-  ['flooding', 'by the protocol'],
+  ['flooding', 'does not follow the protocol'],
   ['huge', ''],
   ['redirecting', ''],
-  ['garbled', 'by the protocol'],
-  ['html', 'by the protocol'],
-  ['failing', 'by the protocol'],
+  ['garbled', 'does not follow the protocol'],
+  ['html', 'does not follow the protocol'],
+  ['failing', 'does not follow the protocol'],
 ] as const) {
   it(`ends the session with a ${behaviour} server within a limited time, and leaves no connection`, async () => {
     await using connection = await clients({ listMs: 10_000, callMs: said === 'did not respond in time' ? 300 : 10_000 }).connect(

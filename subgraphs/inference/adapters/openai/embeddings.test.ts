@@ -123,5 +123,5 @@ it('refuses a response that is larger than the vectors of its texts can be', asy
     message: 'The engine `acme` returned a response that is too large.',
   })
   const forMore = embedding.embed(CALL, ['text', 'text', 'text'], NEVER)
-  await expect(forMore).rejects.toMatchObject({ message: 'The engine `acme` gave 1 vectors for 3 texts.' })
+  await expect(forMore).rejects.toMatchObject({ message: 'The engine `acme` returned 1 vectors for 3 texts.' })
 })

@@ -200,8 +200,8 @@ it('references to other organizations are refused', async () => {
     await expect(importing(await archiveOf([FIRST, ...(entries as unknown as Entry[])], evil))).rejects.toThrow(problem)
   let next = 0
   for (const [entries, problem] of [
-    [[['knowledge/gold-questions', [question]]], /has something of col_1/],
-    [[['inference/run-events', [event]]], /has something of run_9/],
+    [[['knowledge/gold-questions', [question]]], /has records of col_1/],
+    [[['inference/run-events', [event]]], /has records of run_9/],
     [
       [
         ['knowledge/collections', [collection]],
@@ -209,7 +209,7 @@ it('references to other organizations are refused', async () => {
       ],
       /file_2.* already exists here/,
     ],
-    [[['knowledge/documents', [{ ...DOCUMENT, fileId: `file_${hex('6')}` }]]], /has something of col_1/],
+    [[['knowledge/documents', [{ ...DOCUMENT, fileId: `file_${hex('6')}` }]]], /has records of col_1/],
     [
       [
         ['knowledge/collections', [id(collection, 'e')]],

@@ -45,7 +45,7 @@ describe('Idempotent response', () => {
       const { value, failure } = await unpackOutcome(await packOutcome(outcome(long)))
       expect([value, failure]).toMatchObject([
         null,
-        { code: 'idempotency_conflict', message: expect.stringContaining('longer than the 1 MiB packed') },
+        { code: 'idempotency_conflict', message: expect.stringContaining('longer than the 1 MiB compressed') },
       ])
     }
   })

@@ -116,7 +116,8 @@ export async function verifyBlobs(service: Service, form: Form, say: Say): Promi
       const { organizationId, fileIds, documentId, detail } = finding
       const kind = finding.kind === 'MISSING' ? 'missing' : 'damaged'
       const what = documentId === null ? `file ${fileIds.join(' ')}` : `text of ${documentId}`
-      if (report({ part: 'blobs', ...finding, kind }, `${kind} ${organizationId} ${what}: ${detail}`)) counts[kind]++
+      const word = kind === 'missing' ? 'missing' : 'corrupted'
+      if (report({ part: 'blobs', ...finding, kind }, `${word} ${organizationId} ${what}: ${detail}`)) counts[kind]++
     }
   }
   const { blobs, texts, missing, damaged } = counts

@@ -195,14 +195,20 @@ export function operation<const D extends Description>(id: string, method: Metho
 
 export const isOptional = (schema: TSchema) => OptionalKind in schema
 
+/** Returns the schema of a parameter's value: what describes the parameter stays out. */
+export const valueSchema = ({ description: _, example: _example, valueDescription, ...schema }: TSchema) => ({
+  ...schema,
+  ...(valueDescription !== undefined && { description: valueDescription }),
+})
+
 const toParameters = (place: string, properties: TProperties = {}) =>
-  Object.entries(properties).map(([name, { description, example, valueDescription, ...schema }]) => ({
+  Object.entries(properties).map(([name, schema]) => ({
     name,
     in: place,
-    ...(!isOptional(schema as TSchema) && { required: true }),
-    description,
-    ...(example !== undefined && { example }),
-    schema: { ...schema, ...(valueDescription !== undefined && { description: valueDescription }) },
+    ...(!isOptional(schema) && { required: true }),
+    description: schema.description,
+    ...(schema.example !== undefined && { example: schema.example }),
+    schema: valueSchema(schema),
   }))
 
 const toContent = (schemas: Readonly<Record<string, TSchema | undefined>>) =>

@@ -2,7 +2,7 @@ import type { TSchema } from '@sinclair/typebox'
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { refuse } from '../../subgraphs/common/check.ts'
 import { errorOfFault } from '../../subgraphs/common/link/schema-fault.ts'
-import { isOptional, type RestOperation } from '../contract/build.ts'
+import { isOptional, type RestOperation, valueSchema } from '../contract/build.ts'
 import type { OpenApi } from './openapi.ts'
 
 /** @throws {KisError} `invalid_request`: the first fault, with its path in the caller's own names */
@@ -28,7 +28,7 @@ export function compileChecks({ document }: OpenApi): {
     }),
     query: ({ query }) => {
       if (!query) return undefined
-      const properties = Object.fromEntries(Object.entries(query).map(([name, schema]) => [name, absolute(schema)]))
+      const properties = Object.fromEntries(Object.entries(query).map(([name, schema]) => [name, absolute(valueSchema(schema))]))
       const required = Object.keys(query).filter((name) => !isOptional(query[name]!))
       const check = checkWith(() => texts().compile({ type: 'object', properties, required }), 'query')
       return (value) => {

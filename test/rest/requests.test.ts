@@ -153,6 +153,16 @@ describe('Requests over REST', () => {
     })
   }
 
+  it.each([
+    ['/v1/files?limit=101', '`limit` must be <= 100.'],
+    ['/v1/usage/summary?group_by=x', /^`group_by` .* \(one or more of `model`, .* separated by commas\)\.$/],
+    ['/v1/documents', 'Missing required parameter: `status`.'],
+  ])('says what a query parameter must be: %s', async (path, message) => {
+    await using adapter = await startAdapter()
+    const error = await readError(await adapter.fetch(path))
+    expect(error.message).toEqual(typeof message === 'string' ? message : expect.stringMatching(message))
+  })
+
   it('reports a missing key before it reads the body', async () => {
     await using adapter = await startAdapter()
     for (const authorization of [undefined, '', 'Basic abc', 'Bearer ']) {

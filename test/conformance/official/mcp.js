@@ -37,7 +37,7 @@ await runCases({
   abort(prompt) {
     const controller = new AbortController()
     // No step of the run says that the model writes.
-    const onprogress = ({ message }) => message.includes('asking the model') && setTimeout(() => controller.abort(), TIMEOUT_MS / 2)
+    const onprogress = ({ message }) => message.includes('calling the model') && setTimeout(() => controller.abort(), TIMEOUT_MS / 2)
     return thrown(() => runAgent(prompt, { signal: controller.signal, onprogress }))
   },
   timeout: (prompt) => thrown(() => runAgent(prompt, { timeout: TIMEOUT_MS })),

@@ -193,7 +193,7 @@ describe('MCP endpoint with the official client', () => {
       { onprogress: (progress) => reported.push(progress) },
     )
     expect(reported.map(({ progress }) => progress)).toEqual(reported.map((_, index) => index + 1))
-    expect(reported.map(({ message }) => message).join('\n')).toMatch(/has begun[\s\S]*passages found[\s\S]*asking the model/)
+    expect(reported.map(({ message }) => message).join('\n')).toMatch(/has begun[\s\S]*chunks found[\s\S]*calling the model/)
   })
 
   it('charges what its operations charge', async () => {

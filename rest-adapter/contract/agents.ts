@@ -125,10 +125,8 @@ export const AgentMcpServer = define('AgentMcpServer').object('An MCP server who
   allowed_tools: nullable(array(string(), "The tools that the agent may use, by the server's own names. Null: all of them, up to 50.")),
 })
 
-export const AgentCreation = define('AgentCreation').closed({
-  code: AgentCode,
-  name: AgentName,
-  model: AgentModel,
+/** The fields that have defaults. */
+const AGENT_OPTIONS = {
   instructions: optional(AgentInstructions),
   collection_ids: optional(AgentCollections),
   mcp_servers: optional(AgentMcpServers),
@@ -138,6 +136,13 @@ export const AgentCreation = define('AgentCreation').closed({
   response_schema: optional(AgentResponseSchema),
   max_steps: optional(AgentMaxSteps),
   max_cost_usd: optional(MaxCostUsd),
+}
+
+export const AgentCreation = define('AgentCreation').closed({
+  code: AgentCode,
+  name: AgentName,
+  model: AgentModel,
+  ...AGENT_OPTIONS,
 })
 
 export const AgentChange = define('AgentChange').closed(
@@ -145,15 +150,7 @@ export const AgentChange = define('AgentChange').closed(
     code: optional(AgentCode),
     name: optional(AgentName),
     model: optional(AgentModel),
-    instructions: optional(AgentInstructions),
-    collection_ids: optional(AgentCollections),
-    mcp_servers: optional(AgentMcpServers),
-    temperature: optional(AgentTemperature),
-    top_p: optional(AgentTopP),
-    max_output_tokens: optional(AgentMaxOutputTokens),
-    response_schema: optional(AgentResponseSchema),
-    max_steps: optional(AgentMaxSteps),
-    max_cost_usd: optional(MaxCostUsd),
+    ...AGENT_OPTIONS,
   },
   { minProperties: 1 },
 )

@@ -152,6 +152,35 @@ export const listUsage = operation('listUsage', 'GET', '/v1/usage', {
   },
 })
 
+const SUMMARY_QUERY = {
+  group_by: optional(
+    string(
+      'What to group the sums by: `model`, `key`, `day`, `hour` and `operation`, separated by commas. Without it, there is one group.',
+      {
+        pattern: '^(model|key|day|hour|operation)(,(model|key|day|hour|operation)){0,4}$',
+        valueDescription: 'one or more of `model`, `key`, `day`, `hour` and `operation`, separated by commas',
+      },
+    ),
+  ),
+  model: optional(string('Only calls of this model.', { minLength: 1, maxLength: 200 })),
+  key_id: optional(string('Only calls with this key.', { minLength: 1, maxLength: 200 })),
+  operation: optional(oneOf(['chat_completion', 'embedding', 'transcription', 'rerank', 'ocr'], 'Only calls of this kind.')),
+  since: optional(
+    described(
+      UnixSeconds,
+      'The first day, as its midnight in UTC, in Unix seconds. Default: 30 days before `until`. With the group `hour`: the ' +
+        'beginning of the first hour. Default: 24 hours before `until`.',
+    ),
+  ),
+  until: optional(
+    described(
+      UnixSeconds,
+      'The day after the last day, as its midnight in UTC, in Unix seconds. Default: the end of today. With the group `hour`: ' +
+        'the end of the last hour. Default: the end of this hour.',
+    ),
+  ),
+}
+
 export const summarizeUsage = operation('summarizeUsage', 'GET', '/v1/usage/summary', {
   tag: 'Account',
   summary: 'Sum usage by model, key, day, hour and operation',
@@ -160,33 +189,8 @@ export const summarizeUsage = operation('summarizeUsage', 'GET', '/v1/usage/summ
     'exact and include every call that was charged before the request. At most 366 days, or 168 hours, and 1,000 groups. ' +
     'Requires the scope `billing:read`.',
   query: {
-    group_by: optional(
-      string(
-        'What to group the sums by: `model`, `key`, `day`, `hour` and `operation`, separated by commas. Without it, there is one group.',
-        {
-          pattern: '^(model|key|day|hour|operation)(,(model|key|day|hour|operation)){0,4}$',
-          valueDescription: 'one or more of `model`, `key`, `day`, `hour` and `operation`, separated by commas',
-        },
-      ),
-    ),
-    model: optional(string('Only calls of this model.', { minLength: 1, maxLength: 200 })),
-    key_id: optional(string('Only calls with this key.', { minLength: 1, maxLength: 200 })),
-    operation: optional(oneOf(['chat_completion', 'embedding', 'transcription', 'rerank', 'ocr'], 'Only calls of this kind.')),
-    since: optional(
-      described(
-        UnixSeconds,
-        'The first day, as its midnight in UTC, in Unix seconds. Default: 30 days before `until`. With the group `hour`: the ' +
-          'beginning of the first hour. Default: 24 hours before `until`.',
-      ),
-    ),
-    until: optional(
-      described(
-        UnixSeconds,
-        'The day after the last day, as its midnight in UTC, in Unix seconds. Default: the end of today. With the group `hour`: ' +
-          'the end of the last hour. Default: the end of this hour.',
-        { minimum: 3600 },
-      ),
-    ),
+    ...SUMMARY_QUERY,
+    until: described(SUMMARY_QUERY.until, undefined, { minimum: 3600 }),
   },
   responses: { 200: { description: 'The sums.', json: UsageSummary } },
 })
@@ -236,32 +240,7 @@ export const summarizeUsageOfOrganization = operation('summarizeUsageOfOrganizat
     'Sums the usage of an organization, as `GET /v1/usage/summary` does. Requires the scope `operator`, or `billing:read` for your own.',
   params: { id: OrganizationId },
   query: {
-    group_by: optional(
-      string(
-        'What to group the sums by: `model`, `key`, `day`, `hour` and `operation`, separated by commas. Without it, there is one group.',
-        {
-          pattern: '^(model|key|day|hour|operation)(,(model|key|day|hour|operation)){0,4}$',
-          valueDescription: 'one or more of `model`, `key`, `day`, `hour` and `operation`, separated by commas',
-        },
-      ),
-    ),
-    model: optional(string('Only calls of this model.', { minLength: 1, maxLength: 200 })),
-    key_id: optional(string('Only calls with this key.', { minLength: 1, maxLength: 200 })),
-    operation: optional(oneOf(['chat_completion', 'embedding', 'transcription', 'rerank', 'ocr'], 'Only calls of this kind.')),
-    since: optional(
-      described(
-        UnixSeconds,
-        'The first day, as its midnight in UTC, in Unix seconds. Default: 30 days before `until`. With the group `hour`: the ' +
-          'beginning of the first hour. Default: 24 hours before `until`.',
-      ),
-    ),
-    until: optional(
-      described(
-        UnixSeconds,
-        'The day after the last day, as its midnight in UTC, in Unix seconds. Default: the end of today. With the group `hour`: ' +
-          'the end of the last hour. Default: the end of this hour.',
-      ),
-    ),
+    ...SUMMARY_QUERY,
   },
   responses: { 200: { description: 'The sums.', json: UsageSummary } },
 })

@@ -36,7 +36,8 @@ export const DocumentMetadata = define('DocumentMetadata').as(
   ),
 )
 
-export const DocumentCreation = define('DocumentCreation').closed({
+/** The fields of a file to attach. */
+const ATTACHMENT_FIELDS = {
   file_id: string('The id of an uploaded file.', { minLength: 1, maxLength: 200 }),
   metadata: optional(DocumentMetadata),
   external_id: optional(string('Your own id of the document, unique in the collection.', { minLength: 1, maxLength: 200 })),
@@ -62,34 +63,13 @@ export const DocumentCreation = define('DocumentCreation').closed({
       maxLength: 200,
     }),
   ),
-})
+}
+
+export const DocumentCreation = define('DocumentCreation').closed(ATTACHMENT_FIELDS)
 
 export const DocumentAddition = define('DocumentAddition').closed('Has either `file_id` or `url`.', {
-  file_id: optional(string('The id of an uploaded file.', { minLength: 1, maxLength: 200 })),
-  metadata: optional(DocumentMetadata),
-  external_id: optional(string('Your own id of the document, unique in the collection.', { minLength: 1, maxLength: 200 })),
-  document_id: optional(
-    string(
-      'The id of a document of the collection. The file becomes its next version, whatever their names are. Leave out ' +
-        '`external_id` and `on_conflict` then.',
-      { minLength: 1, maxLength: 200 },
-    ),
-  ),
-  on_conflict: optional(
-    oneOf(
-      ['keep_both', 'replace'],
-      "What happens if the collection has a document with this `external_id` or, if you send none, with the file's name. With " +
-        '`replace` the file becomes its next version; it keeps its `metadata` if you send none. With `keep_both` the file becomes ' +
-        'another document; an `external_id` that is taken fails with `already_exists`.',
-      { default: 'keep_both' },
-    ),
-  ),
-  transcription_model: optional(
-    string("The id of a transcription model, if the file is audio of at most 25 MiB and 4 hours. Leave it out to use the collection's.", {
-      minLength: 1,
-      maxLength: 200,
-    }),
-  ),
+  ...ATTACHMENT_FIELDS,
+  file_id: optional(ATTACHMENT_FIELDS.file_id),
   url: optional(
     string(
       'The http or https address of a page, a PDF or another format on a public host. The service fetches it and obeys the ' +

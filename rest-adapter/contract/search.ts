@@ -86,63 +86,68 @@ export const PageBoxes = define('PageBoxes').as(
   ),
 )
 
-export const SearchRequest = define('SearchRequest').closed(
-  {
-    query: string('The question or words to search for, in Arabic or English.', { minLength: 1, maxLength: 8192 }),
-    limit: optional(integer('The most chunks to return, or the most documents with `group_by`.', { minimum: 1, maximum: 50, default: 10 })),
-    mode: optional(
-      oneOf(
-        ['hybrid', 'vector', 'lexical'],
-        'How to rank the chunks: `hybrid` by meaning and words, `vector` by meaning only, `lexical` by words only.',
-        { default: 'hybrid' },
-      ),
+/** The fields that a search of one collection and a search of several have. */
+const SEARCH_FIELDS = {
+  query: string('The question or words to search for, in Arabic or English.', { minLength: 1, maxLength: 8192 }),
+  limit: optional(integer('The most chunks to return, or the most documents with `group_by`.', { minimum: 1, maximum: 50, default: 10 })),
+  mode: optional(
+    oneOf(
+      ['hybrid', 'vector', 'lexical'],
+      'How to rank the chunks: `hybrid` by meaning and words, `vector` by meaning only, `lexical` by words only.',
+      { default: 'hybrid' },
     ),
-    filter: optional(SearchFilter),
-    rerank_model: optional(
-      nullable(
-        string(
-          "The id of a rerank model that orders the best 50 chunks. Leave it out to use the collection's default, which does not " +
-            'apply to the mode `lexical`; null means none. If the model fails, the chunks keep their order, and `rerank` of the response ' +
-            'shows it.',
-          { minLength: 1, maxLength: 200 },
-        ),
-      ),
-    ),
-    history: optional(
-      array(
-        closed({ role: oneOf(['user', 'assistant'], 'Who wrote the message.'), content: string('Its text.', { maxLength: 8192 }) }),
-        'The conversation before the query, oldest first. `rewrite_model` then generates a query from it that stands alone. If the model ' +
-          'fails, the query is searched as it is, and `rewrite` of the response shows it.',
-        { maxItems: 20 },
-      ),
-    ),
-    rewrite_model: optional(
+  ),
+  filter: optional(SearchFilter),
+  rerank_model: optional(
+    nullable(
       string(
-        'The id of the chat model that rewrites the query, with `history`. You pay for its reply, and your key also needs the ' +
-          'scope `inference`.',
+        "The id of a rerank model that orders the best 50 chunks. Leave it out to use the collection's default, which does not " +
+          'apply to the mode `lexical`; null means none. If the model fails, the chunks keep their order, and `rerank` of the response ' +
+          'shows it.',
         { minLength: 1, maxLength: 200 },
       ),
     ),
-    min_score: optional(
-      number(
-        'Leaves out chunks with a lower score: 0.3 leaves out what is weak, 0.5 what is more likely wrong than right. With a ' +
-          'reranker, its score counts.',
-      ),
+  ),
+  history: optional(
+    array(
+      closed({ role: oneOf(['user', 'assistant'], 'Who wrote the message.'), content: string('Its text.', { maxLength: 8192 }) }),
+      'The conversation before the query, oldest first. `rewrite_model` then generates a query from it that stands alone. If the model ' +
+        'fails, the query is searched as it is, and `rewrite` of the response shows it.',
+      { maxItems: 20 },
     ),
-    lexical_weight: optional(
-      number('The weight of words relative to meaning in the mode `hybrid`.', { minimum: 0, maximum: 10, default: 1 }),
+  ),
+  rewrite_model: optional(
+    string(
+      'The id of the chat model that rewrites the query, with `history`. You pay for its reply, and your key also needs the ' +
+        'scope `inference`.',
+      { minLength: 1, maxLength: 200 },
     ),
-    expand: optional(integer('How many chunks before and after each hit to return with it.', { minimum: 0, maximum: 3, default: 0 })),
-    group_by: optional(oneOf(['document'], 'Groups the hits by document. `limit` is then the most documents.')),
-    hits_per_document: optional(integer('The most hits of one document, with `group_by`.', { minimum: 1, maximum: 10, default: 3 })),
-    facets: optional(
-      array(
-        string(undefined, { maxLength: 100 }),
-        'Fields whose values to count over the documents that the search considered: `language`, `file_name`, `media_type` and `metadata.*`.',
-        { maxItems: 8 },
-      ),
+  ),
+  min_score: optional(
+    number(
+      'Leaves out chunks with a lower score: 0.3 leaves out what is weak, 0.5 what is more likely wrong than right. With a ' +
+        'reranker, its score counts.',
     ),
-    page_boxes: optional(boolean('With `true`, each result has `page_boxes`.', { default: false })),
+  ),
+  lexical_weight: optional(
+    number('The weight of words relative to meaning in the mode `hybrid`.', { minimum: 0, maximum: 10, default: 1 }),
+  ),
+  expand: optional(integer('How many chunks before and after each hit to return with it.', { minimum: 0, maximum: 3, default: 0 })),
+  group_by: optional(oneOf(['document'], 'Groups the hits by document. `limit` is then the most documents.')),
+  hits_per_document: optional(integer('The most hits of one document, with `group_by`.', { minimum: 1, maximum: 10, default: 3 })),
+  facets: optional(
+    array(
+      string(undefined, { maxLength: 100 }),
+      'Fields whose values to count over the documents that the search considered: `language`, `file_name`, `media_type` and `metadata.*`.',
+      { maxItems: 8 },
+    ),
+  ),
+  page_boxes: optional(boolean('With `true`, each result has `page_boxes`.', { default: false })),
+}
+
+export const SearchRequest = define('SearchRequest').closed(
+  {
+    ...SEARCH_FIELDS,
   },
   {
     examples: [
@@ -165,61 +170,7 @@ export const SearchSeveralRequest = define('SearchSeveralRequest').closed(
         'alternate by rank, because their scores cannot be compared.',
       { minItems: 1, maxItems: 10 },
     ),
-    query: string('The question or words to search for, in Arabic or English.', { minLength: 1, maxLength: 8192 }),
-    limit: optional(integer('The most chunks to return, or the most documents with `group_by`.', { minimum: 1, maximum: 50, default: 10 })),
-    mode: optional(
-      oneOf(
-        ['hybrid', 'vector', 'lexical'],
-        'How to rank the chunks: `hybrid` by meaning and words, `vector` by meaning only, `lexical` by words only.',
-        { default: 'hybrid' },
-      ),
-    ),
-    filter: optional(SearchFilter),
-    rerank_model: optional(
-      nullable(
-        string(
-          "The id of a rerank model that orders the best 50 chunks. Leave it out to use the collection's default, which does not " +
-            'apply to the mode `lexical`; null means none. If the model fails, the chunks keep their order, and `rerank` of the response ' +
-            'shows it.',
-          { minLength: 1, maxLength: 200 },
-        ),
-      ),
-    ),
-    history: optional(
-      array(
-        closed({ role: oneOf(['user', 'assistant'], 'Who wrote the message.'), content: string('Its text.', { maxLength: 8192 }) }),
-        'The conversation before the query, oldest first. `rewrite_model` then generates a query from it that stands alone. If the model ' +
-          'fails, the query is searched as it is, and `rewrite` of the response shows it.',
-        { maxItems: 20 },
-      ),
-    ),
-    rewrite_model: optional(
-      string(
-        'The id of the chat model that rewrites the query, with `history`. You pay for its reply, and your key also needs the ' +
-          'scope `inference`.',
-        { minLength: 1, maxLength: 200 },
-      ),
-    ),
-    min_score: optional(
-      number(
-        'Leaves out chunks with a lower score: 0.3 leaves out what is weak, 0.5 what is more likely wrong than right. With a ' +
-          'reranker, its score counts.',
-      ),
-    ),
-    lexical_weight: optional(
-      number('The weight of words relative to meaning in the mode `hybrid`.', { minimum: 0, maximum: 10, default: 1 }),
-    ),
-    expand: optional(integer('How many chunks before and after each hit to return with it.', { minimum: 0, maximum: 3, default: 0 })),
-    group_by: optional(oneOf(['document'], 'Groups the hits by document. `limit` is then the most documents.')),
-    hits_per_document: optional(integer('The most hits of one document, with `group_by`.', { minimum: 1, maximum: 10, default: 3 })),
-    facets: optional(
-      array(
-        string(undefined, { maxLength: 100 }),
-        'Fields whose values to count over the documents that the search considered: `language`, `file_name`, `media_type` and `metadata.*`.',
-        { maxItems: 8 },
-      ),
-    ),
-    page_boxes: optional(boolean('With `true`, each result has `page_boxes`.', { default: false })),
+    ...SEARCH_FIELDS,
   },
   { examples: [{ collection_ids: ['col_0192f0c1a1b27c3d8e4f5a6b7c8d9e0f'], query: 'annual leave', group_by: 'document' }] },
 )

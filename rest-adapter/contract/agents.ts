@@ -20,6 +20,7 @@ import {
 import { ChatMessage } from './chat.ts'
 import {
   Deletion,
+  EventCursor,
   Failure,
   IdempotencyKey,
   IdempotentReplayed,
@@ -493,13 +494,7 @@ export const followAgentRun = operation('followAgentRun', 'GET', '/v1/runs/{id}/
     'This starts nothing and costs nothing. Requires the scope `agents`.',
   params: { id: RunId },
   query: {
-    after: optional(
-      string(
-        'The `cursor` of the last event that you received, so that you miss and repeat nothing. Without it, the events begin at ' +
-          'the start of the run. You can send the header `Last-Event-ID` instead.',
-        { maxLength: 20 },
-      ),
-    ),
+    after: EventCursor,
   },
   responses: {
     200: {

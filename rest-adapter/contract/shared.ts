@@ -157,5 +157,14 @@ export const Resumable = optional(
 )
 export const RunStatus = optional(oneOf(['running', 'completed', 'failed', 'cancelled'], 'Only runs with this status.'))
 export const OrganizationId = string('The id of the organization, `org_…`.')
+/** Where to continue a stream of events. */
+export const EventCursor = optional(
+  string(
+    'The `cursor` of the last event that you received, so that you miss and repeat nothing. Without it, the events begin at ' +
+      'the start of the run. You can send the header `Last-Event-ID` instead.',
+    { maxLength: 20 },
+  ),
+)
+
 /** The parameters of every list. */
 export const Page = { limit: Limit, after: After, order: Order }

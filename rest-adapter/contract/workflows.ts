@@ -15,7 +15,7 @@ import {
   optional,
   string,
 } from './build.ts'
-import { Deletion, IdempotencyKey, listOf, Page, Resumable, RunStatus, Since, UnixSeconds, Until } from './shared.ts'
+import { Deletion, EventCursor, IdempotencyKey, listOf, Page, Resumable, RunStatus, Since, UnixSeconds, Until } from './shared.ts'
 
 export const WorkflowNode = define('WorkflowNode').open('A node of a workflow. Its other fields are those of its type.', {
   id: optional(string('The id: 1 to 64 letters, digits or `_`, unique in the workflow.')),
@@ -277,13 +277,7 @@ export const followWorkflowRun = operation('followWorkflowRun', 'GET', '/v1/work
     'This starts nothing and costs nothing. Requires the scope `agents`.',
   params: { id: WorkflowRunId },
   query: {
-    after: optional(
-      string(
-        'The `cursor` of the last event that you received, so that you miss and repeat nothing. Without it, the events begin at ' +
-          'the start of the run. You can send the header `Last-Event-ID` instead.',
-        { maxLength: 20 },
-      ),
-    ),
+    after: EventCursor,
   },
   responses: {
     200: {

@@ -33,7 +33,7 @@ it('concurrent callers of one plan wait for the first to create it', async () =>
   expect((await Promise.all(callers)).filter((known) => known === undefined)).toHaveLength(1)
 })
 
-it('organizations take turns at planning', async () => {
+it('plans for organizations in round robin', async () => {
   const plans = new PlanCache()
   const order: string[] = []
   const planOf = async (organizationId: string, hash: string) => {

@@ -8,7 +8,7 @@ const task = (organizationId: string, id: string): ErasureTask => ({
   ...{ requestedAt: new Date(), isFound: true, notes: null },
 })
 
-it('organizations take turns, so that one with many erasures does not keep the others waiting', async () => {
+it('serves organizations in round robin, so that many erasures of one do not delay the others', async () => {
   const tasks = [task('org_a', 'a1'), task('org_a', 'a2'), task('org_a', 'a3'), task('org_b', 'b1'), task('org_c', 'c1')]
   const erased: string[] = []
   const queue = { list: async () => tasks, noteFound: async () => undefined, finish: async () => undefined }

@@ -336,7 +336,7 @@ for (const { name, open } of STORES)
       await expect(updateMember(deps, first, { id: there._id, role: 'viewer' })).rejects.toMatchObject(code('not_found'))
     })
 
-    it('members of a suspended organization are told that it is suspended, and those of a deleted one no longer exist', async () => {
+    it('refuses members of a suspended organization with that reason, and knows none of a deleted one', async () => {
       const member = await join('ann', 'viewer')
       await suspendOrganization(deps, OPERATOR, { organizationId })
       expect(await arrive('ann')).toBe('organization_suspended')

@@ -9,7 +9,7 @@ it('the retry delay grows up to a day, and ends after the last attempt', () => {
   expect(longest).toEqual([5_000, 30_000, 180_000, 1_080_000, 6_480_000, 38_880_000, DAY_MS, DAY_MS, DAY_MS, null])
 })
 
-it('the retry delay has full jitter, unless the endpoint asks for a longer one', () => {
+it('the retry delay has full jitter, unless `retry-after` of the endpoint is longer', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 1, max: MAX_TRIES - 1 }),

@@ -85,7 +85,7 @@ describe.each(Object.entries(WAYS))('%s after the rules of its caller changed', 
   })
 })
 
-it('a call overtaken by changes again and again is told to retry later', async () => {
+it('refuses a call that changes overtake again and again, with a later retry', async () => {
   const world = parts()
   world.billing.rules = 1
   world.billing.findPrincipal = async () => somebody

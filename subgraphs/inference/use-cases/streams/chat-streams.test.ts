@@ -366,7 +366,7 @@ describe('Stream repeated with the same idempotency key', () => {
     expect(await rest(follow(charged[0]!.id))).toEqual(charged)
   })
 
-  it('is told to retry later when the start is no longer stored', async () => {
+  it('refuses a repeat with a later retry when the start is no longer stored', async () => {
     const { streams, open } = world([])
     const call = { operation: 'chat_completion_stream', request, idempotencyKey: 'again' } as const
     await takeEvents(

@@ -156,7 +156,7 @@ it('waits for another process that transcribes it, without counting a failure', 
   const { deps, inference } = newWorld()
   let transcriptions = 0
   inference.transcribe = async (...args) => {
-    if (++transcriptions <= 10) throw new KisError('idempotency_conflict', 'It is under way.', { shouldRetry: true })
+    if (++transcriptions <= 10) throw new KisError('idempotency_conflict', 'It is in progress.', { shouldRetry: true })
     return FakeInference.prototype.transcribe.apply(inference, args)
   }
   const { id } = await attach(deps)
